@@ -1,0 +1,253 @@
+"""Every check of this repository has a name here; `./dev NAME` runs it."""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import sys
+import tarfile
+import tomllib
+import zipfile
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import nox
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+nox.needs_version = ">=2025.2.9"
+nox.options.default_venv_backend = "virtualenv"
+nox.options.reuse_venv = "yes"
+nox.options.sessions = ["tests", "lint", "types", "docs", "build"]
+
+ROOT = Path(__file__).parent
+
+
+@dataclass(frozen=True)
+class Package:
+    """One distribution of this repository, by what its pyproject.toml says."""
+
+    name: str
+    settings: dict[str, Any]
+
+    @property
+    def path(self) -> str:
+        """Its folder, relative to the root."""
+        return f"packages/{self.name}"
+
+    @property
+    def source(self) -> str:
+        """The folder of its import package, relative to the root."""
+        (source,) = self.settings["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
+        return f"{self.path}/{source}"
+
+    @property
+    def module(self) -> str:
+        """The name it is imported by."""
+        return Path(self.source).name
+
+    @property
+    def requirements(self) -> list[str]:
+        """What it needs to run."""
+        return list(self.settings["project"].get("dependencies", ()))
+
+    def built(self, ending: str) -> Path:
+        """The one file in dist with this ending that was built of it."""
+        (path,) = ROOT.glob(f"dist/{self.stem}*{ending}")
+        return path
+
+    @property
+    def stem(self) -> str:
+        """How the names of its built files begin."""
+        return f"{self.name.replace('-', '_')}-{self.settings['project']['version']}"
+
+
+def _toml(path: Path) -> dict[str, Any]:
+    return tomllib.loads(path.read_text(encoding="utf-8"))
+
+
+PACKAGES = {
+    path.parent.name: Package(path.parent.name, _toml(path))
+    for path in sorted(ROOT.glob("packages/*/pyproject.toml"))
+}
+TOOLS = _toml(ROOT / "pyproject.toml")
+
+
+@nox.session
+def demo(session: nox.Session) -> None:
+    """Install jpsi and run the first job."""
+    _install(session, "jpsi-cli")
+    session.run("jpsi", "run", "-f", "examples/hello/job.yaml", *session.posargs, env=_homes(session))
+    # The job's output is to stand last.
+    logging.getLogger("nox").setLevel(logging.WARNING)
+
+
+@nox.session
+@nox.parametrize("name", [nox.param(name, id=name) for name in PACKAGES])
+def tests(session: nox.Session, name: str) -> None:
+    """Run the tests and doctests of a package; arguments are packages, paths and pytest's options."""
+    package = PACKAGES[name]
+    paths = [path for argument in session.posargs for path in _paths(argument)]
+    options = [argument for argument in session.posargs if not _paths(argument)]
+    chosen = [path for path in paths or _paths(name) if path.startswith(f"{package.path}/")]
+    if not chosen:
+        session.skip("none of its tests were asked for")
+    _install(session, name, *nox.project.dependency_groups(package.settings, "test"))
+    session.run(
+        "pytest",
+        *chosen,
+        f"--cov={package.module}",
+        "--cov-report=term:skip-covered",
+        *options,
+        env={**_homes(session), "COVERAGE_FILE": str(Path(session.virtualenv.location, ".coverage"))},
+        # Options such as `-k` may choose no test of one package; pytest then exits 5.
+        success_codes=[0, 5] if options else [0],
+    )
+
+
+def _paths(argument: str) -> list[str]:
+    """The paths that an argument of `tests` stands for, relative to the root; none for an option."""
+    if argument in PACKAGES:
+        return [PACKAGES[argument].source, f"{PACKAGES[argument].path}/tests"]
+    return [argument] if argument.startswith("packages/") else []
+
+
+@nox.session
+def lint(session: nox.Session) -> None:
+    """Check style, formatting and the import floors; `--fix` mends what can be mended."""
+    _install(session, *_tools("lint"))
+    fix = "--fix" in session.posargs
+    session.run("ruff", "check", *(["--fix"] if fix else []), ".")
+    session.run("ruff", "format", *([] if fix else ["--check"]), ".")
+    sources = [str(ROOT.joinpath(package.source).parent) for package in PACKAGES.values()]
+    session.run("lint-imports", "--no-cache", env={"PYTHONPATH": ":".join(sources)})
+    session.run("sh", "-n", "dev", external=True)
+    session.run("bash", "-n", ".ci/run", external=True)
+
+
+@nox.session
+def types(session: nox.Session) -> None:
+    """Check the types of every package with mypy --strict."""
+    _install(session, *PACKAGES, *_tools("types"))
+    for package in PACKAGES.values():
+        session.run("mypy", "--strict", *session.posargs, package.source)
+
+
+@nox.session
+def docs(session: nox.Session) -> None:
+    """Build the documentation into docs/_build/html; a warning is an error."""
+    _install(session, *_tools("docs"))
+    session.run("sphinx-build", "-q", "-W", "--keep-going", *session.posargs, "docs", "docs/_build/html")
+
+
+@nox.session
+def build(session: nox.Session) -> None:
+    """Build sdist and wheel of every package into dist, and try each in an empty environment."""
+    _install(session, *_tools("build"))
+    shutil.rmtree(ROOT / "dist", ignore_errors=True)
+    for package in PACKAGES.values():
+        session.run("python", "-m", "build", "--no-isolation", "--outdir", "dist", package.path, silent=True)
+    session.run("twine", "check", "--strict", *map(str, sorted(ROOT.glob("dist/*"))))
+    problems = [f"{package.name}: {it}" for package in PACKAGES.values() for it in _archive_problems(package)]
+    if problems:
+        session.error(*problems)
+    for package in PACKAGES.values():
+        _try_wheel(session, package)
+
+
+def _archive_problems(package: Package) -> Iterator[str]:
+    """What is missing from the wheel and the sdist of a package, or should not be there."""
+    with zipfile.ZipFile(package.built(".whl")) as wheel:
+        in_wheel = set(wheel.namelist())
+    with tarfile.open(package.built(".tar.gz")) as sdist:
+        in_sdist = {name.partition("/")[2] for name in sdist.getnames()}
+    metadata = f"{package.stem}.dist-info"
+    for name in {f"{package.module}/py.typed", f"{metadata}/licenses/LICENSE"} - in_wheel:
+        yield f"the wheel lacks {name}"
+    for name in {"LICENSE", "README.md", "CHANGELOG.md", "pyproject.toml"} - in_sdist:
+        yield f"the sdist lacks {name}"
+    for name in {name.partition("/")[0] for name in in_wheel} - {package.module, metadata}:
+        yield f"the wheel holds {name} beside {package.module}"
+
+
+def _try_wheel(session: nox.Session, package: Package) -> None:
+    """Import a package and load its entry points in an environment made of wheels alone."""
+    environment = Path(session.create_tmp(), package.name).absolute()
+    python = str(environment / "bin" / "python")
+    session.run("virtualenv", "--quiet", "--clear", str(environment))
+    # Packages of this repository are named by file, so that none can come from an index.
+    wheels = [str(PACKAGES[name].built(".whl")) for name in _from_here([package.name])]
+    session.run(python, "-m", "pip", "install", "--quiet", *wheels, external=True)
+    session.run(python, "-m", "pip", "check", external=True)
+    session.run(python, "-c", TRY_DISTRIBUTION, package.name, package.module, external=True, log=False)
+
+
+TRY_DISTRIBUTION = """\
+import importlib, importlib.metadata, subprocess, sys, sysconfig
+
+name, module = sys.argv[1:]
+importlib.import_module(module)
+print(f"{name}: import {module}")
+for entry_point in importlib.metadata.distribution(name).entry_points:
+    entry_point.load()
+    print(f"{name}: {entry_point.group}: {entry_point.name} = {entry_point.value}")
+    if entry_point.group == "console_scripts":
+        script = f"{sysconfig.get_path('scripts')}/{entry_point.name}"
+        subprocess.run([script, "--help"], check=True, stdout=subprocess.DEVNULL)
+"""
+
+
+def _tools(group: str) -> list[str]:
+    return list(nox.project.dependency_groups(TOOLS, group))
+
+
+def _homes(session: nox.Session) -> dict[str, str]:
+    """Variables that keep jobs away from what the user has of jpsi, configuration as well as files."""
+    private = Path(session.virtualenv.location, "homes")
+    private.mkdir(mode=0o700, exist_ok=True)
+    return {f"XDG_{kind}_HOME": str(private / kind.lower()) for kind in ("CACHE", "CONFIG", "STATE")}
+
+
+def _install(session: nox.Session, *requirements: str) -> None:
+    """Make the session's environment hold these requirements and no more.
+
+    Packages of this repository are installed as editable from here. What the environment holds is written
+    into it: nothing is done where nothing has changed, and an environment that holds something else, or
+    was made in another place, is made anew.
+    """
+    location = Path(session.virtualenv.location)
+    stamp = location / "installed.txt"
+    here = _from_here(requirements)
+    others = [requirement for requirement in requirements if _name(requirement) not in PACKAGES]
+    settings = [str(PACKAGES[name].settings) for name in here]
+    wanted = "\n".join([str(location), sys.base_prefix, sys.version, *requirements, *settings])
+    if stamp.exists():
+        if stamp.read_text(encoding="utf-8") == wanted:
+            return
+        shutil.rmtree(location)
+        session.virtualenv.create()
+    stamp.write_text("unfinished", encoding="utf-8")
+    editable = [f"--editable={PACKAGES[name].path}{extras}" for name, extras in here.items()]
+    session.install(*editable, *others)
+    stamp.write_text(wanted, encoding="utf-8")
+
+
+def _from_here(requirements: Iterable[str]) -> dict[str, str]:
+    """The packages of this repository that requirements lead to, each with the extras asked for."""
+    extras: dict[str, set[str]] = {}
+    pending = list(requirements)
+    while pending:
+        requirement = pending.pop()
+        name = _name(requirement)
+        if name in PACKAGES:
+            if name not in extras:
+                extras[name] = set()
+                pending += PACKAGES[name].requirements
+            extras[name] |= Requirement(requirement).extras
+    return {name: f"[{','.join(sorted(wanted))}]" if wanted else "" for name, wanted in extras.items()}
+
+
+def _name(requirement: str) -> str:
+    return canonicalize_name(Requirement(requirement).name)
