@@ -1,0 +1,83 @@
+"""Run jobs on any cluster: the J/PSI portable submission interface for Python.
+
+>>> import jpsi
+>>> job = jpsi.Job(jpsi.JobSpec("/bin/true"))
+>>> executor = jpsi.JobExecutor.get_instance("local")
+>>> executor.submit(job)
+>>> job.wait().state
+<JobState.COMPLETED: 'COMPLETED'>
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from jpsi.job import Job, JobStatusCallback
+from jpsi.model.errors import (
+    ConfigError,
+    DocumentError,
+    DocumentWarning,
+    InvalidJobException,
+    JpsiError,
+    PluginError,
+    SubmitException,
+    UnreachableStateException,
+)
+from jpsi.model.references import escape
+from jpsi.model.resources import ResourceSpec, ResourceSpecV1
+from jpsi.model.spec import JobAttributes, JobSpec, StageIn, StageOut, StageOutFlags, StagingMode
+from jpsi.model.states import Evidence, JobState, JobStatus, Reason
+
+if TYPE_CHECKING:
+    from jpsi.contract.config import ExecutorConfig
+    from jpsi.contract.protocols import Streams
+    from jpsi.executor import JobExecutor
+    from jpsi.model.document import read_document, write_document
+
+__all__ = [
+    "ConfigError",
+    "DocumentError",
+    "DocumentWarning",
+    "Evidence",
+    "ExecutorConfig",
+    "InvalidJobException",
+    "Job",
+    "JobAttributes",
+    "JobExecutor",
+    "JobSpec",
+    "JobState",
+    "JobStatus",
+    "JobStatusCallback",
+    "JpsiError",
+    "PluginError",
+    "Reason",
+    "ResourceSpec",
+    "ResourceSpecV1",
+    "StageIn",
+    "StageOut",
+    "StageOutFlags",
+    "StagingMode",
+    "Streams",
+    "SubmitException",
+    "UnreachableStateException",
+    "escape",
+    "read_document",
+    "write_document",
+]
+
+_LAZY = {
+    "ExecutorConfig": "jpsi.contract.config",
+    "JobExecutor": "jpsi.executor",
+    "Streams": "jpsi.contract.protocols",
+    "read_document": "jpsi.model.document",
+    "write_document": "jpsi.model.document",
+}
+
+
+def __getattr__(name: str) -> Any:  # noqa: ANN401  whatever the module holds
+    # Programs import jpsi long before they run jobs, or without doing so: the engine comes when asked for.
+    if name not in _LAZY:
+        msg = f"module {__name__!r} has no attribute {name!r}"
+        raise AttributeError(msg)
+    from importlib import import_module  # noqa: PLC0415
+
+    value = globals()[name] = getattr(import_module(_LAZY[name]), name)
+    return value

@@ -1,0 +1,106 @@
+"""The seams of the house: what carries out the jobs of an executor, and what it is given to do so."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Protocol
+
+import attrs
+
+from jpsi.contract.config import ExecutorConfig
+from jpsi.contract.shell import ShellLine
+from jpsi.model.spec import JobSpec
+from jpsi.model.states import JobStatus
+
+
+@attrs.frozen(slots=True, kw_only=True)
+class Submission:
+    """One job on its way to the engine: valid, and nobody else's to change."""
+
+    job_id: str
+    #: Counts the attempts to submit this job, from 1.
+    attempt: int
+    spec: JobSpec
+    #: What the launcher answered.
+    launch: Sequence[ShellLine]
+
+
+@attrs.frozen(slots=True, kw_only=True)
+class Recovered:
+    """A job that was found on disk and is not final."""
+
+    job_id: str
+    #: The last attempt that was made.
+    attempt: int
+    spec: JobSpec
+    #: None if the job never reached the backend; it can be submitted again.
+    native_id: str | None
+    #: When it was submitted.
+    time: datetime
+
+
+@attrs.frozen(slots=True)
+class Streams:
+    """Where the output of a job goes, as absolute paths on the machine where it runs."""
+
+    stdout: Path
+    stderr: Path
+
+
+class Engine(Protocol):
+    """What carries out the jobs of one executor instance.
+
+    Methods may be called from any thread. A job is known by its jpsi id. After `submit`, `attach` or
+    `recover` nothing is published about a job until `track` is called for it.
+    """
+
+    def problems(self, spec: JobSpec) -> list[str]:
+        """Why a valid spec cannot run here as things are now; one sentence each."""
+
+    def submit(self, submission: Submission) -> str:
+        """Start one job and return its native id.
+
+        Raises:
+            SubmitException: it was not started, and nothing of it is left.
+        """
+
+    def track(self, job_id: str) -> None:
+        """Publish the statuses of a job from now on, until a final one."""
+
+    def attach(self, job_id: str, native_id: str) -> None:
+        """Let `job_id` stand for the job with this native id; an unknown one is told by `track`."""
+
+    def recover(self) -> Sequence[Recovered]:
+        """The jobs on disk that are not final and that this engine does not have yet."""
+
+    def cancel(self, job_id: str) -> None:
+        """Ask for the end of a job; does nothing for one that is final.
+
+        Raises:
+            SubmitException: the request did not reach the backend.
+        """
+
+    def native_ids(self) -> list[str]:
+        """The native ids of all jobs of this engine that are not final."""
+
+    def streams(self, job_id: str) -> Streams | None:
+        """Where the output of a job goes, or None if that is not known."""
+
+
+@attrs.frozen(slots=True, kw_only=True)
+class EngineSetup:
+    """What a plugin's `make_engine` is given."""
+
+    #: The executor's name, as its plugin is called.
+    executor: str
+    #: The version of the distribution that the executor's plugin came from.
+    version: str
+    config: ExecutorConfig
+    #: Whether jobs run on the machine that this process runs on.
+    is_local: bool
+    #: Called with a job id and a status for each piece of news; from any thread, never under a lock.
+    publish: Callable[[str, JobStatus], None]
+    #: Makes the core's engine for processes of this machine, from this setup.
+    process_engine: Callable[[EngineSetup], Engine]

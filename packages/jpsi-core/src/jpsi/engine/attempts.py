@@ -1,0 +1,43 @@
+"""Who carries out an attempt that is on disk, and by which native id it is known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from jpsi.engine.procfs import NOBODY, ProcessId, boot_id, command_line, identify, parse_native_id
+from jpsi.engine.spool import REVOKED, Intent, Spool
+
+
+def runner_of(spool: Spool, intent: Intent) -> ProcessId | None:
+    """The runner that claimed an attempt; None if nobody did, or whoever revoked it."""
+    claim = spool.claim(intent.job_id, intent.attempt)
+    if claim is None or claim.text in {"", REVOKED}:
+        return None
+    pid = int(claim.text)
+    if intent.native_id is not None:
+        return parse_native_id(intent.native_id) or ProcessId(pid, NOBODY)
+    # The submitter died before it could note the start time: the command line says as much.
+    is_runner = _is_now(intent) and spool.folder(intent.job_id) in command_line(pid)
+    return (identify(pid) if is_runner else None) or ProcessId(pid, NOBODY)
+
+
+def native_id_of(intent: Intent, process: ProcessId) -> str:
+    """The native id of an attempt that this process carries out, or did."""
+    return intent.native_id or f"{process.pid}.{process.start}.{intent.content['boot']}"
+
+
+def find(spool: Spool, native_id: str) -> Iterator[tuple[Intent, ProcessId]]:
+    """The attempts in the spool that a native id or a plain pid means."""
+    wanted = parse_native_id(native_id)
+    for job_id in spool.job_ids():
+        intent = spool.last_intent(job_id)
+        process = None if intent is None else runner_of(spool, intent)
+        if intent is None or process is None:
+            continue
+        if native_id_of(intent, process) == native_id or (process == wanted and _is_now(intent)):
+            yield intent, process
+
+
+def _is_now(intent: Intent) -> bool:
+    """Whether an attempt was made since the machine was booted."""
+    return intent.content.get("boot") == boot_id()

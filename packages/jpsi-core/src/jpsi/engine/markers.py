@@ -1,0 +1,73 @@
+"""What the runner leaves behind for others to see: empty files whose names are the facts.
+
+    <job id>.<run>.signalled.<SIGNAL>      the runner was sent this signal
+    <job id>.<run>.exit.<phase>.<code>     the run ended in this phase with this code
+
+The time of a fact is the file's time of modification.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Collection
+from datetime import UTC, datetime
+
+import attrs
+
+
+@attrs.frozen(slots=True)
+class Marker:
+    """One fact about one run of a job."""
+
+    job_id: str
+    run: int
+    #: `exit` or `signalled`.
+    kind: str
+    #: Phase for `exit`, signal name for `signalled`.
+    detail: str
+    #: The exit code, for `exit`.
+    code: int | None
+    #: Nanoseconds since 1970.
+    time_ns: int
+    #: The file's name.
+    name: str
+
+    @property
+    def time(self) -> datetime:
+        """When it was left."""
+        return datetime.fromtimestamp(self.time_ns / 1e9, UTC)
+
+
+def parse(name: str, time_ns: int) -> Marker | None:
+    """The marker with this file name; None for a file that is none.
+
+    >>> parse("a1.1.exit.run.7", 0).code
+    7
+    """
+    job_id, _, rest = name.partition(".")
+    match rest.split("."):
+        case [run, "signalled", signal] if _is_number(run):
+            return Marker(job_id, int(run), "signalled", signal, None, time_ns, name)
+        case [run, "exit", phase, code] if _is_number(run) and _is_number(code):
+            return Marker(job_id, int(run), "exit", phase, int(code), time_ns, name)
+    return None
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit()
+
+
+def scan(directory: str, job_ids: Collection[str] | None = None) -> list[Marker]:
+    """The markers in a directory; only those of `job_ids` if given."""
+    found = []
+    with os.scandir(directory) as entries:
+        for entry in entries:
+            marker = parse(entry.name, 0)
+            if marker is None or (job_ids is not None and marker.job_id not in job_ids):
+                continue
+            # a marker that is gone was taken by another process and is in the job's folder now
+            with contextlib.suppress(FileNotFoundError):
+                time_ns = entry.stat(follow_symlinks=False).st_mtime_ns
+                found.append(attrs.evolve(marker, time_ns=time_ns))
+    return found

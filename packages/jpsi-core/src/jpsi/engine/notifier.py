@@ -1,0 +1,132 @@
+"""Delivers callbacks: in order within a lane, lanes side by side, never on the thread that found the news.
+
+A lane is one sequence of calls: the callbacks of a job, or those of an executor. The threads are shared by
+the whole process; there are few while callbacks return quickly, and more while callbacks block.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+
+log = logging.getLogger(__name__)
+
+Call = Callable[[], None]
+
+_QUICK_THREADS = 4
+_BLOCKED_AFTER_SECONDS = 0.05
+_IDLE_SECONDS = 30.0
+
+
+class Lane:
+    """Calls that happen one after the other."""
+
+    __slots__ = ("calls", "running")
+
+    def __init__(self) -> None:
+        self.calls: deque[Call] = deque()
+        #: Whether a thread works on this lane, or one will.
+        self.running = False
+
+
+class Notifier:
+    """Threads that work on lanes."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._ready: deque[Lane] = deque()
+        self._threads = 0
+        self._idle = 0
+        self._taken = 0
+        self._watchman = False
+
+    def post(self, lane: Lane, call: Call) -> None:
+        """Have `call` called after everything that was posted to the lane before; returns at once."""
+        with self._changed:
+            lane.calls.append(call)
+            if lane.running:
+                return
+            lane.running = True
+            self._ready.append(lane)
+            if len(self._ready) <= self._idle:
+                self._changed.notify()
+            elif self._threads < _QUICK_THREADS:
+                self._start()
+            elif not self._watchman:
+                self._watchman = True
+                threading.Thread(target=self._watch, name="jpsi-callbacks-watch", daemon=True).start()
+
+    def _start(self) -> None:
+        self._threads += 1
+        threading.Thread(target=self._work, name="jpsi-callbacks", daemon=True).start()
+
+    def _work(self) -> None:
+        _delivery.active = True
+        while True:
+            with self._changed:
+                while not self._ready:
+                    self._idle += 1
+                    heard = self._changed.wait(_IDLE_SECONDS)
+                    self._idle -= 1
+                    if not heard and not self._ready:
+                        self._threads -= 1
+                        return
+                lane = self._ready.popleft()
+                self._taken += 1
+                call = lane.calls.popleft()
+            try:
+                call()
+            except BaseException:  # a callback may do anything, SystemExit included
+                log.exception("a status callback raised; the job goes on")
+            with self._changed:
+                if lane.calls:
+                    self._ready.append(lane)
+                else:
+                    lane.running = False
+
+    def _watch(self) -> None:
+        """While lanes wait and no thread gets to them, add threads: the others are blocked."""
+        while True:
+            with self._changed:
+                if not self._ready:
+                    self._watchman = False
+                    return
+                taken = self._taken
+            time.sleep(_BLOCKED_AFTER_SECONDS)
+            with self._changed:
+                if self._taken == taken:
+                    for _ in range(min(len(self._ready), self._threads)):
+                        self._start()
+
+
+class _Delivery(threading.local):
+    active = False
+
+
+_delivery = _Delivery()
+
+
+def is_delivering() -> bool:
+    """Whether this thread is one that delivers callbacks, which must not wait for delivery."""
+    return _delivery.active
+
+
+_shared = Notifier()
+
+
+def shared() -> Notifier:
+    """The notifier of this process."""
+    return _shared
+
+
+def _after_fork() -> None:
+    # The threads stayed with the parent, and so did what they were about to deliver.
+    global _shared  # noqa: PLW0603  the one of this process
+    _shared = Notifier()
+
+
+os.register_at_fork(after_in_child=_after_fork)

@@ -1,0 +1,252 @@
+"""The engine for processes of this machine: one runner per job, its exit seen through the kernel.
+
+A job is a session of its own. Its runner outlives this process, so that the exit code reaches the spool
+whoever looks for it later.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import platform
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import attrs
+import platformdirs
+
+from jpsi.contract.protocols import EngineSetup, Recovered, Streams, Submission
+from jpsi.engine import attempts, runner
+from jpsi.engine.following import Followed, Follower
+from jpsi.engine.prechecks import problems_here
+from jpsi.engine.procfs import (
+    NOBODY,
+    ProcessId,
+    belongs_to_user,
+    boot_id,
+    identify_started,
+    parse_native_id,
+    start_tick,
+)
+from jpsi.engine.spawning import spawn
+from jpsi.engine.spool import Intent, Spool, is_transient
+from jpsi.engine.tracker import CANCEL, from_ns
+from jpsi.model import plain
+from jpsi.model.errors import SubmitException
+from jpsi.model.spec import JobSpec
+
+log = logging.getLogger(__name__)
+
+# From the writing of an intent to the claim of its runner, milliseconds pass.
+_JUDGE_SECONDS = 5.0
+
+
+class ProcessEngine:
+    """Runs jobs as processes of this machine; implements `jpsi.plugin.Engine`."""
+
+    def __init__(self, setup: EngineSetup) -> None:
+        self._setup = setup
+        root = setup.config.work_directory or platformdirs.user_state_path("jpsi") / "work"
+        # A home directory may be shared between machines; processes are not.
+        self._spool = Spool(Path(root).expanduser().absolute() / setup.executor / platform.node())
+        self._follower = Follower(self._spool, setup.config.kill_delay, setup.publish)
+        self._lock = threading.Lock()
+        self._is_open = False
+
+    def problems(self, spec: JobSpec) -> list[str]:
+        """Why a spec cannot run on this machine as it is now; see `jpsi.plugin.Engine`."""
+        return problems_here(spec, self._setup.config.shell)
+
+    def submit(self, submission: Submission) -> str:
+        """Start a job; see `jpsi.plugin.Engine`."""
+        try:
+            job = self._start(submission)
+        except FileExistsError as e:
+            msg = f"job {submission.job_id} was submitted by another process in the meantime"
+            raise SubmitException(msg, e) from e
+        except OSError as e:
+            self._is_open = False  # perhaps somebody removed the work directory: look again next time
+            msg = f"job {submission.job_id} could not be started: {e}"
+            raise SubmitException(msg, e, transient=is_transient(e)) from e
+        self._follower.add(job)
+        return job.process.native_id if job.process is not None else ""
+
+    def _start(self, submission: Submission) -> Followed:
+        self._open()
+        spec, job_id = submission.spec, submission.job_id
+        directory = str(spec.directory or os.getcwd())  # noqa: PTH109  on the way of every submit
+        now = datetime.now(UTC)
+        run = runner.Run(
+            job_id=job_id,
+            attempt=submission.attempt,
+            folder=self._spool.folder(job_id),
+            events=self._spool.events,
+            directory=directory,
+            spec=spec,
+            launch=submission.launch,
+        )
+        intent = {
+            "id": job_id,
+            "attempt": submission.attempt,
+            "executor": self._setup.executor,
+            "version": self._setup.version,
+            "time": now.isoformat(),
+            "boot": boot_id(),
+            "directory": directory,
+            "spec": plain.encode(spec),
+        }
+        # No fsync: what could make this file disappear, a crash of the machine, ends the job as well.
+        lock = self._spool.prepare(job_id, submission.attempt, intent, runner.render(run))
+        try:
+            process = self._spawn(submission, lock)
+        finally:
+            os.close(lock)
+        return Followed(
+            job_id, job_id, submission.attempt, process, is_child=True, started=now, duration=_duration(spec)
+        )
+
+    def _spawn(self, submission: Submission, lock: int) -> ProcessId:
+        job_id, attempt = submission.job_id, submission.attempt
+        script = f"{self._spool.folder(job_id)}/run.{attempt}"
+        tick = start_tick()
+        try:
+            pid = spawn([self._setup.config.shell, script], lock)
+        except BaseException:
+            self._spool.discard(job_id, attempt)
+            raise
+        # Gone at once, which takes an application that ignores SIGCHLD: then it has no start time.
+        process = identify_started(pid, tick) or ProcessId(pid, NOBODY)
+        try:
+            self._spool.started(lock, process.native_id)
+        except OSError:
+            # The claim, which the runner makes, tells the pid as well.
+            log.warning("job %s: its native id could not be written down", job_id, exc_info=True)
+        return process
+
+    def _open(self) -> None:
+        with self._lock:
+            if self._is_open:
+                return
+            self._spool.open()
+            self._is_open = True
+        threading.Thread(target=self._prune, name="jpsi-prune", daemon=True).start()
+
+    def _prune(self) -> None:
+        config = self._setup.config
+        try:
+            self._spool.prune(time.time(), config.keep_time.total_seconds(), config.keep_count)
+        except OSError:
+            log.warning("old jobs in %s could not be removed", self._spool.root, exc_info=True)
+
+    def track(self, job_id: str) -> None:
+        """Follow a job; see `jpsi.plugin.Engine`."""
+        job = self._follower.get(job_id)
+        if job is not None:
+            self._follower.track(job)
+
+    def attach(self, job_id: str, native_id: str) -> None:
+        """Let a job stand for a process; see `jpsi.plugin.Engine`."""
+        with self._reading():
+            self._open()
+            for intent, runner_process in attempts.find(self._spool, native_id):
+                self._follower.add(attrs.evolve(self._followed(intent, runner_process), job_id=job_id))
+                return
+        process = parse_native_id(native_id)
+        if process is not None and not (process.is_alive() and belongs_to_user(process.pid)):
+            process = None
+        self._follower.add(Followed(job_id, job_id, 0, process, is_child=False, started=datetime.now(UTC)))
+
+    def recover(self) -> Sequence[Recovered]:
+        """Find the jobs on disk that are not final; see `jpsi.plugin.Engine`."""
+        with self._reading():
+            self._open()
+            job_ids = self._spool.job_ids()
+        found = []
+        for job_id in job_ids:
+            if self._follower.get(job_id) is not None:
+                continue
+            try:
+                recovered = self._recover(job_id)
+            except (OSError, KeyError, TypeError, ValueError):
+                log.warning("job %s: its folder cannot be understood", job_id, exc_info=True)
+                continue
+            if recovered is not None:
+                found.append(recovered)
+        return found
+
+    @contextlib.contextmanager
+    def _reading(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as e:
+            msg = f"the jobs in {self._spool.root} cannot be read: {e}"
+            raise SubmitException(msg, e, transient=is_transient(e)) from e
+
+    def _recover(self, job_id: str) -> Recovered | None:
+        intent = None if self._spool.is_final(job_id) else self._spool.last_intent(job_id)
+        if intent is None:
+            return None
+        process = attempts.runner_of(self._spool, intent)
+        if process is None:
+            with self._spool.judging(intent, _JUDGE_SECONDS) as may_judge:
+                if not may_judge:
+                    log.warning("job %s is being submitted by another process and is left to it", job_id)
+                    return None
+                # Its process may be on the way; after this it can run no more, or has claimed to.
+                self._spool.revoke(job_id, intent.attempt)
+                process = attempts.runner_of(self._spool, intent)
+        if process is not None:
+            self._follower.add(self._followed(intent, process))
+        return Recovered(
+            job_id=job_id,
+            attempt=intent.attempt,
+            spec=plain.decode(intent.content["spec"]),
+            native_id=None if process is None else attempts.native_id_of(intent, process),
+            time=datetime.fromisoformat(intent.content["time"]),
+        )
+
+    def _followed(self, intent: Intent, process: ProcessId) -> Followed:
+        claim = self._spool.claim(intent.job_id, intent.attempt)
+        return Followed(
+            intent.job_id,
+            intent.job_id,
+            intent.attempt,
+            process,
+            is_child=False,
+            started=datetime.now(UTC) if claim is None else from_ns(claim.time_ns),
+            duration=_duration(plain.decode(intent.content["spec"])),
+        )
+
+    def native_ids(self) -> list[str]:
+        """The native ids of the jobs that are not final."""
+        return [job.process.native_id for job in self._follower.all() if job.process is not None]
+
+    def streams(self, job_id: str) -> Streams | None:
+        """Where the output of a job goes; None for a process that was only attached to."""
+        job = self._follower.get(job_id)
+        spool_id = job_id if job is None else job.spool_id
+        intent = self._spool.last_intent(spool_id)
+        if intent is None:
+            return None
+        spec = plain.decode(intent.content["spec"])
+        directory = Path(intent.content["directory"]).expanduser()
+        folder = Path(self._spool.folder(spool_id))
+        return Streams(
+            directory / (spec.stdout_path or folder / runner.STDOUT).expanduser(),
+            directory / (spec.stderr_path or folder / runner.STDERR).expanduser(),
+        )
+
+    def cancel(self, job_id: str) -> None:
+        """Ask a job to end; see `jpsi.plugin.Engine`."""
+        job = self._follower.get(job_id)
+        if job is not None:
+            self._follower.stop(job, CANCEL)
+
+
+def _duration(spec: JobSpec) -> timedelta | None:
+    # local enforces only what was given; zero means no limit
+    return (spec.attributes.duration or None) if spec.attributes is not None else None

@@ -1,0 +1,172 @@
+"""Which process is meant, and which processes belong to a session: the operating system's word.
+
+Linux answers from /proc (proc(5)); elsewhere ps(1) does.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import attrs
+
+#: The start time of a process that is no more, or of which it is not known: it is never anybody's.
+NOBODY = 0
+
+_NATIVE_ID = re.compile(r"(\d+)(?:\.(\d+)(?:\.([0-9a-f]+))?)?\Z")
+_HAS_PROC = Path("/proc/self/stat").exists()
+_TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
+# proc(5) counts start times by this clock
+_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+# Positions behind the name in parentheses, counted from 0 (proc(5), /proc/PID/stat).
+_STATE, _SESSION, _START = 0, 3, 19
+
+
+@attrs.frozen(slots=True)
+class ProcessId:
+    """A process for all times: a pid alone is used again, a pid with its start time is not."""
+
+    pid: int
+    #: In clock ticks since boot on Linux, in seconds since 1970 elsewhere.
+    start: int
+
+    @property
+    def native_id(self) -> str:
+        """The id as users see it: `<pid>.<start>.<boot>`."""
+        return f"{self.pid}.{self.start}.{boot_id()}"
+
+    def is_alive(self) -> bool:
+        """Whether this very process still runs; a zombie does not."""
+        found = _look(self.pid)
+        return found is not None and found[1] == self.start and found[0] not in "ZX"
+
+
+@functools.cache
+def boot_id() -> str:
+    """A short name of the machine's current boot: pids and start times of another boot mean nothing."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii")[:8]
+    except OSError:
+        return "0"
+
+
+def parse_native_id(native_id: str) -> ProcessId | None:
+    """The process that a native id or a plain pid means, if it is one of this boot.
+
+    A plain pid is taken for the process that has it now; None if there is no such process.
+    """
+    match = _NATIVE_ID.match(native_id)
+    if match is None:
+        return None
+    pid, start, boot = int(match[1]), match[2], match[3]
+    if boot is not None and boot != boot_id():
+        return None
+    return identify(pid) if start is None else ProcessId(pid, int(start))
+
+
+def identify(pid: int) -> ProcessId | None:
+    """The process that has this pid now."""
+    found = _look(pid)
+    return None if found is None else ProcessId(pid, found[1])
+
+
+def start_tick() -> int:
+    """The start time of a process that would start now."""
+    return time.clock_gettime_ns(_CLOCK) * _TICKS_PER_SECOND // 1_000_000_000
+
+
+def identify_started(pid: int, tick_before: int) -> ProcessId | None:
+    """The process that was just started under this pid, when `start_tick` was `tick_before`.
+
+    The kernel makes readers of /proc/PID wait while that process executes its program; that is saved
+    wherever the clock leaves no doubt.
+    """
+    if _HAS_PROC and start_tick() == tick_before:
+        return ProcessId(pid, tick_before)
+    return identify(pid)
+
+
+def command_line(pid: int) -> str:
+    """The words that a process was started with, joined by NUL; empty if that cannot be known."""
+    if not _HAS_PROC:
+        return "\0".join(_ps("-o", "command=", "-p", str(pid)))
+    try:
+        return os.fsdecode(Path(f"/proc/{pid}/cmdline").read_bytes())
+    except OSError:
+        return ""
+
+
+def belongs_to_user(pid: int) -> bool:
+    """Whether the process may be signalled by the user of this one."""
+    try:
+        os.kill(pid, 0)
+    except OSError:
+        return False
+    return True
+
+
+def session(leader: ProcessId) -> list[int]:
+    """The pids of the session that a process leads or, being gone, has led; zombies excepted.
+
+    The kernel gives no process the pid of a session that still has members, so that another process with
+    this pid means that nothing is left.
+    """
+    found = _look(leader.pid)
+    if leader.start == NOBODY or (found is not None and found[1] != leader.start):
+        return []
+    return list(_members(leader.pid) if _HAS_PROC else _members_by_ps(leader.pid))
+
+
+def _members(session_id: int) -> Iterator[int]:
+    for name in os.listdir("/proc"):  # noqa: PTH208  thousands of entries, names only
+        if name.isdigit():
+            fields = _stat(int(name))
+            if fields is not None and int(fields[_SESSION]) == session_id and fields[_STATE] not in "ZX":
+                yield int(name)
+
+
+def _look(pid: int) -> tuple[str, int] | None:
+    if not _HAS_PROC:
+        return _look_by_ps(pid)
+    fields = _stat(pid)
+    return None if fields is None else (fields[_STATE], int(fields[_START]))
+
+
+def _stat(pid: int) -> list[str] | None:
+    try:
+        fd = os.open(f"/proc/{pid}/stat", os.O_RDONLY)
+        try:
+            text = os.read(fd, 4096)
+        finally:
+            os.close(fd)
+    except OSError:
+        return None
+    return text[text.rindex(b")") + 2 :].decode("ascii").split() if text else None
+
+
+def _look_by_ps(pid: int) -> tuple[str, int] | None:
+    rows = _ps("-o", "stat=", "-o", "lstart=", "-p", str(pid))
+    if not rows:
+        return None
+    state, _, started = rows[0].strip().partition(" ")
+    return state[:1], int(time.mktime(time.strptime(started.strip(), "%a %b %d %H:%M:%S %Y")))
+
+
+def _members_by_ps(session_id: int) -> Iterator[int]:
+    # A job's processes keep its process group; ps(1) of macOS prints no session numbers.
+    for row in _ps("-A", "-o", "pgid=", "-o", "pid="):
+        group, pid = row.split()
+        if int(group) == session_id:
+            yield int(pid)
+
+
+def _ps(*arguments: str) -> list[str]:
+    result = subprocess.run(  # noqa: S603  fixed words and a number
+        ["/bin/ps", *arguments], capture_output=True, text=True, check=False, env={"LC_ALL": "C"}
+    )
+    return result.stdout.splitlines()

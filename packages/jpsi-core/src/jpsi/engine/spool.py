@@ -1,0 +1,421 @@
+"""What is on disk for the jobs of one executor on one target; docs/reference/spool.md draws it.
+
+    <root>/layout                       the version of this layout
+    <root>/jobs/<id>/intent.<n>.json    attempt n: what was asked for, written before anything is started;
+                                        its native id is added as a second line
+    <root>/jobs/<id>/run.<n>            what carries it out
+    <root>/jobs/<id>/claim.<n>          made exclusively by the runner (its pid) or by whoever revokes it
+    <root>/jobs/<id>/stop.<n>.json      jpsi told attempt n to end
+    <root>/jobs/<id>/final.<n>.json     the final status, where it does not follow from the exit marker alone
+    <root>/jobs/<id>/stdout, stderr     streams without a path of their own
+    <root>/events/                      markers until somebody consumes them; then they are in the folder
+
+Everything is private to the user. A file appears complete or not at all.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import json
+import os
+import shutil
+import threading
+import time
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from jpsi.engine.markers import Marker, parse, scan
+from jpsi.model.errors import ConfigError
+
+LAYOUT = 1
+REVOKED = "revoked"
+_PRIVATE_DIRECTORY = 0o700
+_PRIVATE_FILE = 0o600
+
+
+@attrs.frozen(slots=True)
+class Claim:
+    """Who runs an attempt."""
+
+    #: The pid of the runner, REVOKED, or empty if the runner died while writing.
+    text: str
+    time_ns: int
+
+
+@attrs.frozen(slots=True)
+class Intent:
+    """One attempt to run a job, as it was written down."""
+
+    job_id: str
+    attempt: int
+    content: dict[str, Any]
+    #: None if the submitter died before it could add it.
+    native_id: str | None
+
+
+class Spool:
+    """The files below one root. Threads and processes may share them; every method is safe between both.
+
+    Methods raise OSError as it comes; the engine says what it means for a submission.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self.root = str(root)
+        self.jobs = f"{root}/jobs"
+        self.events = f"{root}/events"
+
+    def open(self) -> None:
+        """Make the directories, or check that they are what they must be.
+
+        Raises:
+            ConfigError: a newer jpsi wrote here, or the root belongs to somebody else.
+            OSError: the directories cannot be made.
+        """
+        for path in (self.root, self.jobs, self.events):
+            Path(path).mkdir(mode=_PRIVATE_DIRECTORY, parents=True, exist_ok=True)
+        owner = Path(self.root).stat()
+        if owner.st_uid != os.geteuid() or owner.st_mode & 0o022:
+            msg = (
+                f"the work directory {self.root} belongs to or can be written by others; "
+                "choose another work_directory or run: chmod go-w"
+            )
+            raise ConfigError(msg)
+        layout = Path(self.root, "layout")
+        try:
+            found = int(layout.read_text(encoding="ascii"))
+        except FileNotFoundError:
+            _write(str(layout), f"{LAYOUT}\n".encode("ascii"))
+            return
+        except ValueError as e:
+            msg = f"{layout} does not hold a layout version; is {self.root} jpsi's work directory?"
+            raise ConfigError(msg) from e
+        if found > LAYOUT:
+            msg = f"{self.root} was written by a newer jpsi (layout {found}); upgrade jpsi-core"
+            raise ConfigError(msg)
+
+    def folder(self, job_id: str) -> str:
+        """The folder of a job."""
+        return f"{self.jobs}/{job_id}"
+
+    def prepare(self, job_id: str, attempt: int, intent: dict[str, Any], script: str) -> int:
+        """Write down one attempt and return a descriptor that holds the lock on it.
+
+        While that descriptor or a copy of it is open, nobody else judges the attempt.
+
+        Raises:
+            FileExistsError: somebody else made this attempt.
+        """
+        folder = self.folder(job_id)
+        if attempt == 1:
+            os.mkdir(folder, _PRIVATE_DIRECTORY)  # noqa: PTH102  once per job, on the way of every submit
+            try:
+                lock = _write_intent(folder, attempt, intent)
+            except BaseException:
+                self.discard(job_id, attempt)
+                raise
+        else:
+            lock = _write_intent(folder, attempt, intent)
+        try:
+            _write_new(f"{folder}/run.{attempt}", os.fsencode(script))
+        except BaseException:
+            os.close(lock)
+            self.discard(job_id, attempt)
+            raise
+        return lock
+
+    @staticmethod
+    def started(lock: int, native_id: str) -> None:
+        """Add the native id to the attempt whose lock is held."""
+        _write_all(lock, b"\n" + native_id.encode("ascii"))
+
+    def discard(self, job_id: str, attempt: int) -> None:
+        """Forget an attempt that was never started; never raises."""
+        if attempt == 1:
+            shutil.rmtree(self.folder(job_id), ignore_errors=True)
+        else:
+            # Left as it is, the attempt counts as made; revoked, nobody takes it for running.
+            self.revoke(job_id, attempt)
+
+    def claim(self, job_id: str, attempt: int) -> Claim | None:
+        """Who has claimed an attempt, or None."""
+        try:
+            with open(f"{self.folder(job_id)}/claim.{attempt}", encoding="ascii") as file:  # noqa: PTH123
+                return Claim(file.read().strip(), os.fstat(file.fileno()).st_mtime_ns)
+        except FileNotFoundError:
+            return None
+
+    def revoke(self, job_id: str, attempt: int) -> bool:
+        """Claim an attempt so that it can never run; False if it is claimed already."""
+        try:
+            fd = os.open(
+                f"{self.folder(job_id)}/claim.{attempt}",
+                os.O_WRONLY | os.O_CREAT | os.O_EXCL,
+                _PRIVATE_FILE,
+            )
+        except FileExistsError:
+            return False
+        try:
+            _write_all(fd, REVOKED.encode("ascii"))
+        finally:
+            os.close(fd)
+        return True
+
+    def stop(self, job_id: str, attempt: int, content: dict[str, Any]) -> dict[str, Any]:
+        """Write down that an attempt was told to end; the first one to say so is remembered."""
+        path = f"{self.folder(job_id)}/stop.{attempt}.json"
+        _write_once(path, json.dumps(content).encode("ascii"))
+        return self.read_stop(job_id, attempt) or content
+
+    def read_stop(self, job_id: str, attempt: int) -> dict[str, Any] | None:
+        """What `stop` wrote down for an attempt, or None."""
+        return _read_json(f"{self.folder(job_id)}/stop.{attempt}.json")
+
+    def finish(self, job_id: str, attempt: int, content: dict[str, Any]) -> None:
+        """Write down a final status that does not follow from the exit marker alone."""
+        _write_once(f"{self.folder(job_id)}/final.{attempt}.json", json.dumps(content).encode("ascii"))
+
+    def collect(self, job_ids: Iterable[str], *, only_new: bool = False) -> dict[str, list[Marker]]:
+        """Take the markers of these jobs out of `events` into their folders, and return them.
+
+        Those of a job without a new exit marker are all that it has in its folder. With `only_new`, jobs
+        without a new marker are left out.
+        """
+        wanted = set(job_ids)
+        new = scan(self.events, wanted)
+        for marker in new:
+            self.consume(marker)
+        if only_new:
+            wanted = {marker.job_id for marker in new}
+        found: dict[str, list[Marker]] = {job_id: [] for job_id in wanted}
+        for marker in new:
+            found[marker.job_id].append(marker)
+        for job_id, markers in found.items():
+            if not any(marker.kind == "exit" for marker in markers):
+                found[job_id] = self.consumed(job_id)
+        return found
+
+    def consumed(self, job_id: str) -> list[Marker]:
+        """The markers that this process or another has taken to the job's folder."""
+        try:
+            return scan(self.folder(job_id))
+        except FileNotFoundError:
+            return []
+
+    def consume(self, marker: Marker) -> None:
+        """Move a marker into its job's folder; whoever comes second finds it there."""
+        source = f"{self.events}/{marker.name}"
+        try:
+            os.rename(source, f"{self.folder(marker.job_id)}/{marker.name}")  # noqa: PTH104
+        except FileNotFoundError:
+            if not os.path.isdir(self.folder(marker.job_id)):  # noqa: PTH112
+                with contextlib.suppress(FileNotFoundError):
+                    os.unlink(source)  # noqa: PTH108  the job's folder was removed
+
+    def job_ids(self) -> list[str]:
+        """The ids of all jobs that have a folder."""
+        return os.listdir(self.jobs)  # noqa: PTH208
+
+    def is_final(self, job_id: str) -> bool:
+        """Whether the last attempt of a job is settled: nobody needs to follow it any more."""
+        names = self._names(job_id)
+        attempt = _last_attempt(names)
+        if f"final.{attempt}.json" in names:
+            return True
+        if f"stop.{attempt}.json" in names:
+            return False
+        return any(marker.kind == "exit" and marker.run == attempt for marker in _markers_among(names))
+
+    def last_intent(self, job_id: str) -> Intent | None:
+        """The last attempt that was written down, if there is one that can be read."""
+        attempt = _last_attempt(self._names(job_id))
+        if attempt == 0:
+            return None
+        try:
+            with open(f"{self.folder(job_id)}/intent.{attempt}.json", encoding="ascii") as file:  # noqa: PTH123
+                content = json.loads(file.readline())
+                native_id = file.readline()
+        except (FileNotFoundError, ValueError):
+            return None
+        return Intent(job_id, attempt, content, native_id or None)
+
+    @contextlib.contextmanager
+    def judging(self, intent: Intent, patience_seconds: float) -> Iterator[bool]:
+        """Hold the lock on an attempt; yields False if somebody keeps it longer than that.
+
+        Its submitter has it until the attempt is started, its runner until it has made its claim.
+        """
+        path = f"{self.folder(intent.job_id)}/intent.{intent.attempt}.json"
+        try:
+            fd = os.open(path, os.O_RDWR)
+        except FileNotFoundError:
+            yield False
+            return
+        try:
+            yield _lock(fd, patience_seconds)
+        finally:
+            os.close(fd)
+
+    def prune(self, now: float, keep_seconds: float, keep_count: int) -> None:
+        """Remove the folders of final jobs that are older than `keep_seconds` or beyond `keep_count`.
+
+        Markers that nobody asked for go to their jobs' folders, so that `events` stays small.
+        """
+        for marker in scan(self.events):
+            if now - marker.time_ns / 1e9 > _UNCLAIMED_SECONDS:
+                self.consume(marker)
+        with os.scandir(self.jobs) as entries:
+            ages = sorted(((_age(entry, now), entry.name) for entry in entries), reverse=False)
+        for index, (age, job_id) in enumerate(ages):
+            if (age > keep_seconds or index >= keep_count) and self.is_final(job_id):
+                shutil.rmtree(self.folder(job_id), ignore_errors=True)
+
+    def _names(self, job_id: str) -> list[str]:
+        try:
+            return os.listdir(self.folder(job_id))  # noqa: PTH208
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+
+
+def _lock(fd: int, patience_seconds: float) -> bool:
+    deadline = time.monotonic() + patience_seconds
+    while True:
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(_LOCK_POLL_SECONDS)
+        else:
+            return True
+
+
+_LOCK_POLL_SECONDS = 0.01
+_UNCLAIMED_SECONDS = 600.0
+
+
+def _age(entry: os.DirEntry[str], now: float) -> float:
+    try:
+        return now - entry.stat(follow_symlinks=False).st_mtime
+    except FileNotFoundError:
+        return 0.0
+
+
+def _last_attempt(names: Iterable[str]) -> int:
+    numbers = [
+        int(name.split(".")[1])
+        for name in names
+        if name.startswith("intent.") and name.endswith(".json") and name.split(".")[1].isdigit()
+    ]
+    return max(numbers, default=0)
+
+
+def _markers_among(names: Iterable[str]) -> Iterator[Marker]:
+    for name in names:
+        marker = parse(name, 0)
+        if marker is not None:
+            yield marker
+
+
+def _write_intent(folder: str, attempt: int, intent: dict[str, Any]) -> int:
+    """Write an intent, unless there is one, and return a descriptor that holds the lock on it."""
+    draft = f"{folder}/intent.{attempt}.{os.getpid()}.{threading.get_ident()}"
+    fd = os.open(draft, os.O_RDWR | os.O_CREAT | os.O_EXCL, _PRIVATE_FILE)
+    try:
+        _write_all(fd, json.dumps(intent).encode("ascii"))
+        fcntl.flock(fd, fcntl.LOCK_EX)
+        os.link(draft, f"{folder}/intent.{attempt}.json")  # unlike rename, refuses a second one
+    except BaseException:
+        os.close(fd)
+        raise
+    finally:
+        _forget(draft)
+    return fd
+
+
+def _read_json(path: str) -> dict[str, Any] | None:
+    try:
+        with open(path, encoding="ascii") as file:  # noqa: PTH123
+            content = json.load(file)
+    except (FileNotFoundError, ValueError):
+        return None
+    return content if isinstance(content, dict) else None
+
+
+def _write(path: str, data: bytes) -> None:
+    """Write a file so that it appears complete or not at all."""
+    draft = _draft(path, data)
+    try:
+        os.rename(draft, path)  # noqa: PTH104
+    except BaseException:
+        _forget(draft)
+        raise
+
+
+def _write_once(path: str, data: bytes) -> None:
+    """Write a file like `_write`, unless there is one."""
+    draft = _draft(path, data)
+    try:
+        os.link(draft, path)
+    except FileExistsError:
+        pass
+    finally:
+        _forget(draft)
+
+
+def _draft(path: str, data: bytes) -> str:
+    draft = f"{path}.{os.getpid()}.{threading.get_ident()}"
+    fd = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, _PRIVATE_FILE)
+    try:
+        _write_all(fd, data)
+    except BaseException:
+        _forget(draft)
+        raise
+    finally:
+        os.close(fd)
+    return draft
+
+
+def _forget(path: str) -> None:
+    with contextlib.suppress(OSError):
+        os.unlink(path)  # noqa: PTH108
+
+
+def _write_new(path: str, data: bytes) -> None:
+    """Write a file that nobody reads before this returns."""
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _PRIVATE_FILE)
+    try:
+        _write_all(fd, data)
+    finally:
+        os.close(fd)
+
+
+def _write_all(fd: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(fd, view) :]
+
+
+def is_transient(error: OSError) -> bool:
+    """Whether the same call may succeed later: no space, no descriptors, no processes, no memory."""
+    return error.errno in _TRANSIENT
+
+
+_TRANSIENT = frozenset(
+    {
+        errno.EAGAIN,
+        errno.EDQUOT,
+        errno.EINTR,
+        errno.EIO,
+        errno.EMFILE,
+        errno.ENFILE,
+        errno.ENOMEM,
+        errno.ENOSPC,
+        errno.ESTALE,
+        errno.ETIMEDOUT,
+    }
+)

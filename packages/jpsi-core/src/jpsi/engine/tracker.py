@@ -1,0 +1,194 @@
+"""What is to be told about a job, given everything that is known: pure, and never a guess.
+
+The verdict does not depend on the order in which the facts arrived.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import Any
+
+import attrs
+
+from jpsi.engine import runner
+from jpsi.engine.markers import Marker
+from jpsi.model.states import Evidence, JobState, JobStatus, Reason
+
+#: Why jpsi itself ended a job, as it stands in the spool.
+CANCEL, TIMEOUT = "cancel", "timeout"
+
+# POSIX XCU 2.8.2: a shell reports a command that signal n ended by a code above 128; all shells add n.
+_SIGNAL_BASE = 128
+
+
+@attrs.frozen(slots=True)
+class Stop:
+    """The job was told to end."""
+
+    #: CANCEL or TIMEOUT.
+    why: str
+    time: datetime
+
+
+@attrs.frozen(slots=True)
+class Gone:
+    """The process that carried the job is no more."""
+
+    time: datetime
+    #: What wait(2) would report of it, where that could be learnt.
+    wait_status: int | None = None
+
+
+def conclude(
+    markers: Iterable[Marker],
+    stop: Stop | None,
+    gone: Gone | None,
+    *,
+    has_runner: bool = True,
+) -> JobStatus | None:
+    """The final status that follows from the facts, or None while nothing final is known.
+
+    Args:
+        markers: what the job's last run left.
+        stop: set if jpsi told the job to end.
+        gone: set once the job's process has ended.
+        has_runner: whether that process is jpsi's runner; a process that was only attached to leaves no
+            markers and says nothing but how it ended.
+    """
+    exits = [marker for marker in markers if marker.kind == "exit"]
+    exit_marker = min(exits, key=lambda marker: marker.time_ns, default=None)
+    if stop is not None:
+        # A job that was told to end is over when its processes are gone, however it chose to exit.
+        if gone is None:
+            return None
+        if exit_marker is None or _signalled_before(exit_marker, markers):
+            return _stopped(stop, exit_marker, gone)
+    if exit_marker is not None:
+        return _ended(exit_marker)
+    if gone is None:
+        return None
+    return _unmarked(gone, has_runner=has_runner)
+
+
+def _signalled_before(exit_marker: Marker, markers: Iterable[Marker]) -> bool:
+    return any(marker.kind == "signalled" and marker.time_ns <= exit_marker.time_ns for marker in markers)
+
+
+def _stopped(stop: Stop, exit_marker: Marker | None, gone: Gone) -> JobStatus:
+    time = gone.time if exit_marker is None else exit_marker.time
+    code = exit_marker.code if exit_marker is not None else _code(gone.wait_status)
+    evidence = Evidence.PROCESS if exit_marker is None else Evidence.MARKER
+    if stop.why == TIMEOUT:
+        return JobStatus(
+            JobState.FAILED,
+            time=time,
+            exit_code=code,
+            message="the job used up its duration and was ended",
+            reason=Reason.TIMEOUT,
+            evidence=evidence,
+        )
+    return JobStatus(
+        JobState.CANCELED,
+        time=time,
+        exit_code=code,
+        message="the job was cancelled",
+        reason=Reason.CANCELLED,
+        evidence=evidence,
+    )
+
+
+def _ended(marker: Marker) -> JobStatus:
+    code = marker.code or 0
+    if marker.detail in _SETUP:
+        reason, message = _SETUP[marker.detail]
+        if code == runner.NOT_EXECUTABLE_CODE:
+            message = "the executable may not be executed"
+        return _failed(marker.time, code, reason, message, Evidence.MARKER, {"phase": marker.detail})
+    if marker.detail == runner.POST_LAUNCH:
+        return _exited(marker.time, code, Evidence.MARKER, {"post_launch": "failed"})
+    return _exited(marker.time, code, Evidence.MARKER, {})
+
+
+_SETUP = {
+    runner.DIRECTORY: (Reason.SETUP, "the job's directory could not be entered"),
+    runner.STDIN: (Reason.SETUP, "the file for standard input could not be opened"),
+    runner.STDOUT: (Reason.SETUP, "the file for standard output could not be opened"),
+    runner.STDERR: (Reason.SETUP, "the file for standard error could not be opened"),
+    runner.EXECUTABLE: (Reason.EXECUTABLE, "the executable was not found"),
+    runner.PRE_LAUNCH: (Reason.PRE_LAUNCH, "pre_launch failed, so that nothing was launched"),
+}
+
+
+def _unmarked(gone: Gone, *, has_runner: bool) -> JobStatus:
+    status = gone.wait_status
+    if status is None:
+        return JobStatus(
+            JobState.FAILED,
+            time=gone.time,
+            message="the process ended and nothing is left that could tell its exit code",
+            reason=Reason.LOST,
+            evidence=Evidence.ABSENCE,
+        )
+    code = os.waitstatus_to_exitcode(status)
+    if not has_runner:
+        return _exited(gone.time, code if code >= 0 else _SIGNAL_BASE - code, Evidence.PROCESS, {})
+    if code < 0:
+        message = f"the job's process was killed by {_signal_name(-code)}"
+        return _failed(
+            gone.time, _SIGNAL_BASE - code, Reason.SIGNAL, message, Evidence.PROCESS, {"signal": -code}
+        )
+    # The runner exits with the job's code even where it can leave no marker.
+    return _exited(gone.time, code, Evidence.PROCESS, {"marker": "missing"})
+
+
+def _exited(time: datetime, code: int, evidence: Evidence, metadata: dict[str, Any]) -> JobStatus:
+    if code == 0:
+        return JobStatus(JobState.COMPLETED, time=time, exit_code=0, evidence=evidence, metadata=metadata)
+    number = code - _SIGNAL_BASE
+    if 0 < number < signal.NSIG:
+        name = _signal_name(number)
+        metadata = {**metadata, "signal": number}
+        return _failed(time, code, Reason.SIGNAL, f"ended by {name}", evidence, metadata)
+    message = f"the executable returned exit code {code}"
+    return _failed(time, code, Reason.EXIT_CODE, message, evidence, metadata)
+
+
+def _failed(  # noqa: PLR0913, PLR0917  the parts of a status
+    time: datetime,
+    code: int,
+    reason: Reason,
+    message: str,
+    evidence: Evidence,
+    metadata: dict[str, Any],
+) -> JobStatus:
+    return JobStatus(
+        JobState.FAILED,
+        time=time,
+        exit_code=code,
+        message=message,
+        reason=reason,
+        evidence=evidence,
+        metadata=metadata,
+    )
+
+
+def _code(wait_status: int | None) -> int | None:
+    if wait_status is None:
+        return None
+    code = os.waitstatus_to_exitcode(wait_status)
+    return code if code >= 0 else _SIGNAL_BASE - code
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+def from_ns(time_ns: int) -> datetime:
+    """The time that a file's nanoseconds since 1970 mean."""
+    return datetime.fromtimestamp(time_ns / 1e9, UTC)

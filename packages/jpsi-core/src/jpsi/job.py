@@ -1,0 +1,262 @@
+"""The job as a user holds it: what to run, where it got to, and who is told about that."""
+
+from __future__ import annotations
+
+import functools
+import threading
+import time
+import uuid
+from collections.abc import Callable, Collection, Iterable
+from datetime import timedelta
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
+
+from jpsi.engine import notifier
+from jpsi.model.errors import InvalidJobException, SubmitException, UnreachableStateException
+from jpsi.model.spec import JobSpec
+from jpsi.model.states import JobState, JobStatus, transitions
+
+if TYPE_CHECKING:
+    from jpsi.contract.protocols import Streams
+    from jpsi.executor import JobExecutor
+
+_FINAL = frozenset(state for state in JobState if state.final)
+
+
+@runtime_checkable
+class JobStatusCallback(Protocol):
+    """What may be registered for status changes, besides a plain function of the same arguments."""
+
+    def job_status_changed(self, job: Job, status: JobStatus) -> None:
+        """Called for each status, in order, on a thread that belongs to jpsi.
+
+        By the time of the call `job.status` may be further on than `status`.
+        """
+
+
+StatusFunction = Callable[["Job", JobStatus], None]
+States = JobState | Iterable[JobState]
+
+
+class Job:
+    """One job, from before its submission until after its end. All methods may be called from any thread."""
+
+    __slots__ = (
+        "__weakref__",
+        "_attempt",
+        "_callback",
+        "_condition",
+        "_delivered",
+        "_executor",
+        "_id",
+        "_is_bound",
+        "_lane",
+        "_lock",
+        "_native_id",
+        "_posted",
+        "_statuses",
+        "spec",
+    )
+
+    def __init__(self, spec: JobSpec | None = None) -> None:
+        #: What to run. Changes after `submit` have no effect.
+        self.spec = spec
+        self._id = str(uuid.uuid4())
+        self._native_id: str | None = None
+        self._executor: JobExecutor | None = None
+        self._is_bound = False
+        # how often this job was written down for submission
+        self._attempt = 0
+        self._lock = threading.Lock()
+        self._condition: threading.Condition | None = None
+        self._statuses = [JobStatus(JobState.NEW)]
+        self._callback: StatusFunction | None = None
+        self._lane: notifier.Lane | None = None
+        # how many statuses went to the lane, and how many statuses `wait` may tell of
+        self._posted = 0
+        self._delivered = 1
+
+    @property
+    def id(self) -> str:
+        """The id that jpsi gave the job: unique, and the same after `recover`."""
+        return self._id
+
+    @property
+    def native_id(self) -> str | None:
+        """The id that the backend gave the job; None until the job is QUEUED."""
+        return self._native_id
+
+    @property
+    def executor(self) -> JobExecutor | None:
+        """The executor that the job was submitted or attached to, or None."""
+        return self._executor if self._is_bound else None
+
+    @property
+    def status(self) -> JobStatus:
+        """The latest status; never goes back (J/PSI 0: Job.getStatus)."""
+        return self._statuses[-1]
+
+    @property
+    def streams(self) -> Streams | None:
+        """Where the output of the job goes; None if the job was not submitted or that is not known."""
+        return None if self.executor is None else self.executor.streams(self)
+
+    def set_job_status_callback(self, callback: StatusFunction | JobStatusCallback | None) -> None:
+        """Have `callback` called for every status from now on; None calls nobody any more.
+
+        Calls for one job happen one after the other and in order. A callback may block, raise, submit
+        other jobs and wait for them: no other job is delayed by that.
+        """
+        function = as_function(callback)
+        with self._lock:
+            self._callback = function
+
+    def wait(
+        self,
+        timeout: float | timedelta | States | None = None,
+        target_states: States | None = None,
+    ) -> JobStatus | None:
+        """Wait for the job to enter a state, or to have passed through it.
+
+        Returns once the callbacks of this job for that status have returned, except in a callback, which
+        would wait for itself.
+
+        Args:
+            timeout: seconds or a timedelta; None waits for ever. A state or several in this place are
+                taken as `target_states`.
+            target_states: the states to wait for; None means any final state.
+
+        Returns:
+            The status with which the job entered one of the states, or None if time ran out.
+
+        Raises:
+            UnreachableStateException: `target_states` were given and none can be reached any more.
+        """
+        if isinstance(timeout, JobState) or (
+            timeout is not None and not isinstance(timeout, int | float | timedelta)
+        ):
+            targets, timeout = _states(timeout), None
+            if target_states is not None:
+                targets |= _states(target_states)
+        else:
+            targets = _FINAL if target_states is None else _states(target_states)
+        is_asked = targets is not _FINAL
+        deadline = None if timeout is None else time.monotonic() + _seconds(timeout)
+        with self._lock:
+            while True:
+                known = self._statuses if notifier.is_delivering() else self._statuses[: self._delivered]
+                for status in known:
+                    if status.state in targets:
+                        return status
+                if is_asked:
+                    self._check_reachable(known[-1], targets)
+                if self._condition is None:
+                    self._condition = threading.Condition(self._lock)
+                left = None if deadline is None else deadline - time.monotonic()
+                if left is not None and left <= 0:
+                    return None
+                self._condition.wait(None if left is None else min(left, threading.TIMEOUT_MAX))
+
+    def _check_reachable(self, status: JobStatus, targets: Collection[JobState]) -> None:
+        if not any(state.is_greater_than(status.state) for state in targets):
+            names = " or ".join(sorted(state.value for state in targets))
+            msg = f"job {self._id} is {status.state} and cannot become {names} any more"
+            raise UnreachableStateException(msg, status)
+
+    def cancel(self) -> None:
+        """Ask for the end of the job; its status tells when it has come. Does nothing for a final job.
+
+        Raises:
+            SubmitException: the job was never submitted, or the request did not reach the backend.
+        """
+        executor = self.executor
+        if executor is None:
+            msg = f"job {self._id} was not submitted, so that there is nothing to cancel"
+            raise SubmitException(msg)
+        executor.cancel(self)
+
+    def __str__(self) -> str:
+        return f"job {self._id}"
+
+    def __repr__(self) -> str:
+        native = "" if self._native_id is None else f" native_id={self._native_id!r}"
+        return f"<Job {self._id}{native} {self.status.state}>"
+
+    # What follows is for the executor.
+
+    def _take(self, executor: JobExecutor) -> int:
+        """Reserve the job for one submission or attachment; returns the attempt's number."""
+        with self._lock:
+            if self._executor is not None or self.status.state is not JobState.NEW:
+                where = "" if self._executor is None else f" on {self._executor.name}"
+                msg = f"job {self._id} was submitted already{where}: it is {self.status.state}, not NEW"
+                raise InvalidJobException(msg)
+            self._executor = executor
+            return self._attempt + 1
+
+    def _give_back(self) -> None:
+        """The submission came to nothing: the job is as it was."""
+        with self._lock:
+            self._executor = None
+
+    def _bind(self, native_id: str | None, attempt: int) -> None:
+        """The backend has the job."""
+        with self._lock:
+            self._native_id = native_id
+            self._attempt = attempt
+            self._is_bound = True
+
+    def _publish(self, news: JobStatus) -> bool:
+        """Take in a piece of news; returns whether the job is final."""
+        with self._lock:
+            for status in transitions(self._statuses[-1], news):
+                self._statuses.append(status)
+                if self._executor is not None:
+                    self._executor._notify(self, status)  # noqa: SLF001  two halves of one thing
+                if self._callback is not None or self._posted:
+                    self._post(status)
+                else:
+                    self._delivered = len(self._statuses)
+            if self._condition is not None:
+                self._condition.notify_all()
+            return self._statuses[-1].final
+
+    def _post(self, status: JobStatus) -> None:
+        if self._lane is None:
+            self._lane = notifier.Lane()
+        self._posted += 1
+        count = len(self._statuses)
+        call = functools.partial(self._deliver, self._callback, status, count)
+        notifier.shared().post(self._lane, call)
+
+    def _deliver(self, callback: StatusFunction | None, status: JobStatus, count: int) -> None:
+        try:
+            if callback is not None and callback is self._callback:
+                callback(self, status)
+        finally:
+            with self._lock:
+                self._posted -= 1
+                self._delivered = count
+                if self._condition is not None:
+                    self._condition.notify_all()
+
+
+def as_function(callback: StatusFunction | JobStatusCallback | None) -> StatusFunction | None:
+    """The function to call for what a user registered."""
+    if isinstance(callback, JobStatusCallback):
+        return callback.job_status_changed
+    if callback is not None and not callable(callback):
+        msg = f"a status callback is a function or a JobStatusCallback, not {callback!r}"
+        raise TypeError(msg)
+    return callback
+
+
+def _states(states: States) -> frozenset[JobState]:
+    found = frozenset([states] if isinstance(states, JobState) else states)
+    if not found or not all(isinstance(state, JobState) for state in found):
+        msg = f"wait() takes one or more JobState, not {states!r}"
+        raise TypeError(msg)
+    return found
+
+
+def _seconds(timeout: float | timedelta) -> float:
+    return timeout.total_seconds() if isinstance(timeout, timedelta) else timeout

@@ -1,0 +1,107 @@
+"""What can go wrong, as one tree of exceptions.
+
+    JpsiError
+    ├── InvalidJobException        the job itself: its spec or its state
+    │   └── DocumentError          a job document that cannot be read or written
+    ├── SubmitException            anything else that kept a request from reaching the backend
+    ├── UnreachableStateException  wait(): none of the target states can be reached any more
+    ├── PluginError                an executor or launcher is missing, broken or ambiguous
+    └── ConfigError                a configuration value that cannot be used
+
+`str(error)` is always a sentence for an end user; what a developer needs is in `__cause__`, in the
+notes, and in `exception`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from jpsi.model.states import JobStatus
+
+
+class JpsiError(Exception):
+    """The common root of every exception that jpsi raises on purpose.
+
+    Plain misuse of the API (a wrong argument type, say) raises `TypeError` or `ValueError` instead.
+    """
+
+    def __init__(self, message: str, exception: BaseException | None = None) -> None:
+        super().__init__(message)
+        #: The sentence for an end user.
+        self.message = message
+        #: The underlying exception, if there is one; for debugging, not for end users.
+        self.exception = exception
+
+    def __str__(self) -> str:
+        return self.message
+
+
+class InvalidJobException(JpsiError):
+    """The job can never be accepted as it stands: its spec or its state is wrong.
+
+    Nothing was submitted and the job is unchanged.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        exception: BaseException | None = None,
+        *,
+        problems: Sequence[str] = (),
+    ) -> None:
+        super().__init__(message, exception)
+        #: Everything that is wrong, one sentence each; never empty.
+        self.problems: tuple[str, ...] = tuple(problems) or (message,)
+
+    @classmethod
+    def of(cls, subject: str, problems: Sequence[str]) -> InvalidJobException:
+        """One exception that names every problem found in `subject`."""
+        return cls(_listed(f"{subject} is not valid", problems), problems=problems)
+
+
+class DocumentError(InvalidJobException):
+    """A job document does not say what a job document must say."""
+
+
+class DocumentWarning(UserWarning):
+    """A job document says something that this jpsi carries or ignores, but does not act on."""
+
+
+class SubmitException(JpsiError):
+    """A request did not reach the backend, for a reason that does not lie in the job."""
+
+    def __init__(
+        self,
+        message: str,
+        exception: BaseException | None = None,
+        *,
+        transient: bool = False,
+    ) -> None:
+        super().__init__(message, exception)
+        #: Whether the same request may succeed later (J/PSI 0: SubmitException.isTransient).
+        self.transient = transient
+
+
+class UnreachableStateException(JpsiError):
+    """None of the states that `Job.wait` was asked for can be reached any more."""
+
+    def __init__(self, message: str, status: JobStatus) -> None:
+        super().__init__(message)
+        #: The status from which it follows that the target states cannot be reached.
+        self.status = status
+
+
+class PluginError(JpsiError):
+    """An executor or launcher that was asked for is missing, broken or ambiguous."""
+
+
+class ConfigError(JpsiError):
+    """A configuration value that cannot be used."""
+
+
+def _listed(subject: str, problems: Sequence[str]) -> str:
+    if len(problems) == 1:
+        return f"{subject}: {problems[0]}"
+    return f"{subject}:" + "".join(f"\n  - {problem}" for problem in problems)

@@ -1,0 +1,216 @@
+"""What a job is: JobSpec and its parts."""
+
+from __future__ import annotations
+
+import copy
+import enum
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, TypeVar, overload
+
+import attrs
+
+from jpsi.model.resources import ResourceSpec
+
+T = TypeVar("T")
+
+
+@overload
+def _path(value: None) -> None: ...
+@overload
+def _path(value: str | Path) -> Path: ...
+def _path(value: str | Path | None) -> Path | None:
+    # Anything else stays as it was assigned: `problems` names it at submit.
+    return Path(value) if isinstance(value, str) else value
+
+
+@overload
+def _name(value: None) -> None: ...
+@overload
+def _name(value: str | Path) -> str: ...
+def _name(value: str | Path | None) -> str | None:
+    return str(value) if isinstance(value, Path) else value
+
+
+class StagingMode(enum.Enum):
+    """How a file gets from its source to its target."""
+
+    COPY = "copy"
+    LINK = "link"
+    MOVE = "move"
+
+
+class StageOutFlags(enum.Flag):
+    """When a file is staged out, or a path cleaned up; combine with `|`."""
+
+    NONE = 0
+    #: A missing source is no error.
+    IF_PRESENT = 1
+    ON_SUCCESS = 2
+    ON_ERROR = 4
+    ON_CANCEL = 8
+    ALWAYS = ON_SUCCESS | ON_ERROR | ON_CANCEL
+
+
+@attrs.define(slots=True)
+class StageIn:
+    """A file or directory that must be there before the job runs."""
+
+    #: Where it comes from: a path or URL on the submitting side.
+    source: str
+    #: Where it goes, relative to the job's directory.
+    target: Path = attrs.field(converter=_path)
+    mode: StagingMode = StagingMode.COPY
+
+
+@attrs.define(slots=True)
+class StageOut:
+    """A file or directory that is brought away after the job ran."""
+
+    #: Where it comes from, relative to the job's directory.
+    source: Path = attrs.field(converter=_path)
+    #: Where it goes: a path or URL on the submitting side.
+    target: str
+    mode: StagingMode = StagingMode.COPY
+    flags: StageOutFlags = StageOutFlags.ALWAYS
+
+
+@attrs.define(slots=True, init=False)
+class JobAttributes:
+    """How a job is to be run, apart from the resources it needs."""
+
+    #: How long the job may run. None means the target's default (10 minutes on batch systems, no limit
+    #: on `local`); zero means no limit.
+    duration: timedelta | None
+    #: The queue or partition; None lets the batch system choose.
+    queue_name: str | None
+    #: The project or account that is charged; also available as `account`.
+    project_name: str | None
+    #: The advance reservation to run in.
+    reservation_id: str | None
+    #: Options of one batch system, named `<system>.<option>`; others ignore them.
+    custom_attributes: dict[str, Any] | None
+    #: The `attributes.user` mapping of the job document; jpsi carries it and never reads it.
+    user: dict[str, Any] | None
+
+    def __init__(  # noqa: PLR0913  the specification's attributes, each by its name
+        self,
+        *,
+        duration: timedelta | None = None,
+        queue_name: str | None = None,
+        project_name: str | None = None,
+        account: str | None = None,
+        reservation_id: str | None = None,
+        custom_attributes: dict[str, Any] | None = None,
+        user: dict[str, Any] | None = None,
+    ) -> None:
+        if account is not None and project_name not in (None, account):
+            msg = "project_name and account are one attribute and were given different values"
+            raise ValueError(msg)
+        self.duration = duration
+        self.queue_name = queue_name
+        self.project_name = account if project_name is None else project_name
+        self.reservation_id = reservation_id
+        self.custom_attributes = custom_attributes
+        self.user = user
+
+    @property
+    def account(self) -> str | None:
+        """The same attribute as `project_name`."""
+        return self.project_name
+
+    @account.setter
+    def account(self, value: str | None) -> None:
+        self.project_name = value
+
+    def set_custom_attribute(self, name: str, value: Any) -> None:  # noqa: ANN401  any JSON value
+        """Set the custom attribute `name`."""
+        if self.custom_attributes is None:
+            self.custom_attributes = {}
+        self.custom_attributes[name] = value
+
+    def get_custom_attribute(self, name: str) -> Any:  # noqa: ANN401  any JSON value
+        """The custom attribute `name`, or None if it was never set."""
+        return (self.custom_attributes or {}).get(name)
+
+
+@attrs.define(slots=True)
+class JobSpec:
+    """What to run and how.
+
+    Fields may be assigned one by one; a name that does not exist raises AttributeError, a wrong value is
+    reported by `submit` together with everything else that is wrong. Lists and maps are kept by
+    identity until `submit` copies them.
+
+    `${NAME}` in `arguments` and in the values of `environment` is replaced by that environment
+    variable where the job runs; `$${NAME}` is the literal text `${NAME}`; nothing else is expanded.
+    """
+
+    #: The program. Without a slash it is looked up on the job's PATH; any other relative path is
+    #: relative to the job's directory.
+    executable: str | None = attrs.field(default=None, converter=_name)
+    #: What the program finds in argv[1], argv[2], ...
+    arguments: list[str] | None = None
+    #: A name for people and for the batch system's listings; it has no other effect.
+    name: str | None = attrs.field(default=None, kw_only=True)
+    #: The working directory: absolute, or starting with `~/` for the home directory of the machine
+    #: where the job runs. None leaves the choice to the executor.
+    directory: Path | None = attrs.field(default=None, kw_only=True, converter=_path)
+    #: Whether the directory is made if it does not exist.
+    create_directory: bool = attrs.field(default=False, kw_only=True)
+    #: Whether the job sees the environment of the place where it runs, besides `environment`.
+    inherit_environment: bool = attrs.field(default=True, kw_only=True)
+    #: Variables to set; None as a value unsets the variable.
+    environment: dict[str, str | None] | None = attrs.field(default=None, kw_only=True)
+    #: The file to read standard input from; None is /dev/null.
+    stdin_path: Path | None = attrs.field(default=None, kw_only=True, converter=_path)
+    #: The file to write standard output to; None is a file in the job's folder.
+    stdout_path: Path | None = attrs.field(default=None, kw_only=True, converter=_path)
+    #: The file to write standard error to; None is a file in the job's folder.
+    stderr_path: Path | None = attrs.field(default=None, kw_only=True, converter=_path)
+    #: A POSIX shell script that is sourced once, before anything is launched.
+    pre_launch: Path | None = attrs.field(default=None, kw_only=True, converter=_path)
+    #: A POSIX shell script that is sourced once, after every process has ended.
+    post_launch: Path | None = attrs.field(default=None, kw_only=True, converter=_path)
+    #: The launcher's name; None lets the executor choose.
+    launcher: str | None = attrs.field(default=None, kw_only=True)
+    resources: ResourceSpec | None = attrs.field(default=None, kw_only=True)
+    attributes: JobAttributes | None = attrs.field(default=None, kw_only=True)
+    stage_in: list[StageIn] | None = attrs.field(default=None, kw_only=True)
+    stage_out: list[StageOut] | None = attrs.field(default=None, kw_only=True)
+    #: Paths below the job's directory that are removed after stage-out.
+    cleanup: list[Path] | None = attrs.field(default=None, kw_only=True)
+    #: When `cleanup` happens.
+    cleanup_flags: StageOutFlags = attrs.field(default=StageOutFlags.ALWAYS, kw_only=True)
+
+
+def copy_spec(spec: JobSpec) -> JobSpec:
+    """A copy of a valid spec that shares nothing changeable with it."""
+    return attrs.evolve(
+        spec,
+        arguments=_listed(spec.arguments),
+        environment=None if spec.environment is None else dict(spec.environment),
+        resources=None if spec.resources is None else attrs.evolve(spec.resources),  # type: ignore[misc]  # ResourceSpecV1 after problems()
+        attributes=None if spec.attributes is None else _copy_attributes(spec.attributes),
+        stage_in=None if spec.stage_in is None else [attrs.evolve(item) for item in spec.stage_in],
+        stage_out=None if spec.stage_out is None else [attrs.evolve(item) for item in spec.stage_out],
+        cleanup=_listed(spec.cleanup),
+    )
+
+
+def _listed(value: list[T] | None) -> list[T] | None:
+    return None if value is None else list(value)
+
+
+def _copy_attributes(attributes: JobAttributes) -> JobAttributes:
+    copied = JobAttributes(
+        duration=attributes.duration,
+        queue_name=attributes.queue_name,
+        project_name=attributes.project_name,
+        reservation_id=attributes.reservation_id,
+    )
+    if attributes.custom_attributes is not None:
+        copied.custom_attributes = copy.deepcopy(attributes.custom_attributes)
+    if attributes.user is not None:
+        copied.user = copy.deepcopy(attributes.user)
+    return copied

@@ -1,0 +1,155 @@
+"""The state model: the six states, their order, and which statuses one piece of news publishes.
+
+Everything here is a value or a pure function (J/PSI 0: State Model, JobState, JobStatus).
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+import attrs
+
+
+class JobState(enum.Enum):
+    """The states of a job, in the order in which a job can pass through them.
+
+    NEW < QUEUED < ACTIVE < each of COMPLETED, FAILED and CANCELED; these three are final and are not
+    comparable with each other.
+    """
+
+    NEW = "NEW"
+    QUEUED = "QUEUED"
+    ACTIVE = "ACTIVE"
+    COMPLETED = "COMPLETED"
+    FAILED = "FAILED"
+    CANCELED = "CANCELED"
+
+    @property
+    def final(self) -> bool:
+        """Whether a job can no longer change once it is in this state."""
+        return _RANK[self] == _FINAL
+
+    def is_greater_than(self, other: JobState) -> bool | None:
+        """Whether this state comes after `other`; None for two different final states.
+
+        >>> JobState.ACTIVE.is_greater_than(JobState.QUEUED)
+        True
+        >>> JobState.FAILED.is_greater_than(JobState.COMPLETED) is None
+        True
+        """
+        if self is not other and self.final and other.final:
+            return None
+        return _RANK[self] > _RANK[other]
+
+    def __str__(self) -> str:
+        return self.value
+
+
+_FINAL = 3
+_RANK = {
+    JobState.NEW: 0,
+    JobState.QUEUED: 1,
+    JobState.ACTIVE: 2,
+    JobState.COMPLETED: _FINAL,
+    JobState.FAILED: _FINAL,
+    JobState.CANCELED: _FINAL,
+}
+
+
+class Reason(enum.Enum):
+    """Why a job ended other than by success, where that is known."""
+
+    #: The executable ran and returned a code that is not zero.
+    EXIT_CODE = "exit_code"
+    #: A signal ended the executable; `exit_code` is 128 + the signal's number.
+    SIGNAL = "signal"
+    #: The job was given a duration and used it up.
+    TIMEOUT = "timeout"
+    #: Somebody cancelled the job.
+    CANCELLED = "cancelled"
+    #: The directory or a stream of the job could not be opened.
+    SETUP = "setup"
+    #: The executable was not found or may not be executed.
+    EXECUTABLE = "executable"
+    #: The pre_launch script failed or ended the shell; nothing was launched.
+    PRE_LAUNCH = "pre_launch"
+    #: The job is gone and left no exit code that could be found.
+    LOST = "lost"
+    #: `attach` was given a native id that the backend does not know.
+    ATTACH_UNVERIFIED = "attach_unverified"
+
+
+class Evidence(enum.Enum):
+    """What a status rests on."""
+
+    #: A marker that the running job left in the spool.
+    MARKER = "marker"
+    #: The operating system's word on a process of this machine.
+    PROCESS = "process"
+    #: The batch system's queue.
+    QUEUE = "queue"
+    #: The batch system's accounting.
+    ACCOUNTING = "accounting"
+    #: Nothing is left of the job anywhere.
+    ABSENCE = "absence"
+
+
+def _utc_now() -> datetime:
+    return datetime.now(UTC)
+
+
+@attrs.frozen(slots=True, kw_only=True)
+class JobStatus:
+    """One status of a job: the state, when it was entered, and what is known about it."""
+
+    #: The state that was entered.
+    state: JobState = attrs.field(kw_only=False)
+    #: When the state was entered; always timezone-aware. Metadata `time.source` says when this is
+    #: only the time of observation.
+    time: datetime = attrs.field(factory=_utc_now)
+    #: The exit code, if the job ran and ended; 128 + n after signal n.
+    exit_code: int | None = None
+    #: A sentence for an end user.
+    message: str | None = None
+    #: Whatever else is known, by dotted names (`signal`, `slurm.state`, ...).
+    metadata: Mapping[str, Any] = attrs.field(factory=dict)
+    #: Why the job ended as it did, for states other than COMPLETED.
+    reason: Reason | None = None
+    #: What this status rests on; set on every final status.
+    evidence: Evidence | None = None
+
+    @property
+    def final(self) -> bool:
+        """Whether `state` is final."""
+        return self.state.final
+
+    def __str__(self) -> str:
+        code = "" if self.exit_code is None else f", exit code {self.exit_code}"
+        message = "" if not self.message else f": {self.message}"
+        return f"{self.state}{code}{message}"
+
+
+def transitions(current: JobStatus, news: JobStatus) -> tuple[JobStatus, ...]:
+    """The statuses to publish, in order, when `news` arrives for a job whose status is `current`.
+
+    News that is not ahead of `current` publishes nothing. A skipped QUEUED is filled in, and so is a
+    skipped ACTIVE where the job is known to have run: it completed or left an exit code. Times never
+    decrease within a job.
+    """
+    if news.state.is_greater_than(current.state) is not True:
+        return ()
+    if news.time < current.time:
+        news = attrs.evolve(news, time=current.time)
+    ran = news.state is JobState.COMPLETED or news.exit_code is not None
+    skipped = [JobState.QUEUED]
+    if ran or news.state is JobState.ACTIVE:
+        skipped.append(JobState.ACTIVE)
+    filled = (
+        JobStatus(state, time=news.time, metadata={"filled_in": True})
+        for state in skipped
+        if state.is_greater_than(current.state) and news.state.is_greater_than(state)
+    )
+    return (*filled, news)

@@ -1,0 +1,1 @@
+"""Floor 2: finding plugins and assembling what they say."""

@@ -1,0 +1,157 @@
+"""Resource specifications: the counts that follow, and what contradicts itself."""
+
+from __future__ import annotations
+
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jpsi.model.resources import ResourceSpec, ResourceSpecV1, resource_problems
+
+counts = st.none() | st.integers(1, 50)
+
+
+def v1(nodes: int | None, processes: int | None, per_node: int | None) -> ResourceSpecV1:
+    return ResourceSpecV1(node_count=nodes, process_count=processes, processes_per_node=per_node)
+
+
+class ResourceSpecV2(ResourceSpec):
+    @property
+    def version(self) -> int:
+        return 2
+
+
+@pytest.mark.parametrize(
+    ("given", "computed"),
+    [
+        ((None, None, None), (1, 1, 1)),
+        ((4, None, None), (4, 4, 1)),
+        ((None, 10, None), (1, 10, 10)),
+        ((None, None, 3), (1, 3, 3)),
+        ((4, None, 3), (4, 12, 3)),
+        ((None, 10, 3), (4, 10, 3)),
+        ((None, 9, 3), (3, 9, 3)),
+        ((4, 10, None), (4, 10, 3)),
+        ((4, 10, 3), (4, 10, 3)),
+        ((2, 2, 1), (2, 2, 1)),
+    ],
+    ids=str,
+)
+def test_counts_follow_from_what_was_given(
+    given: tuple[int | None, int | None, int | None], computed: tuple[int, int, int]
+) -> None:
+    """Nodes, processes, processes per node; 10 processes at 3 per node need 4 nodes."""
+    resources = v1(*given)
+
+    assert computed == (
+        resources.computed_node_count,
+        resources.computed_process_count,
+        resources.computed_processes_per_node,
+    )
+
+
+@given(counts, counts, counts)
+def test_computed_counts_fit_each_other_unless_they_are_refused(
+    nodes: int | None, processes: int | None, per_node: int | None
+) -> None:
+    resources = v1(nodes, processes, per_node)
+
+    if not resource_problems(resources):
+        n, p = resources.computed_node_count, resources.computed_process_count
+        k = resources.computed_processes_per_node
+        assert p <= n * k
+        assert (n - 1) * (k - 1) < p
+
+
+@given(counts, counts, counts)
+def test_computed_counts_are_what_was_given(
+    nodes: int | None, processes: int | None, per_node: int | None
+) -> None:
+    resources = v1(nodes, processes, per_node)
+
+    assert nodes in (None, resources.computed_node_count)
+    assert processes in (None, resources.computed_process_count)
+    assert per_node in (None, resources.computed_processes_per_node)
+
+
+@given(counts, counts)
+def test_two_counts_never_contradict_each_other_with_per_node(one: int | None, other: int | None) -> None:
+    assert resource_problems(v1(one, None, other)) == []
+    assert resource_problems(v1(None, one, other)) == []
+
+
+@pytest.mark.parametrize(
+    ("given", "problem"),
+    [
+        ((4, 10, 5), "resources: 10 processes at 5 per node need 2 nodes, but node_count is 4"),
+        ((2, 10, 3), "resources: 10 processes at 3 per node need 4 nodes, but node_count is 2"),
+        ((4, 3, None), "resources: 3 processes cannot occupy 4 nodes"),
+    ],
+    ids=str,
+)
+def test_contradiction_is_named(given: tuple[int, int, int], problem: str) -> None:
+    assert resource_problems(v1(*given)) == [problem]
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "problem"),
+    [
+        ("node_count", 0, "resources.node_count must be at least 1, not 0"),
+        ("process_count", -1, "resources.process_count must be at least 1, not -1"),
+        ("processes_per_node", 0, "resources.processes_per_node must be at least 1, not 0"),
+        ("cpu_cores_per_process", 0, "resources.cpu_cores_per_process must be at least 1, not 0"),
+        ("gpu_cores_per_process", -1, "resources.gpu_cores_per_process must be at least 0, not -1"),
+        ("memory", 0, "resources.memory must be at least 1, not 0"),
+        ("node_count", "4", "resources.node_count must be a whole number, not '4'"),
+        ("node_count", 4.0, "resources.node_count must be a whole number, not 4.0"),
+        ("node_count", True, "resources.node_count must be a whole number, not True"),
+        ("exclusive_node_use", 1, "resources.exclusive_node_use must be True or False, not 1"),
+        ("exclusive_node_use", None, "resources.exclusive_node_use must be True or False, not None"),
+    ],
+    ids=lambda value: repr(value) if not isinstance(value, str) or len(value) < 30 else "",
+)
+def test_wrong_value_is_named(name: str, value: object, problem: str) -> None:
+    resources = ResourceSpecV1()
+
+    setattr(resources, name, value)
+
+    assert resource_problems(resources) == [problem]
+
+
+def test_no_gpu_and_no_exclusive_node_are_valid() -> None:
+    assert resource_problems(ResourceSpecV1(gpu_cores_per_process=0, exclusive_node_use=False)) == []
+
+
+def test_every_wrong_value_is_named_at_once() -> None:
+    resources = ResourceSpecV1(node_count=0, process_count=-2, memory=0)
+
+    assert [
+        problem.partition(" ")[0].removeprefix("resources.") for problem in resource_problems(resources)
+    ] == ["node_count", "process_count", "memory"]
+
+
+@pytest.mark.parametrize(
+    ("resources", "problem"),
+    [
+        ({"node_count": 1}, "resources must be a ResourceSpec, not dict"),
+        (ResourceSpecV2(), "resources of version 2 are not supported; use ResourceSpecV1"),
+    ],
+    ids=["no resources", "another version"],
+)
+def test_what_is_no_version_1_is_named(resources: object, problem: str) -> None:
+    assert resource_problems(resources) == [problem]
+
+
+def test_mistyped_name_raises() -> None:
+    with pytest.raises(AttributeError):
+        ResourceSpecV1().nodes_count = 1  # type: ignore[attr-defined]  # what is tested
+
+
+def test_resource_spec_is_abstract() -> None:
+    with pytest.raises(TypeError, match="abstract"):
+        ResourceSpec()  # type: ignore[abstract]  # what is tested
+
+
+def test_version_is_1() -> None:
+    assert ResourceSpecV1().version == 1

@@ -1,0 +1,218 @@
+"""The state model: its order, and what one piece of news publishes."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import pickle
+from datetime import UTC, datetime, timedelta
+
+import attrs
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jpsi.model.states import JobState, JobStatus, transitions
+
+NEW, QUEUED, ACTIVE = JobState.NEW, JobState.QUEUED, JobState.ACTIVE
+COMPLETED, FAILED, CANCELED = JobState.COMPLETED, JobState.FAILED, JobState.CANCELED
+FINAL = (COMPLETED, FAILED, CANCELED)
+
+EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
+
+states = st.sampled_from(JobState)
+times = st.integers(-100, 100).map(lambda seconds: EPOCH + timedelta(seconds=seconds))
+statuses = st.builds(
+    JobStatus,
+    states,
+    time=times,
+    exit_code=st.none() | st.integers(0, 255),
+    message=st.none() | st.text(max_size=3),
+)
+
+
+def at(state: JobState, seconds: int = 0, exit_code: int | None = None) -> JobStatus:
+    return JobStatus(state, time=EPOCH + timedelta(seconds=seconds), exit_code=exit_code)
+
+
+def published(news: list[JobStatus], start: JobStatus) -> list[JobStatus]:
+    """The whole history of a job that got this news."""
+    history = [start]
+    for piece in news:
+        history += transitions(history[-1], piece)
+    return history
+
+
+def test_exactly_three_states_are_final() -> None:
+    assert {COMPLETED, FAILED, CANCELED} == {state for state in JobState if state.final}
+
+
+@pytest.mark.parametrize("state", JobState, ids=str)
+def test_status_is_final_as_its_state_is(state: JobState) -> None:
+    assert JobStatus(state).final == state.final
+
+
+@pytest.mark.parametrize(
+    ("greater", "lesser"),
+    [(QUEUED, NEW), (ACTIVE, QUEUED), (ACTIVE, NEW), *((final, ACTIVE) for final in FINAL)],
+    ids=str,
+)
+def test_later_state_is_greater(greater: JobState, lesser: JobState) -> None:
+    assert greater.is_greater_than(lesser) is True
+    assert lesser.is_greater_than(greater) is False
+
+
+@given(states)
+def test_order_is_irreflexive(state: JobState) -> None:
+    assert state.is_greater_than(state) is False
+
+
+@given(states, states)
+def test_order_is_antisymmetric(one: JobState, other: JobState) -> None:
+    assert not (one.is_greater_than(other) and other.is_greater_than(one))
+
+
+@given(states, states, states)
+def test_order_is_transitive(one: JobState, two: JobState, three: JobState) -> None:
+    if one.is_greater_than(two) and two.is_greater_than(three):
+        assert one.is_greater_than(three) is True
+
+
+@given(states, states)
+def test_only_different_final_states_cannot_be_compared(one: JobState, other: JobState) -> None:
+    incomparable = one.is_greater_than(other) is None
+
+    assert incomparable == (one is not other and one.final and other.final)
+    assert incomparable == (other.is_greater_than(one) is None)
+
+
+def test_state_reads_as_its_name() -> None:
+    assert [str(state) for state in JobState] == [state.name for state in JobState]
+
+
+def test_status_is_frozen() -> None:
+    with pytest.raises(attrs.exceptions.FrozenInstanceError):
+        JobStatus(NEW).state = QUEUED  # type: ignore[misc]  # what is tested
+
+
+def test_status_can_be_copied_and_sent_to_another_process() -> None:
+    status = JobStatus(COMPLETED, exit_code=0)
+
+    assert copy.deepcopy(status) == status
+    assert pickle.loads(pickle.dumps(status)) == status
+
+
+def test_status_without_time_has_an_aware_one() -> None:
+    assert JobStatus(NEW).time.utcoffset() == timedelta(0)
+
+
+@pytest.mark.parametrize(
+    ("status", "text"),
+    [
+        (JobStatus(QUEUED), "QUEUED"),
+        (JobStatus(COMPLETED, exit_code=0), "COMPLETED, exit code 0"),
+        (JobStatus(FAILED, message="no such file"), "FAILED: no such file"),
+        (JobStatus(FAILED, exit_code=7, message="it failed"), "FAILED, exit code 7: it failed"),
+    ],
+    ids=["bare", "code", "message", "code and message"],
+)
+def test_status_reads_as_a_sentence(status: JobStatus, text: str) -> None:
+    assert str(status) == text
+
+
+@pytest.mark.parametrize(
+    ("current", "news", "expected"),
+    [
+        (NEW, at(QUEUED), [QUEUED]),
+        (NEW, at(ACTIVE), [QUEUED, ACTIVE]),
+        (NEW, at(COMPLETED, exit_code=0), [QUEUED, ACTIVE, COMPLETED]),
+        (NEW, at(COMPLETED), [QUEUED, ACTIVE, COMPLETED]),
+        (NEW, at(FAILED, exit_code=1), [QUEUED, ACTIVE, FAILED]),
+        (NEW, at(FAILED), [QUEUED, FAILED]),
+        (NEW, at(CANCELED), [QUEUED, CANCELED]),
+        (NEW, at(CANCELED, exit_code=143), [QUEUED, ACTIVE, CANCELED]),
+        (QUEUED, at(CANCELED), [CANCELED]),
+        (QUEUED, at(FAILED), [FAILED]),
+        (QUEUED, at(COMPLETED), [ACTIVE, COMPLETED]),
+        (ACTIVE, at(FAILED), [FAILED]),
+        (ACTIVE, at(COMPLETED, exit_code=0), [COMPLETED]),
+    ],
+    ids=lambda value: str(value) if isinstance(value, JobState) else None,
+)
+def test_skipped_states_are_filled_in(current: JobState, news: JobStatus, expected: list[JobState]) -> None:
+    """QUEUED always, ACTIVE only where the job is known to have run."""
+    assert [status.state for status in transitions(at(current), news)] == expected
+
+
+@pytest.mark.parametrize(
+    ("current", "news"),
+    [
+        (current, news)
+        for current in JobState
+        for news in JobState
+        if news is current or current.final or current.is_greater_than(news)
+    ],
+    ids=str,
+)
+def test_news_that_is_not_ahead_publishes_nothing(current: JobState, news: JobState) -> None:
+    assert transitions(at(current), at(news, 1, 0)) == ()
+
+
+def test_filled_in_states_say_so_and_the_news_itself_is_unchanged() -> None:
+    news = JobStatus(COMPLETED, time=EPOCH, exit_code=0, metadata={"a": 1})
+
+    *filled, last = transitions(at(NEW), news)
+
+    assert last is news
+    assert [dict(status.metadata) for status in filled] == [{"filled_in": True}] * 2
+    assert [status.exit_code for status in filled] == [None] * 2
+
+
+def test_news_from_before_the_current_status_gets_its_time() -> None:
+    news = JobStatus(FAILED, time=EPOCH - timedelta(hours=1), exit_code=3, message="why")
+
+    (told,) = transitions(at(ACTIVE), news)
+
+    assert told == attrs.evolve(news, time=EPOCH)
+
+
+@given(st.lists(statuses, max_size=12), times)
+def test_any_news_publishes_an_ascending_sequence_with_at_most_one_final(
+    news: list[JobStatus], start: datetime
+) -> None:
+    history = published(news, JobStatus(NEW, time=start))
+
+    steps = list(itertools.pairwise(history))
+    assert all(later.state.is_greater_than(earlier.state) for earlier, later in steps)
+    assert not any(status.final for status in history[:-1])
+
+
+@given(st.lists(statuses, max_size=12), times)
+def test_times_never_decrease(news: list[JobStatus], start: datetime) -> None:
+    history = published(news, JobStatus(NEW, time=start))
+
+    assert [status.time for status in history] == sorted(status.time for status in history)
+
+
+@given(st.lists(statuses, min_size=1, max_size=12), times)
+def test_no_state_before_the_last_is_missing(news: list[JobStatus], start: datetime) -> None:
+    """QUEUED is in every history, ACTIVE in every history of a job that ran, and nowhere else invented."""
+    history = published(news, JobStatus(NEW, time=start))
+
+    states = [status.state for status in history]
+    assert states == [NEW] or QUEUED in states
+    ran = history[-1].state is COMPLETED or history[-1].exit_code is not None
+    told = any(piece.state is ACTIVE for piece in news)
+    if history[-1].final:
+        assert ACTIVE in states or not ran
+        assert ACTIVE not in states or ran or told
+
+
+@given(st.lists(statuses, max_size=12), times, st.randoms(use_true_random=False))
+def test_highest_news_decides_where_a_job_gets_to(news: list[JobStatus], start: datetime, random) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001  hypothesis' own Random
+    """In whatever order; only which of several finals wins is the first one's."""
+    shuffled = random.sample(news, len(news))
+
+    one, other = (published(order, JobStatus(NEW, time=start))[-1].state for order in (news, shuffled))
+
+    assert one is other or (one.final and other.final)

@@ -1,0 +1,189 @@
+"""The front: names, versions, configuration, and errors that nobody can repair in the job."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import jpsi
+from jpsi import Job, JobExecutor, JobSpec, JobState
+
+PATIENCE = 30
+
+
+@pytest.mark.parametrize("name", ["local", "LOCAL", "Local"])
+def test_names_ignore_case(name: str) -> None:
+    assert JobExecutor(name).name == "local"
+    assert JobExecutor.get_instance(name).name == "local"
+
+
+def test_without_a_name_it_is_local() -> None:
+    assert JobExecutor().name == "local"
+
+
+def test_the_version_is_that_of_the_distribution() -> None:
+    executor = JobExecutor.get_instance("local", ">= 0.1")
+
+    assert str(executor.version)
+    assert executor.version.release >= (0, 1)
+
+
+def test_a_version_that_is_not_there_is_named_with_those_that_are() -> None:
+    with pytest.raises(jpsi.PluginError, match=r"no executor 'local' with version > 99; installed: 0"):
+        JobExecutor.get_instance("local", "> 99")
+
+
+def test_a_constraint_must_be_one() -> None:
+    with pytest.raises(ValueError, match="is not a version constraint"):
+        JobExecutor.get_instance("local", "newest")
+
+
+def test_a_missing_executor_says_what_to_install() -> None:
+    with pytest.raises(jpsi.PluginError, match=re.escape("try: pip install jpsi-slurm")):
+        JobExecutor.get_instance("slurm")
+
+
+def test_a_url_needs_a_transport() -> None:
+    with pytest.raises(jpsi.PluginError, match="no transport for 'ssh://x'"):
+        JobExecutor.get_instance("local", url="ssh://x")
+
+
+def test_a_configuration_of_another_kind_is_refused() -> None:
+    with pytest.raises(TypeError, match="is configured by ExecutorConfig"):
+        JobExecutor.get_instance("local", config={"work_directory": "/tmp"})  # type: ignore[arg-type]
+
+
+def test_a_work_directory_that_cannot_be_made_is_a_clear_error(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    executor = JobExecutor("local", config=jpsi.ExecutorConfig(work_directory=tmp_path / "file" / "x"))
+    job = Job(JobSpec("/bin/true"))
+
+    with pytest.raises(jpsi.SubmitException, match="Not a directory") as caught:
+        executor.submit(job)
+
+    assert not caught.value.transient
+    assert job.status.state is JobState.NEW
+
+
+@pytest.mark.parametrize(
+    ("number", "transient"), [(errno.ENOSPC, True), (errno.EMFILE, True), (errno.EACCES, False)]
+)
+def test_a_failing_disk_leaves_nothing_and_the_job_can_be_submitted_again(
+    executor: JobExecutor,
+    state_home: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    number: int,
+    transient: bool,
+) -> None:
+    job = Job(JobSpec("/bin/true"))
+    with monkeypatch.context() as patch:
+        patch.setattr("jpsi.engine.spool._write_new", _failing(number))
+        with pytest.raises(jpsi.SubmitException) as caught:
+            executor.submit(job)
+
+    assert caught.value.transient is transient
+    assert os.strerror(number) in str(caught.value)
+    assert list(state_home.glob("work/local/*/jobs/*")) == []
+    executor.submit(job)
+    status = job.wait(PATIENCE)
+    assert status is not None
+    assert status.state is JobState.COMPLETED
+
+
+def _failing(number: int):  # noqa: ANN202  a stand-in
+    def fail(*_: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    return fail
+
+
+def test_a_shell_that_does_not_exist_is_a_clear_error(tmp_path: Path) -> None:
+    config = jpsi.ExecutorConfig(work_directory=tmp_path, shell="/no/such/sh")
+    executor = JobExecutor("local", config=config)
+
+    with pytest.raises(jpsi.SubmitException, match="could not be started"):
+        executor.submit(Job(JobSpec("/bin/true")))
+
+    assert executor.recover() == []
+
+
+def test_files_are_private(executor: JobExecutor, state_home: Path) -> None:
+    before = os.umask(0)
+    try:
+        job = Job(JobSpec("/bin/true", environment={"PASSWORD": "secret"}))
+        executor.submit(job)
+        job.wait(PATIENCE)
+    finally:
+        os.umask(before)
+
+    (root,) = state_home.glob("work/local/*")
+    assert root.stat().st_mode & 0o777 == 0o700
+    for path in root.rglob("*.json"):
+        assert path.stat().st_mode & 0o777 == 0o600, path
+
+
+def test_a_directory_that_others_may_write_to_is_refused(tmp_path: Path) -> None:
+    config = jpsi.ExecutorConfig(work_directory=tmp_path)
+    first = JobExecutor("local", config=config)
+    job = Job(JobSpec("/bin/true"))
+    first.submit(job)
+    job.wait(PATIENCE)
+    (root,) = tmp_path.glob("local/*")
+    root.chmod(0o777)
+
+    with pytest.raises(jpsi.ConfigError, match="can be written by others"):
+        JobExecutor("local", config=config).submit(Job(JobSpec("/bin/true")))
+
+
+def test_importing_jpsi_imports_no_plugin_and_no_engine() -> None:
+    program = (
+        "import jpsi, sys\n"
+        "jpsi.Job, jpsi.JobSpec\n"
+        "bad = [m for m in sys.modules if m.startswith(('jpsi.builtin', 'jpsi.registry', 'pluggy',"
+        " 'importlib_metadata', 'yaml', 'packaging'))]\n"
+        "assert not bad, bad\n"
+    )
+
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_what_is_exported_is_pinned() -> None:
+    assert set(jpsi.__all__) == {
+        "ConfigError",
+        "DocumentError",
+        "DocumentWarning",
+        "Evidence",
+        "ExecutorConfig",
+        "InvalidJobException",
+        "Job",
+        "JobAttributes",
+        "JobExecutor",
+        "JobSpec",
+        "JobState",
+        "JobStatus",
+        "JobStatusCallback",
+        "JpsiError",
+        "PluginError",
+        "Reason",
+        "ResourceSpec",
+        "ResourceSpecV1",
+        "StageIn",
+        "StageOut",
+        "StageOutFlags",
+        "StagingMode",
+        "Streams",
+        "SubmitException",
+        "UnreachableStateException",
+        "escape",
+        "read_document",
+        "write_document",
+    }
+    assert all(getattr(jpsi, name) is not None for name in jpsi.__all__)
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        jpsi.nonsense  # noqa: B018  the access is the test

@@ -1,0 +1,426 @@
+"""Jobs and callbacks: what is promised to whoever holds a job."""
+
+from __future__ import annotations
+
+import threading
+import time
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import jpsi
+from jpsi import Job, JobExecutor, JobSpec, JobState, JobStatus
+
+PATIENCE = 30
+
+
+class Gate:
+    """An executor's worth of news, sent by hand: binds a job and publishes what a test says."""
+
+    name = "gate"
+
+    def __init__(self, job: Job) -> None:
+        self.job = job
+        attempt = job._take(self)  # type: ignore[arg-type]
+        job._bind("1", attempt)
+
+    def _notify(self, job: Job, status: JobStatus) -> None:
+        pass
+
+    def publish(self, *states: JobState, **fields: Any) -> None:
+        for state in states:
+            self.job._publish(JobStatus(state, **fields))
+
+
+def test_a_new_job_has_an_id_of_its_own() -> None:
+    first, second = Job(), Job()
+
+    assert first.id != second.id
+    assert first.native_id is None
+    assert first.executor is None
+    assert first.status.state is JobState.NEW
+
+
+def test_cancel_before_submission_says_that_there_is_nothing_to_cancel() -> None:
+    with pytest.raises(jpsi.SubmitException, match="was not submitted"):
+        Job().cancel()
+
+
+def test_a_mistyped_attribute_raises() -> None:
+    with pytest.raises(AttributeError, match="excutable"):
+        JobSpec().excutable = "x"  # type: ignore[attr-defined]
+
+
+def test_wait_returns_the_status_of_a_state_that_was_passed() -> None:
+    job = Job()
+    Gate(job).publish(JobState.QUEUED, JobState.ACTIVE, JobState.COMPLETED)
+
+    status = job.wait(target_states=[JobState.ACTIVE])
+
+    assert status is not None
+    assert status.state is JobState.ACTIVE
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        (JobState.QUEUED,),
+        ([JobState.QUEUED],),
+        (None, JobState.QUEUED),
+        (1, [JobState.QUEUED]),
+        (timedelta(seconds=1), {JobState.QUEUED}),
+    ],
+)
+def test_wait_takes_states_in_any_place(arguments: tuple[Any, ...]) -> None:
+    job = Job()
+    Gate(job).publish(JobState.QUEUED)
+
+    status = job.wait(*arguments)
+
+    assert status is not None
+    assert status.state is JobState.QUEUED
+
+
+def test_wait_raises_as_soon_as_no_target_can_be_reached() -> None:
+    job = Job()
+    Gate(job).publish(JobState.FAILED)
+
+    with pytest.raises(jpsi.UnreachableStateException, match="cannot become COMPLETED") as caught:
+        job.wait(target_states=JobState.COMPLETED)
+
+    assert caught.value.status.state is JobState.FAILED
+
+
+def test_wait_for_a_state_that_was_skipped_raises_too() -> None:
+    job = Job()
+    Gate(job).publish(JobState.QUEUED, JobState.CANCELED)
+
+    with pytest.raises(jpsi.UnreachableStateException):
+        job.wait(JobState.ACTIVE)
+
+
+def test_plain_wait_never_raises() -> None:
+    job = Job()
+    Gate(job).publish(JobState.FAILED)
+
+    status = job.wait()
+
+    assert status is not None
+    assert status.state is JobState.FAILED
+
+
+@pytest.mark.parametrize("timeout", [0, 0.0, -5, timedelta(0)])
+def test_wait_without_time_returns_at_once(timeout: float | timedelta) -> None:
+    assert Job().wait(timeout) is None
+
+
+@pytest.mark.parametrize("nonsense", ["COMPLETED", [], [1], object()])
+def test_wait_refuses_what_is_neither_time_nor_state(nonsense: Any) -> None:
+    with pytest.raises(TypeError):
+        Job().wait(nonsense)
+
+
+def test_states_never_go_back_and_end_once() -> None:
+    job = Job()
+    gate = Gate(job)
+    seen: list[JobState] = []
+    job.set_job_status_callback(lambda _, status: seen.append(status.state))
+
+    gate.publish(JobState.ACTIVE, JobState.QUEUED, JobState.COMPLETED, JobState.FAILED, JobState.ACTIVE)
+    job.wait()
+
+    assert seen == [JobState.QUEUED, JobState.ACTIVE, JobState.COMPLETED]
+    assert job.status.state is JobState.COMPLETED
+
+
+def test_wait_returns_after_the_callback_for_that_status() -> None:
+    job = Job()
+    gate = Gate(job)
+    may_return = threading.Event()
+    returned = threading.Event()
+
+    def callback(_: Job, status: JobStatus) -> None:
+        if status.final:
+            assert may_return.wait(PATIENCE)
+            returned.set()
+
+    job.set_job_status_callback(callback)
+    gate.publish(JobState.COMPLETED)
+
+    assert job.status.state is JobState.COMPLETED
+    assert job.wait(0) is None
+    may_return.set()
+    assert job.wait(PATIENCE) is not None
+    assert returned.is_set()
+
+
+def test_a_callback_may_wait_for_its_own_job() -> None:
+    job = Job()
+    gate = Gate(job)
+    found: list[JobStatus | None] = []
+    job.set_job_status_callback(lambda job, status: found.append(job.wait(0)) if status.final else None)
+
+    gate.publish(JobState.FAILED)
+    job.wait(PATIENCE)
+
+    assert [status.state for status in found if status] == [JobState.FAILED]
+
+
+class Recorder:
+    """A callback as an object."""
+
+    def __init__(self) -> None:
+        self.states: list[JobState] = []
+
+    def job_status_changed(self, job: Job, status: JobStatus) -> None:
+        self.states.append(status.state)
+
+
+def test_an_object_may_be_the_callback(executor: JobExecutor) -> None:
+    recorder = Recorder()
+    job = Job(JobSpec("/bin/true"))
+    job.set_job_status_callback(recorder)
+
+    executor.submit(job)
+    job.wait(PATIENCE)
+
+    assert recorder.states == [JobState.QUEUED, JobState.ACTIVE, JobState.COMPLETED]
+
+
+def test_what_cannot_be_called_is_refused() -> None:
+    with pytest.raises(TypeError, match="a status callback"):
+        Job().set_job_status_callback("print")  # type: ignore[arg-type]
+
+
+def test_a_callback_that_blocks_delays_only_its_own_job(executor: JobExecutor) -> None:
+    release = threading.Event()
+    blocked = [Job(JobSpec("/bin/true")) for _ in range(20)]
+    for job in blocked:
+        job.set_job_status_callback(lambda *_: release.wait(PATIENCE))
+        executor.submit(job)
+    seen: list[JobState] = []
+    free = Job(JobSpec("/bin/true"))
+    free.set_job_status_callback(lambda _, status: seen.append(status.state))
+
+    executor.submit(free)
+    status = free.wait(PATIENCE)
+
+    assert status is not None
+    assert seen == [JobState.QUEUED, JobState.ACTIVE, JobState.COMPLETED]
+    assert all(job.wait(0) is None for job in blocked)
+    release.set()
+    assert all(job.wait(PATIENCE) for job in blocked)
+
+
+@pytest.mark.parametrize("error", [ValueError, SystemExit, KeyboardInterrupt])
+def test_a_callback_that_raises_breaks_nothing(
+    executor: JobExecutor, error: type[BaseException], caplog: pytest.LogCaptureFixture
+) -> None:
+    seen: list[JobState] = []
+
+    def callback(_: Job, status: JobStatus) -> None:
+        seen.append(status.state)
+        raise error
+
+    job = Job(JobSpec("/bin/true"))
+    job.set_job_status_callback(callback)
+    executor.submit(job)
+
+    assert job.wait(PATIENCE) is not None
+    assert seen == [JobState.QUEUED, JobState.ACTIVE, JobState.COMPLETED]
+    assert "a status callback raised" in caplog.text
+
+
+def test_a_callback_may_submit_and_wait_for_another_job(executor: JobExecutor) -> None:
+    inner: list[JobStatus | None] = []
+
+    def callback(_: Job, status: JobStatus) -> None:
+        if status.final:
+            second = Job(JobSpec("/bin/true"))
+            second.set_job_status_callback(lambda *_: None)
+            executor.submit(second)
+            inner.append(second.wait(PATIENCE))
+
+    jobs = [Job(JobSpec("/bin/true")) for _ in range(10)]
+    for job in jobs:
+        job.set_job_status_callback(callback)
+        executor.submit(job)
+
+    assert all(job.wait(PATIENCE) for job in jobs)
+    assert [status and status.state for status in inner] == [JobState.COMPLETED] * len(jobs)
+
+
+def test_a_callback_may_unset_itself(executor: JobExecutor) -> None:
+    seen: list[JobState] = []
+
+    def callback(job: Job, status: JobStatus) -> None:
+        seen.append(status.state)
+        job.set_job_status_callback(None)
+
+    job = Job(JobSpec("/bin/true"))
+    job.set_job_status_callback(callback)
+    executor.submit(job)
+
+    assert job.wait(PATIENCE) is not None
+    assert seen == [JobState.QUEUED]
+
+
+def test_the_executors_callback_hears_of_every_job_one_at_a_time(executor: JobExecutor) -> None:
+    busy = threading.Lock()
+    seen: list[tuple[str, JobState]] = []
+    all_final = threading.Event()
+    jobs = [Job(JobSpec("/bin/true")) for _ in range(20)]
+
+    def callback(job: Job, status: JobStatus) -> None:
+        assert busy.acquire(blocking=False)
+        seen.append((job.id, status.state))
+        if sum(state.final for _, state in seen) == len(jobs):
+            all_final.set()
+        busy.release()
+
+    executor.set_job_status_callback(callback)
+    for job in jobs:
+        executor.submit(job)
+
+    assert all_final.wait(PATIENCE)
+    for job in jobs:
+        assert [state for id_, state in seen if id_ == job.id] == [
+            JobState.QUEUED,
+            JobState.ACTIVE,
+            JobState.COMPLETED,
+        ]
+
+
+def test_an_executor_callback_of_none_hears_nothing(executor: JobExecutor) -> None:
+    executor.set_job_status_callback(lambda *_: pytest.fail("was unset"))
+    executor.set_job_status_callback(None)
+    job = Job(JobSpec("/bin/true"))
+
+    executor.submit(job)
+
+    assert job.wait(PATIENCE) is not None
+
+
+@pytest.mark.parametrize(
+    ("job", "match"),
+    [
+        (Job(), "has no spec"),
+        (Job(JobSpec()), "executable is missing"),
+        (Job(JobSpec(True)), "executable must be text"),  # type: ignore[arg-type]
+        (Job("echo"), "must be a JobSpec"),  # type: ignore[arg-type]
+    ],
+    ids=["no-spec", "no-executable", "type", "text"],
+)
+def test_an_invalid_job_is_refused_and_unchanged(executor: JobExecutor, job: Job, match: str) -> None:
+    with pytest.raises(jpsi.InvalidJobException, match=match):
+        executor.submit(job)
+
+    assert job.status.state is JobState.NEW
+    assert job.executor is None
+    assert job.native_id is None
+
+
+def test_a_refused_job_can_be_mended_and_submitted(executor: JobExecutor) -> None:
+    job = Job(JobSpec())
+    with pytest.raises(jpsi.InvalidJobException):
+        executor.submit(job)
+    job.spec = JobSpec("/bin/true")
+
+    executor.submit(job)
+
+    assert job.wait(PATIENCE) is not None
+
+
+def test_a_job_is_submitted_once(executor: JobExecutor, config: jpsi.ExecutorConfig) -> None:
+    job = Job(JobSpec("/bin/true"))
+    executor.submit(job)
+    job.wait(PATIENCE)
+
+    for other in (executor, JobExecutor.get_instance("local", config=config)):
+        with pytest.raises(jpsi.InvalidJobException, match="submitted already"):
+            other.submit(job)
+        with pytest.raises(jpsi.InvalidJobException, match="not NEW"):
+            other.attach(job, "1")
+
+
+def test_of_many_threads_that_submit_a_job_one_succeeds(executor: JobExecutor) -> None:
+    job = Job(JobSpec("/bin/true"))
+    outcomes: list[str] = []
+    start = threading.Barrier(8)
+
+    def submit() -> None:
+        start.wait()
+        try:
+            executor.submit(job)
+            outcomes.append("submitted")
+        except jpsi.InvalidJobException:
+            outcomes.append("refused")
+
+    threads = [threading.Thread(target=submit) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert sorted(outcomes) == ["refused"] * 7 + ["submitted"]
+
+
+def test_another_executors_job_cannot_be_cancelled(
+    executor: JobExecutor, config: jpsi.ExecutorConfig
+) -> None:
+    job = Job(JobSpec("/bin/true"))
+    executor.submit(job)
+
+    with pytest.raises(jpsi.SubmitException, match="not submitted to this executor"):
+        JobExecutor.get_instance("local", config=config).cancel(job)
+
+
+def test_a_spec_may_be_changed_after_submission(executor: JobExecutor, tmp_path: Path) -> None:
+    spec = JobSpec("/bin/echo", ["first"], environment={"A": "1"})
+    first, second = Job(spec), Job(spec)
+
+    executor.submit(first)
+    assert spec.arguments is not None
+    spec.arguments[0] = "second"
+    executor.submit(second)
+
+    for job, text in ((first, "first\n"), (second, "second\n")):
+        assert job.wait(PATIENCE) is not None
+        assert job.streams is not None
+        assert job.streams.stdout.read_text() == text
+
+
+def test_lists_are_kept_by_identity() -> None:
+    arguments = ["a"]
+    environment: dict[str, str | None] = {}
+
+    spec = JobSpec("x", arguments, environment=environment)
+
+    assert spec.arguments is arguments
+    assert spec.environment is environment
+
+
+def test_a_closed_executor_takes_no_more_but_follows_what_it_has(executor: JobExecutor) -> None:
+    job = Job(JobSpec("/bin/true"))
+    with executor:
+        executor.submit(job)
+
+    assert job.wait(PATIENCE) is not None
+    with pytest.raises(jpsi.SubmitException, match="was closed"):
+        executor.submit(Job(JobSpec("/bin/true")))
+
+
+def test_times_are_aware_and_never_decrease(executor: JobExecutor) -> None:
+    statuses: list[JobStatus] = []
+    job = Job(JobSpec("/bin/true"))
+    job.set_job_status_callback(lambda _, status: statuses.append(status))
+
+    executor.submit(job)
+    job.wait(PATIENCE)
+
+    times = [status.time for status in statuses]
+    assert times == sorted(times)
+    assert all(moment.tzinfo is not None for moment in times)
+    assert abs(times[-1].timestamp() - time.time()) < PATIENCE
