@@ -1,0 +1,1 @@
+"""The `jpsi` command; what it does is in `jpsi`."""

@@ -1,0 +1,5 @@
+"""`python -m jpsi_cli` is `jpsi`."""
+
+from .main import main
+
+main()

@@ -1,0 +1,83 @@
+"""What `jpsi run` can be told on the command line, in the order of its help."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import click
+
+from .grouped import GroupedOption
+
+_this = partial(GroupedOption, group="What runs where")
+_place = partial(GroupedOption, group="Directory and environment")
+_stream = partial(GroupedOption, group="Input and output")
+_resource = partial(GroupedOption, group="Resources")
+_batch = partial(GroupedOption, group="Batch system")
+_around = partial(GroupedOption, group="Around the command")
+
+PARAMETERS: tuple[click.Parameter, ...] = (
+    _this("--executor", "-x", metavar="NAME", help="Where to run the job.  [default: local, this machine]"),
+    _this(
+        "--file",
+        "-f",
+        metavar="FILE",
+        help="Run what this job document (YAML or JSON) describes instead of a COMMAND; - is standard input. "
+        "Other options override the document.",
+    ),
+    _this("--name", metavar="NAME", help="A name for the job in listings."),
+    _this(
+        "--expand",
+        is_flag=True,
+        help="Replace ${NAME} in the arguments by that variable of the job's environment. "
+        "Without this they reach the job exactly as they were typed.",
+    ),
+    _place(
+        "--dir", metavar="DIR", help="The directory to run in; ~/ is the home directory where the job runs."
+    ),
+    _place("--create-dir", is_flag=True, help="Make that directory if it does not exist."),
+    _place(
+        "--env",
+        metavar="NAME=VALUE",
+        multiple=True,
+        help="Set a variable; ${OTHER} in VALUE is replaced where the job runs. Can be repeated.",
+    ),
+    _place("--no-inherit-env", is_flag=True, help="Start with an empty environment."),
+    _stream("--stdin", metavar="FILE", help="Read input from FILE.  [default: empty input]"),
+    _stream(
+        "--stdout",
+        metavar="FILE",
+        help="Write output to FILE, relative to the job's directory, and not here.",
+    ),
+    _stream("--stderr", metavar="FILE", help="Write errors to FILE and not here."),
+    _stream(
+        "--json",
+        "as_json",
+        is_flag=True,
+        help="Tell each state of the job as a line of JSON on standard error.",
+    ),
+    _resource("--nodes", metavar="N", help="Nodes to allocate."),
+    _resource("--processes", metavar="N", help="Processes in total."),
+    _resource("--processes-per-node", metavar="N", help="Processes on each node."),
+    _resource("--cores", metavar="N", help="Cores for each process."),
+    _resource("--gpus", metavar="N", help="GPUs for each process."),
+    _resource("--memory", metavar="SIZE", help="Memory for the whole job: 4G, 512M, or bytes."),
+    _resource("--exclusive", is_flag=True, help="Share the nodes with no other job."),
+    _batch(
+        "--time",
+        metavar="TIME",
+        help="How long the job may run: 90 (seconds), 10m, 2h30m, 1:30:00; 0 for ever.",
+    ),
+    _batch("--queue", metavar="NAME", help="The queue or partition."),
+    _batch("--project", metavar="NAME", help="The project or account that is charged."),
+    _batch("--reservation", metavar="ID", help="The advance reservation to run in."),
+    _batch(
+        "--attribute",
+        metavar="SYSTEM.NAME=VALUE",
+        multiple=True,
+        help="An option of one batch system, such as slurm.qos=debug; others ignore it. Can be repeated.",
+    ),
+    _around("--launcher", metavar="NAME", help="What starts the processes, such as mpirun or srun."),
+    _around("--pre-launch", metavar="FILE", help="A shell script that is sourced before the command starts."),
+    _around("--post-launch", metavar="FILE", help="A shell script that is sourced after it has ended."),
+    click.Argument(["command"], nargs=-1, type=click.UNPROCESSED, metavar="COMMAND [ARGS]..."),
+)

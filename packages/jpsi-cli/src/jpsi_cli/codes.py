@@ -1,0 +1,41 @@
+"""The exit codes of `jpsi run`: the job's own, and what stands for an end that has none."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import jpsi
+
+USAGE = 2
+TIMEOUT = 124
+JPSI = 125
+CANCELLED = 130
+# What a shell reports of a program that wrote to a closed pipe: 128 + SIGPIPE.
+BROKEN_PIPE = 141
+
+#: The codes that jpsi itself chooses, for people.
+MEANINGS = {
+    USAGE: "a mistake in the command line or the job document; nothing was submitted",
+    TIMEOUT: "the job used up its time",
+    JPSI: "jpsi failed: no such executor, job not started, or lost without an exit code",
+    CANCELLED: "the job was cancelled: by Ctrl-C, SIGTERM or SIGHUP, or by somebody else",
+    BROKEN_PIPE: "nobody read the output any more, as in `| head`; the job was cancelled",
+}
+
+_LARGEST = 255
+
+
+def of(status: jpsi.JobStatus) -> int:
+    """The exit code that stands for a final status."""
+    import jpsi  # noqa: PLC0415  `jpsi --help` shows the table above without waiting for the library
+
+    if status.state is jpsi.JobState.COMPLETED:
+        return 0
+    if status.state is jpsi.JobState.CANCELED:
+        return CANCELLED
+    if status.reason is jpsi.Reason.TIMEOUT:
+        return TIMEOUT
+    # A failed job must not look like a success, whatever its batch system says of its code.
+    code = status.exit_code
+    return code if code is not None and 0 < code <= _LARGEST else JPSI

@@ -1,0 +1,49 @@
+"""Why a job ended as it did, in a sentence for its user."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import jpsi
+
+# The field of the spec that each phase of a job's setup is about (JobStatus.metadata["phase"]).
+_CULPRITS = {
+    "directory": "directory",
+    "stdin": "stdin_path",
+    "stdout": "stdout_path",
+    "stderr": "stderr_path",
+    "executable": "executable",
+    "pre_launch": "pre_launch",
+}
+
+
+def why(job: jpsi.Job, status: jpsi.JobStatus) -> str:
+    """What the status says of itself, what it is about, and where to look further."""
+    message = status.message or (
+        f"exit code {status.exit_code}" if status.exit_code else "no reason is known"
+    )
+    culprit = _CULPRITS.get(str(status.metadata.get("phase")))
+    if culprit is not None and getattr(job.spec, culprit, None) is not None:
+        message = f"{message}: {str(getattr(job.spec, culprit))!r}"
+    return message + _where_to_look(job, status)
+
+
+def _where_to_look(job: jpsi.Job, status: jpsi.JobStatus) -> str:
+    streams = job.streams
+    if streams is None or status.state is not jpsi.JobState.FAILED:
+        return ""
+    if status.reason is jpsi.Reason.LOST:
+        return f"; its output, as far as it came: {streams.stdout}, {streams.stderr}"
+    # What was shown need not be looked up.
+    has_file = job.spec is not None and job.spec.stderr_path is not None
+    return f"; see {streams.stderr}" if has_file and streams.stderr.exists() else ""
+
+
+def lasted(active: jpsi.JobStatus | None, final: jpsi.JobStatus) -> str:
+    """How long the job ran, for a person; empty if it is not known to have run."""
+    if active is None:
+        return ""
+    seconds = (final.time - active.time).total_seconds()
+    if seconds < 60:  # noqa: PLR2004  a minute
+        return f"{seconds:.1f} s"
+    return str(timedelta(seconds=round(seconds)))

@@ -1,0 +1,48 @@
+"""What jpsi itself says: `jpsi: ...` lines on standard error."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import sys
+
+STDOUT, STDERR = 1, 2
+
+
+def error(text: str) -> None:
+    """Say why something did not work."""
+    write(f"jpsi: {printable(text)}\n")
+
+
+def warning(text: str) -> None:
+    """Say what somebody should look at; each line of `text` is a warning."""
+    for line in text.splitlines():
+        write(f"jpsi: warning: {printable(line)}\n")
+
+
+def write(text: str) -> None:
+    """Write to standard error; nothing happens if that is closed or nobody reads it."""
+    encoding = "utf-8" if sys.stderr is None else sys.stderr.encoding
+    # Not through sys.stderr, which raises when a signal handler interrupts somebody who writes to it.
+    with contextlib.suppress(OSError):
+        os.write(STDERR, text.encode(encoding, "backslashreplace"))
+
+
+def printable(text: str) -> str:
+    r"""The text with what would do something to a terminal, but for line ends, as escapes.
+
+    >>> printable("a\x1b[31mb\n")
+    'a\\x1b[31mb\n'
+    """
+    return "".join(c if c == "\n" or c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def show_library_warnings() -> None:
+    """Show what the library logs for users, without the traceback that goes with some of it."""
+    logging.getLogger("jpsi").addHandler(_Handler(logging.WARNING))
+
+
+class _Handler(logging.Handler):
+    def emit(self, record: logging.LogRecord) -> None:
+        warning(record.getMessage())

@@ -1,0 +1,128 @@
+"""The `jpsi` command as a process of its own, with pipes or a terminal, far from the user's own jobs."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+COMMAND = [sys.executable, "-m", "jpsi_cli"]
+_ON_TERMINAL = """\
+import os, pty, sys
+sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:])))
+"""
+
+
+class Started:
+    """A running `jpsi`; what it wrote can be waited for."""
+
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        self.process = process
+        self.output = b""
+
+    def wait_for(self, text: bytes) -> None:
+        """Read output until it contains `text`."""
+        assert self.process.stdout is not None
+        while text not in self.output:
+            data = os.read(self.process.stdout.fileno(), 65536)
+            assert data, f"it ended without {text!r}: {self.output!r}"
+            self.output += data
+
+    def type(self, text: bytes) -> None:
+        """Type on the terminal."""
+        assert self.process.stdin is not None
+        self.process.stdin.write(text)
+        self.process.stdin.flush()
+
+    def end(self) -> tuple[int, bytes, bytes]:
+        """Wait for the end; returns exit code, all output, all errors."""
+        out, err = self.process.communicate(timeout=60)
+        return self.process.returncode, self.output + out, err or b""
+
+
+@pytest.fixture
+def environment(tmp_path: Path) -> dict[str, str]:
+    state = tmp_path / "state"
+    state.mkdir()
+    kept = {name: value for name, value in os.environ.items() if name not in {"NO_COLOR", "FORCE_COLOR"}}
+    return {**kept, "XDG_STATE_HOME": str(state), "TERM": "xterm-256color", "COLUMNS": "160"}
+
+
+@pytest.fixture
+def run(environment: dict[str, str], tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[bytes]]:
+    """Run `jpsi` with these arguments in the test's directory."""
+
+    def run(*arguments: str | bytes, **options: Any) -> subprocess.CompletedProcess[bytes]:
+        options = {"capture_output": True, "cwd": tmp_path, "env": environment, "timeout": 60, **options}
+        return subprocess.run([*COMMAND, *arguments], check=False, **options)
+
+    return run
+
+
+@pytest.fixture
+def start(environment: dict[str, str], tmp_path: Path) -> Iterator[Callable[..., Started]]:
+    """Start `jpsi` with these arguments, in a process group of its own, behind `prefix`."""
+    started = []
+
+    def start(*arguments: str, prefix: tuple[str, ...] = ()) -> Started:
+        process = subprocess.Popen(
+            [*prefix, *COMMAND, *arguments],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            cwd=tmp_path,
+            env=environment,
+            start_new_session=True,
+        )
+        started.append(process)
+        return Started(process)
+
+    yield start
+    for process in started:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+        with process:
+            pass
+
+
+@pytest.fixture
+def start_on_terminal(start: Callable[..., Started]) -> Callable[..., Started]:
+    """Start `jpsi` with all its streams, or those that `prefix` leaves, on a terminal."""
+
+    def start_on_terminal(*arguments: str, prefix: tuple[str, ...] = ()) -> Started:
+        return start(*arguments, prefix=(sys.executable, "-c", _ON_TERMINAL, *prefix))
+
+    return start_on_terminal
+
+
+class Presence:
+    """Tells whether any process of a job is left."""
+
+    def __init__(self, path: Path) -> None:
+        os.mkfifo(path)
+        #: What a job's script does to be noticed.
+        self.script = f"exec 9>'{path}'"
+        self._fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+
+    def is_over(self) -> bool:
+        """Whether nobody holds the other end of the pipe any more."""
+        try:
+            return os.read(self._fd, 1) == b""
+        except BlockingIOError:
+            return False
+
+    def close(self) -> None:
+        os.close(self._fd)
+
+
+@pytest.fixture
+def presence(tmp_path: Path) -> Iterator[Presence]:
+    presence = Presence(tmp_path / "presence")
+    yield presence
+    presence.close()

@@ -1,0 +1,94 @@
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+import jpsi
+from jpsi_cli import explain
+from jpsi_cli.display import JsonLines, Quiet, Terminal
+
+NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
+QUEUED = jpsi.JobStatus(jpsi.JobState.QUEUED, time=NOON)
+ACTIVE = jpsi.JobStatus(jpsi.JobState.ACTIVE, time=NOON)
+COMPLETED = jpsi.JobStatus(jpsi.JobState.COMPLETED, exit_code=0, time=NOON + timedelta(seconds=75))
+EXITED = jpsi.JobStatus(
+    jpsi.JobState.FAILED,
+    exit_code=3,
+    message="the executable returned exit code 3",
+    reason=jpsi.Reason.EXIT_CODE,
+    time=NOON + timedelta(seconds=1.25),
+)
+LOST = jpsi.JobStatus(jpsi.JobState.FAILED, message="gone\x1b[2J", reason=jpsi.Reason.LOST, time=NOON)
+CANCELED = jpsi.JobStatus(jpsi.JobState.CANCELED, message="the job was cancelled", time=NOON)
+NOT_FOUND = jpsi.JobStatus(
+    jpsi.JobState.FAILED,
+    exit_code=127,
+    message="not found",
+    metadata={"phase": "executable"},
+    reason=jpsi.Reason.EXECUTABLE,
+)
+
+
+@pytest.fixture
+def job() -> jpsi.Job:
+    return jpsi.Job(jpsi.JobSpec("simulate"))
+
+
+@pytest.mark.parametrize("status", [QUEUED, ACTIVE, COMPLETED, EXITED], ids=lambda status: status.state.value)
+def test_a_script_hears_nothing_that_the_exit_code_says(job: jpsi.Job, status: jpsi.JobStatus) -> None:
+    assert Quiet().status(job, status) == ""
+
+
+def test_a_script_hears_why_where_the_exit_code_cannot_say(job: jpsi.Job) -> None:
+    assert Quiet().status(job, LOST) == "jpsi: job failed: gone\\x1b[2J\n"
+    assert Quiet().status(job, NOT_FOUND) == "jpsi: job failed: not found: 'simulate'\n"
+    assert Quiet().status(job, CANCELED) == "jpsi: job cancelled: the job was cancelled\n"
+
+
+def test_who_cancelled_is_not_told_so(job: jpsi.Job) -> None:
+    display = Quiet()
+
+    assert display.cancelling() == ""
+    assert display.status(job, CANCELED) == ""
+
+
+def test_json_holds_everything_on_one_line(job: jpsi.Job) -> None:
+    line = JsonLines().status(job, EXITED)
+
+    assert line.endswith("}\n")
+    assert line.count("\n") == 1
+    assert json.loads(line) == {
+        "job_id": job.id,
+        "native_id": None,
+        "executor": None,
+        "state": "FAILED",
+        "time": "2026-01-02T12:00:01.250000+00:00",
+        "exit_code": 3,
+        "message": "the executable returned exit code 3",
+        "reason": "exit_code",
+        "evidence": None,
+        "metadata": {},
+    }
+
+
+def test_a_person_sees_a_line_for_each_state(job: jpsi.Job) -> None:
+    display = Terminal()
+
+    assert display.status(job, QUEUED) == f"jpsi: QUEUED     job {job.id}\n"
+    assert display.status(job, ACTIVE) == "jpsi: ACTIVE\n"
+    assert display.status(job, COMPLETED) == "jpsi: COMPLETED  after 0:01:15\n"
+    assert (
+        display.status(job, EXITED) == "jpsi: FAILED     the executable returned exit code 3 (after 1.2 s)\n"
+    )
+    assert display.status(job, LOST) == "jpsi: FAILED     gone\\x1b[2J (after 0.0 s)\n"
+
+
+def test_a_job_that_never_ran_has_no_time(job: jpsi.Job) -> None:
+    assert Terminal().status(job, CANCELED) == "jpsi: CANCELED   the job was cancelled\n"
+
+
+def test_an_end_without_a_message_has_its_exit_code(job: jpsi.Job) -> None:
+    assert explain.why(job, jpsi.JobStatus(jpsi.JobState.FAILED, exit_code=4)) == "exit code 4"
+    assert explain.why(job, jpsi.JobStatus(jpsi.JobState.FAILED)) == "no reason is known"

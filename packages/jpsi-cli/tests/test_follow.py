@@ -1,0 +1,129 @@
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from jpsi_cli.follow import Follower
+
+
+class Pipe:
+    def __init__(self) -> None:
+        self.reader, self.writer = os.pipe()
+        self.failures: list[OSError] = []
+
+    def read(self, count: int) -> bytes:
+        data = b""
+        while len(data) < count:
+            data += os.read(self.reader, count - len(data))
+        return data
+
+    def read_all(self) -> bytes:
+        os.close(self.writer)
+        self.writer = -1
+        with os.fdopen(os.dup(self.reader), "rb") as file:
+            return file.read()
+
+    def close(self) -> None:
+        for fd in (self.reader, self.writer):
+            if fd >= 0:
+                os.close(fd)
+
+
+@pytest.fixture
+def pipe() -> Iterator[Pipe]:
+    pipe = Pipe()
+    yield pipe
+    pipe.close()
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "stdout"
+
+
+def test_a_file_that_appears_and_grows_is_copied_as_it_grows(path: Path, pipe: Pipe) -> None:
+    follower = Follower(path, pipe.writer, pipe.failures.append)
+    follower.start()
+
+    with path.open("wb", buffering=0) as file:
+        for data in (b"one\n", b"\0\xff\r\n", b"three"):
+            file.write(data)
+            assert pipe.read(len(data)) == data
+        file.write(b" and the rest")
+        follower.finish()
+
+    assert pipe.read_all() == b" and the rest"
+    assert follower.is_mid_line
+
+
+def test_nothing_is_lost_or_repeated_when_the_end_comes_at_once(path: Path, pipe: Pipe) -> None:
+    path.write_bytes(b"all of it\n")
+    follower = Follower(path, pipe.writer, pipe.failures.append)
+
+    follower.start()
+    follower.finish()
+
+    assert pipe.read_all() == b"all of it\n"
+    assert not follower.is_mid_line
+
+
+def test_a_file_that_never_appears_is_no_output(path: Path, pipe: Pipe) -> None:
+    follower = Follower(path, pipe.writer, pipe.failures.append)
+
+    follower.start()
+    follower.finish()
+
+    assert pipe.read_all() == b""
+    assert follower.unreadable is None
+
+
+def test_a_truncated_file_is_copied_from_its_beginning(path: Path, pipe: Pipe) -> None:
+    """So it is when a batch system runs a job again."""
+    path.write_bytes(b"the first run\n")
+    follower = Follower(path, pipe.writer, pipe.failures.append)
+    follower.start()
+    pipe.read(14)
+
+    path.write_bytes(b"second\n")
+    follower.finish()
+
+    assert pipe.read_all() == b"second\n"
+
+
+def test_what_cannot_be_read_is_told_at_the_end(path: Path, pipe: Pipe) -> None:
+    path.mkdir()
+    follower = Follower(path, pipe.writer, pipe.failures.append)
+
+    follower.start()
+    follower.finish()
+
+    assert isinstance(follower.unreadable, IsADirectoryError)
+
+
+def test_a_reader_that_leaves_is_told(path: Path, pipe: Pipe) -> None:
+    path.write_bytes(b"for nobody\n")
+    os.close(pipe.reader)
+    pipe.reader = -1
+    follower = Follower(path, pipe.writer, pipe.failures.append)
+
+    follower.start()
+    follower.finish()
+
+    assert [type(error) for error in pipe.failures] == [BrokenPipeError]
+    assert follower.unreadable is None
+
+
+def test_a_descriptor_that_does_not_block_is_waited_for(path: Path, pipe: Pipe) -> None:
+    data = os.urandom(1 << 20)
+    path.write_bytes(data)
+    os.set_blocking(pipe.writer, False)
+    follower = Follower(path, pipe.writer, pipe.failures.append)
+
+    follower.start()
+
+    assert pipe.read(len(data)) == data
+    follower.finish()
+    assert pipe.failures == []

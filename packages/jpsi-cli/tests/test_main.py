@@ -1,0 +1,97 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+
+import pytest
+
+from jpsi_cli import codes
+from jpsi_cli.arguments import PARAMETERS
+
+Run = Callable[..., subprocess.CompletedProcess[bytes]]
+
+
+def test_help_names_every_option_and_every_exit_code(run: Run, environment: dict[str, str]) -> None:
+    environment["COLUMNS"] = "80"
+
+    result = run("run", "--help")
+
+    text = result.stdout.decode()
+    assert result.returncode == 0
+    options = [option for parameter in PARAMETERS for option in parameter.opts if option.startswith("-")]
+    assert [option for option in options if option not in text] == []
+    assert [meaning for meaning in codes.MEANINGS.values() if meaning not in text] == []
+    assert max(map(len, text.splitlines())) <= 90
+    assert "jpsi run -f job.yaml" in text
+
+
+def test_version_is_that_of_the_package(run: Run) -> None:
+    result = run("--version")
+
+    assert result.returncode == 0
+    assert result.stdout.startswith(b"jpsi ")
+    assert b"jpsi-core " in result.stdout
+
+
+def test_without_a_command_help_is_shown_as_a_mistake(run: Run) -> None:
+    result = run()
+
+    assert (result.returncode, result.stdout) == (2, b"")
+    assert b"Usage: jpsi " in result.stderr
+
+
+MISTAKES = {
+    "no command": (["run"], "jpsi: no command to run"),
+    "unknown command": (["walk"], "jpsi: no such command 'walk'"),
+    "unknown option": (["run", "--nodess", "3", "--", "true"], "jpsi: no such option"),
+    "option without value": (["run", "--queue", "--", "true"], "jpsi: --queue needs a value"),
+    "empty executor": (["run", "-x", "", "--", "true"], "jpsi: --executor needs a value"),
+    "document and command": (["run", "-f", "a.yaml", "--", "true"], "jpsi: -f a.yaml and the command 'true'"),
+    "document and --expand": (["run", "-f", "a.yaml", "--expand"], "jpsi: --expand is about a COMMAND"),
+}
+
+
+@pytest.mark.parametrize(("arguments", "message"), MISTAKES.values(), ids=MISTAKES)
+def test_a_mistake_in_the_command_line_is_a_sentence(run: Run, arguments: list[str], message: str) -> None:
+    result = run(*arguments)
+
+    assert (result.returncode, result.stdout) == (2, b"")
+    lines = result.stderr.decode().splitlines()
+    assert lines[0].startswith(message)
+    assert lines[1].startswith("Try: jpsi ")
+    assert len(lines) == 2
+
+
+def test_help_for_nobody_is_quiet(run: Run) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+
+    result = run("--help", capture_output=False, stdout=writer, stderr=subprocess.PIPE)
+    os.close(writer)
+
+    assert (result.returncode, result.stderr) == (141, b"")
+
+
+def test_help_needs_no_library() -> None:
+    program = "import sys, jpsi_cli.main; print([name for name in ('jpsi', 'rich') if name in sys.modules])"
+
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
+
+    assert result.stdout == b"[]\n"
+
+
+def test_a_bug_shows_its_traceback() -> None:
+    program = (
+        "import sys, jpsi, jpsi_cli.main\n"
+        "jpsi.escape = lambda text: 1 // 0\n"
+        "sys.argv = ['jpsi', 'run', '--', 'echo', 'x']\n"
+        "jpsi_cli.main.main()\n"
+    )
+
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, check=False)
+
+    assert result.returncode == 125
+    assert b"ZeroDivisionError" in result.stderr
+    assert result.stderr.splitlines()[-1].startswith(b"jpsi: this is a bug in jpsi")

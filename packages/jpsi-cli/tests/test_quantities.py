@@ -1,0 +1,110 @@
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Callable
+from datetime import timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jpsi_cli import quantities
+
+SIZES = {
+    "1": 1,
+    "1073741824": 2**30,
+    "1k": 1024,
+    "4G": 4 * 2**30,
+    "4g": 4 * 2**30,
+    "4GB": 4 * 2**30,
+    "4GiB": 4 * 2**30,
+    "1.5M": 3 * 2**19,
+    "0.001K": 2,
+    "2T": 2**41,
+    "1P": 2**50,
+    "9007199254740993": 9007199254740993,
+}
+TIMES = {
+    "0": 0.0,
+    "90": 90,
+    "1.5": 1.5,
+    "90s": 90,
+    "10m": 600,
+    "2h30m": 9000,
+    "2H30M": 9000,
+    "1.5h": 5400,
+    "1d": 86400,
+    "1d12h": 129600,
+    "1:30": 90,
+    "90:00": 5400,
+    "1:30:00": 5400,
+    "100:00:00": 360000,
+    "1-12:00:00": 129600,
+}
+
+
+@pytest.mark.parametrize(("text", "size"), SIZES.items())
+def test_size(text: str, size: int) -> None:
+    assert quantities.size(text) == size
+
+
+@pytest.mark.parametrize(("text", "seconds"), TIMES.items())
+def test_duration(text: str, seconds: float) -> None:
+    assert quantities.duration(text) == timedelta(seconds=seconds)
+
+
+@pytest.mark.parametrize("text", ["", "-1", "G", "4 G", "4X", "4Gi b", "1e9", "1,5G", "\u0663", "1" * 5000])
+def test_what_is_no_size_is_named(text: str) -> None:
+    with pytest.raises(ValueError, match="is not a size such as 4G"):
+        quantities.size(text)
+
+
+def test_no_memory_is_refused() -> None:
+    with pytest.raises(ValueError, match="no memory at all"):
+        quantities.size("0G")
+
+
+@pytest.mark.parametrize(
+    "text", ["", "-1", "1:60", "1:75:00", "1-1:30", "m", "10x", "30m2h", "1:2:3:4", "1:", "inf", "9" * 5000]
+)
+def test_what_is_no_time_is_named(text: str) -> None:
+    with pytest.raises(ValueError, match="is not a time such as 90"):
+        quantities.duration(text)
+
+
+@pytest.mark.parametrize("text", ["999999999999999", "999999999999d"])
+def test_too_long_a_time_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="too long a time"):
+        quantities.duration(text)
+
+
+@pytest.mark.parametrize("text", ["", "-1", "1.0", "x", "\u0663", "9" * 5000])
+@pytest.mark.parametrize("read", [quantities.count, quantities.count_or_none])
+def test_what_is_no_count_is_named(read: Callable[[str], int], text: str) -> None:
+    with pytest.raises(ValueError, match="is not a whole number of at least"):
+        read(text)
+
+
+def test_only_gpus_may_be_none() -> None:
+    assert quantities.count_or_none("0") == 0
+    with pytest.raises(ValueError, match="at least 1"):
+        quantities.count("0")
+
+
+@given(st.text() | st.text(alphabet="0123456789.:-dhmskmgtpib"))
+def test_any_text_is_read_or_refused_with_a_sentence(text: str) -> None:
+    for read in (quantities.count, quantities.size, quantities.duration):
+        with contextlib.suppress(ValueError):
+            read(text)
+            continue
+        with pytest.raises(ValueError, match=re.escape(repr(text))):
+            read(text)
+
+
+@given(st.integers(0, 99), st.integers(0, 59), st.integers(0, 59))
+def test_clock_and_words_say_the_same(hours: int, minutes: int, seconds: int) -> None:
+    expected = timedelta(hours=hours, minutes=minutes, seconds=seconds)
+
+    assert quantities.duration(f"{hours}:{minutes:02}:{seconds:02}") == expected
+    assert quantities.duration(f"{hours}h{minutes}m{seconds}s") == expected

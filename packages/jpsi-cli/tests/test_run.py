@@ -1,0 +1,246 @@
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+if TYPE_CHECKING:
+    from conftest import Started
+
+Run = Callable[..., subprocess.CompletedProcess[bytes]]
+PRINT_ARGUMENTS = ["sh", "-c", r'printf "%s\0" "$@"', "sh"]
+
+CODES = {
+    "success": (["true"], 0, b""),
+    "failure": (["sh", "-c", "exit 7"], 7, b""),
+    "no such executable": (
+        ["nosuchthing"],
+        127,
+        b"jpsi: job failed: the executable was not found or may not be executed: 'nosuchthing'\n",
+    ),
+    "not executable": (
+        ["/"],
+        126,
+        b"jpsi: job failed: the executable was not found or may not be executed: '/'\n",
+    ),
+}
+
+
+@pytest.mark.parametrize(("command", "code", "errors"), CODES.values(), ids=CODES)
+def test_the_exit_code_is_the_jobs(run: Run, command: list[str], code: int, errors: bytes) -> None:
+    result = run("run", "--", *command)
+
+    assert (result.returncode, result.stdout, result.stderr) == (code, b"", errors)
+
+
+def test_a_signal_is_128_more_than_its_number(run: Run) -> None:
+    result = run("run", "--", "sh", "-c", "kill -9 $$")
+
+    assert result.returncode == 137
+    assert result.stderr.endswith(b"jpsi: job failed: ended by SIGKILL\n")
+
+
+def test_a_job_that_uses_up_its_time(run: Run) -> None:
+    result = run("run", "--time", "0.2", "--", "sleep", "60")
+
+    assert result.returncode == 124
+    assert result.stderr.endswith(b"jpsi: job failed: the job used up its duration and was ended\n")
+
+
+def test_streams_arrive_unchanged_and_complete(run: Run, tmp_path: Path) -> None:
+    data = os.urandom(5_000_000) + b"no line end"
+    (tmp_path / "data").write_bytes(data)
+
+    result = run("run", "--", "sh", "-c", "cat data; cat data >&2")
+
+    assert result.returncode == 0
+    assert result.stdout == data
+    assert result.stderr == data
+
+
+# Everything but surrogates, which stand for bytes here, and NUL, which ends an argument.
+TEXT = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"])).map(os.fsencode)
+HOSTILE = st.text(alphabet="${}A_b'\"\\`!* \n\t-=;&|<>()~#%").map(os.fsencode)
+BYTES = st.binary(max_size=8).map(lambda data: data.replace(b"\0", b""))
+
+
+@settings(
+    max_examples=4,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+@given(st.lists(TEXT | HOSTILE | BYTES, min_size=100, max_size=200))
+@example(
+    [b"", b"--", b"-x", b"--help", b"${HOME}", b"$${HOME}", b"$HOME", b"$(id)", b"`id`", b"\xff", b"\n", b""]
+)
+def test_what_is_typed_after_the_dashes_arrives_unchanged(run: Run, arguments: list[bytes]) -> None:
+    result = run("run", "--", *PRINT_ARGUMENTS, *arguments)
+
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.split(b"\0")[:-1] == arguments
+
+
+def test_the_command_needs_no_dashes(run: Run) -> None:
+    result = run("run", "--name", "x", *PRINT_ARGUMENTS, "--name", "--", "-f")
+
+    assert result.stdout.split(b"\0")[:-1] == [b"--name", b"--", b"-f"]
+
+
+def test_expand_replaces_references_where_the_job_runs(run: Run) -> None:
+    arguments = ["--env", "A=1", "--env", "B=<${A}>", "--", *PRINT_ARGUMENTS, "${B}", "$${B}", "$B"]
+
+    expanded = run("run", "--expand", *arguments)
+    plain = run("run", *arguments[:-3], "${B}", "$${B}", "$B")
+
+    assert expanded.stdout.split(b"\0")[:-1] == [b"<1>", b"${B}", b"$B"]
+    assert plain.stdout.split(b"\0")[:-1] == [b"${B}", b"$${B}", b"$B"]
+
+
+def test_directory_environment_and_files(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "place").mkdir()
+    (tmp_path / "place" / "in").write_text("from the file\n", encoding="utf-8")
+    options = ["--dir", "place", "--stdin", "in", "--stdout", "out", "--env", "A=1 ${NO_SUCH}2"]
+
+    result = run("run", *options, "--", "sh", "-c", 'cat; echo "$A"; pwd; echo seen >&2')
+
+    assert (result.returncode, result.stdout, result.stderr) == (0, b"", b"seen\n")
+    assert (tmp_path / "place" / "out").read_text(
+        encoding="utf-8"
+    ) == f"from the file\n1 2\n{tmp_path}/place\n"
+
+
+def test_the_file_with_the_errors_is_named_when_errors_explain(run: Run, tmp_path: Path) -> None:
+    result = run("run", "--stderr", "err", "--stdin", "nosuch", "--", "cat")
+
+    assert result.returncode == 125
+    assert result.stderr.startswith(
+        b"jpsi: job failed: the file for standard input could not be opened: 'nosuch'"
+    )
+
+
+REFUSED = {
+    "executor": (["-x", "nosuch"], 125, ["no executor 'nosuch'", "installed: "]),
+    "launcher": (["--launcher", "nosuch"], 2, ["no launcher 'nosuch'"]),
+    "directory": (["--dir", "nosuch"], 2, ["directory ", "nosuch' does not exist"]),
+    "options": (
+        ["--memory", "4X", "--time", "x", "--env", "A", "--nodes", "-1"],
+        2,
+        ["--memory: '4X' is", "--time: 'x' is", "--env: 'A' is", "--nodes: '-1' is"],
+    ),
+    "spec": (["--env", "1A=2", "--nodes", "3", "--processes", "2"], 2, ["1A", "cannot occupy 3 nodes"]),
+    "document missing": (["-f", "nosuch.yaml"], 2, ["nosuch.yaml cannot be read: No such file or directory"]),
+    "document is a directory": (["-f", "."], 2, [". cannot be read: Is a directory"]),
+}
+
+
+@pytest.mark.parametrize(("options", "code", "sentences"), REFUSED.values(), ids=REFUSED)
+def test_what_is_refused_says_why(run: Run, options: list[str], code: int, sentences: list[str]) -> None:
+    command = [] if "-f" in options else ["--", "touch", "it-ran"]
+
+    result = run("run", *options, *command)
+
+    text = result.stderr.decode()
+    assert (result.returncode, result.stdout) == (code, b"")
+    assert text.startswith("jpsi: ")
+    assert [sentence for sentence in sentences if sentence not in text] == []
+    assert "Traceback" not in text
+
+
+DOCUMENT = """\
+version: 1
+resources:
+  - {type: slot, label: task, count: 1, with: [{type: core, count: 1}]}
+tasks:
+  - {command: [sh, -c, 'echo "$A $B"; exit 4'], slot: task, count: {total: 1}}
+attributes:
+  system:
+    duration: 60
+    environment: {A: one, B: two}
+"""
+
+
+def test_a_document_runs_and_options_override_it(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "job.yaml").write_text(DOCUMENT, encoding="utf-8")
+
+    as_it_is = run("run", "-f", "job.yaml")
+    overridden = run("run", "-f", "-", "--env", "B=zwei", input=DOCUMENT.encode())
+
+    assert (as_it_is.returncode, as_it_is.stdout, as_it_is.stderr) == (4, b"one two\n", b"")
+    assert (overridden.returncode, overridden.stdout) == (4, b"one zwei\n")
+
+
+def test_what_a_document_says_in_vain_is_a_warning(run: Run) -> None:
+    result = run("run", "-f", "-", input=f"{DOCUMENT}    wibble: 3\n".encode())
+
+    assert (result.returncode, result.stdout) == (4, b"one two\n")
+    assert result.stderr.startswith(b"jpsi: warning: standard input:10: ")
+    assert result.stderr.count(b"\n") == 1
+
+
+BAD_DOCUMENTS = {
+    "no YAML": (b"a: [", ["standard input:1: ", "YAML"]),
+    "no text": (b"a: \xff", ["standard input is not text in UTF-8: byte 4 is 0xff"]),
+    "empty": (b"", ["standard input"]),
+    "everything wrong": (
+        DOCUMENT.replace("version: 1", "version: 7").replace("slot: task", "slot: tusk").encode()
+        + b"extra: 1\n",
+        ["version", "tusk", "extra"],
+    ),
+}
+
+
+@pytest.mark.parametrize(("document", "sentences"), BAD_DOCUMENTS.values(), ids=BAD_DOCUMENTS)
+def test_a_bad_document_is_refused_with_all_its_mistakes(
+    run: Run, document: bytes, sentences: list[str]
+) -> None:
+    result = run("run", "-f", "-", input=document)
+
+    text = result.stderr.decode()
+    assert (result.returncode, result.stdout) == (2, b"")
+    assert [sentence for sentence in sentences if sentence not in text] == []
+    assert "Traceback" not in text
+
+
+def test_json_tells_each_state_on_a_line_of_its_own(run: Run) -> None:
+    result = run("run", "--json", "--", "sh", "-c", "echo out; printf 'no line end' >&2; exit 3")
+
+    *first, last = [json.loads(line) for line in result.stderr.splitlines() if line.startswith(b"{")]
+    assert (result.returncode, result.stdout) == (3, b"out\n")
+    assert [status["state"] for status in first] == ["QUEUED", "ACTIVE"]
+    assert (last["state"], last["exit_code"], last["reason"]) == ("FAILED", 3, "exit_code")
+    assert last["native_id"] == first[0]["native_id"]
+    assert b"no line end\n{" in result.stderr
+
+
+CLOSED = {
+    "full": (">/dev/full", b"jpsi: standard output cannot be written to: No space left on device"),
+    "closed": (">&-", b"jpsi: standard output cannot be written to: Bad file descriptor"),
+}
+
+
+@pytest.mark.parametrize(("redirection", "message"), CLOSED.values(), ids=CLOSED)
+def test_output_that_cannot_be_written_is_a_failure(
+    start: Callable[..., Started], redirection: str, message: bytes
+) -> None:
+    started = start("run", "--", "echo", "x", prefix=("sh", "-c", f'exec "$@" {redirection}', "sh"))
+
+    code, _, errors = started.end()
+
+    assert code == 125
+    assert message in errors
+    assert b"Traceback" not in errors
+
+
+def test_a_closed_error_stream_changes_nothing(start: Callable[..., Started]) -> None:
+    started = start(
+        "run", "--", "sh", "-c", "echo x; exit 3", prefix=("sh", "-c", 'exec "$@" 2>&- <&-', "sh")
+    )
+
+    assert started.end() == (3, b"x\n", b"")
