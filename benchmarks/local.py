@@ -1,0 +1,278 @@
+"""Jobs on one machine: jpsi, psij-python and a bare `subprocess.Popen` loop, side by side in one run.
+
+    nox -s benchmarks -- local            the whole table, about five minutes
+    nox -s benchmarks -- local --quick    smaller numbers, to see that it works
+
+Each figure is measured in a process of its own; rounds of the competitors alternate and medians are taken,
+so that a busy machine slows all of them. Figures of different machines or runs do not compare: ratios do.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import tracemalloc
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+PATIENCE = 600
+
+
+class Library:
+    """What the measurements need of a library; both speak the J/PSI specification."""
+
+    def __init__(self, name: str) -> None:
+        if name == "jpsi":
+            import jpsi as library
+        else:
+            import psij as library
+        self.library: Any = library
+        self.executor = library.JobExecutor.get_instance("local")
+
+    def job(self, executable: str, *arguments: str, stdout: Path | None = None) -> Any:
+        spec = self.library.JobSpec(executable=executable, arguments=list(arguments))
+        spec.stdout_path = stdout
+        return self.library.Job(spec)
+
+    def submit(self, jobs: list[Any]) -> None:
+        for job in jobs:
+            self.executor.submit(job)
+
+    def wait(self, jobs: list[Any]) -> None:
+        for job in jobs:
+            job.wait()
+
+
+def throughput(name: str, count: int) -> float:
+    """Jobs per second: `count` times /bin/true, all submitted, then all waited for."""
+    if name == "bare":
+        started = time.perf_counter()
+        for _ in range(count):
+            subprocess.Popen(["/bin/true"]).wait()
+        return count / (time.perf_counter() - started)
+    library = Library(name)
+    first = [library.job("/bin/true")]
+    library.submit(first)
+    library.wait(first)
+    jobs = [library.job("/bin/true") for _ in range(count)]
+    started = time.perf_counter()
+    library.submit(jobs)
+    library.wait(jobs)
+    elapsed = time.perf_counter() - started
+    assert all(str(job.status.state) == "COMPLETED" for job in jobs)
+    return count / elapsed
+
+
+def latency(name: str, count: int, beside: int) -> list[float]:
+    """Milliseconds from a job's own last reading of the clock to the callback that tells of its end."""
+    library = Library(name)
+    others = [library.job("/bin/sleep", "3600") for _ in range(beside)]
+    library.submit(others)
+    # what the submissions stirred up is not what is measured
+    time.sleep(2)
+    found = []
+    with tempfile.TemporaryDirectory() as folder:
+        for number in range(count):
+            out = Path(folder, str(number))
+            heard = threading.Event()
+            times = []
+
+            def callback(_: Any, status: Any, times: list[int] = times, heard: Any = heard) -> None:
+                if status.final:
+                    times.append(time.time_ns())
+                    heard.set()
+
+            job = library.job("/bin/date", "+%s%N", stdout=out)
+            job.set_job_status_callback(callback)
+            library.submit([job])
+            assert heard.wait(PATIENCE)
+            found.append((times[0] - int(out.read_text())) / 1e6)
+            time.sleep(0.01)
+    for job in others:
+        job.cancel()
+    library.wait(others)
+    return found
+
+
+def idle(name: str, count: int, seconds: float) -> float:
+    """CPU seconds per minute while `count` jobs sleep."""
+    library = Library(name)
+    jobs = [library.job("/bin/sleep", "3600") for _ in range(count)]
+    library.submit(jobs)
+    time.sleep(3)
+    before = time.process_time()
+    time.sleep(seconds)
+    used = (time.process_time() - before) * 60 / seconds
+    for job in jobs:
+        job.cancel()
+    library.wait(jobs)
+    return used
+
+
+def memory(name: str, count: int) -> float:
+    """Bytes of Python memory per job that is followed, the job itself included."""
+    library = Library(name)
+    warm = [library.job("/bin/true") for _ in range(10)]
+    library.submit(warm)
+    library.wait(warm)
+    tracemalloc.start()
+    before = tracemalloc.get_traced_memory()[0]
+    jobs = [library.job("/bin/sleep", "3600") for _ in range(count)]
+    library.submit(jobs)
+    time.sleep(1)
+    used = (tracemalloc.get_traced_memory()[0] - before) / count
+    tracemalloc.stop()
+    for job in jobs:
+        job.cancel()
+    library.wait(jobs)
+    return used
+
+
+def processes(name: str, count: int) -> float:
+    """Processes per job, that of the job included."""
+    library = Library(name)
+    jobs = [library.job("/bin/sleep", "3600") for _ in range(count)]
+    before = _processes()
+    library.submit(jobs)
+    time.sleep(2)
+    found = (_processes() - before) / count
+    for job in jobs:
+        job.cancel()
+    library.wait(jobs)
+    return found
+
+
+def _processes() -> int:
+    return sum(entry.isdigit() for entry in os.listdir("/proc"))
+
+
+def imported(name: str, count: int) -> float:
+    """Milliseconds that `import` takes over a bare interpreter."""
+    programs = {
+        "jpsi": "import jpsi; jpsi.Job, jpsi.JobSpec",
+        "jpsi, with its engine": "import jpsi; jpsi.JobExecutor",
+        "psij": "import psij",
+    }
+    bare, full = [], []
+    for _ in range(count):
+        bare.append(_time_python("pass"))
+        full.append(_time_python(programs[name]))
+    return (statistics.median(full) - statistics.median(bare)) * 1000
+
+
+def _time_python(program: str) -> float:
+    started = time.perf_counter()
+    subprocess.run([sys.executable, "-c", program], check=True)
+    return time.perf_counter() - started
+
+
+MEASUREMENTS: dict[str, Callable[..., Any]] = {
+    "throughput": throughput,
+    "latency": latency,
+    "idle": idle,
+    "memory": memory,
+    "processes": processes,
+}
+
+
+def measured(measurement: str, *arguments: Any) -> Any:
+    """The result of a measurement in a process and state directory of its own."""
+    with tempfile.TemporaryDirectory() as home:
+        result = subprocess.run(
+            [sys.executable, __file__, "--measure", json.dumps([measurement, *arguments])],
+            check=True,
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "XDG_STATE_HOME": home, "HOME": home},
+        )
+    return json.loads(result.stdout.splitlines()[-1])
+
+
+def percentile(values: list[float], percent: float) -> float:
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, int(len(ordered) * percent / 100))]
+
+
+def table(*, quick: bool) -> None:
+    has_psij = subprocess.run([sys.executable, "-c", "import psij"], check=False, capture_output=True)
+    libraries = ["jpsi"] if has_psij.returncode else ["jpsi", "psij"]
+    print(f"Python {platform.python_version()}, {os.cpu_count()} cores, Linux {platform.release()}\n")
+    print("| what | bare Popen | " + " | ".join(libraries) + " |")
+    print("|---|--:|" + "--:|" * len(libraries))
+
+    def row(what: str, bare: str, values: dict[str, str]) -> None:
+        cells = " | ".join(values.get(library, "") for library in libraries)
+        print(f"| {what} | {bare} | {cells} |", flush=True)
+
+    rounds = 2 if quick else 5
+    for count in (100, 200) if quick else (1000, 5000):
+        found: dict[str, list[float]] = {"bare": [], **{library: [] for library in libraries}}
+        for _ in range(rounds):
+            for name, results in found.items():
+                results.append(measured("throughput", name, count))
+        rates = {name: statistics.median(results) for name, results in found.items()}
+        row(
+            f"/bin/true, {count} jobs, jobs/s",
+            f"{rates['bare']:.0f}",
+            {name: f"{rates[name]:.0f}" for name in libraries},
+        )
+        row(
+            "... as a part of the bare loop",
+            "1",
+            {name: f"{rates[name] / rates['bare']:.2f}" for name in libraries},
+        )
+    samples = 20 if quick else 300
+    for beside in (0, 50) if quick else (0, 1000):
+        cells = {}
+        for name in libraries:
+            times = measured("latency", name, samples, beside)
+            cells[name] = " / ".join(f"{percentile(times, p):.1f}" for p in (50, 95, 99))
+        row(f"exit to callback beside {beside} active jobs, p50 / p95 / p99 ms", "", cells)
+    count, seconds = (50, 3) if quick else (1000, 60)
+    row(
+        f"CPU seconds per minute while {count} jobs sleep",
+        "",
+        {name: f"{measured('idle', name, count, seconds):.2f}" for name in libraries},
+    )
+    row(
+        f"memory per followed job of {count}, bytes",
+        "",
+        {name: f"{measured('memory', name, count):.0f}" for name in libraries},
+    )
+    row("processes per job", "1", {name: f"{measured('processes', name, 20):.1f}" for name in libraries})
+    repeats = 5 if quick else 25
+    row(
+        "import over a bare interpreter, ms",
+        "",
+        {name: f"{imported(name, repeats):.0f}" for name in libraries},
+    )
+    row(
+        "... with the engine that the first executor needs",
+        "",
+        {"jpsi": f"{imported('jpsi, with its engine', repeats):.0f}"},
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--quick", action="store_true", help="small numbers, to see that it works")
+    parser.add_argument("--measure", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.measure:
+        name, *values = json.loads(arguments.measure)
+        print(json.dumps(MEASUREMENTS[name](*values)))
+    else:
+        table(quick=arguments.quick)
+
+
+if __name__ == "__main__":
+    main()
