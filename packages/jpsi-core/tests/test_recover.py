@@ -229,6 +229,33 @@ def test_two_recoverers_of_one_unsent_job_submit_it_once(
     assert proof.read_text() == "ran\n"
 
 
+def test_an_attempt_cut_short_while_it_was_written_down_is_made_again(
+    config: jpsi.ExecutorConfig, tmp_path: Path
+) -> None:
+    proof = tmp_path / "proof"
+    subprocess.run(
+        [
+            *(sys.executable, "-c", CLIENT, "jpsi.engine.processes", "spawn", "before"),
+            *(str(config.work_directory), str(proof), "/dev/null"),
+        ],
+        check=False,
+        timeout=PATIENCE,
+    )
+    assert config.work_directory is not None
+    (folder,) = config.work_directory.glob("local/*/jobs/*")
+    (folder / "intent.2.json").write_text('{"id": "')
+    executor = JobExecutor("local", config=config)
+
+    (job,) = executor.recover()
+    assert job.status.state is JobState.NEW
+    executor.submit(job)
+    status = job.wait(PATIENCE)
+
+    assert status is not None
+    assert status.exit_code == 3
+    assert proof.read_text() == "ran\n"
+
+
 def test_files_that_mean_nothing_disturb_nobody(executor: JobExecutor, state_home: Path) -> None:
     done = Job(JobSpec("/bin/true"))
     executor.submit(done)

@@ -10,7 +10,8 @@
     <root>/jobs/<id>/stdout, stderr     streams without a path of their own
     <root>/events/                      markers until somebody consumes them; then they are in the folder
 
-Everything is private to the user. A file appears complete or not at all.
+Everything is private to the user. What more than one process may read at any time appears complete or not at
+all.
 """
 
 from __future__ import annotations
@@ -231,17 +232,21 @@ class Spool:
         return any(marker.kind == "exit" and marker.run == attempt for marker in _markers_among(names))
 
     def last_intent(self, job_id: str) -> Intent | None:
-        """The last attempt that was written down, if there is one that can be read."""
-        attempt = _last_attempt(self._names(job_id))
-        if attempt == 0:
-            return None
-        try:
-            with open(f"{self.folder(job_id)}/intent.{attempt}.json", encoding="ascii") as file:  # noqa: PTH123
-                content = json.loads(file.readline())
-                native_id = file.readline()
-        except (FileNotFoundError, ValueError):
-            return None
-        return Intent(job_id, attempt, content, native_id or None)
+        """The last attempt that was made, if there is one that can be read.
+
+        One that was cut short while it was written asked for the same as the one before.
+        """
+        attempts = sorted(_attempts(self._names(job_id)), reverse=True)
+        for attempt in attempts:
+            try:
+                with open(f"{self.folder(job_id)}/intent.{attempt}.json", encoding="ascii") as file:  # noqa: PTH123
+                    content = json.loads(file.readline())
+                    native_id = file.readline() or None
+            except (FileNotFoundError, ValueError):
+                continue
+            is_last = attempt == attempts[0]
+            return Intent(job_id, attempts[0], content, native_id if is_last else None)
+        return None
 
     @contextlib.contextmanager
     def judging(self, intent: Intent, patience_seconds: float) -> Iterator[bool]:
@@ -271,8 +276,13 @@ class Spool:
         with os.scandir(self.jobs) as entries:
             ages = sorted(((_age(entry, now), entry.name) for entry in entries), reverse=False)
         for index, (age, job_id) in enumerate(ages):
-            if (age > keep_seconds or index >= keep_count) and self.is_final(job_id):
+            is_old = age > keep_seconds or index >= keep_count
+            if is_old and (self.is_final(job_id) or self._is_nothing(job_id)):
                 shutil.rmtree(self.folder(job_id), ignore_errors=True)
+
+    def _is_nothing(self, job_id: str) -> bool:
+        """Whether a folder is what a submission left that was cut short before anything was started."""
+        return self.last_intent(job_id) is None and os.path.isdir(self.folder(job_id))  # noqa: PTH112
 
     def _names(self, job_id: str) -> list[str]:
         try:
@@ -306,12 +316,16 @@ def _age(entry: os.DirEntry[str], now: float) -> float:
 
 
 def _last_attempt(names: Iterable[str]) -> int:
-    numbers = [
-        int(name.split(".")[1])
-        for name in names
-        if name.startswith("intent.") and name.endswith(".json") and name.split(".")[1].isdigit()
+    return max(_attempts(names), default=0)
+
+
+def _attempts(names: Iterable[str]) -> list[int]:
+    parts = [name.split(".") for name in names]
+    return [
+        int(number)
+        for kind, number, *ending in (part for part in parts if len(part) > 1)
+        if kind == "intent" and number.isdigit() and ending == ["json"]
     ]
-    return max(numbers, default=0)
 
 
 def _markers_among(names: Iterable[str]) -> Iterator[Marker]:
@@ -322,18 +336,19 @@ def _markers_among(names: Iterable[str]) -> Iterator[Marker]:
 
 
 def _write_intent(folder: str, attempt: int, intent: dict[str, Any]) -> int:
-    """Write an intent, unless there is one, and return a descriptor that holds the lock on it."""
-    draft = f"{folder}/intent.{attempt}.{os.getpid()}.{threading.get_ident()}"
-    fd = os.open(draft, os.O_RDWR | os.O_CREAT | os.O_EXCL, _PRIVATE_FILE)
+    """Write an intent, unless there is one, and return a descriptor that holds the lock on it.
+
+    Cut short, it is no JSON and counts as never written: nothing is started before this returns.
+    """
+    path = f"{folder}/intent.{attempt}.json"
+    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, _PRIVATE_FILE)
     try:
-        _write_all(fd, json.dumps(intent).encode("ascii"))
         fcntl.flock(fd, fcntl.LOCK_EX)
-        os.link(draft, f"{folder}/intent.{attempt}.json")  # unlike rename, refuses a second one
+        _write_all(fd, json.dumps(intent).encode("ascii"))
     except BaseException:
         os.close(fd)
+        _forget(path)
         raise
-    finally:
-        _forget(draft)
     return fd
 
 
