@@ -43,7 +43,7 @@ def test_a_script_hears_nothing_that_the_exit_code_says(job: jpsi.Job, status: j
 
 def test_a_script_hears_why_where_the_exit_code_cannot_say(job: jpsi.Job) -> None:
     assert Quiet().status(job, LOST) == "jpsi: job failed: gone\\x1b[2J\n"
-    assert Quiet().status(job, NOT_FOUND) == "jpsi: job failed: not found: 'simulate'\n"
+    assert Quiet().status(job, NOT_FOUND) == "jpsi: job failed: not found\n"
     assert Quiet().status(job, CANCELED) == "jpsi: job cancelled: the job was cancelled\n"
 
 

@@ -29,7 +29,7 @@ def test_the_first_signal_cancels_and_waits_for_the_end(
 
     assert code == 130
     assert presence.is_over()
-    assert b"jpsi:" not in errors
+    assert errors == b""
 
 
 def test_what_the_job_writes_while_it_is_cancelled_is_shown(start: Start) -> None:
@@ -88,8 +88,7 @@ def test_a_reader_that_leaves_cancels_the_job_without_a_word(start: Start, prese
 
     assert started.process.wait(timeout=60) == 141
     assert presence.is_over()
-    assert b"jpsi:" not in errors
-    assert b"Traceback" not in errors
+    assert errors == b""
 
 
 def test_a_job_that_somebody_else_cancelled_is_told(start: Start, environment: dict[str, str]) -> None:
@@ -107,4 +106,4 @@ def test_a_job_that_somebody_else_cancelled_is_told(start: Start, environment: d
     code, _, errors = started.end()
 
     assert code == 130
-    assert errors.endswith(b"jpsi: job cancelled: the job was cancelled\n")
+    assert errors == b"jpsi: job cancelled: the job was cancelled\n"

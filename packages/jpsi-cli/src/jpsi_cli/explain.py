@@ -6,25 +6,11 @@ from datetime import timedelta
 
 import jpsi
 
-# The field of the spec that each phase of a job's setup is about (JobStatus.metadata["phase"]).
-_CULPRITS = {
-    "directory": "directory",
-    "stdin": "stdin_path",
-    "stdout": "stdout_path",
-    "stderr": "stderr_path",
-    "executable": "executable",
-    "pre_launch": "pre_launch",
-}
-
-
 def why(job: jpsi.Job, status: jpsi.JobStatus) -> str:
-    """What the status says of itself, what it is about, and where to look further."""
+    """What the status says of itself, and where to look further."""
     message = status.message or (
         f"exit code {status.exit_code}" if status.exit_code else "no reason is known"
     )
-    culprit = _CULPRITS.get(str(status.metadata.get("phase")))
-    if culprit is not None and getattr(job.spec, culprit, None) is not None:
-        message = f"{message}: {str(getattr(job.spec, culprit))!r}"
     return message + _where_to_look(job, status)
 
 
