@@ -95,7 +95,7 @@ def graph_document(nodes: int | None, slots: int, cores: int, gpus: int, count: 
         ((1, 5, 1, 0, {"total": 2}), 1, 2, 5, 1, 0),
     ],
 )
-def test_counts_follow_from_graph_and_tasks(  # noqa: PLR0917  a row of the table
+def test_counts_follow_from_graph_and_tasks(
     graph: tuple[int | None, int, int, int, dict[str, int]],
     nodes: int,
     processes: int,

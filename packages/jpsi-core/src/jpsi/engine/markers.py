@@ -1,6 +1,6 @@
 """What the runner leaves behind for others to see: empty files whose names are the facts.
 
-    <job id>.<run>.signalled.<SIGNAL>      the runner was sent this signal
+    <job id>.<run>.signalled               the runner was sent a signal that is meant to end the job
     <job id>.<run>.exit.<phase>.<code>     the run ended in this phase with this code
 
 The time of a fact is the file's time of modification.
@@ -24,7 +24,7 @@ class Marker:
     run: int
     #: `exit` or `signalled`.
     kind: str
-    #: Phase for `exit`, signal name for `signalled`.
+    #: The phase, for `exit`.
     detail: str
     #: The exit code, for `exit`.
     code: int | None
@@ -47,8 +47,8 @@ def parse(name: str, time_ns: int) -> Marker | None:
     """
     job_id, _, rest = name.partition(".")
     match rest.split("."):
-        case [run, "signalled", signal] if _is_number(run):
-            return Marker(job_id, int(run), "signalled", signal, None, time_ns, name)
+        case [run, "signalled"] if _is_number(run):
+            return Marker(job_id, int(run), "signalled", "", None, time_ns, name)
         case [run, "exit", phase, code] if _is_number(run) and _is_number(code):
             return Marker(job_id, int(run), "exit", phase, int(code), time_ns, name)
     return None

@@ -88,10 +88,11 @@ def _lines(run: Run) -> Iterator[str]:
     command = _Command(run.spec)
     yield from command.setup
     if run.spec.pre_launch is None and run.spec.post_launch is None:
-        yield from command.check
         yield command.arguments
         yield from _launch(run)
-        yield f"_jpsi_end {RAN} $?"
+        yield "_jpsi_code=$?"
+        yield from command.check
+        yield f'_jpsi_end {RAN} "$_jpsi_code"'
     else:
         yield from _sourcing(run, command)
 
@@ -111,7 +112,7 @@ _FUNCTIONS = "\n".join(
         "# A marker is an empty file whose name is the fact; one that cannot be written stops nothing.",
         '_jpsi_note() { true >"$_jpsi_mark.$1" || :; }',
         '_jpsi_end() { _jpsi_note "exit.$1.$2"; exit "$2"; }',
-        *(f"trap '_jpsi_note signalled.{signal}' {signal}" for signal in _SIGNALS),
+        f"trap '_jpsi_note signalled' {' '.join(_SIGNALS)}",
     ]
 )
 
@@ -162,11 +163,11 @@ def _sourcing(run: Run, command: _Command) -> Iterator[str]:
         yield f"command cd {path_word(run.directory)} || exit {SETUP_CODE}"
     yield f'_jpsi_end() {{ command echo "$1 $2" >{phase}; exit "$2"; }}'
     yield f"command echo {RAN} >{phase}"
-    yield from command.check
     yield command.arguments
     yield "exec 2>/dev/null"
     yield from _launch(run)
     yield "_jpsi_code=$?"
+    yield from command.check
     if run.spec.post_launch is None:
         yield f'_jpsi_end {RAN} "$_jpsi_code"'
     else:
@@ -199,7 +200,7 @@ class _Command:
         self._arguments = spec.arguments or []
         #: Lines that set the environment, before pre_launch.
         self.setup: list[str] = []
-        #: Lines that end the job if there is no such executable.
+        #: Lines that see, by its exit code, whether the job failed for want of its executable.
         self.check: list[str] = []
         #: The line that sets "$@"; `${NAME}` in arguments is expanded when it runs.
         self.arguments = ""
@@ -246,13 +247,17 @@ class _Command:
         if "/" in executable:
             found = word(executable)
             self.check = [
-                f"[ -e {found} ] || _jpsi_end {EXECUTABLE} {NOT_FOUND_CODE}",
-                f"[ -f {found} ] && [ -x {found} ] || _jpsi_end {EXECUTABLE} {NOT_EXECUTABLE_CODE}",
+                f"[ $_jpsi_code -ne {NOT_FOUND_CODE} ] || [ -e {found} ] || {_missing(NOT_FOUND_CODE)}",
+                f"[ $_jpsi_code -ne {NOT_EXECUTABLE_CODE} ] || {{ [ -f {found} ] && [ -x {found} ]; }} || "
+                + _missing(NOT_EXECUTABLE_CODE),
             ]
         elif path is None:
-            self.check = [
-                f"command -v -- {word(executable)} >/dev/null || _jpsi_end {EXECUTABLE} {NOT_FOUND_CODE}"
-            ]
+            found = f"command -v -- {word(executable)} >/dev/null"
+            self.check = [f"[ $_jpsi_code -ne {NOT_FOUND_CODE} ] || {found} || {_missing(NOT_FOUND_CODE)}"]
+
+
+def _missing(code: int) -> str:
+    return f"_jpsi_end {EXECUTABLE} {code}"
 
 
 def _is_owned(name: str) -> bool:

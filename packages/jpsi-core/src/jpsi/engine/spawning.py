@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import signal
 import time
+from collections.abc import Mapping
+from typing import Any
 
 #: The descriptor under which the new process finds the one that it was given.
 KEPT_FD = 9
@@ -26,7 +28,7 @@ def spawn(command: list[str], keep: int) -> int:
     return os.posix_spawn(
         command[0],
         command,
-        os.environ,
+        _environment(),
         file_actions=[
             (os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDWR, 0),
             (os.POSIX_SPAWN_DUP2, 0, 1),
@@ -38,6 +40,11 @@ def spawn(command: list[str], keep: int) -> int:
         setsigmask=(),
         setsigdef=_EVERY_SIGNAL,
     )
+
+
+def _environment() -> Mapping[Any, str] | Mapping[Any, bytes]:
+    # What os.environ itself holds, where it is what it was, is not decoded and encoded once per variable.
+    return getattr(os.environ, "_data", os.environ)
 
 
 _inherited: tuple[int, ...] = ()

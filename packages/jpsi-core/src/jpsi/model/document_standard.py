@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
@@ -50,7 +51,6 @@ def _without_none(mapping: Mapping[str, object]) -> dict[str, object]:
 def _seconds(duration: timedelta | None) -> float:
     if duration is None:
         return DURATION
-    # A whole number is exact however large it is.
     return duration.total_seconds() if duration.microseconds else duration // timedelta(seconds=1)
 
 
@@ -142,11 +142,11 @@ def _duration(duration: Value) -> float:
     seconds = duration.raw
     if type(seconds) not in (int, float):
         duration.must_be("a number of seconds")
-    elif not 0 <= seconds <= _LONGEST:
-        duration.must_be(f"a number of seconds from 0, which is unlimited, to {_LONGEST}")
+    elif not 0 <= seconds < math.inf:
+        duration.must_be("a finite number of seconds, at least 0", "; 0 is unlimited")
     else:
-        # What is too short to be told from 0 must not become unlimited.
-        return max(seconds, _SHORTEST) if seconds else 0
+        # What is too short to be told from 0 must not become unlimited; `problems` knows what is too long.
+        return max(_SHORTEST, min(seconds, _LONGEST)) if seconds else 0
     return DURATION
 
 

@@ -9,9 +9,10 @@ from typing import Any
 import yaml
 
 from jpsi.model.document_mistakes import Mistakes, Place, shown
-from jpsi.model.document_values import DEPTH
 from jpsi.model.errors import InvalidJobException
 
+#: How deep the values of a document may be nested: deeper than those of a spec.
+DEPTH = 100
 #: How many values aliases may repeat: enough for people, too few for a "billion laughs".
 REPEATED = 10_000
 

@@ -11,9 +11,6 @@ import attrs
 
 from jpsi.model.document_mistakes import Mistakes, Place, did_you_mean, shown
 
-#: How deep the values of a document may be nested.
-DEPTH = 100
-
 
 @attrs.frozen(slots=True)
 class Value:
@@ -134,9 +131,7 @@ class Value:
 
 def inexpressible(value: object, place: Place = ()) -> Iterator[tuple[Place, str]]:
     """The places in a plain value that no job document can hold, and why."""
-    if len(place) > DEPTH:
-        yield place[:2], f"is nested more than {DEPTH} levels deep"
-    elif isinstance(value, dict):
+    if isinstance(value, dict):
         for key, item in value.items():
             if _LONE_SURROGATE.search(key):
                 yield (*place, key), f"is a key that {_SURROGATE}"
