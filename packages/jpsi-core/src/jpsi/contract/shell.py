@@ -61,13 +61,13 @@ def _piece(piece: str | Reference, *, keep_unset: bool) -> str:
     return f'"${{{piece.name}-{unset}}}"'
 
 
-def path_word(path: str) -> str:
-    """A path as one word in which a leading `~/` is the home directory of whoever runs the shell.
+def path_word(path: str, home: str = "HOME") -> str:
+    """A path as one word in which a leading `~/` is the directory that the variable `home` holds.
 
     >>> print(path_word("~/my runs"), path_word("/tmp"), path_word("~user"))
     "$HOME"'/my runs' /tmp '~user'
     """
     if path == "~" or path.startswith("~/"):
         rest = path[1:]
-        return '"$HOME"' + (word(rest) if rest else "")
+        return f'"${home}"' + (word(rest) if rest else "")
     return word(path)

@@ -7,16 +7,12 @@ and the processes looked at in turn; nothing is lost, it may be told later.
 from __future__ import annotations
 
 import contextlib
-import errno
-import fcntl
 import functools
 import heapq
 import itertools
 import logging
 import os
-import resource
 import selectors
-import struct
 import threading
 import time
 from collections import deque
@@ -25,6 +21,7 @@ from typing import Any, Protocol
 
 import attrs
 
+from jpsi.engine import pidfd
 from jpsi.engine.procfs import ProcessId
 from jpsi.engine.watcher import MarkerWatch
 
@@ -35,12 +32,10 @@ _SCAN_SECONDS = 0.1
 _ANNOUNCED_SECONDS = 5.0
 _STATUS_RETRY_SECONDS = 0.05
 _STATUS_RETRIES = 20
-
-# linux/pidfd.h: PIDFD_GET_INFO = _IOWR(0xFF, 11, struct pidfd_info), with the exit code since Linux 6.15
-_PIDFD_GET_INFO = (3 << 30) | (64 << 16) | (0xFF << 8) | 11
-_PIDFD_INFO_SIZE = 64
-_PIDFD_INFO_EXIT = 1 << 3
-_EXIT_CODE_OFFSET = 60
+_FAILED_SECONDS = 1.0
+_MOST_FAILURES = 60
+_LONGEST_WAIT_SECONDS = 3600.0
+_FENCE = "following jobs failed once and goes on"
 
 
 @attrs.define(slots=True, eq=False)
@@ -53,7 +48,14 @@ class Watched:
     token: Any
     #: Whether this process started it.
     is_child: bool
+    #: Whether it counts among those that a pidfd is open for.
+    has_room: bool = False
+    #: How it ended, as wait(2) reports it.
+    status: int | None = None
+    #: How often more is to be asked of the kernel.
     retries: int = _STATUS_RETRIES
+    #: How often the sink could not take the news.
+    failures: int = 0
 
 
 @attrs.frozen(slots=True)
@@ -86,7 +88,7 @@ class ExitWatch:
 
     def __init__(self, limit: int | None = None) -> None:
         self._selector = selectors.DefaultSelector()
-        self._limit = _descriptor_limit() if limit is None else limit
+        self._limit = pidfd.limit() if limit is None else limit
         self._lock = threading.Lock()
         self._open = 0
         self._overflow: deque[Watched] = deque()
@@ -111,10 +113,10 @@ class ExitWatch:
         """
         watched = Watched(process, sink, token, is_child)
         with self._lock:
-            fits = self._open < self._limit
-            if fits:
+            watched.has_room = self._open < self._limit
+            if watched.has_room:
                 self._open += 1
-        if fits:
+        if watched.has_room:
             self._register(watched)
         else:
             self._postpone(watched)
@@ -141,7 +143,7 @@ class ExitWatch:
             self._take(self._selector.select(self._timeout()))
 
     def _take(self, ready: list[tuple[selectors.SelectorKey, int]]) -> None:
-        exits: dict[Sink, list[tuple[int, Watched]]] = {}
+        exits: dict[Sink, list[tuple[int | None, Watched]]] = {}
         for key, _ in ready:
             if isinstance(key.data, Watched):
                 self._selector.unregister(key.fd)
@@ -153,9 +155,11 @@ class ExitWatch:
         for call in self._due():
             _fenced(call)
 
-    def _timeout(self) -> float | None:
+    def _timeout(self) -> float:
         with self._lock:
-            return max(0.0, self._timers[0][0] - time.monotonic()) if self._timers else None
+            left = self._timers[0][0] - time.monotonic() if self._timers else _LONGEST_WAIT_SECONDS
+        # epoll(7) counts milliseconds in an int
+        return min(max(0.0, left), _LONGEST_WAIT_SECONDS)
 
     def _due(self) -> list[Callable[[], None]]:
         due = []
@@ -168,7 +172,7 @@ class ExitWatch:
     def _register(self, watched: Watched) -> None:
         """Open a pidfd, for which there is room, and wait on it."""
         try:
-            fd = _pidfd_open(watched.process.pid)
+            fd = pidfd.open_pidfd(watched.process.pid)
         except ProcessLookupError:
             self.call_later(0, functools.partial(self._gone, watched))
             return
@@ -177,6 +181,7 @@ class ExitWatch:
             with self._lock:
                 self._open -= 1
                 self._limit = self._open
+                watched.has_room = False
             self._postpone(watched)
             return
         if not watched.is_child and not watched.process.is_alive():
@@ -186,34 +191,61 @@ class ExitWatch:
             return
         self._selector.register(fd, selectors.EVENT_READ, watched)
 
-    def _tell(self, sink: Sink, ended: list[tuple[int, Watched]]) -> None:
-        exits = [
-            Exit(watched.token, _wait_status(watched, fd), watched.retries == 0) for fd, watched in ended
-        ]
-        undecided = {id(token) for token in sink.ended(exits)}
+    def _tell(self, sink: Sink, ended: list[tuple[int | None, Watched]]) -> None:
+        """Tell a sink of processes that ended, each with its pidfd if there is one."""
         for fd, watched in ended:
-            if id(watched.token) in undecided and watched.retries > 0:
+            if watched.status is None and fd is not None:
+                watched.status = pidfd.wait_status(fd, is_child=watched.is_child)
+        exits = [
+            Exit(watched.token, watched.status, fd is None or watched.retries == 0) for fd, watched in ended
+        ]
+        try:
+            undecided = {id(token) for token in sink.ended(exits)}
+        except Exception:
+            log.exception(_FENCE)
+            self._tell_singly(sink, ended)
+            return
+        for fd, watched in ended:
+            if id(watched.token) in undecided and fd is not None and watched.retries > 0:
                 # Its parent has not yet collected its exit code; after that the kernel tells it.
                 watched.retries -= 1
                 again = functools.partial(self._tell, sink, [(fd, watched)])
                 self.call_later(_STATUS_RETRY_SECONDS, again)
             else:
-                os.close(fd)
-                self._freed()
+                self._done(fd, watched)
+
+    def _tell_singly(self, sink: Sink, ended: list[tuple[int | None, Watched]]) -> None:
+        """After a failure: tell later, and of each on its own, so that one cannot cost the others theirs."""
+        for fd, watched in ended:
+            watched.failures += 1
+            if watched.failures > _MOST_FAILURES:
+                self._done(fd, watched)
+            else:
+                again = functools.partial(self._tell, sink, [(fd, watched)])
+                self.call_later(_FAILED_SECONDS, again)
 
     def _gone(self, watched: Watched) -> None:
         """Tell of a process for which there was no pidfd to be had any more."""
-        watched.sink.ended([Exit(watched.token, None, is_last=True)])
-        self._freed()
+        self._tell(watched.sink, [(None, watched)])
 
-    def _freed(self) -> None:
-        """There is room for one more pidfd."""
-        with self._lock:
-            watched = self._overflow.popleft() if self._overflow else None
-            if watched is None:
+    def _done(self, fd: int | None, watched: Watched) -> None:
+        """Nothing more is to be told of a process: there may be room for another."""
+        if fd is not None:
+            os.close(fd)
+        if watched.has_room:
+            with self._lock:
                 self._open -= 1
-        if watched is not None:
-            self._register(watched)
+            self._fill()
+
+    def _fill(self) -> None:
+        """Give room to the one that was postponed first, if there is room."""
+        with self._lock:
+            if not self._overflow or self._open >= self._limit:
+                return
+            watched = self._overflow.popleft()
+            watched.has_room = True
+            self._open += 1
+        self._register(watched)
 
     def _postpone(self, watched: Watched) -> None:
         """Have the markers watched of a job whose process is not, until there is room."""
@@ -223,41 +255,39 @@ class ExitWatch:
             self._looking = True
         if is_first:
             self.call_later(0, self._look)
+        self._fill()
 
     def _look(self) -> None:
         """Tell of what was marked and of who has ended among the postponed, and arrange the next look."""
         with self._lock:
             waiting = list(self._overflow)
             self._looking = bool(waiting)
-        self._watch_markers({watched.sink.events for watched in waiting})
+        directories = {watched.sink.events for watched in waiting}
+        self._watch_markers(directories)
         self._tell_marked(waiting)
-        if self._limit == 0:
-            for watched in waiting:
-                self._look_at(watched)
+        for watched in waiting:
+            self._look_at(watched)
         if waiting:
-            announced = len(self._marker_watches) == len({w.sink.events for w in waiting})
-            self.call_later(_ANNOUNCED_SECONDS if announced and self._limit else _SCAN_SECONDS, self._look)
+            is_announced = self._limit > 0 and len(self._marker_watches) == len(directories)
+            self.call_later(_ANNOUNCED_SECONDS if is_announced else _SCAN_SECONDS, self._look)
 
     def _look_at(self, watched: Watched) -> None:
-        """Without pidfds: see whether a process has ended."""
-        status = None
+        """See whether a process has ended that there is no pidfd for."""
         try:
-            if watched.is_child:
+            if watched.is_child and watched.status is None:
                 pid, status = os.waitpid(watched.process.pid, os.WNOHANG)
                 if pid == 0:
                     return
-            else:
-                os.kill(watched.process.pid, 0)
-                return
+                watched.status = status
         except ChildProcessError:
-            status = None
-        except ProcessLookupError:
-            pass
-        except PermissionError:
+            pass  # the application collects every child, or ignores SIGCHLD
+        if watched.status is None and watched.process.is_alive():
             return
         with self._lock:
+            if watched not in self._overflow:
+                return  # there was room for it in the meantime
             self._overflow.remove(watched)
-        watched.sink.ended([Exit(watched.token, status, is_last=True)])
+        self._gone(watched)
 
     def _watch_markers(self, wanted: set[str]) -> None:
         for events in self._marker_watches.keys() - wanted:
@@ -285,7 +315,7 @@ class ExitWatch:
         for watched in waiting:
             tokens.setdefault(watched.sink, []).append(watched.token)
         for sink, theirs in tokens.items():
-            sink.marked(theirs)
+            _fenced(functools.partial(sink.marked, theirs))
 
 
 def _fenced(call: Callable[[], Any]) -> None:
@@ -293,43 +323,7 @@ def _fenced(call: Callable[[], Any]) -> None:
     try:
         call()
     except Exception:
-        log.exception("following jobs failed once and goes on")
-
-
-def _pidfd_open(pid: int) -> int:
-    if not hasattr(os, "pidfd_open"):
-        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
-    return os.pidfd_open(pid)
-
-
-def _wait_status(watched: Watched, fd: int) -> int | None:
-    """How a process ended, as wait(2) reports it."""
-    if watched.is_child:
-        try:
-            result = os.waitid(os.P_PIDFD, fd, os.WEXITED | os.WNOHANG)
-        except ChildProcessError:
-            result = None  # the application collects every child, or ignores SIGCHLD
-        if result is not None:
-            exited = result.si_code == os.CLD_EXITED
-            return result.si_status << 8 if exited else result.si_status
-    answer = bytearray(_PIDFD_INFO_SIZE)
-    struct.pack_into("Q", answer, 0, _PIDFD_INFO_EXIT)
-    try:
-        fcntl.ioctl(fd, _PIDFD_GET_INFO, answer)
-    except OSError:
-        return None  # Linux < 6.15
-    if not struct.unpack_from("Q", answer, 0)[0] & _PIDFD_INFO_EXIT:
-        return None
-    status: int = struct.unpack_from("i", answer, _EXIT_CODE_OFFSET)[0]
-    return status
-
-
-def _descriptor_limit() -> int:
-    """How many descriptors may go to processes: most, but leave the application some."""
-    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft == resource.RLIM_INFINITY:
-        return 1 << 20
-    return max(soft - 256, soft // 2)
+        log.exception(_FENCE)
 
 
 _shared: ExitWatch | None = None

@@ -25,12 +25,12 @@ _IDLE_SECONDS = 30.0
 class Lane:
     """Calls that happen one after the other."""
 
-    __slots__ = ("calls", "running")
+    __slots__ = ("calls", "notifier")
 
     def __init__(self) -> None:
         self.calls: deque[Call] = deque()
-        #: Whether a thread works on this lane, or one will.
-        self.running = False
+        #: Whose threads work on this lane, or will.
+        self.notifier: Notifier | None = None
 
 
 class Notifier:
@@ -47,22 +47,26 @@ class Notifier:
     def post(self, lane: Lane, call: Call) -> None:
         """Have `call` called after everything that was posted to the lane before; returns at once."""
         with self._changed:
+            if lane.notifier is not None and lane.notifier is not self:
+                lane.calls.clear()  # this is a forked child; the parent makes those calls
             lane.calls.append(call)
-            if lane.running:
+            if lane.notifier is self:
                 return
-            lane.running = True
+            lane.notifier = self
             self._ready.append(lane)
             if len(self._ready) <= self._idle:
                 self._changed.notify()
             elif self._threads < _QUICK_THREADS:
                 self._start()
             elif not self._watchman:
-                self._watchman = True
-                threading.Thread(target=self._watch, name="jpsi-callbacks-watch", daemon=True).start()
+                self._watchman = _started(self._watch)
 
     def _start(self) -> None:
-        self._threads += 1
-        threading.Thread(target=self._work, name="jpsi-callbacks", daemon=True).start()
+        if _started(self._work):
+            self._threads += 1
+        elif self._threads == 0 and not self._watchman:
+            # Without any thread nobody would ever come back to it.
+            self._watchman = _started(self._watch)
 
     def _work(self) -> None:
         _delivery.active = True
@@ -86,7 +90,7 @@ class Notifier:
                 if lane.calls:
                     self._ready.append(lane)
                 else:
-                    lane.running = False
+                    lane.notifier = None
 
     def _watch(self) -> None:
         """While lanes wait and no thread gets to them, add threads: the others are blocked."""
@@ -99,8 +103,18 @@ class Notifier:
             time.sleep(_BLOCKED_AFTER_SECONDS)
             with self._changed:
                 if self._taken == taken:
-                    for _ in range(min(len(self._ready), self._threads)):
+                    for _ in range(min(len(self._ready), max(self._threads, 1))):
                         self._start()
+
+
+def _started(work: Call) -> bool:
+    """Start a thread; False if the system has none left, which may pass."""
+    try:
+        threading.Thread(target=work, name="jpsi-callbacks", daemon=True).start()
+    except RuntimeError:
+        log.warning("no thread could be started to call status callbacks", exc_info=True)
+        return False
+    return True
 
 
 class _Delivery(threading.local):

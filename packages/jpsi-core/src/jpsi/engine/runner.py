@@ -34,20 +34,32 @@ EXECUTABLE = "executable"
 _SHELL_OWNED = frozenset(
     {
         "_",
+        "DIRSTACK",
         "ENV",
+        "EPOCHREALTIME",
+        "EPOCHSECONDS",
         "EUID",
         "FUNCNAME",
+        "FUNCNEST",
         "GROUPS",
         "HISTCMD",
+    }
+    | {
         "IFS",
         "LINENO",
         "OLDPWD",
+        "OPTARG",
+        "OPTERR",
+        "OPTIND",
+        "PIPESTATUS",
         "POSIXLY_CORRECT",
         "PPID",
+        "PS1",
     }
-    | {"OPTARG", "OPTERR", "OPTIND", "PS1", "PS2", "PS4", "PWD", "RANDOM", "SECONDS", "SHELLOPTS", "SHLVL"}
-    | {"UID"}
+    | {"PS2", "PS4", "PWD", "RANDOM", "SECONDS", "SHELLOPTS", "SHLVL", "SRANDOM", "UID"}
 )
+# Of these, what a shell passes on as any other variable.
+_PASSED_ON = frozenset({"PWD", "OLDPWD"})
 _SIGNALS = ("HUP", "INT", "QUIT", "TERM", "USR1", "USR2", "XCPU")
 
 
@@ -82,6 +94,9 @@ def _lines(run: Run) -> Iterator[str]:
     yield f"_jpsi_folder={word(run.folder)}"
     yield f"_jpsi_mark={word(f'{run.events}/{run.job_id}.{run.attempt}')}"
     yield _claim(run.attempt)
+    if _mentions_home(run):
+        # HOME may be one of the variables that the job is given.
+        yield f"{_HOME}=${{HOME-}}"
     yield _FUNCTIONS
     yield from _directory(run.spec, run.directory)
     yield from _streams(run)
@@ -95,6 +110,20 @@ def _lines(run: Run) -> Iterator[str]:
         yield f'_jpsi_end {RAN} "$_jpsi_code"'
     else:
         yield from _sourcing(run, command)
+
+
+_HOME = "_jpsi_home"
+
+
+def _mentions_home(run: Run) -> bool:
+    spec = run.spec
+    streams = (spec.stdin_path, spec.stdout_path, spec.stderr_path)
+    paths = (run.directory, *streams, spec.pre_launch, spec.post_launch)
+    return any(str(path).startswith("~") for path in paths)
+
+
+def _path(path: str) -> str:
+    return path_word(path, home=_HOME)
 
 
 def _claim(attempt: int) -> str:
@@ -118,7 +147,7 @@ _FUNCTIONS = "\n".join(
 
 
 def _directory(spec: JobSpec, directory: str) -> Iterator[str]:
-    target = path_word(directory)
+    target = _path(directory)
     if spec.create_directory:
         yield f"mkdir -p -- {target}"
     yield f"cd {target} || _jpsi_end {DIRECTORY} {SETUP_CODE}"
@@ -126,18 +155,23 @@ def _directory(spec: JobSpec, directory: str) -> Iterator[str]:
 
 def _streams(run: Run) -> Iterator[str]:
     # Standard error stays the runner's own until the launch: a shell reports there what signals end.
-    stdin, stdout, stderr = run.spec.stdin_path, run.spec.stdout_path, run.spec.stderr_path
+    stdin, stdout = run.spec.stdin_path, run.spec.stdout_path
     yield _open("<", str(stdin or "/dev/null"), STDIN)
     yield _open(">", str(stdout or f"{run.folder}/{STDOUT}"), STDOUT)
+    yield _open_stderr(run, ">", f"_jpsi_end {STDERR} {SETUP_CODE}")
+
+
+def _open_stderr(run: Run, operator: str, otherwise: str) -> str:
+    stdout, stderr = run.spec.stdout_path, run.spec.stderr_path
     if stderr is not None and stderr == stdout:
-        yield "exec 8>&1"
-    else:
-        yield _open("8>", str(stderr or f"{run.folder}/{STDERR}"), STDERR)
+        return "exec 8>&1"
+    path = _path(str(stderr or f"{run.folder}/{STDERR}"))
+    return f"command exec 8{operator}{path} || {otherwise}"
 
 
 def _open(operator: str, path: str, phase: str) -> str:
     # `command` keeps a failing redirection from ending the shell (POSIX XCU 2.8.1).
-    return f"command exec {operator}{path_word(path)} || _jpsi_end {phase} {SETUP_CODE}"
+    return f"command exec {operator}{_path(path)} || _jpsi_end {phase} {SETUP_CODE}"
 
 
 def _launch(run: Run) -> Iterator[str]:
@@ -156,11 +190,13 @@ def _sourcing(run: Run, command: _Command) -> Iterator[str]:
     yield catch
     if run.spec.pre_launch is not None:
         yield f"echo {PRE_LAUNCH} >{phase} || exit {SETUP_CODE}"
-        yield f". {_sourced(run.spec.pre_launch)} || exit"
-        yield "set +efuxvC"
+        yield from _source(run.spec.pre_launch)
+        yield '[ "$1" -eq 0 ] || exit "$1"'
         yield "unset IFS"
         yield catch
-        yield f"command cd {path_word(run.directory)} || exit {SETUP_CODE}"
+        yield f"command cd {_path(run.directory)} || exit {SETUP_CODE}"
+        # what it did to descriptor 8 is its own affair
+        yield _open_stderr(run, ">>", f"exit {SETUP_CODE}")
     yield f'_jpsi_end() {{ command echo "$1 $2" >{phase}; exit "$2"; }}'
     yield f"command echo {RAN} >{phase}"
     yield command.arguments
@@ -173,8 +209,8 @@ def _sourcing(run: Run, command: _Command) -> Iterator[str]:
     else:
         yield f'command echo "{POST_LAUNCH} $_jpsi_code" >{phase}'
         yield "exec 2>&8"
-        yield f'. {_sourced(run.spec.post_launch)} || exit "$_jpsi_code"'
-        yield f'command echo "{RAN} $_jpsi_code" >{phase}'
+        yield from _source(run.spec.post_launch)
+        yield f'[ "$1" -ne 0 ] || command echo "{RAN} $_jpsi_code" >{phase}'
         yield 'exit "$_jpsi_code"'
     yield ")"
     yield "_jpsi_code=$?"
@@ -186,10 +222,11 @@ def _sourcing(run: Run, command: _Command) -> Iterator[str]:
     yield f'_jpsi_end "${{_jpsi_phase:-{RAN}}}" "${{_jpsi_known:-$_jpsi_code}}"'
 
 
-def _sourced(script: Path) -> str:
-    # A name without a slash would be looked up on PATH (POSIX XCU 2.14, dot).
+def _source(script: Path) -> Iterator[str]:
+    # A name without a slash would be looked up on PATH, one that starts with - be an option (XCU 2.14, dot).
     text = str(script)
-    return path_word(text if "/" in text else f"./{text}")
+    yield f". {_path(text if script.is_absolute() or text.startswith('~') else f'./{text}')}"
+    yield 'set +aefuxvC -- "$?"'
 
 
 class _Command:
@@ -236,7 +273,7 @@ class _Command:
                 known[name] = expand(value, known, keep_unset=False)
         prefix = [word(f"{name}={value}") for name, value in known.items()]
         arguments = [word(expand(text, known, keep_unset=True)) for text in self._arguments]
-        self._finish(["/usr/bin/env", "-i", *prefix], arguments, path=known.get("PATH", ""))
+        self._finish(["/usr/bin/env", "-i", *prefix], arguments, path=known.get("PATH", _DEFAULT_PATH))
 
     def _finish(self, prefix: list[str], arguments: list[str], path: str | None = None) -> None:
         executable = self._executable
@@ -245,19 +282,27 @@ class _Command:
             prefix = [*prefix, "/usr/bin/nice", "-n", "0", "--"]
         self.arguments = " ".join(["set --", *prefix, word(executable), *arguments])
         if "/" in executable:
-            found = word(executable)
+            exists = f"[ -e {word(executable)} ]"
+            runs = f"{{ [ -f {word(executable)} ] && [ -x {word(executable)} ]; }}"
+            self.check = [_unless(exists, NOT_FOUND_CODE), _unless(runs, NOT_EXECUTABLE_CODE)]
+        else:
+            places = '"$PATH"' if path is None else word(path)
+            looks = f'[ -f "${{_jpsi_place:-.}}"/{word(executable)} ] && exit 0'
             self.check = [
-                f"[ $_jpsi_code -ne {NOT_FOUND_CODE} ] || [ -e {found} ] || {_missing(NOT_FOUND_CODE)}",
-                f"[ $_jpsi_code -ne {NOT_EXECUTABLE_CODE} ] || {{ [ -f {found} ] && [ -x {found} ]; }} || "
-                + _missing(NOT_EXECUTABLE_CODE),
+                "_jpsi_search() {",
+                f"  set -f; IFS=:; for _jpsi_place in $1; do {looks}; done; exit 1",
+                "}",
+                _unless(f"(_jpsi_search {places})", NOT_FOUND_CODE),
             ]
-        elif path is None:
-            found = f"command -v -- {word(executable)} >/dev/null"
-            self.check = [f"[ $_jpsi_code -ne {NOT_FOUND_CODE} ] || {found} || {_missing(NOT_FOUND_CODE)}"]
 
 
-def _missing(code: int) -> str:
-    return f"_jpsi_end {EXECUTABLE} {code}"
+def _unless(condition: str, code: int) -> str:
+    """A line that blames the executable for an exit code unless a condition holds."""
+    return f"[ $_jpsi_code -ne {code} ] || {condition} || _jpsi_end {EXECUTABLE} {code}"
+
+
+# Where execvp(3) looks if there is no PATH.
+_DEFAULT_PATH = "/bin:/usr/bin"
 
 
 def _is_owned(name: str) -> bool:
@@ -273,9 +318,9 @@ def _word(text: str, owned: dict[str, str | None], *, keep_unset: bool) -> str:
 def _piece(piece: str | Reference, owned: dict[str, str | None], *, keep_unset: bool) -> str:
     if isinstance(piece, str):
         return word(piece)
-    if not _is_owned(piece.name):
-        return expanding(f"${{{piece.name}}}", keep_unset=keep_unset)
     held = owned.get(piece.name)
+    if held is None and (not _is_owned(piece.name) or (piece.name in _PASSED_ON - owned.keys())):
+        return expanding(f"${{{piece.name}}}", keep_unset=keep_unset)
     if held is not None:
         return f'"${held}"'
     return word(f"${{{piece.name}}}") if keep_unset else "''"

@@ -8,6 +8,7 @@
     <root>/jobs/<id>/stop.<n>.json      jpsi told attempt n to end
     <root>/jobs/<id>/final.<n>.json     the final status, where it does not follow from the exit marker alone
     <root>/jobs/<id>/stdout, stderr     streams without a path of their own
+    <root>/trash/                       folders that are being removed
     <root>/events/                      markers until somebody consumes them; then they are in the folder
 
 Everything is private to the user. What more than one process may read at any time appears complete or not at
@@ -69,6 +70,7 @@ class Spool:
         self.root = str(root)
         self.jobs = f"{root}/jobs"
         self.events = f"{root}/events"
+        self._trash = f"{root}/trash"
 
     def open(self) -> None:
         """Make the directories, or check that they are what they must be.
@@ -77,8 +79,8 @@ class Spool:
             ConfigError: a newer jpsi wrote here, or the root belongs to somebody else.
             OSError: the directories cannot be made.
         """
-        for path in (self.root, self.jobs, self.events):
-            Path(path).mkdir(mode=_PRIVATE_DIRECTORY, parents=True, exist_ok=True)
+        for path in (self.root, self.jobs, self.events, self._trash):
+            _make_private(Path(path))
         owner = Path(self.root).stat()
         if owner.st_uid != os.geteuid() or owner.st_mode & 0o022:
             msg = (
@@ -140,7 +142,8 @@ class Spool:
             shutil.rmtree(self.folder(job_id), ignore_errors=True)
         else:
             # Left as it is, the attempt counts as made; revoked, nobody takes it for running.
-            self.revoke(job_id, attempt)
+            with contextlib.suppress(OSError):
+                self.revoke(job_id, attempt)
 
     def claim(self, job_id: str, attempt: int) -> Claim | None:
         """Who has claimed an attempt, or None."""
@@ -181,10 +184,9 @@ class Spool:
         _write_once(f"{self.folder(job_id)}/final.{attempt}.json", json.dumps(content).encode("ascii"))
 
     def collect(self, job_ids: Iterable[str], *, only_new: bool = False) -> dict[str, list[Marker]]:
-        """Take the markers of these jobs out of `events` into their folders, and return them.
+        """Take the markers of these jobs out of `events` into their folders, and return all that are there.
 
-        Those of a job without a new exit marker are all that it has in its folder. With `only_new`, jobs
-        without a new marker are left out.
+        With `only_new`, jobs without a new marker are left out.
         """
         wanted = set(job_ids)
         new = scan(self.events, wanted)
@@ -192,13 +194,7 @@ class Spool:
             self.consume(marker)
         if only_new:
             wanted = {marker.job_id for marker in new}
-        found: dict[str, list[Marker]] = {job_id: [] for job_id in wanted}
-        for marker in new:
-            found[marker.job_id].append(marker)
-        for job_id, markers in found.items():
-            if not any(marker.kind == "exit" for marker in markers):
-                found[job_id] = self.consumed(job_id)
-        return found
+        return {job_id: self.consumed(job_id) for job_id in wanted}
 
     def consumed(self, job_id: str) -> list[Marker]:
         """The markers that this process or another has taken to the job's folder."""
@@ -244,6 +240,8 @@ class Spool:
                     native_id = file.readline() or None
             except (FileNotFoundError, ValueError):
                 continue
+            if not isinstance(content, dict):
+                continue
             is_last = attempt == attempts[0]
             return Intent(job_id, attempts[0], content, native_id if is_last else None)
         return None
@@ -277,12 +275,13 @@ class Spool:
             ages = sorted(((_age(entry, now), entry.name) for entry in entries), reverse=False)
         for index, (age, job_id) in enumerate(ages):
             is_old = age > keep_seconds or index >= keep_count
-            if is_old and (self.is_final(job_id) or self._is_nothing(job_id)):
-                shutil.rmtree(self.folder(job_id), ignore_errors=True)
-
-    def _is_nothing(self, job_id: str) -> bool:
-        """Whether a folder is what a submission left that was cut short before anything was started."""
-        return self.last_intent(job_id) is None and os.path.isdir(self.folder(job_id))  # noqa: PTH112
+            is_nothing = age > _UNCLAIMED_SECONDS and self.last_intent(job_id) is None
+            if is_old and (is_nothing or self.is_final(job_id)):
+                # Half removed, it would look like a job that is not final: it disappears at once.
+                with contextlib.suppress(OSError):
+                    os.rename(self.folder(job_id), f"{self._trash}/{job_id}")  # noqa: PTH104
+        for job_id in os.listdir(self._trash):  # noqa: PTH208
+            shutil.rmtree(f"{self._trash}/{job_id}", ignore_errors=True)
 
     def _names(self, job_id: str) -> list[str]:
         try:
@@ -306,6 +305,14 @@ def _lock(fd: int, patience_seconds: float) -> bool:
 
 _LOCK_POLL_SECONDS = 0.01
 _UNCLAIMED_SECONDS = 600.0
+
+
+def _make_private(path: Path) -> None:
+    """Make a directory, and what is missing on the way to it, for the user alone."""
+    for directory in (*reversed(path.parents), path):
+        if not directory.is_dir():
+            with contextlib.suppress(FileExistsError):
+                directory.mkdir(mode=_PRIVATE_DIRECTORY)
 
 
 def _age(entry: os.DirEntry[str], now: float) -> float:

@@ -58,8 +58,9 @@ def conclude(
         has_runner: whether that process is jpsi's runner; a process that was only attached to leaves no
             markers and says nothing but how it ended.
     """
+    markers = list(markers)
     exits = [marker for marker in markers if marker.kind == "exit"]
-    exit_marker = min(exits, key=lambda marker: marker.time_ns, default=None)
+    exit_marker = min(exits, key=lambda marker: (marker.time_ns, marker.name), default=None)
     if stop is not None:
         # A job that was told to end is over when its processes are gone, however it chose to exit.
         if gone is None:

@@ -15,7 +15,7 @@ notes, and in `exception`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 if TYPE_CHECKING:
     from jpsi.model.states import JobStatus
@@ -56,7 +56,7 @@ class InvalidJobException(JpsiError):
         self.problems: tuple[str, ...] = tuple(problems) or (message,)
 
     @classmethod
-    def of(cls, subject: str, problems: Sequence[str]) -> InvalidJobException:
+    def of(cls, subject: str, problems: Sequence[str]) -> Self:
         """One exception that names every problem found in `subject`."""
         return cls(_listed(f"{subject} is not valid", problems), problems=problems)
 
@@ -91,6 +91,9 @@ class UnreachableStateException(JpsiError):
         super().__init__(message)
         #: The status from which it follows that the target states cannot be reached.
         self.status = status
+
+    def __reduce__(self) -> tuple[type, tuple[str, JobStatus]]:
+        return type(self), (self.message, self.status)
 
 
 class PluginError(JpsiError):

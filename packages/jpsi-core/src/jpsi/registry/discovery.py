@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -91,30 +92,37 @@ def choose(installed: Iterable[Candidate], group: str, name: str, constraint: st
         raise PluginError(_missing(installed, group, name))
     if len(named) == 1 and not constraint:
         return named[0]
-    highest = _highest({candidate.version for candidate in named}, constraint)
-    if highest is None:
+    best = _best(named, constraint)
+    if not best:
         found = ", ".join(sorted(candidate.version for candidate in named))
-        msg = f"no {_kind(group)} {name!r} with version {constraint}; installed: {found}"
+        wanted = f"with version {constraint}" if constraint else "with a version of PEP 440"
+        msg = f"no {_kind(group)} {name!r} {wanted}; installed: {found}"
         raise PluginError(msg)
-    fitting = [candidate for candidate in named if candidate.version == highest]
-    if len(fitting) > 1:
-        sources = " and ".join(sorted(candidate.distribution for candidate in fitting))
-        msg = f"the {_kind(group)} {name!r} {highest} is offered by {sources}; uninstall one of them"
+    if len(best) > 1:
+        sources = " and ".join(sorted(candidate.distribution for candidate in best))
+        msg = f"the {_kind(group)} {name!r} {best[0].version} is offered by {sources}; uninstall one of them"
         raise PluginError(msg)
-    return fitting[0]
+    return best[0]
 
 
-def _highest(versions: set[str], constraint: str | None) -> str | None:
-    """The highest version that fits; a pre-release only if nothing else does (PEP 440)."""
+def _best(named: list[Candidate], constraint: str | None) -> list[Candidate]:
+    """Those of the highest version that fits; of a pre-release only if nothing else does (PEP 440)."""
     from packaging.specifiers import InvalidSpecifier, SpecifierSet  # slow to import, and rarely needed
-    from packaging.version import Version
+    from packaging.version import InvalidVersion, Version
 
     try:
         specifier = SpecifierSet(constraint or "")
     except InvalidSpecifier as e:
         msg = f"{constraint!r} is not a version constraint such as '>= 0.2' or '>= 0.2, < 1'"
         raise ValueError(msg) from e
-    return max(specifier.filter(versions), key=Version, default=None)
+    versions: dict[Version, list[Candidate]] = {}
+    for candidate in named:
+        with contextlib.suppress(InvalidVersion):  # not by any rule; it costs the others nothing
+            versions.setdefault(Version(candidate.version), []).append(candidate)
+    fitting = [version for version in versions if specifier.contains(version, prereleases=True)]
+    final = [version for version in fitting if not version.is_prerelease]
+    highest = max(final or fitting, default=None)
+    return [] if highest is None else versions[highest]
 
 
 def _missing(installed: list[Candidate], group: str, name: str) -> str:

@@ -1,0 +1,60 @@
+"""pidfd_open(2) and what can be learnt through it."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import resource
+import struct
+
+# linux/pidfd.h: PIDFD_GET_INFO = _IOWR(0xFF, 11, struct pidfd_info), with the exit code since Linux 6.15
+_PIDFD_GET_INFO = (3 << 30) | (64 << 16) | (0xFF << 8) | 11
+_PIDFD_INFO_SIZE = 64
+_PIDFD_INFO_EXIT = 1 << 3
+_EXIT_CODE_OFFSET = 60
+
+
+def open_pidfd(pid: int) -> int:
+    """A descriptor that becomes readable when the process that has this pid now ends.
+
+    Raises:
+        ProcessLookupError: there is no such process.
+        OSError: this system has no pidfds, or there is no descriptor left for one.
+    """
+    if not hasattr(os, "pidfd_open"):
+        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
+    return os.pidfd_open(pid)
+
+
+def wait_status(fd: int, *, is_child: bool) -> int | None:
+    """How the process behind a pidfd ended, as wait(2) reports it; None if that cannot be learnt, or not yet.
+
+    A child is collected by this.
+    """
+    if is_child:
+        try:
+            result = os.waitid(os.P_PIDFD, fd, os.WEXITED | os.WNOHANG)
+        except ChildProcessError:
+            result = None  # the application collects every child, or ignores SIGCHLD
+        if result is not None:
+            exited = result.si_code == os.CLD_EXITED
+            return result.si_status << 8 if exited else result.si_status
+    answer = bytearray(_PIDFD_INFO_SIZE)
+    struct.pack_into("Q", answer, 0, _PIDFD_INFO_EXIT)
+    try:
+        fcntl.ioctl(fd, _PIDFD_GET_INFO, answer)
+    except OSError:
+        return None  # Linux < 6.15
+    if not struct.unpack_from("Q", answer, 0)[0] & _PIDFD_INFO_EXIT:
+        return None
+    status: int = struct.unpack_from("i", answer, _EXIT_CODE_OFFSET)[0]
+    return status
+
+
+def limit() -> int:
+    """How many descriptors may go to processes: most, but leave the application some."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY:
+        return 1 << 20
+    return max(soft - 256, soft // 2)

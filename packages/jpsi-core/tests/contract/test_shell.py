@@ -1,0 +1,186 @@
+"""Shell text: what was quoted reaches a real shell as it was."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterable, Mapping, Sequence
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jpsi.contract.shell import expanding, line, path_word, word
+
+HOSTILE = (
+    *("", " ", "\t", "\n", "a\nb", "\n\n", "a\\\nb", "\r\n", "'", '"', "''", "'\\''", "it's", "\\", "\\\\"),
+    *("$", "$$", "$HOME", "${HOME}", "$(exit 3)", "`exit 3`", "$((1+1))", "!", "!!", "#", "a #b", "~", "~/x"),
+    *("*", "?", "[a-z]*", "{a,b}", "<", ">", "|", "&", ";", "(", ")", "a=b", "=", "-n", "--", "-", "%s", ":"),
+    *("if", "in", "}", "time"),
+    *("\x01", "\x7f", "\x1b[0m", "é", "日本", "\u200b", "\u2028", "\ufeff", "🐚", "\x80", "\x85", "\xa0"),
+    # the bytes that dash keeps for itself, which are no UTF-8
+    *(bytes([byte]).decode("utf-8", "surrogateescape") for byte in range(0x80, 0x90)),
+)
+RESERVED = (
+    *("if", "then", "elif", "else", "fi", "case", "in", "esac", "for", "while", "until", "do", "done"),
+    *("{", "}", "!", "function", "select", "time", "coproc"),
+)
+NAMES = ("A", "B1", "_C", "HOME", "UNSET_1", "UNSET_2")
+HOME = "/home/of me"
+
+texts = (
+    st.sampled_from(HOSTILE)
+    | st.text(st.characters(codec="utf-8", exclude_characters="\0"))
+    | st.binary(max_size=8).map(lambda raw: raw.replace(b"\0", b"").decode("utf-8", "surrogateescape"))
+)
+# The same with references and escapes in between.
+templates = st.lists(
+    texts | st.sampled_from([*(f"${{{name}}}" for name in NAMES), "$${A}", "$$${A}", "${A", "$A", "}", "\\"]),
+    max_size=6,
+).map("".join)
+environments = st.dictionaries(st.sampled_from(NAMES[:3]), texts, max_size=3)
+batches = settings(deadline=None, max_examples=40)
+
+
+@pytest.fixture(scope="module", params=["sh", "bash"])
+def shell(request: pytest.FixtureRequest) -> str:
+    """A shell that /bin/sh is on some system; bash is sh where it is called so."""
+    path = shutil.which(request.param)
+    if path is None:
+        pytest.skip(f"there is no {request.param} here")
+    return path
+
+
+def seen(shell: str, text: str, environment: Mapping[str, str] | None = None) -> list[bytes]:
+    """The words that a shell makes of a piece of script, as the arguments of a command."""
+    script = f'print() {{ for it in "$@"; do printf \'%s\\0\' "$it"; done; }}\nprint {text}\n'
+    result = subprocess.run(
+        [shell, "-s"],
+        input=os.fsencode(script),
+        env={"HOME": HOME, **(environment or {})},
+        capture_output=True,
+        check=True,
+    )
+    assert result.stderr == b""
+    return result.stdout.split(b"\0")[:-1]
+
+
+def encoded(texts: Iterable[str]) -> list[bytes]:
+    """What the operating system is given: two texts may be one there, where bytes are no UTF-8."""
+    return [os.fsencode(text) for text in texts]
+
+
+def model(text: str, environment: Mapping[str, str], *, keep_unset: bool) -> str:
+    """`${NAME}` for the names in these tests: a left-to-right walk, without a regex."""
+    out = ""
+    environment = {"HOME": HOME, **environment}
+    while text:
+        dollars = len(text) - len(text.lstrip("$"))
+        name, closing, rest = text[dollars + 1 :].partition("}")
+        if dollars and text[dollars : dollars + 1] == "{" and closing and name in NAMES:
+            literal = "${" + name + "}"
+            value = environment.get(name, literal if keep_unset else "")
+            out += value if dollars == 1 else "$" * (dollars - 2) + literal
+            text = rest
+        else:
+            out += text[: max(dollars, 1)]
+            text = text[max(dollars, 1) :]
+    return out
+
+
+def test_hostile_text_is_one_word_that_means_itself(shell: str) -> None:
+    assert seen(shell, " ".join(word(text) for text in HOSTILE)) == encoded(HOSTILE)
+
+
+@batches
+@given(words=st.lists(texts, max_size=30))
+def test_any_text_is_one_word_that_means_itself(shell: str, words: list[str]) -> None:
+    assert seen(shell, " ".join(word(text) for text in words)) == encoded(words)
+
+
+@batches
+@given(words=st.lists(texts, max_size=30))
+def test_line_is_the_words_it_was_made_of(shell: str, words: list[str]) -> None:
+    assert seen(shell, line(*words)) == encoded(words)
+
+
+@batches
+@given(prefix=texts, text=texts)
+def test_words_written_together_are_one_word(shell: str, prefix: str, text: str) -> None:
+    assert seen(shell, word(prefix) + word(text)) == encoded([prefix + text])
+
+
+@pytest.mark.parametrize("name", RESERVED)
+def test_reserved_word_is_a_command_name_like_any_other(shell: str, name: str) -> None:
+    script = f"PATH=/nonexistent\n{word(name)}\n"
+
+    result = subprocess.run([shell, "-c", script], capture_output=True, check=False)
+
+    assert result.returncode == 127
+
+
+def test_nul_is_refused() -> None:
+    with pytest.raises(ValueError, match="cannot contain NUL"):
+        word("a\0b")
+
+
+@pytest.mark.parametrize("keep", [True, False], ids=["kept", "emptied"])
+@batches
+@given(items=st.lists(templates, max_size=20), environment=environments)
+def test_references_are_expanded_and_nothing_else(
+    shell: str, keep: bool, items: Sequence[str], environment: dict[str, str]
+) -> None:
+    text = " ".join(expanding(item, keep_unset=keep) for item in items)
+
+    expected = [model(item, environment, keep_unset=keep) for item in items]
+    assert seen(shell, text, environment) == encoded(expected)
+
+
+@pytest.mark.parametrize("keep", [True, False], ids=["kept", "emptied"])
+def test_value_is_never_split_globbed_or_expanded_again(shell: str, keep: bool) -> None:
+    environment = {"A": "* $(echo no) ${B1} `no`  two", "B1": "'\"\\"}
+
+    found = seen(shell, expanding("${A}${B1}", keep_unset=keep), environment)
+
+    assert found == encoded([environment["A"] + environment["B1"]])
+
+
+def test_expansion_works_under_set_u(shell: str) -> None:
+    script = f"set -u; printf '%s' {expanding('<${UNSET_1}>', keep_unset=False)}"
+
+    assert subprocess.run([shell, "-c", script], capture_output=True, check=True).stdout == b"<>"
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("~", "/home/of me"),
+        ("~/", "/home/of me/"),
+        ("~/a b/$x", "/home/of me/a b/$x"),
+        ("~user", "~user"),
+        ("~user/x", "~user/x"),
+        ("/a/~", "/a/~"),
+        ("a/~/b", "a/~/b"),
+        ("-n", "-n"),
+    ],
+)
+def test_only_a_leading_tilde_and_slash_is_the_home_directory(shell: str, path: str, expected: str) -> None:
+    assert seen(shell, path_word(path)) == encoded([expected])
+
+
+@pytest.mark.parametrize(
+    ("text", "quoted"),
+    [
+        ("a", "a"),
+        ("/usr/bin/x-1_2.3,4:5@6%7+8", "/usr/bin/x-1_2.3,4:5@6%7+8"),
+        ("", "''"),
+        ("a b", "'a b'"),
+        ("a=b", "'a=b'"),
+        ("if", "'if'"),
+        ("a\n", "'a\n'"),
+    ],
+)
+def test_text_is_left_bare_only_where_it_means_nothing_else(text: str, quoted: str) -> None:
+    """What people read in the morning is not quoted more than it must be."""
+    assert word(text) == quoted

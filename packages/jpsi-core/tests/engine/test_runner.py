@@ -1,0 +1,1075 @@
+"""The runner's script, carried out by real shells: what the job gets, and what it leaves."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from jpsi.contract.shell import ShellLine
+from jpsi.engine import runner
+from jpsi.model.references import escape
+from jpsi.model.spec import JobSpec
+
+SINGLE = [ShellLine('exec "$@"')]
+PATH = "/usr/bin:/bin"
+
+linux = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="reads /proc")
+# env(1) makes the environment of a job that inherits nothing, whatever the shell
+ways = pytest.mark.parametrize(
+    ("shell", "inherit"),
+    [("sh", True), ("bash", True), ("sh", False)],
+    ids=["sh-inheriting", "bash-inheriting", "exactly"],
+    indirect=["shell"],
+)
+properties = settings(
+    deadline=None, max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+
+
+@attrs.frozen
+class Ended:
+    """How a run of the script ended."""
+
+    code: int
+    #: The markers, without the job's id and the attempt.
+    markers: list[str]
+    stdout: bytes
+    stderr: bytes
+
+
+@attrs.frozen
+class Place:
+    """Where one job has its files."""
+
+    root: Path
+    shell: str = "/bin/sh"
+    job_id: str = "a1"
+
+    @property
+    def folder(self) -> Path:
+        return self.root / "jobs" / self.job_id
+
+    @property
+    def events(self) -> Path:
+        return self.root / "events"
+
+    @property
+    def directory(self) -> Path:
+        """Where the job runs."""
+        return self.root / "work"
+
+    @property
+    def proof(self) -> Path:
+        """What a job may write to show that it ran."""
+        return self.root / "proof"
+
+    @property
+    def home(self) -> Path:
+        return self.root / "home"
+
+    def write(self, spec: JobSpec, **fields: Any) -> Path:
+        """Write the script of an attempt, as the spool would."""
+        for path in (self.folder, self.events, self.directory, self.home):
+            path.mkdir(parents=True, exist_ok=True)
+        given = {
+            "job_id": self.job_id,
+            "attempt": 1,
+            "folder": str(self.folder),
+            "events": str(self.events),
+            "directory": str(self.directory),
+            "spec": spec,
+            "launch": SINGLE,
+            **fields,
+        }
+        script = self.folder / f"run.{given['attempt']}"
+        script.write_bytes(runner.render(runner.Run(**given)).encode("utf-8", "surrogateescape"))
+        return script
+
+    def start(self, script: Path, environment: Mapping[str, str] | None = None) -> Ended:
+        """Carry out a script that was written."""
+        result = subprocess.run(
+            [self.shell, str(script)],
+            env={"PATH": PATH, "HOME": str(self.home), **(environment or {})},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            check=False,
+        )
+        return Ended(result.returncode, self.markers(), self.read("stdout"), self.read("stderr"))
+
+    def run(self, spec: JobSpec, environment: Mapping[str, str] | None = None, **fields: Any) -> Ended:
+        """Write the script and carry it out."""
+        return self.start(self.write(spec, **fields), environment)
+
+    def markers(self) -> list[str]:
+        prefix = f"{self.job_id}.1."
+        return sorted(path.name.removeprefix(prefix) for path in self.events.iterdir())
+
+    def read(self, stream: str) -> bytes:
+        path = self.folder / stream
+        return path.read_bytes() if path.exists() else b""
+
+
+@pytest.fixture(scope="module", params=["sh", "bash"])
+def shell(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """What /bin/sh is here, and what it is on many clusters: bash under that name."""
+    path = shutil.which(request.param)
+    if path is None:
+        pytest.skip(f"there is no {request.param} here")
+    link = tmp_path_factory.mktemp("bin") / "sh"
+    link.symlink_to(path)
+    return str(link)
+
+
+@pytest.fixture
+def place(tmp_path: Path, shell: str) -> Place:
+    return Place(tmp_path, shell)
+
+
+@pytest.fixture
+def simple(tmp_path: Path) -> Place:
+    """For what does not depend on the shell."""
+    return Place(tmp_path)
+
+
+@pytest.fixture
+def fifo(tmp_path: Path) -> Callable[[str], Path]:
+    def make(name: str) -> Path:
+        path = tmp_path / name
+        os.mkfifo(path)
+        return path
+
+    return make
+
+
+def shell_job(text: str, *arguments: Path, **fields: Any) -> JobSpec:
+    """A job that is a line of shell, with its arguments as $1, $2, ..."""
+    return JobSpec("/bin/sh", ["-c", text, "-", *map(str, arguments)], **fields)
+
+
+def script(path: Path, text: str, mode: int = 0o755) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    path.chmod(mode)
+    return path
+
+
+# ------------------------------------------------------------------------------------------- the text
+
+SIMPLE = r"""#!/bin/sh
+# Attempt 1 of jpsi job a1; the intent beside it says what was asked.
+_jpsi_folder=/spool/jobs/a1
+_jpsi_mark=/spool/events/a1.1
+# Whoever makes the claim runs this attempt, nobody else ever does.
+set -C
+echo $$ >"$_jpsi_folder"/claim.1 || exit 125
+set +C
+exec 9>&-
+# A marker is an empty file whose name is the fact; one that cannot be written stops nothing.
+_jpsi_note() { true >"$_jpsi_mark.$1" || :; }
+_jpsi_end() { _jpsi_note "exit.$1.$2"; exit "$2"; }
+trap '_jpsi_note signalled' HUP INT QUIT TERM USR1 USR2 XCPU
+cd '/work/my runs' || _jpsi_end directory 125
+command exec </dev/null || _jpsi_end stdin 125
+command exec >/spool/jobs/a1/stdout || _jpsi_end stdout 125
+command exec 8>/spool/jobs/a1/stderr || _jpsi_end stderr 125
+set -- /bin/echo 'it'\''s' "${USER-\${USER\}}"
+(
+exec "$@"
+) 2>&8 8>&-
+_jpsi_code=$?
+[ $_jpsi_code -ne 127 ] || [ -e /bin/echo ] || _jpsi_end executable 127
+[ $_jpsi_code -ne 126 ] || { [ -f /bin/echo ] && [ -x /bin/echo ]; } || _jpsi_end executable 126
+_jpsi_end run "$_jpsi_code"
+"""
+
+SOURCING = r"""#!/bin/sh
+# Attempt 2 of jpsi job a1; the intent beside it says what was asked.
+_jpsi_folder=/spool/jobs/a1
+_jpsi_mark=/spool/events/a1.2
+# Whoever makes the claim runs this attempt, nobody else ever does.
+set -C
+echo $$ >"$_jpsi_folder"/claim.2 || exit 125
+set +C
+exec 9>&-
+_jpsi_home=${HOME-}
+# A marker is an empty file whose name is the fact; one that cannot be written stops nothing.
+_jpsi_note() { true >"$_jpsi_mark.$1" || :; }
+_jpsi_end() { _jpsi_note "exit.$1.$2"; exit "$2"; }
+trap '_jpsi_note signalled' HUP INT QUIT TERM USR1 USR2 XCPU
+mkdir -p -- "$_jpsi_home"/runs
+cd "$_jpsi_home"/runs || _jpsi_end directory 125
+command exec <'in' || _jpsi_end stdin 125
+command exec >out || _jpsi_end stdout 125
+exec 8>&1
+export A=1
+export PATH=/opt/bin:"${PATH-}"
+_jpsi_value_2="${A-}",
+unset LANG
+(
+exec 2>&8
+trap : HUP INT QUIT TERM USR1 USR2 XCPU
+echo pre_launch >/spool/jobs/a1/phase.2 || exit 125
+. ./pre.sh
+set +aefuxvC -- "$?"
+[ "$1" -eq 0 ] || exit "$1"
+unset IFS
+trap : HUP INT QUIT TERM USR1 USR2 XCPU
+command cd "$_jpsi_home"/runs || exit 125
+exec 8>&1
+_jpsi_end() { command echo "$1 $2" >/spool/jobs/a1/phase.2; exit "$2"; }
+command echo run >/spool/jobs/a1/phase.2
+set -- /usr/bin/env -u PS4 "IFS=$_jpsi_value_2" prog 'a b' "${A-\${A\}}"/x
+exec 2>/dev/null
+(
+exec "$@"
+) 2>&8 8>&-
+_jpsi_code=$?
+_jpsi_search() {
+  set -f; IFS=:; for _jpsi_place in $1; do [ -f "${_jpsi_place:-.}"/prog ] && exit 0; done; exit 1
+}
+[ $_jpsi_code -ne 127 ] || (_jpsi_search "$PATH") || _jpsi_end executable 127
+command echo "post_launch $_jpsi_code" >/spool/jobs/a1/phase.2
+exec 2>&8
+. "$_jpsi_home"/post.sh
+set +aefuxvC -- "$?"
+[ "$1" -ne 0 ] || command echo "run $_jpsi_code" >/spool/jobs/a1/phase.2
+exit "$_jpsi_code"
+)
+_jpsi_code=$?
+{ read -r _jpsi_phase _jpsi_known </spool/jobs/a1/phase.2; } 2>/dev/null || :
+if [ "${_jpsi_phase:-run}" = pre_launch ] && [ "$_jpsi_code" -eq 0 ]; then
+  _jpsi_code=125
+fi
+_jpsi_end "${_jpsi_phase:-run}" "${_jpsi_known:-$_jpsi_code}"
+"""
+
+GOLDEN = {
+    "simple": (
+        runner.Run(
+            job_id="a1",
+            attempt=1,
+            folder="/spool/jobs/a1",
+            events="/spool/events",
+            directory="/work/my runs",
+            spec=JobSpec("/bin/echo", ["it's", "${USER}"]),
+            launch=SINGLE,
+        ),
+        SIMPLE,
+    ),
+    "sourcing": (
+        runner.Run(
+            job_id="a1",
+            attempt=2,
+            folder="/spool/jobs/a1",
+            events="/spool/events",
+            directory="~/runs",
+            spec=JobSpec(
+                "prog",
+                ["a b", "${A}/x"],
+                environment={
+                    "A": "1",
+                    "PATH": "/opt/bin:${PATH}",
+                    "IFS": "${A},",
+                    "LANG": None,
+                    "PS4": None,
+                },
+                create_directory=True,
+                stdin_path=Path("in"),
+                stdout_path=Path("out"),
+                stderr_path=Path("out"),
+                pre_launch=Path("pre.sh"),
+                post_launch=Path("~/post.sh"),
+            ),
+            launch=SINGLE,
+        ),
+        SOURCING,
+    ),
+}
+
+
+@pytest.mark.parametrize(("run", "text"), GOLDEN.values(), ids=GOLDEN)
+def test_script_reads_as_it_is_written_here(run: runner.Run, text: str) -> None:
+    assert runner.render(run) == text
+
+
+@pytest.mark.parametrize("checker", ["sh", "dash", "bash"])
+@pytest.mark.parametrize(("run", "text"), GOLDEN.values(), ids=GOLDEN)
+def test_script_is_valid(run: runner.Run, text: str, checker: str, tmp_path: Path) -> None:
+    if shutil.which(checker) is None:
+        pytest.skip(f"there is no {checker} here")
+    path = script(tmp_path / "run", runner.render(run))
+
+    checked = subprocess.run([checker, "-n", str(path)], capture_output=True, check=False)
+
+    assert (checked.returncode, checked.stderr) == (0, b"")
+
+
+# ------------------------------------------------------------------- arguments and the environment
+
+# What the job prints: its command line and its environment, as the kernel has them.
+PROBE = (
+    "import sys\n"
+    "for name in ('cmdline', 'environ'):\n"
+    "    with open('/proc/self/' + name, 'rb') as file: sys.stdout.buffer.write(file.read())\n"
+)
+PROBING = [sys.executable, "-I", "-S", "-c", PROBE]
+
+HOSTILE = (
+    *("", " ", "a b", "\n", "a\nb\n", "\t", "'", '"', 'it\'s "it"', "\\", "\\\\n", "$", "$$", "$A", "*"),
+    *("$(exit 3)", "`exit 3`", "$((1))", "a=b", "-n", "--", "!", "#", "&", ";", "|", "{}", "${", "${A"),
+    *("${1}", "$${A}", "$$${A}", "~", "\x01", "\x7f", "é", "日本", "🐚", "\x85", "\u2028"),
+    *(bytes([byte]).decode("utf-8", "surrogateescape") for byte in range(0x80, 0x90)),
+)
+#: What shells set, read or guard themselves. PWD, OLDPWD, SHLVL and _ they also give to every process.
+EXPORTED = ("PWD", "OLDPWD", "SHLVL", "_")
+OWNED = (
+    *("ENV", "EUID", "FUNCNAME", "GROUPS", "HISTCMD", "IFS", "LINENO", "OPTARG", "OPTERR", "OPTIND"),
+    *("PPID", "PS1", "PS2", "PS4", "RANDOM", "SECONDS", "SHELLOPTS", "UID", "POSIXLY_CORRECT"),
+    *("BASH", "BASHPID", "BASH_ENV", "BASHOPTS", "BASH_VERSION", "BASH_ARGV0", "BASH_SUBSHELL"),
+)
+#: What some shells have a use for, but are not known to guard.
+SPECIAL = (
+    *("CDPATH", "COLUMNS", "COMP_WORDBREAKS", "COPROC", "DIRSTACK", "EPOCHREALTIME", "EPOCHSECONDS"),
+    *("EXECIGNORE", "FUNCNEST", "GLOBIGNORE", "HOSTNAME", "LC_ALL", "LINES", "MAILCHECK", "MAPFILE"),
+    *("OSTYPE", "PATH", "PIPESTATUS", "PROMPT_COMMAND", "REPLY", "SRANDOM", "TIMEFORMAT", "TMOUT"),
+)
+INHERITED = {"INHERITED": "from outside\n", "A": "outer $(A)"}
+ORDINARY = ("A", "B", "long_Name_1", "__", "HOME", "PATH", "INHERITED")
+
+texts = (
+    st.sampled_from(HOSTILE)
+    | st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=5)
+    | st.binary(max_size=5).map(lambda raw: raw.replace(b"\0", b"").decode("utf-8", "surrogateescape"))
+)
+references = st.sampled_from([*ORDINARY, "UNSET", *OWNED]).map("${{{}}}".format)
+templates = st.lists(texts | references, max_size=4).map("".join)
+environments = st.lists(
+    st.tuples(st.sampled_from(ORDINARY) | st.sampled_from((*OWNED, *EXPORTED)), st.none() | templates),
+    max_size=8,
+).map(dict)
+
+
+def expanded(text: str, environment: Mapping[str, str], *, keep_unset: bool) -> str:
+    """`${NAME}` by its definition: a left-to-right walk, without a regex."""
+    out = ""
+    while text:
+        dollars = len(text) - len(text.lstrip("$"))
+        name, closing, rest = text[dollars + 1 :].partition("}")
+        if (
+            dollars
+            and text[dollars : dollars + 1] == "{"
+            and closing
+            and name.isascii()
+            and name.isidentifier()
+        ):
+            literal = "${" + name + "}"
+            value = environment.get(name, literal if keep_unset else "")
+            out += value if dollars == 1 else "$" * (dollars - 2) + literal
+            text = rest
+        else:
+            out += text[: max(dollars, 1)]
+            text = text[max(dollars, 1) :]
+    return out
+
+
+def model(spec: JobSpec, inherited: Mapping[str, str]) -> tuple[list[str], dict[str, str]]:
+    """The arguments and the environment that a job must get (facts/clauses.md)."""
+    environment = dict(inherited) if spec.inherit_environment else {}
+    for name, value in (spec.environment or {}).items():
+        if value is None:
+            environment.pop(name, None)
+        else:
+            environment[name] = expanded(value, environment, keep_unset=False)
+    return [expanded(text, environment, keep_unset=True) for text in spec.arguments or []], environment
+
+
+def probed(output: bytes, count: int) -> tuple[list[bytes], dict[bytes, bytes]]:
+    """The last `count` arguments, and the environment, of what the probe printed."""
+    items = output.split(b"\0")[:-1]
+    start = len(PROBING)
+    arguments, entries = items[start : start + count], items[start + count :]
+    environment = dict(entry.split(b"=", 1) for entry in entries)
+    assert len(environment) == len(entries), "no variable is there twice"
+    return arguments, environment
+
+
+def encoded(environment: Mapping[str, str]) -> dict[bytes, bytes]:
+    return {os.fsencode(name): os.fsencode(value) for name, value in environment.items()}
+
+
+def seen(place: Place, spec: JobSpec) -> tuple[list[bytes], dict[bytes, bytes]]:
+    """What a job finds for its arguments and environment."""
+    arguments = spec.arguments or []
+    spec = attrs.evolve(spec, executable=PROBING[0], arguments=[*PROBING[1:], *arguments])
+    ended = place.run(spec, INHERITED)
+    assert (ended.code, ended.markers, ended.stderr) == (0, ["exit.run.0"], b"")
+    return probed(ended.stdout, len(arguments))
+
+
+@linux
+@ways
+@properties
+@given(environment=environments, arguments=st.lists(templates, max_size=8))
+def test_references_are_expanded_and_all_else_arrives_unchanged(
+    shell: str,
+    tmp_path: Path,
+    inherit: bool,
+    environment: dict[str, str | None],
+    arguments: list[str],
+) -> None:
+    place = Place(Path(tempfile.mkdtemp(dir=tmp_path)), shell)
+    spec = JobSpec("", arguments, environment=environment, inherit_environment=inherit)
+
+    found_arguments, found_environment = seen(place, spec)
+
+    inherited = {"PATH": PATH, "HOME": str(place.home), **INHERITED}
+    expected_arguments, expected_environment = model(spec, inherited)
+    assert found_arguments == [os.fsencode(text) for text in expected_arguments]
+    if inherit:
+        # the shell's own, unless the spec says something about them
+        for name in set(EXPORTED) - set(environment):
+            found_environment.pop(os.fsencode(name), None)
+    assert found_environment == encoded(expected_environment)
+
+
+@linux
+@pytest.mark.parametrize("inherit", [True, False], ids=["inheriting", "exactly"])
+@properties
+@given(items=st.lists(templates, max_size=8), environment=st.dictionaries(st.sampled_from(OWNED), templates))
+def test_escaped_text_arrives_as_it_was_typed(
+    tmp_path: Path, inherit: bool, items: list[str], environment: dict[str, str]
+) -> None:
+    place = Place(Path(tempfile.mkdtemp(dir=tmp_path)))
+    escaped: dict[str, str | None] = {name: escape(value) for name, value in environment.items()}
+    spec = JobSpec("", [escape(item) for item in items], environment=escaped, inherit_environment=inherit)
+
+    arguments, found = seen(place, spec)
+
+    assert arguments == [os.fsencode(item) for item in items]
+    assert encoded(environment).items() <= found.items()
+
+
+@linux
+@ways
+def test_names_that_shells_own_are_like_any_other(place: Place, inherit: bool) -> None:
+    """For the job, and for what is expanded after them."""
+    values = {name: f"a {name}*'\n" for name in (*OWNED, *EXPORTED)}
+    environment: dict[str, str | None] = dict(values)
+    environment |= {f"LATER_{name}": f"<${{{name}}}>" for name in values}
+    spec = JobSpec(
+        "", [f"${{{name}}}" for name in values], environment=environment, inherit_environment=inherit
+    )
+
+    arguments, found = seen(place, spec)
+
+    assert arguments == [value.encode() for value in values.values()]
+    assert encoded(values).items() <= found.items()
+    assert encoded({f"LATER_{name}": f"<{values[name]}>" for name in values}).items() <= found.items()
+
+
+@linux
+@pytest.mark.parametrize("name", SPECIAL)
+def test_name_that_some_shell_has_a_use_for_is_like_any_other(place: Place, name: str) -> None:
+    """Nor does its value mean anything to the runner."""
+    value = {"FUNCNEST": "1", "LC_ALL": "C"}.get(name, "a b*'\n")
+    spec = JobSpec("", [f"${{{name}}}"], environment={name: value, "LATER": f"<${{{name}}}>"})
+
+    arguments, environment = seen(place, spec)
+
+    assert arguments == [value.encode()]
+    assert encoded({name: value, "LATER": f"<{value}>"}).items() <= environment.items()
+
+
+@linux
+def test_any_name_can_be_unset(place: Place) -> None:
+    names = [*OWNED, *EXPORTED, "A", "INHERITED", "NEVER_SET"]
+
+    _, environment = seen(place, JobSpec("", [], environment=dict.fromkeys(names)))
+
+    assert {os.fsencode(name) for name in names} & environment.keys() == set()
+
+
+@linux
+@pytest.mark.parametrize("name", ["PWD", "INHERITED"])
+def test_reference_to_what_the_job_inherits_is_expanded(simple: Place, name: str) -> None:
+    """PWD as well, which every process of a shell has: it is the job's directory."""
+    value = {"PWD": str(simple.directory), **INHERITED}[name].encode()
+
+    arguments, environment = seen(
+        simple, JobSpec("", [f"${{{name}}}/x"], environment={"LATER": f"${{{name}}}/y"})
+    )
+
+    assert arguments == [value + b"/x"]
+    assert environment[b"LATER"] == value + b"/y"
+
+
+@linux
+def test_nothing_of_the_runner_is_in_the_environment_of_the_job(place: Place) -> None:
+    pre = script(place.root / "pre.sh", "set -a\nFROM_PRE=1\n")
+
+    _, environment = seen(place, JobSpec("", [], environment={"IFS": "x"}, pre_launch=pre))
+
+    assert [name for name in environment if b"jpsi" in name.lower()] == []
+    assert environment[b"FROM_PRE"] == b"1"
+
+
+@linux
+def test_arguments_are_expanded_after_pre_launch(place: Place) -> None:
+    pre = script(place.root / "pre.sh", "export A=changed NEW='new one'; unset INHERITED\n")
+
+    arguments, environment = seen(
+        place, JobSpec("", ["${A}", "${NEW}", "${INHERITED}"], environment={"B": "${A}"}, pre_launch=pre)
+    )
+
+    assert arguments == [b"changed", b"new one", b"${INHERITED}"]
+    assert environment[b"B"] == INHERITED["A"].encode()
+
+
+@linux
+def test_job_that_inherits_nothing_sees_nothing_of_pre_launch(place: Place) -> None:
+    pre = script(place.root / "pre.sh", "export NEW=1\n")
+
+    arguments, environment = seen(
+        place, JobSpec("", ["${NEW}"], environment={"B": "2"}, inherit_environment=False, pre_launch=pre)
+    )
+
+    assert (arguments, environment) == ([b"${NEW}"], {b"B": b"2"})
+
+
+# ------------------------------------------------------------------------------- pre- and post-launch
+
+#: pre_launch scripts after which the job runs as if there were none.
+HARMLESS = {
+    "nothing": "",
+    "set -eu": "set -eu",
+    "set -f": "set -f",
+    "set -x": "set -x",
+    "set -C": "set -C",
+    "set -m": "set -m",
+    "cd /": "cd /",
+    "cd to nowhere": "cd /nonexistent\ntrue",
+    "trap": "trap 'exit 9' EXIT\ntrap 'exit 9' TERM\ntrap '' INT",
+    "ignored children": "trap '' CHLD",
+    "set --": "set -- a b c",
+    "shift": "set --; shift 0",
+    "IFS of digits": "IFS=0123456789",
+    "IFS of letters": "IFS=prelaunchrun",
+    "alias": "alias set=false exec=false exit=true trap=false unset=false",
+    "function cd": "cd() { exit 5; }",
+    "function echo": "echo() { exit 5; }",
+    "function test": "test() { exit 5; }",
+    "function read": "read() { exit 5; }",
+    "function true": "true() { exit 5; }",
+    "no output": "exec >/dev/null 2>&1",
+    "closed streams": "exec <&- >&- 2>&-",
+    "no PATH": "unset PATH",
+    "no HOME": "unset HOME",
+    "umask": "umask 777",
+    "unset of the runner's own": "unset _jpsi_mark _jpsi_folder",
+    "lost working directory": 'd=$(mktemp -d) && cd "$d" && rmdir "$d"',
+}
+#: pre_launch scripts after which nothing may run, and the code with which the job fails.
+FATAL = {
+    "exit 0": ("exit 0", 125),
+    "exit 3": ("exit 3", 3),
+    "exit in set -e": ("set -e\nfalse\ntrue", 1),
+    "unset in set -u": ("set -u\n: $UNSET_1\ntrue", None),
+    "return 4": ("return 4", 4),
+    "last command fails": ("true\n(exit 6)", 6),
+    "set -n": ("set -n", 125),
+    "exec": ("exec true", 125),
+    "killed": ("kill -KILL $(exec sh -c 'echo $PPID')", 137),
+    "syntax error": ("if", None),
+    "readonly": ("readonly X=1; X=2; exit 3", None),
+}
+#: post_launch scripts, and the phase that they leave.
+AFTER = {
+    "nothing": ("", "run"),
+    "exit 0": ("exit 0", "post_launch"),
+    "exit 3": ("exit 3", "post_launch"),
+    "return 4": ("return 4", "post_launch"),
+    "fails": ("false", "post_launch"),
+    "set -eu": ("set -eu", "run"),
+    "set -e and fails": ("set -e\nfalse\ntrue", "post_launch"),
+    "cd /": ("cd /", "run"),
+    "trap": ("trap 'exit 9' EXIT", "run"),
+    "set --": ("set -- a b c", "run"),
+    "IFS": ("IFS=0123456789", "run"),
+    "set -n": ("set -n", "post_launch"),
+    "alias": ("alias exit=false command=false", "run"),
+    "function echo": ("echo() { exit 5; }", "run"),
+    "no output": ("exec >/dev/null 2>&1", "run"),
+    "exec": ("exec true", "post_launch"),
+    "killed": ("kill -KILL $(exec sh -c 'echo $PPID')", "post_launch"),
+    "syntax error": ("if", "post_launch"),
+}
+
+
+@pytest.mark.parametrize("text", HARMLESS.values(), ids=HARMLESS)
+def test_hostile_pre_launch_changes_neither_marker_nor_code(place: Place, text: str) -> None:
+    pre = script(place.root / "pre.sh", text)
+
+    ended = place.run(shell_job('pwd >"$1"; exit 7', place.proof, pre_launch=pre))
+
+    assert (ended.code, ended.markers) == (7, ["exit.run.7"])
+    assert place.proof.read_text() == f"{place.directory}\n"
+
+
+@pytest.mark.parametrize("name", ["set -eu", "cd /", "IFS of digits", "no PATH", "closed streams", "alias"])
+def test_hostile_pre_launch_does_not_change_what_post_launch_means(place: Place, name: str) -> None:
+    pre = script(place.root / "pre.sh", HARMLESS[name])
+    post = script(place.root / "post.sh", "false")
+
+    ended = place.run(shell_job("exit 7", pre_launch=pre, post_launch=post))
+
+    assert (ended.code, ended.markers) == (7, ["exit.post_launch.7"])
+
+
+@pytest.mark.parametrize(("text", "code"), FATAL.values(), ids=FATAL)
+def test_pre_launch_that_fails_launches_nothing(place: Place, text: str, code: int | None) -> None:
+    """Nor does it run post_launch; the code is its own, but never 0."""
+    pre = script(place.root / "pre.sh", text)
+    post = script(place.root / "post.sh", f"echo >{place.proof}")
+
+    ended = place.run(shell_job('pwd >"$1"', place.proof, pre_launch=pre, post_launch=post))
+
+    assert ended.code == code if code is not None else ended.code != 0
+    assert ended.markers == [f"exit.pre_launch.{ended.code}"]
+    assert not place.proof.exists()
+
+
+@pytest.mark.parametrize(("text", "phase"), AFTER.values(), ids=AFTER)
+def test_hostile_post_launch_never_changes_the_code(place: Place, text: str, phase: str) -> None:
+    post = script(place.root / "post.sh", text)
+
+    ended = place.run(shell_job("exit 7", post_launch=post))
+
+    assert (ended.code, ended.markers) == (7, [f"exit.{phase}.7"])
+
+
+def test_job_that_succeeds_does_so_whatever_post_launch_does(place: Place) -> None:
+    post = script(place.root / "post.sh", "exit 3")
+
+    ended = place.run(shell_job("exit 0", post_launch=post))
+
+    assert (ended.code, ended.markers) == (0, ["exit.post_launch.0"])
+
+
+def test_pre_launch_and_post_launch_are_sourced_once_around_the_job(place: Place) -> None:
+    pre = script(place.directory / "pre.sh", "echo pre\nX=1\n")
+    script(place.home / "post.sh", "echo post $X $#\n")
+
+    ended = place.run(shell_job("echo job", pre_launch=Path(pre.name), post_launch=Path("~/post.sh")))
+
+    assert ended.stdout.startswith(b"pre\njob\npost 1 ")
+
+
+@pytest.mark.parametrize("how", ["{}>/dev/null", "{}>&-"], ids=["taken", "closed"])
+def test_descriptors_of_pre_launch_are_its_own(place: Place, how: str) -> None:
+    """It may hold a lock on one of them, say, and close all that it does not know."""
+    pre = script(place.root / "pre.sh", f"exec {' '.join(map(how.format, range(3, 10)))}")
+
+    ended = place.run(shell_job("echo out; echo err >&2; exit 7", pre_launch=pre))
+
+    assert (ended.code, ended.markers) == (7, ["exit.run.7"])
+    assert (ended.stdout, ended.stderr) == (b"out\n", b"err\n")
+
+
+def test_all_of_the_job_s_shell_speaks_on_the_streams_of_the_job(place: Place) -> None:
+    pre = script(place.root / "pre.sh", "echo pre; echo pre >&2")
+    post = script(place.root / "post.sh", "echo post; echo post >&2")
+
+    ended = place.run(shell_job("echo job; echo job >&2", pre_launch=pre, post_launch=post))
+
+    assert (ended.stdout, ended.stderr) == (b"pre\njob\npost\n",) * 2
+
+
+def test_nothing_but_the_job_speaks_on_its_streams(place: Place) -> None:
+    """A shell reports what a signal ended, with the command line."""
+    ended = place.run(shell_job("kill -KILL $$"))
+
+    assert (ended.code, ended.stdout, ended.stderr) == (137, b"", b"")
+
+
+@pytest.mark.parametrize("name", ["pre_launch", "post_launch"])
+def test_script_that_is_gone_by_then_fails_its_phase(place: Place, name: str) -> None:
+    ended = place.run(shell_job("exit 7", **{name: Path("/nonexistent/script")}))
+
+    if name == "pre_launch":
+        assert ended.code != 0
+        assert ended.markers == [f"exit.pre_launch.{ended.code}"]
+    else:
+        assert (ended.code, ended.markers) == (7, ["exit.post_launch.7"])
+
+
+def test_script_is_found_by_its_path_whatever_that_is_called(place: Place) -> None:
+    path = script(place.directory / "-d x" / "pre $A.sh", "X=found\n")
+    post = script(place.root / "post.sh", "echo $X\n")
+
+    ended = place.run(shell_job("exit 7", pre_launch=path.relative_to(place.directory), post_launch=post))
+
+    assert (ended.code, ended.markers, ended.stdout) == (7, ["exit.run.7"], b"found\n")
+
+
+def test_home_that_the_job_is_given_is_not_where_its_files_are(simple: Place) -> None:
+    """`~/` is the home directory of the machine, whatever HOME says to the job."""
+    script(simple.home / "pre.sh", "echo pre\n")
+    (simple.home / "runs").mkdir()
+
+    ended = simple.run(
+        shell_job("pwd; echo $HOME", environment={"HOME": "/elsewhere"}, pre_launch=Path("~/pre.sh")),
+        directory="~/runs",
+    )
+
+    assert (ended.code, ended.stdout) == (0, f"pre\n{simple.home}/runs\n/elsewhere\n".encode())
+
+
+def test_child_in_the_background_delays_nothing(place: Place, fifo: Callable[[str], Path]) -> None:
+    """Of pre_launch, which the launcher's wait must not wait for."""
+    held = fifo("held")
+    pre = script(place.root / "pre.sh", f"(read x <{held}) &\n")
+
+    ended = place.run(shell_job("exit 7", pre_launch=pre))
+
+    with held.open("w"):  # lets the child end
+        assert (ended.code, ended.markers) == (7, ["exit.run.7"])
+
+
+# -------------------------------------------------------------------------------- claim and markers
+
+
+def test_second_run_of_an_attempt_does_nothing(place: Place) -> None:
+    written = place.write(shell_job('echo ran >>"$1"; exit 7', place.proof))
+
+    first, second = place.start(written), place.start(written)
+
+    assert (first.code, first.markers) == (7, ["exit.run.7"])
+    assert (second.code, second.markers) == (125, ["exit.run.7"])
+    assert place.proof.read_text() == "ran\n"
+
+
+def test_of_many_runs_at_once_one_carries_out_the_attempt(place: Place) -> None:
+    written = place.write(shell_job('echo ran >>"$1"; exit 7', place.proof))
+
+    runs = [subprocess.Popen([place.shell, str(written)], stderr=subprocess.DEVNULL) for _ in range(8)]
+    codes = [run.wait() for run in runs]
+
+    assert sorted(codes) == [7] + [125] * 7
+    assert place.proof.read_text() == "ran\n"
+
+
+def test_revoked_attempt_does_nothing(place: Place) -> None:
+    written = place.write(shell_job('echo ran >>"$1"', place.proof))
+    (place.folder / "claim.1").write_text("revoked")
+
+    ended = place.start(written)
+
+    assert (ended.code, ended.markers) == (125, [])
+    assert (place.folder / "claim.1").read_text() == "revoked"
+    assert not place.proof.exists()
+
+
+def test_another_attempt_has_a_claim_of_its_own(simple: Place) -> None:
+    simple.run(shell_job("exit 7"))
+
+    written = simple.write(shell_job("exit 8"), attempt=2)
+    simple.start(written)
+
+    assert simple.markers() == ["a1.2.exit.run.8", "exit.run.7"]
+
+
+def test_claim_names_the_runner(place: Place) -> None:
+    ended = place.run(shell_job("echo $PPID"))
+
+    assert (place.folder / "claim.1").read_bytes() == ended.stdout
+
+
+def test_attempt_that_cannot_be_claimed_does_nothing(simple: Place) -> None:
+    written = simple.write(shell_job('echo ran >>"$1"', simple.proof))
+    moved = written.rename(simple.root / "run")
+    simple.folder.rmdir()
+
+    ended = simple.start(moved)
+
+    assert (ended.code, ended.markers) == (125, [])
+    assert not simple.proof.exists()
+
+
+@pytest.mark.parametrize("code", [0, 1, 7, 125, 126, 127, 128, 255])
+def test_code_of_the_job_is_in_the_marker_and_in_the_exit(place: Place, code: int) -> None:
+    ended = place.run(shell_job(f"exit {code}"))
+
+    assert (ended.code, ended.markers) == (code, [f"exit.run.{code}"])
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL, signal.SIGSEGV, signal.SIGINT])
+def test_job_that_a_signal_ends_has_128_and_its_number(place: Place, number: signal.Signals) -> None:
+    ended = place.run(shell_job(f"ulimit -c 0; kill -{number.value} $$"))
+
+    assert (ended.code, ended.markers) == (128 + number, [f"exit.run.{128 + number}"])
+
+
+@pytest.mark.parametrize("code", [0, 7])
+@pytest.mark.parametrize("with_post", [False, True], ids=["plain", "sourcing"])
+def test_job_runs_although_markers_cannot_be_written(place: Place, code: int, with_post: bool) -> None:
+    post = script(place.root / "post.sh", "") if with_post else None
+    written = place.write(
+        shell_job(f'echo ran >"$1"; exit {code}', place.proof, post_launch=post), events="/nonexistent/events"
+    )
+
+    ended = place.start(written)
+
+    assert (ended.code, ended.markers) == (code, [])
+    assert place.proof.read_text() == "ran\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "with_post"),
+    [*((name, False) for name in ("HUP", "INT", "QUIT", "TERM", "USR1", "USR2", "XCPU")), ("TERM", True)],
+)
+def test_signal_is_noted_and_the_job_waited_for(
+    place: Place, fifo: Callable[[str], Path], name: str, with_post: bool
+) -> None:
+    up, down = fifo("up"), fifo("down")
+    post = script(place.root / "post.sh", "") if with_post else None
+    written = place.write(shell_job('echo >"$1"; read x <"$2"; exit 7', up, down, post_launch=post))
+
+    pid = os.posix_spawn(
+        place.shell,
+        [place.shell, str(written)],
+        {"PATH": PATH},
+        file_actions=[(os.POSIX_SPAWN_OPEN, fd, "/dev/null", os.O_RDWR, 0) for fd in (0, 1, 2)],
+        setsigdef=signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP},
+    )
+    with up.open() as heard:
+        heard.read()
+    os.kill(pid, signal.Signals[f"SIG{name}"])
+    with down.open("w") as told:
+        told.write("\n")
+    _, status = os.waitpid(pid, 0)
+
+    assert os.waitstatus_to_exitcode(status) == 7
+    assert place.markers() == ["exit.run.7", "signalled"]
+
+
+def test_no_descriptor_but_the_streams_reaches_the_job(place: Place) -> None:
+    """The lock on the intent least of all: the job would hold it as long as it runs."""
+    written = place.write(shell_job("for fd in 3 4 5 6 7 8 9; do (: <&$fd) 2>/dev/null && echo $fd; done; :"))
+
+    subprocess.run(["sh", "-c", f'exec 9</dev/null; exec "{place.shell}" "{written}"'], check=True)
+
+    assert place.read("stdout") == b""
+
+
+# ------------------------------------------------------------------------------------- executables
+
+ECHO = '#!/bin/sh\nprintf "<%s>" "$@"\nexit 6\n'
+
+
+@ways
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("prog", "a b", "x*", "é", "$HOME", "it's", ".prog", "a=b", "=x", "PATH=x", "-n", "--", "--help"),
+        *("cd", "exit", "if", "echo", "[", "test", "true", ":", "!", "{", "time", "command", "~"),
+    ],
+)
+def test_name_is_looked_up_on_the_path_of_the_job(place: Place, name: str, inherit: bool) -> None:
+    """A builtin or reserved word of a shell is never taken for it."""
+    script(place.root / "bin" / name, ECHO)
+    path: dict[str, str | None] = {"PATH": f"{place.root}/bin:{PATH}"}
+
+    ended = place.run(JobSpec(name, ["a b", ""], environment=path, inherit_environment=inherit))
+
+    assert (ended.code, ended.markers, ended.stdout) == (6, ["exit.run.6"], b"<a b><>")
+
+
+@ways
+@pytest.mark.parametrize("name", ["bin/prog", "./prog", "./a=b", "a=b/prog", "./a b", "./-", "$HOME/x"])
+def test_relative_path_is_relative_to_the_directory_of_the_job(
+    place: Place, name: str, inherit: bool
+) -> None:
+    script(place.directory / name, ECHO)
+
+    ended = place.run(JobSpec(name, ["x"], inherit_environment=inherit))
+
+    assert (ended.code, ended.markers, ended.stdout) == (6, ["exit.run.6"], b"<x>")
+
+
+@ways
+def test_relative_path_may_look_like_an_option(place: Place, inherit: bool) -> None:
+    """A link to a binary: a script of that name would be one to its interpreter."""
+    place.write(JobSpec())
+    (place.directory / "-i").mkdir()
+    (place.directory / "-i" / "-u").symlink_to("/bin/sh")
+
+    ended = place.run(JobSpec("-i/-u", ["-c", "echo $1; exit 6", "-", "x"], inherit_environment=inherit))
+
+    assert (ended.code, ended.markers, ended.stdout) == (6, ["exit.run.6"], b"x\n")
+
+
+@ways
+@pytest.mark.parametrize(
+    ("name", "code"),
+    [
+        ("missing", 127),
+        ("./missing", 127),
+        ("/nonexistent/missing", 127),
+        ("cd", 127),
+        ("exit", 127),
+        ("if", 127),
+        ("a=b", 127),
+        ("-n", 127),
+        ("./plain", 126),
+        ("./dir", 126),
+        ("/", 126),
+    ],
+)
+def test_executable_that_is_none_fails_with_the_usual_code(
+    place: Place, name: str, code: int, inherit: bool
+) -> None:
+    script(place.directory / "plain", ECHO, mode=0o644)
+    (place.directory / "dir").mkdir()
+    environment: dict[str, str | None] = {"PATH": str(place.root / "empty")}
+
+    ended = place.run(JobSpec(name, inherit_environment=inherit, environment=environment))
+
+    assert ended.code == code
+    assert [re.sub("run|executable", "*", marker) for marker in ended.markers] == [f"exit.*.{code}"]
+
+
+@pytest.mark.parametrize("inherit", [True, False], ids=["inheriting", "exactly"])
+@pytest.mark.parametrize("name", ["missing", "./missing", "cd", "if", "./plain", "./dir"])
+def test_executable_that_is_none_is_told_from_one_that_failed(
+    simple: Place, name: str, inherit: bool
+) -> None:
+    """The phase in the marker is what `Reason.EXECUTABLE` rests on."""
+    script(simple.directory / "plain", ECHO, mode=0o644)
+    (simple.directory / "dir").mkdir()
+    environment: dict[str, str | None] = {"PATH": str(simple.root / "empty")}
+
+    ended = simple.run(JobSpec(name, inherit_environment=inherit, environment=environment))
+
+    assert ended.markers == [f"exit.executable.{ended.code}"]
+
+
+# ----------------------------------------------------------------------------- directory and streams
+
+
+def test_directory_that_is_missing_ends_the_job(place: Place) -> None:
+    ended = place.run(shell_job("exit 7"), directory="/nonexistent/dir")
+
+    assert (ended.code, ended.markers) == (125, ["exit.directory.125"])
+
+
+@pytest.mark.parametrize("name", ["new/dir x", "-p", "$HOME"])
+def test_directory_is_created_if_that_is_asked_for(place: Place, name: str) -> None:
+    directory = place.directory / name
+
+    ended = place.run(shell_job("pwd", create_directory=True), directory=str(directory))
+
+    assert (ended.code, ended.stdout) == (0, f"{directory}\n".encode())
+
+
+@pytest.mark.parametrize("directory", ["~", "~/", "~/a b"])
+def test_directory_may_be_in_the_home_directory(place: Place, directory: str) -> None:
+    (place.home / "a b").mkdir(parents=True)
+
+    ended = place.run(shell_job("pwd"), directory=directory)
+
+    assert ended.stdout.decode().strip() == str(place.home / directory[2:])
+
+
+def test_streams_without_a_path_are_in_the_folder_and_input_is_empty(place: Place) -> None:
+    ended = place.run(shell_job("cat; echo out; echo err >&2"))
+
+    assert (ended.stdout, ended.stderr) == (b"out\n", b"err\n")
+
+
+@pytest.mark.parametrize("kind", ["relative", "absolute", "home", "hostile"])
+def test_streams_are_where_they_were_asked_for(place: Place, kind: str) -> None:
+    prefix, below = {
+        "relative": ("", place.directory),
+        "absolute": (f"{place.root}/", place.root),
+        "home": ("~/", place.home),
+        "hostile": ("-n $HOME 'x\n", place.directory),
+    }[kind]
+    hidden = prefix if kind == "hostile" else ""
+    script(below / f"{hidden}in", "some input")
+
+    ended = place.run(
+        shell_job(
+            "cat; echo err >&2",
+            stdin_path=Path(f"{prefix}in"),
+            stdout_path=Path(f"{prefix}out"),
+            stderr_path=Path(f"{prefix}err"),
+        )
+    )
+
+    assert ended.code == 0
+    assert (below / f"{hidden}out").read_text() == "some input"
+    assert (below / f"{hidden}err").read_text() == "err\n"
+
+
+def test_both_streams_may_go_to_one_file(place: Place) -> None:
+    both = Path("both")
+
+    place.run(shell_job("echo 1; echo 2 >&2; echo 3", stdout_path=both, stderr_path=both))
+
+    assert (place.directory / both).read_text() == "1\n2\n3\n"
+
+
+def test_streams_are_written_anew(simple: Place) -> None:
+    script(simple.directory / "out", "what was there before")
+
+    simple.run(shell_job("echo 1", stdout_path=Path("out")))
+
+    assert (simple.directory / "out").read_text() == "1\n"
+
+
+@pytest.mark.parametrize(
+    ("fields", "phase"),
+    [
+        ({"stdin_path": Path("missing")}, "stdin"),
+        ({"stdout_path": Path("missing/out")}, "stdout"),
+        ({"stdout_path": Path()}, "stdout"),
+        ({"stderr_path": Path("missing/err")}, "stderr"),
+        ({"stderr_path": Path("/")}, "stderr"),
+    ],
+    ids=["no input", "output nowhere", "output a directory", "errors nowhere", "errors a directory"],
+)
+@pytest.mark.parametrize("with_post", [False, True], ids=["plain", "sourcing"])
+def test_stream_that_cannot_be_opened_ends_the_job(
+    place: Place, fields: dict[str, Path], phase: str, with_post: bool
+) -> None:
+    pre = script(place.root / "pre.sh", f"echo >{place.proof}") if with_post else None
+
+    ended = place.run(shell_job('echo >"$1"', place.proof, pre_launch=pre, **fields))
+
+    assert (ended.code, ended.markers) == (125, [f"exit.{phase}.125"])
+    assert not place.proof.exists()
+
+
+# --------------------------------------------------------------------------------------- launchers
+
+
+def test_launcher_has_the_command_in_its_arguments_and_leaves_the_code(place: Place) -> None:
+    launch = [ShellLine('printf "%s|" "$@"'), ShellLine("(exit 9)")]
+
+    ended = place.run(JobSpec("/bin/echo", ["a b", "c"], environment={"A": "1"}), launch=launch)
+
+    assert (ended.code, ended.markers, ended.stdout) == (9, ["exit.run.9"], b"/bin/echo|a b|c|")
