@@ -182,17 +182,16 @@ exec 9>&-
 _jpsi_note() { true >"$_jpsi_mark.$1" || :; }
 _jpsi_end() { _jpsi_note "exit.$1.$2"; exit "$2"; }
 trap '_jpsi_note signalled' HUP INT QUIT TERM USR1 USR2 XCPU
-cd '/work/my runs' || _jpsi_end directory 125
+cd '/data/my runs' || _jpsi_end directory 125
 command exec </dev/null || _jpsi_end stdin 125
 command exec >/spool/jobs/a1/stdout || _jpsi_end stdout 125
 command exec 8>/spool/jobs/a1/stderr || _jpsi_end stderr 125
+[ -f /bin/echo ] && [ -x /bin/echo ] || { [ -e /bin/echo ] || _jpsi_end executable 127; _jpsi_end executable 126; }
 set -- /bin/echo 'it'\''s' "${USER-\${USER\}}"
 (
 exec "$@"
 ) 2>&8 8>&-
 _jpsi_code=$?
-[ $_jpsi_code -ne 127 ] || [ -e /bin/echo ] || _jpsi_end executable 127
-[ $_jpsi_code -ne 126 ] || { [ -f /bin/echo ] && [ -x /bin/echo ]; } || _jpsi_end executable 126
 _jpsi_end run "$_jpsi_code"
 """
 
@@ -232,6 +231,7 @@ command cd "$_jpsi_home"/runs || exit 125
 exec 8>&1
 _jpsi_end() { command echo "$1 $2" >/spool/jobs/a1/phase.2; exit "$2"; }
 command echo run >/spool/jobs/a1/phase.2
+command -v -- prog >/dev/null || _jpsi_end executable 127
 set -- /usr/bin/env -u PS4 "IFS=$_jpsi_value_2" prog 'a b' "${A-\${A\}}"/x
 exec 2>/dev/null
 (
@@ -264,7 +264,7 @@ GOLDEN = {
             attempt=1,
             folder="/spool/jobs/a1",
             events="/spool/events",
-            directory="/work/my runs",
+            directory="/data/my runs",
             spec=JobSpec("/bin/echo", ["it's", "${USER}"]),
             launch=SINGLE,
         ),

@@ -103,10 +103,11 @@ def _lines(run: Run) -> Iterator[str]:
     command = _Command(run.spec)
     yield from command.setup
     if run.spec.pre_launch is None and run.spec.post_launch is None:
+        yield command.before
         yield command.arguments
         yield from _launch(run)
         yield "_jpsi_code=$?"
-        yield from command.check
+        yield from command.after
         yield f'_jpsi_end {RAN} "$_jpsi_code"'
     else:
         yield from _sourcing(run, command)
@@ -199,11 +200,12 @@ def _sourcing(run: Run, command: _Command) -> Iterator[str]:
         yield _open_stderr(run, ">>", f"exit {SETUP_CODE}")
     yield f'_jpsi_end() {{ command echo "$1 $2" >{phase}; exit "$2"; }}'
     yield f"command echo {RAN} >{phase}"
+    yield command.before
     yield command.arguments
     yield "exec 2>/dev/null"
     yield from _launch(run)
     yield "_jpsi_code=$?"
-    yield from command.check
+    yield from command.after
     if run.spec.post_launch is None:
         yield f'_jpsi_end {RAN} "$_jpsi_code"'
     else:
@@ -237,8 +239,10 @@ class _Command:
         self._arguments = spec.arguments or []
         #: Lines that set the environment, before pre_launch.
         self.setup: list[str] = []
-        #: Lines that see, by its exit code, whether the job failed for want of its executable.
-        self.check: list[str] = []
+        #: A line that ends the job if there is plainly no such executable.
+        self.before = ":"
+        #: Lines that see, by its exit code, whether the job failed for want of its executable all the same.
+        self.after: list[str] = []
         #: The line that sets "$@"; `${NAME}` in arguments is expanded when it runs.
         self.arguments = ""
         if spec.inherit_environment:
@@ -282,25 +286,29 @@ class _Command:
             prefix = [*prefix, "/usr/bin/nice", "-n", "0", "--"]
         self.arguments = " ".join(["set --", *prefix, word(executable), *arguments])
         if "/" in executable:
-            exists = f"[ -e {word(executable)} ]"
-            runs = f"{{ [ -f {word(executable)} ] && [ -x {word(executable)} ]; }}"
-            self.check = [_unless(exists, NOT_FOUND_CODE), _unless(runs, NOT_EXECUTABLE_CODE)]
+            self._look_at(word(executable))
         else:
-            places = '"$PATH"' if path is None else word(path)
-            looks = f'[ -f "${{_jpsi_place:-.}}"/{word(executable)} ] && exit 0'
-            self.check = [
-                "_jpsi_search() {",
-                f"  set -f; IFS=:; for _jpsi_place in $1; do {looks}; done; exit 1",
-                "}",
-                _unless(f"(_jpsi_search {places})", NOT_FOUND_CODE),
-            ]
+            self._look_for(word(executable), path)
+
+    def _look_at(self, file: str) -> None:
+        missing = f"[ -e {file} ] || {_BLAME} {NOT_FOUND_CODE}"
+        self.before = f"[ -f {file} ] && [ -x {file} ] || {{ {missing}; {_BLAME} {NOT_EXECUTABLE_CODE}; }}"
+
+    def _look_for(self, name: str, path: str | None) -> None:
+        if path is None:
+            self.before = f"command -v -- {name} >/dev/null || {_BLAME} {NOT_FOUND_CODE}"
+        # That was content with a builtin, and env(1), where there is one, looked for itself.
+        places = '"$PATH"' if path is None else word(path)
+        looks = f'[ -f "${{_jpsi_place:-.}}"/{name} ] && exit 0'
+        self.after = [
+            "_jpsi_search() {",
+            f"  set -f; IFS=:; for _jpsi_place in $1; do {looks}; done; exit 1",
+            "}",
+            f"[ $_jpsi_code -ne {NOT_FOUND_CODE} ] || (_jpsi_search {places}) || {_BLAME} {NOT_FOUND_CODE}",
+        ]
 
 
-def _unless(condition: str, code: int) -> str:
-    """A line that blames the executable for an exit code unless a condition holds."""
-    return f"[ $_jpsi_code -ne {code} ] || {condition} || _jpsi_end {EXECUTABLE} {code}"
-
-
+_BLAME = f"_jpsi_end {EXECUTABLE}"
 # Where execvp(3) looks if there is no PATH.
 _DEFAULT_PATH = "/bin:/usr/bin"
 
