@@ -461,6 +461,9 @@ def test_sink_that_raises_costs_others_nothing(
         child.end()
 
     sink.wait_for(0, 2, 4, patience=SHORT)
+    # or the watch would go on logging beside the tests that follow
+    bad.on_ended = bad.on_marked = lambda _: None
+    bad.wait_for(1, 3, 5)
 
 
 @LIMITS
