@@ -115,6 +115,17 @@ def _paths(argument: str) -> list[str]:
 
 
 @nox.session
+def benchmarks(session: nox.Session) -> None:
+    """Measure jpsi beside its competitors; the first argument names a program of benchmarks/."""
+    if not session.posargs:
+        names = ", ".join(sorted(path.stem for path in ROOT.glob("benchmarks/*.py")))
+        session.error(f"say what to measure: nox -s benchmarks -- NAME, with NAME one of {names}")
+    name, *options = session.posargs
+    _install(session, "jpsi-core", "psij-python")
+    session.run("python", f"benchmarks/{name}.py", *options)
+
+
+@nox.session
 def lint(session: nox.Session) -> None:
     """Check style, formatting and the import floors; `--fix` mends what can be mended."""
     _install(session, *_tools("lint"))

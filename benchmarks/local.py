@@ -1,7 +1,7 @@
 """Jobs on one machine: jpsi, psij-python and a bare `subprocess.Popen` loop, side by side in one run.
 
-    nox -s benchmarks -- local            the whole table, about five minutes
-    nox -s benchmarks -- local --quick    smaller numbers, to see that it works
+    ./dev benchmarks local            the whole table, about ten minutes
+    ./dev benchmarks local --quick    smaller numbers, to see that it works
 
 Each figure is measured in a process of its own; rounds of the competitors alternate and medians are taken,
 so that a busy machine slows all of them. Figures of different machines or runs do not compare: ratios do.
