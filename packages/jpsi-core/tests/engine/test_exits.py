@@ -411,6 +411,24 @@ def test_process_without_room_that_ends_without_marker_is_told(children: Childre
     assert statuses(sink.wait_for(1, patience=SHORT)) == {1: 7 << 8}
 
 
+def test_room_of_one_that_ended_goes_to_the_next(
+    children: Children, sink: Sink, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its exit is announced then, and not only seen at the next look."""
+    monkeypatch.setattr(exits, "_ANNOUNCED_SECONDS", 1000)
+    watch = ExitWatch(2)
+    for token in range(6):
+        watch.watch(children.start(token).process, sink, token, is_child=True)
+    with sink.changed:  # the first look, after which there is no other
+        assert sink.changed.wait_for(lambda: sink.markings, PATIENCE)
+
+    for token, child in enumerate(children.all):
+        child.end()
+        sink.wait_for(token)
+
+    assert statuses(sink.exits) == {code: code << 8 for code in range(6)}
+
+
 def test_room_that_is_made_while_a_process_is_postponed_is_used(
     children: Children, sink: Sink, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -426,8 +444,10 @@ def test_room_that_is_made_while_a_process_is_postponed_is_used(
         settle(watch)
         postpone(watched)
 
+    monkeypatch.setattr(exits, "_ANNOUNCED_SECONDS", 1000)
     monkeypatch.setattr(watch, "_postpone", postpone_late)
     watch.watch(second.process, sink, "second", is_child=True)
+    settle(watch)  # the first look, after which there is no other
     second.end()
 
     sink.wait_for("second", patience=SHORT)

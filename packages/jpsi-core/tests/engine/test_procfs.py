@@ -260,16 +260,22 @@ def test_zombies_are_no_members_of_a_session(child: Child) -> None:
 @linux
 def test_name_of_a_process_may_hold_anything() -> None:
     """It stands in parentheses in the middle of /proc/PID/stat."""
-    code = "import sys; open('/proc/self/comm', 'w').write(') R 1 (x\\n) Z'); print(flush=True); input()"
+    rename = "open('/proc/self/comm', 'w').write(') Z 1 (x\\n) R')"
+    code = f"input(); {rename}; print(flush=True); input()"
     process = subprocess.Popen(
         [sys.executable, "-I", "-S", "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     )
+    assert process.stdin is not None
     assert process.stdout is not None
     with process:
+        before = identify(process.pid)
+        process.stdin.write(b"\n")
+        process.stdin.flush()
         process.stdout.readline()
-        found = identify(process.pid)
-        assert found is not None
-        assert found.is_alive()
+
+        assert before is not None
+        assert before == identify(process.pid)
+        assert before.is_alive()
         process.communicate(b"\n")
 
 

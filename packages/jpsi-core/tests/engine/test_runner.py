@@ -186,7 +186,10 @@ cd '/data/my runs' || _jpsi_end directory 125
 command exec </dev/null || _jpsi_end stdin 125
 command exec >/spool/jobs/a1/stdout || _jpsi_end stdout 125
 command exec 8>/spool/jobs/a1/stderr || _jpsi_end stderr 125
-[ -f /bin/echo ] && [ -x /bin/echo ] || { [ -e /bin/echo ] || _jpsi_end executable 127; _jpsi_end executable 126; }
+[ -f /bin/echo ] && [ -x /bin/echo ] || {
+  [ -e /bin/echo ] || _jpsi_end executable 127
+  _jpsi_end executable 126
+}
 set -- /bin/echo 'it'\''s' "${USER-\${USER\}}"
 (
 exec "$@"

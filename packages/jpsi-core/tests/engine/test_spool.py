@@ -603,6 +603,7 @@ def test_all_that_stop_an_attempt_at_once_are_told_the_same(spool: Spool) -> Non
         (["intent.1.json", "intent.2.json", "a1.2.exit.run.0"], True),
         (["intent.1.json", "stop.1.json", "intent.2.json", "a1.2.exit.run.0"], True),
         (["intent.9.json", "intent.10.json", "a1.9.exit.run.0"], False),
+        (["intent.9.json", "intent.10.json", "a1.10.exit.run.0"], True),
         (["intent.1.json", "final.1.json.123.456"], False),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",

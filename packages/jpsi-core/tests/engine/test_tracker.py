@@ -76,6 +76,7 @@ VERDICTS = {
     "ran well": ([ended("run.0")], None, None, (COMPLETED, 0, None, MARKER)),
     "ran well, and is gone": ([ended("run.0")], None, gone(), (COMPLETED, 0, None, MARKER)),
     "marker and kernel disagree": ([ended("run.0")], None, killed(9), (COMPLETED, 0, None, MARKER)),
+    "ended twice": ([ended("run.0"), left("exit.run.7", 3)], None, None, (COMPLETED, 0, None, MARKER)),
     "ran badly": ([ended("run.7")], None, None, (FAILED, 7, Reason.EXIT_CODE, MARKER)),
     "code 128": ([ended("run.128")], None, None, (FAILED, 128, Reason.EXIT_CODE, MARKER)),
     "code 255": ([ended("run.255")], None, None, (FAILED, 255, Reason.EXIT_CODE, MARKER)),

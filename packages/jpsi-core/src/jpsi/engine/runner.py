@@ -103,7 +103,7 @@ def _lines(run: Run) -> Iterator[str]:
     command = _Command(run.spec)
     yield from command.setup
     if run.spec.pre_launch is None and run.spec.post_launch is None:
-        yield command.before
+        yield from command.before
         yield command.arguments
         yield from _launch(run)
         yield "_jpsi_code=$?"
@@ -200,7 +200,7 @@ def _sourcing(run: Run, command: _Command) -> Iterator[str]:
         yield _open_stderr(run, ">>", f"exit {SETUP_CODE}")
     yield f'_jpsi_end() {{ command echo "$1 $2" >{phase}; exit "$2"; }}'
     yield f"command echo {RAN} >{phase}"
-    yield command.before
+    yield from command.before
     yield command.arguments
     yield "exec 2>/dev/null"
     yield from _launch(run)
@@ -239,8 +239,8 @@ class _Command:
         self._arguments = spec.arguments or []
         #: Lines that set the environment, before pre_launch.
         self.setup: list[str] = []
-        #: A line that ends the job if there is plainly no such executable.
-        self.before = ":"
+        #: Lines that end the job if there is plainly no such executable.
+        self.before: list[str] = []
         #: Lines that see, by its exit code, whether the job failed for want of its executable all the same.
         self.after: list[str] = []
         #: The line that sets "$@"; `${NAME}` in arguments is expanded when it runs.
@@ -291,12 +291,16 @@ class _Command:
             self._look_for(word(executable), path)
 
     def _look_at(self, file: str) -> None:
-        missing = f"[ -e {file} ] || {_BLAME} {NOT_FOUND_CODE}"
-        self.before = f"[ -f {file} ] && [ -x {file} ] || {{ {missing}; {_BLAME} {NOT_EXECUTABLE_CODE}; }}"
+        self.before = [
+            f"[ -f {file} ] && [ -x {file} ] || {{",
+            f"  [ -e {file} ] || {_BLAME} {NOT_FOUND_CODE}",
+            f"  {_BLAME} {NOT_EXECUTABLE_CODE}",
+            "}",
+        ]
 
     def _look_for(self, name: str, path: str | None) -> None:
         if path is None:
-            self.before = f"command -v -- {name} >/dev/null || {_BLAME} {NOT_FOUND_CODE}"
+            self.before = [f"command -v -- {name} >/dev/null || {_BLAME} {NOT_FOUND_CODE}"]
         # That was content with a builtin, and env(1), where there is one, looked for itself.
         places = '"$PATH"' if path is None else word(path)
         looks = f'[ -f "${{_jpsi_place:-.}}"/{name} ] && exit 0'
