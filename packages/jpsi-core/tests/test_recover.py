@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
@@ -254,6 +255,93 @@ def test_an_attempt_cut_short_while_it_was_written_down_is_made_again(
     assert status is not None
     assert status.exit_code == 3
     assert proof.read_text() == "ran\n"
+
+
+def test_a_recovered_job_can_be_submitted_again_after_a_failure(
+    config: jpsi.ExecutorConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    proof = tmp_path / "proof"
+    subprocess.run(
+        [
+            *(sys.executable, "-c", CLIENT, "jpsi.engine.processes", "spawn", "before"),
+            *(str(config.work_directory), str(proof), "/dev/null"),
+        ],
+        check=False,
+        timeout=PATIENCE,
+    )
+    executor = JobExecutor("local", config=config)
+    (job,) = executor.recover()
+
+    def refuse(*_: object) -> int:
+        raise OSError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+
+    with monkeypatch.context() as patch:
+        patch.setattr("jpsi.engine.processes.spawn", refuse)
+        for _ in range(2):
+            with pytest.raises(jpsi.SubmitException) as caught:
+                executor.submit(job)
+            assert caught.value.transient
+    executor.submit(job)
+
+    status = job.wait(PATIENCE)
+    assert status is not None
+    assert status.exit_code == 3
+    assert proof.read_text() == "ran\n"
+
+
+def test_a_job_recovered_twice_is_heard_of_once(config: jpsi.ExecutorConfig, tmp_path: Path) -> None:
+    proof = tmp_path / "proof"
+    subprocess.run(
+        [
+            *(sys.executable, "-c", CLIENT, "jpsi.engine.processes", "spawn", "before"),
+            *(str(config.work_directory), str(proof), "/dev/null"),
+        ],
+        check=False,
+        timeout=PATIENCE,
+    )
+    executor = JobExecutor("local", config=config)
+    (one,), (other,) = executor.recover(), executor.recover()
+
+    executor.submit(one)
+    with pytest.raises(jpsi.SubmitException):
+        executor.submit(other)
+
+    assert one.wait(PATIENCE) is not None
+
+
+def test_what_was_found_out_about_an_end_is_told_to_others(
+    executor: JobExecutor, config: jpsi.ExecutorConfig, tmp_path: Path
+) -> None:
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    job = Job(JobSpec("/bin/sh", ["-c", f"echo >'{fifo}'; exec sleep 1000"]))
+    executor.submit(job)
+    fifo.read_text()
+    assert job.native_id is not None
+    os.kill(int(job.native_id.partition(".")[0]), signal.SIGKILL)
+    first = job.wait(PATIENCE)
+    other = Job()
+
+    JobExecutor("local", config=config).attach(other, job.native_id)
+    second = other.wait(PATIENCE)
+
+    assert first is not None
+    assert second is not None
+    assert (second.reason, second.exit_code) == (first.reason, first.exit_code) == (Reason.SIGNAL, 137)
+
+
+def test_a_job_just_submitted_can_be_attached(executor: JobExecutor, config: jpsi.ExecutorConfig) -> None:
+    other = JobExecutor("local", config=config)
+    for _ in range(10):
+        job, attached = Job(JobSpec("/bin/sh", ["-c", "exit 6"])), Job()
+        executor.submit(job)
+        assert job.native_id is not None
+        other.attach(attached, job.native_id)
+
+        status = attached.wait(PATIENCE)
+
+        assert status is not None
+        assert status.exit_code == 6
 
 
 def test_files_that_mean_nothing_disturb_nobody(executor: JobExecutor, state_home: Path) -> None:

@@ -129,15 +129,22 @@ class JobExecutor:
         attempt = job._take(self)  # noqa: SLF001  two halves of one thing
         try:
             submission = self._checked(job, attempt)
-            with self._lock:
-                self._jobs[job.id] = job
+            self._know(job)
             native_id = self._engine.submit(submission)
         except BaseException:
             with self._lock:
-                self._jobs.pop(job.id, None)
-            job._give_back()  # noqa: SLF001
+                if self._jobs.get(job.id) is job:
+                    del self._jobs[job.id]
+            job._give_back(attempt)  # noqa: SLF001
             raise
         self._follow(job, native_id, attempt, JobStatus(JobState.QUEUED))
+
+    def _know(self, job: Job) -> None:
+        """Tell this job what the engine says about its id."""
+        with self._lock:
+            if self._jobs.setdefault(job.id, job) is not job:
+                msg = f"job {job.id} was recovered twice, and the other one was submitted"
+                raise SubmitException(msg)
 
     def _follow(self, job: Job, native_id: str, attempt: int, queued: JobStatus) -> None:
         job._bind(native_id, attempt)  # noqa: SLF001
@@ -203,7 +210,7 @@ class JobExecutor:
         try:
             self._engine.attach(job.id, native_id)
         except BaseException:
-            job._give_back()  # noqa: SLF001
+            job._give_back(attempt)  # noqa: SLF001
             raise
         job.spec = None
         with self._lock:

@@ -193,10 +193,12 @@ class Job:
             self._executor = executor
             return self._attempt + 1
 
-    def _give_back(self) -> None:
+    def _give_back(self, attempt: int) -> None:
         """The submission came to nothing: the job is as it was."""
         with self._lock:
             self._executor = None
+            # Of the first attempt nothing is left; the number of a later one is used up.
+            self._attempt = attempt if attempt > 1 else 0
 
     def _bind(self, native_id: str | None, attempt: int) -> None:
         """The backend has the job."""
@@ -230,7 +232,7 @@ class Job:
 
     def _deliver(self, callback: StatusFunction | None, status: JobStatus, count: int) -> None:
         try:
-            if callback is not None and callback is self._callback:
+            if callback is not None and callback == self._callback:
                 callback(self, status)
         finally:
             with self._lock:

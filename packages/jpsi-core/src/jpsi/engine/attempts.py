@@ -30,8 +30,13 @@ def find(spool: Spool, native_id: str) -> Iterator[tuple[Intent, ProcessId]]:
     """The attempts in the spool that a native id or a plain pid means."""
     wanted = parse_native_id(native_id)
     for job_id in spool.job_ids():
-        intent = spool.last_intent(job_id)
-        process = None if intent is None else runner_of(spool, intent)
+        try:
+            intent = spool.last_intent(job_id)
+            # Its submitter wrote down the native id once it was started; its claim may come later.
+            is_started = intent is not None and intent.native_id == native_id
+            process = None if intent is None else runner_of(spool, intent) or (wanted if is_started else None)
+        except (OSError, KeyError, TypeError, ValueError):
+            continue  # one odd folder says nothing of the others
         if intent is None or process is None:
             continue
         if native_id_of(intent, process) == native_id or (process == wanted and _is_now(intent)):

@@ -7,6 +7,7 @@ and the processes looked at in turn; nothing is lost, it may be told later.
 from __future__ import annotations
 
 import contextlib
+import errno
 import functools
 import heapq
 import itertools
@@ -33,7 +34,8 @@ _ANNOUNCED_SECONDS = 5.0
 _STATUS_RETRY_SECONDS = 0.05
 _STATUS_RETRIES = 20
 _FAILED_SECONDS = 1.0
-_MOST_FAILURES = 60
+_SLOWEST_RETRY = 60
+_SCARCE = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOSPC})
 _LONGEST_WAIT_SECONDS = 3600.0
 _FENCE = "following jobs failed once and goes on"
 
@@ -88,7 +90,7 @@ class ExitWatch:
 
     def __init__(self, limit: int | None = None) -> None:
         self._selector = selectors.DefaultSelector()
-        self._limit = pidfd.limit() if limit is None else limit
+        self._most = self._limit = pidfd.limit() if limit is None else limit
         self._lock = threading.Lock()
         self._open = 0
         self._overflow: deque[Watched] = deque()
@@ -153,7 +155,16 @@ class ExitWatch:
         for sink, ended in exits.items():
             _fenced(functools.partial(self._tell, sink, ended))
         for call in self._due():
-            _fenced(call)
+            self._call(call)
+
+    def _call(self, call: Callable[[], None], failures: int = 0) -> None:
+        """Call what is due; what fails is tried again, ever more rarely, as somebody waits for it."""
+        try:
+            call()
+        except Exception:
+            log.exception(_FENCE)
+            again = functools.partial(self._call, call, failures + 1)
+            self.call_later(_FAILED_SECONDS * min(failures + 1, _SLOWEST_RETRY), again)
 
     def _timeout(self) -> float:
         with self._lock:
@@ -176,20 +187,27 @@ class ExitWatch:
         except ProcessLookupError:
             self.call_later(0, functools.partial(self._gone, watched))
             return
-        except OSError:
-            # no pidfds here, or no descriptor left for one: the limit is where we are now
-            with self._lock:
-                self._open -= 1
-                self._limit = self._open
-                watched.has_room = False
-            self._postpone(watched)
+        except OSError as e:
+            self._do_without(watched, e)
             return
         if not watched.is_child and not watched.process.is_alive():
             # it ended, and perhaps its pid was given to another process, before the pidfd was opened
             os.close(fd)
             self.call_later(0, functools.partial(self._gone, watched))
             return
-        self._selector.register(fd, selectors.EVENT_READ, watched)
+        try:
+            self._selector.register(fd, selectors.EVENT_READ, watched)
+        except OSError as e:
+            os.close(fd)
+            self._do_without(watched, e)
+
+    def _do_without(self, watched: Watched, error: OSError) -> None:
+        """There is no pidfd for a process: never on this system, or not now for lack of descriptors."""
+        with self._lock:
+            self._open -= 1
+            self._limit = self._open or int(error.errno in _SCARCE)
+            watched.has_room = False
+        self._postpone(watched)
 
     def _tell(self, sink: Sink, ended: list[tuple[int | None, Watched]]) -> None:
         """Tell a sink of processes that ended, each with its pidfd if there is one."""
@@ -218,11 +236,8 @@ class ExitWatch:
         """After a failure: tell later, and of each on its own, so that one cannot cost the others theirs."""
         for fd, watched in ended:
             watched.failures += 1
-            if watched.failures > _MOST_FAILURES:
-                self._done(fd, watched)
-            else:
-                again = functools.partial(self._tell, sink, [(fd, watched)])
-                self.call_later(_FAILED_SECONDS, again)
+            again = functools.partial(self._tell, sink, [(fd, watched)])
+            self.call_later(_FAILED_SECONDS * min(watched.failures, _SLOWEST_RETRY), again)
 
     def _gone(self, watched: Watched) -> None:
         """Tell of a process for which there was no pidfd to be had any more."""
@@ -253,9 +268,11 @@ class ExitWatch:
             self._overflow.append(watched)
             is_first = not self._looking
             self._looking = True
+            has_room = self._open < self._limit == self._most
         if is_first:
             self.call_later(0, self._look)
-        self._fill()
+        if has_room:
+            self._fill()
 
     def _look(self) -> None:
         """Tell of what was marked and of who has ended among the postponed, and arrange the next look."""
@@ -267,6 +284,10 @@ class ExitWatch:
         self._tell_marked(waiting)
         for watched in waiting:
             self._look_at(watched)
+        if self._limit > 0:
+            # what was short may not be any more
+            self._limit = self._most
+            self._fill()
         if waiting:
             is_announced = self._limit > 0 and len(self._marker_watches) == len(directories)
             self.call_later(_ANNOUNCED_SECONDS if is_announced else _SCAN_SECONDS, self._look)
@@ -281,8 +302,11 @@ class ExitWatch:
                 watched.status = status
         except ChildProcessError:
             pass  # the application collects every child, or ignores SIGCHLD
-        if watched.status is None and watched.process.is_alive():
-            return
+        try:
+            if watched.status is None and watched.process.is_alive():
+                return
+        except OSError:
+            return  # nothing is known; the next look may tell
         with self._lock:
             if watched not in self._overflow:
                 return  # there was room for it in the meantime

@@ -20,7 +20,7 @@ from jpsi.engine.markers import Marker
 from jpsi.engine.procfs import ProcessId, session
 from jpsi.engine.spool import Spool
 from jpsi.engine.tracker import CANCEL, TIMEOUT, Gone, Stop, conclude
-from jpsi.model.plain import encode_status
+from jpsi.model.plain import decode_status, encode_status
 from jpsi.model.states import Evidence, JobState, JobStatus, Reason
 
 log = logging.getLogger(__name__)
@@ -101,6 +101,10 @@ class Follower:
         if job.process is None:
             self._finish(job, _unverified())
             return
+        known = None if job.is_child or not job.has_runner else self._final_on_disk(job)
+        if known is not None:
+            self._finish(job, known)
+            return
         running = JobStatus(JobState.ACTIVE, time=job.started, evidence=Evidence.PROCESS)
         self._publish(job.job_id, running)
         if job.duration:
@@ -110,6 +114,10 @@ class Follower:
         if not job.is_child:
             self._resume_stop(job)
         exits.shared().watch(job.process, self, job, is_child=job.is_child)
+
+    def _final_on_disk(self, job: Followed) -> JobStatus | None:
+        content = self._spool.read_final(job.spool_id, job.attempt)
+        return None if content is None else decode_status(content)
 
     def _resume_stop(self, job: Followed) -> None:
         """Whoever told the job to end may have died before it was done."""
@@ -122,12 +130,13 @@ class Follower:
         if job.stop is None:
             # Remembered before the first signal: whoever sees the end must know who wanted it.
             job.stop = self._remember(job, Stop(why, datetime.now(UTC)))
-            self._end(job)
+        self._end(job)
 
     def _end(self, job: Followed) -> None:
-        self._signal(job, signal.SIGTERM)
+        # Whatever keeps the first signal from being sent, the second one follows.
         kill = functools.partial(self._kill, job)
         exits.shared().call_later(self._kill_delay.total_seconds(), kill)
+        self._signal(job, signal.SIGTERM)
 
     def _remember(self, job: Followed, stop: Stop) -> Stop:
         if not job.has_runner:
@@ -157,6 +166,7 @@ class Follower:
 
     def ended(self, exits_: list[Exit]) -> Iterable[Followed]:
         """Processes ended: publish what that means. Returns the jobs for which more must be known."""
+        # If they cannot be read nothing is known yet: the watch asks again.
         markers = self._collect([exit_.token for exit_ in exits_])
         now = datetime.now(UTC)
         undecided = []
@@ -181,11 +191,7 @@ class Follower:
 
     def _collect(self, jobs: list[Followed], *, only_new: bool = False) -> dict[str, list[Marker]]:
         by_id = {job.spool_id: job for job in jobs if job.has_runner}
-        try:
-            found = self._spool.collect(by_id, only_new=only_new)
-        except OSError:
-            log.warning("the markers in %s cannot be read", self._spool.events, exc_info=True)
-            return {}
+        found = self._spool.collect(by_id, only_new=only_new)
         return {spool_id: _of_attempt(by_id[spool_id], found[spool_id]) for spool_id in found}
 
     def _conclude(self, job: Followed, markers: list[Marker]) -> None:

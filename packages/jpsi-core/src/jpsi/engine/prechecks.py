@@ -8,26 +8,40 @@ from pathlib import Path
 
 from jpsi.model.spec import JobSpec
 
+_CHECK_SECONDS = 10
+
+
+def at_home(path: Path) -> Path:
+    """A path in which a leading `~/`, and nothing else, is this user's home directory."""
+    return Path.home() / Path(*path.parts[1:]) if path.parts[:1] == ("~",) else path
+
 
 def problems_here(spec: JobSpec, shell: str) -> list[str]:
     """Why a job cannot run on this machine as it is now."""
     problems = []
-    directory = None if spec.directory is None else spec.directory.expanduser()
-    if directory is not None and not spec.create_directory and not directory.is_dir():
+    directory = None if spec.directory is None else at_home(spec.directory)
+    if directory is not None and not spec.create_directory and not os.path.isdir(directory):  # noqa: PTH112  never raises
         problems.append(f"directory {str(spec.directory)!r} does not exist; make it, or set create_directory")
     for name in ("pre_launch", "post_launch"):
         script = getattr(spec, name)
         if script is not None:
-            problems += _script_problems(name, (directory or Path()) / script.expanduser(), shell)
+            problems += _script_problems(name, (directory or Path()) / at_home(script), shell)
     return problems
 
 
 def _script_problems(name: str, script: Path, shell: str) -> list[str]:
-    if not os.access(script, os.R_OK):
-        return [f"{name} {str(script)!r} cannot be read"]
-    checked = subprocess.run(  # noqa: S603  the configured shell reads the file and runs nothing
-        [shell, "-n", str(script.absolute())], capture_output=True, text=True, check=False
-    )
+    if not os.path.isfile(script) or not os.access(script, os.R_OK):  # noqa: PTH113  never raises
+        return [f"{name} {str(script)!r} is no file that can be read"]
+    try:
+        checked = subprocess.run(  # noqa: S603  the configured shell reads the file and runs nothing
+            [shell, "-n", os.path.abspath(script)],  # noqa: PTH100  ~/ is a directory of that name here
+            capture_output=True,
+            check=False,
+            timeout=_CHECK_SECONDS,
+        )
+    except (OSError, subprocess.TimeoutExpired) as e:
+        return [f"{name} {str(script)!r} could not be checked: {e}"]
     if checked.returncode != 0:
-        return [f"{name} {str(script)!r} is no POSIX shell script: {checked.stderr.strip()}"]
+        complaint = checked.stderr.decode(errors="replace").strip()
+        return [f"{name} {str(script)!r} is no POSIX shell script: {complaint}"]
     return []

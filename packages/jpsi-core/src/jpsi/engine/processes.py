@@ -7,6 +7,7 @@ whoever looks for it later.
 from __future__ import annotations
 
 import contextlib
+import errno
 import logging
 import os
 import platform
@@ -20,9 +21,9 @@ import attrs
 import platformdirs
 
 from jpsi.contract.protocols import EngineSetup, Recovered, Streams, Submission
-from jpsi.engine import attempts, runner
+from jpsi.engine import attempts, exits, runner
 from jpsi.engine.following import Followed, Follower
-from jpsi.engine.prechecks import problems_here
+from jpsi.engine.prechecks import at_home, problems_here
 from jpsi.engine.procfs import (
     NOBODY,
     ProcessId,
@@ -34,7 +35,7 @@ from jpsi.engine.procfs import (
 )
 from jpsi.engine.spawning import spawn
 from jpsi.engine.spool import Intent, Spool, is_transient
-from jpsi.engine.tracker import CANCEL, from_ns
+from jpsi.engine.tracker import CANCEL, from_ns, never_ran
 from jpsi.model import plain
 from jpsi.model.errors import SubmitException
 from jpsi.model.spec import JobSpec
@@ -43,6 +44,7 @@ log = logging.getLogger(__name__)
 
 # From the writing of an intent to the claim of its runner, milliseconds pass.
 _JUDGE_SECONDS = 5.0
+_PRUNE_SECONDS = 3600.0
 
 
 class ProcessEngine:
@@ -56,6 +58,7 @@ class ProcessEngine:
         self._follower = Follower(self._spool, setup.config.kill_delay, setup.publish)
         self._lock = threading.Lock()
         self._is_open = False
+        self._pruned = float("-inf")
 
     def problems(self, spec: JobSpec) -> list[str]:
         """Why a spec cannot run on this machine as it is now; see `jpsi.plugin.Engine`."""
@@ -132,8 +135,15 @@ class ProcessEngine:
             if self._is_open:
                 return
             self._spool.open()
+            try:
+                # before anything is started that would have to be followed
+                exits.shared()
+                if time.monotonic() - self._pruned > _PRUNE_SECONDS:
+                    threading.Thread(target=self._prune, name="jpsi-prune", daemon=True).start()
+                    self._pruned = time.monotonic()
+            except RuntimeError as e:
+                raise OSError(errno.EAGAIN, str(e)) from e
             self._is_open = True
-        threading.Thread(target=self._prune, name="jpsi-prune", daemon=True).start()
 
     def _prune(self) -> None:
         config = self._setup.config
@@ -201,6 +211,10 @@ class ProcessEngine:
                 process = attempts.runner_of(self._spool, intent)
         if process is not None:
             self._follower.add(self._followed(intent, process))
+        elif self._spool.read_stop(job_id, intent.attempt) is not None:
+            # told to end before it had begun: that is how it ended
+            self._spool.finish(job_id, intent.attempt, plain.encode_status(never_ran()))
+            return None
         return Recovered(
             job_id=job_id,
             attempt=intent.attempt,
@@ -233,18 +247,22 @@ class ProcessEngine:
         if intent is None:
             return None
         spec = plain.decode(intent.content["spec"])
-        directory = Path(intent.content["directory"]).expanduser()
+        directory = at_home(Path(intent.content["directory"]))
         folder = Path(self._spool.folder(spool_id))
         return Streams(
-            directory / (spec.stdout_path or folder / runner.STDOUT).expanduser(),
-            directory / (spec.stderr_path or folder / runner.STDERR).expanduser(),
+            directory / at_home(spec.stdout_path or folder / runner.STDOUT),
+            directory / at_home(spec.stderr_path or folder / runner.STDERR),
         )
 
     def cancel(self, job_id: str) -> None:
         """Ask a job to end; see `jpsi.plugin.Engine`."""
         job = self._follower.get(job_id)
-        if job is not None:
-            self._follower.stop(job, CANCEL)
+        try:
+            if job is not None:
+                self._follower.stop(job, CANCEL)
+        except OSError as e:
+            msg = f"job {job_id} could not be told to end: {e}"
+            raise SubmitException(msg, e, transient=is_transient(e)) from e
 
 
 def _duration(spec: JobSpec) -> timedelta | None:

@@ -144,8 +144,8 @@ def _stat(pid: int) -> list[str] | None:
             text = os.read(fd, 4096)
         finally:
             os.close(fd)
-    except OSError:
-        return None
+    except (FileNotFoundError, ProcessLookupError):
+        return None  # anything else, a lack of descriptors say, tells nothing of the process
     return text[text.rindex(b")") + 2 :].decode("ascii").split() if text else None
 
 

@@ -1,4 +1,7 @@
-"""Starts a process that has nothing of this one but its environment: no session, signals or descriptors."""
+"""Starts a process that has nothing of this one but its environment: a session and signals of its own.
+
+Of the descriptors that are inherited, it keeps none that was there a second before.
+"""
 
 from __future__ import annotations
 

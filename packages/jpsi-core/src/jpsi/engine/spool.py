@@ -179,6 +179,10 @@ class Spool:
         """What `stop` wrote down for an attempt, or None."""
         return _read_json(f"{self.folder(job_id)}/stop.{attempt}.json")
 
+    def read_final(self, job_id: str, attempt: int) -> dict[str, Any] | None:
+        """What `finish` wrote down for an attempt, or None."""
+        return _read_json(f"{self.folder(job_id)}/final.{attempt}.json")
+
     def finish(self, job_id: str, attempt: int, content: dict[str, Any]) -> None:
         """Write down a final status that does not follow from the exit marker alone."""
         _write_once(f"{self.folder(job_id)}/final.{attempt}.json", json.dumps(content).encode("ascii"))

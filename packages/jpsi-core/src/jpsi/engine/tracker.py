@@ -101,6 +101,16 @@ def _stopped(stop: Stop, exit_marker: Marker | None, gone: Gone) -> JobStatus:
     )
 
 
+def never_ran() -> JobStatus:
+    """The status of a job that was cancelled before it had begun."""
+    return JobStatus(
+        JobState.CANCELED,
+        message="the job was cancelled",
+        reason=Reason.CANCELLED,
+        evidence=Evidence.ABSENCE,
+    )
+
+
 def _ended(marker: Marker) -> JobStatus:
     code = marker.code or 0
     if marker.detail in _SETUP:
@@ -141,6 +151,9 @@ def _unmarked(gone: Gone, *, has_runner: bool) -> JobStatus:
         return _failed(
             gone.time, _SIGNAL_BASE - code, Reason.SIGNAL, message, Evidence.PROCESS, {"signal": -code}
         )
+    if code == runner.SETUP_CODE:
+        message = "the job could not be set up, or its exit code 125 not be written down"
+        return _failed(gone.time, code, Reason.SETUP, message, Evidence.PROCESS, {"marker": "missing"})
     # The runner exits with the job's code even where it can leave no marker.
     return _exited(gone.time, code, Evidence.PROCESS, {"marker": "missing"})
 

@@ -7,7 +7,7 @@ types go wrong with ValueError, TypeError or KeyError; what a spec says is judge
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,7 +15,7 @@ import attrs
 
 from jpsi.model.resources import ResourceSpecV1
 from jpsi.model.spec import JobAttributes, JobSpec, StageIn, StageOut, StageOutFlags, StagingMode
-from jpsi.model.states import JobStatus
+from jpsi.model.states import Evidence, JobState, JobStatus, Reason
 
 
 class Codec(NamedTuple):
@@ -90,6 +90,20 @@ def encode_status(status: JobStatus) -> dict[str, Any]:
         "evidence": None if status.evidence is None else status.evidence.value,
         "metadata": dict(status.metadata),
     }
+
+
+def decode_status(plain: Mapping[str, Any]) -> JobStatus:
+    """The status that `encode_status` made `plain` of."""
+    reason, evidence = plain["reason"], plain["evidence"]
+    return JobStatus(
+        JobState(plain["state"]),
+        time=datetime.fromisoformat(plain["time"]),
+        exit_code=plain["exit_code"],
+        message=plain["message"],
+        metadata=plain["metadata"],
+        reason=None if reason is None else Reason(reason),
+        evidence=None if evidence is None else Evidence(evidence),
+    )
 
 
 def _encode(value: Any, defaults: Mapping[str, Any], codecs: Mapping[str, Codec]) -> dict[str, Any]:  # noqa: ANN401  any attrs class of the model

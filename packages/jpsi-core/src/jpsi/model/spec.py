@@ -29,7 +29,10 @@ def _name(value: None) -> None: ...
 @overload
 def _name(value: str | Path) -> str: ...
 def _name(value: str | Path | None) -> str | None:
-    return str(value) if isinstance(value, Path) else value
+    if isinstance(value, Path):
+        # Path drops the ./ that makes a file of a name to be looked up
+        return str(value) if value.is_absolute() or len(value.parts) > 1 else f"./{value}"
+    return value
 
 
 class StagingMode(enum.Enum):

@@ -50,12 +50,16 @@ def _name_and_constraint(text: str) -> tuple[str, str]:
 
 
 def _relay(candidate: Candidate, specification: type) -> object:
-    from pluggy import PluginManager
+    from pluggy import PluginManager, PluginValidationError
 
     from jpsi.contract.hookspecs import PROJECT
 
     manager = PluginManager(PROJECT)
     manager.add_hookspecs(specification)
-    manager.register(candidate.load(), name=candidate.name)
-    manager.check_pending()
+    try:
+        manager.register(candidate.load(), name=candidate.name)
+        manager.check_pending()
+    except PluginValidationError as e:
+        msg = f"the plugin {candidate.name!r} of {candidate.distribution} {candidate.version} is wrong: {e}"
+        raise PluginError(msg, e) from e
     return manager.hook
