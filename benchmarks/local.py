@@ -3,6 +3,8 @@
     ./dev benchmarks local            the whole table, about ten minutes
     ./dev benchmarks local --quick    smaller numbers, to see that it works
 
+State directories are on a tmpfs unless `--directory` says otherwise: a disk's file system may take ten times
+as long to create a file when many were removed just before, as ext4 without a journal does.
 Each figure is measured in a process of its own; rounds of the competitors alternate and medians are taken,
 so that a busy machine slows all of them. Figures of different machines or runs do not compare: ratios do.
 """
@@ -10,9 +12,12 @@ so that a busy machine slows all of them. Figures of different machines or runs 
 from __future__ import annotations
 
 import argparse
+import atexit
+import functools
 import json
 import os
 import platform
+import shutil
 import statistics
 import subprocess
 import sys
@@ -184,17 +189,25 @@ MEASUREMENTS: dict[str, Callable[..., Any]] = {
 }
 
 
-def measured(measurement: str, *arguments: Any) -> Any:
+def measured(homes: str, measurement: str, *arguments: Any) -> Any:
     """The result of a measurement in a process and state directory of its own."""
-    with tempfile.TemporaryDirectory() as home:
-        result = subprocess.run(
-            [sys.executable, __file__, "--measure", json.dumps([measurement, *arguments])],
-            check=True,
-            stdout=subprocess.PIPE,
-            text=True,
-            env={**os.environ, "XDG_STATE_HOME": home, "HOME": home},
-        )
+    home = tempfile.mkdtemp(dir=homes)
+    result = subprocess.run(
+        [sys.executable, __file__, "--measure", json.dumps([measurement, *arguments])],
+        check=True,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "XDG_STATE_HOME": home, "HOME": home},
+    )
     return json.loads(result.stdout.splitlines()[-1])
+
+
+@functools.cache
+def homes_in(directory: str | None) -> str:
+    """Where the state directories are, removed at the very end."""
+    homes = tempfile.mkdtemp(prefix="jpsi-benchmark-", dir=directory)
+    atexit.register(shutil.rmtree, homes, ignore_errors=True)
+    return homes
 
 
 def percentile(values: list[float], percent: float) -> float:
@@ -202,8 +215,9 @@ def percentile(values: list[float], percent: float) -> float:
     return ordered[min(len(ordered) - 1, int(len(ordered) * percent / 100))]
 
 
-def table(*, quick: bool) -> None:
+def table(*, quick: bool, directory: str | None) -> None:
     has_psij = subprocess.run([sys.executable, "-c", "import psij"], check=False, capture_output=True)
+    homes = homes_in(directory)
     libraries = ["jpsi"] if has_psij.returncode else ["jpsi", "psij"]
     print(f"Python {platform.python_version()}, {os.cpu_count()} cores, Linux {platform.release()}\n")
     print("| what | bare Popen | " + " | ".join(libraries) + " |")
@@ -213,12 +227,12 @@ def table(*, quick: bool) -> None:
         cells = " | ".join(values.get(library, "") for library in libraries)
         print(f"| {what} | {bare} | {cells} |", flush=True)
 
-    rounds = 2 if quick else 5
+    rounds = 2 if quick else 3
     for count in (100, 200) if quick else (1000, 5000):
         found: dict[str, list[float]] = {"bare": [], **{library: [] for library in libraries}}
         for _ in range(rounds):
             for name, results in found.items():
-                results.append(measured("throughput", name, count))
+                results.append(measured(homes, "throughput", name, count))
         rates = {name: statistics.median(results) for name, results in found.items()}
         row(
             f"/bin/true, {count} jobs, jobs/s",
@@ -230,25 +244,29 @@ def table(*, quick: bool) -> None:
             "1",
             {name: f"{rates[name] / rates['bare']:.2f}" for name in libraries},
         )
-    samples = 20 if quick else 300
+    samples = 20 if quick else 200
     for beside in (0, 50) if quick else (0, 1000):
         cells = {}
         for name in libraries:
-            times = measured("latency", name, samples, beside)
+            times = measured(homes, "latency", name, samples, beside)
             cells[name] = " / ".join(f"{percentile(times, p):.1f}" for p in (50, 95, 99))
         row(f"exit to callback beside {beside} active jobs, p50 / p95 / p99 ms", "", cells)
     count, seconds = (50, 3) if quick else (1000, 60)
     row(
         f"CPU seconds per minute while {count} jobs sleep",
         "",
-        {name: f"{measured('idle', name, count, seconds):.2f}" for name in libraries},
+        {name: f"{measured(homes, 'idle', name, count, seconds):.2f}" for name in libraries},
     )
     row(
         f"memory per followed job of {count}, bytes",
         "",
-        {name: f"{measured('memory', name, count):.0f}" for name in libraries},
+        {name: f"{measured(homes, 'memory', name, count):.0f}" for name in libraries},
     )
-    row("processes per job", "1", {name: f"{measured('processes', name, 20):.1f}" for name in libraries})
+    row(
+        "processes per job",
+        "1",
+        {name: f"{measured(homes, 'processes', name, 20):.1f}" for name in libraries},
+    )
     repeats = 5 if quick else 25
     row(
         "import over a bare interpreter, ms",
@@ -265,13 +283,16 @@ def table(*, quick: bool) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--quick", action="store_true", help="small numbers, to see that it works")
+    parser.add_argument("--directory", help="where state directories go; the default is a tmpfs")
     parser.add_argument("--measure", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.measure:
         name, *values = json.loads(arguments.measure)
         print(json.dumps(MEASUREMENTS[name](*values)))
     else:
-        table(quick=arguments.quick)
+        memory_file_system = "/dev/shm" if Path("/dev/shm").is_dir() else None  # noqa: S108
+        directory = arguments.directory or memory_file_system
+        table(quick=arguments.quick, directory=directory)
 
 
 if __name__ == "__main__":

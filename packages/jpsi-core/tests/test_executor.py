@@ -113,6 +113,16 @@ def test_a_shell_that_does_not_exist_is_a_clear_error(tmp_path: Path) -> None:
     assert executor.recover() == []
 
 
+@pytest.mark.parametrize("nonsense", [JobSpec("/bin/true"), None, "job"])
+def test_what_is_no_job_is_refused(nonsense: object) -> None:
+    executor = JobExecutor("local")
+
+    with pytest.raises(TypeError, match="a Job is needed"):
+        executor.submit(nonsense)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="a Job is needed"):
+        executor.attach(nonsense, "1")  # type: ignore[arg-type]
+
+
 def test_files_are_private(executor: JobExecutor, state_home: Path) -> None:
     before = os.umask(0)
     try:
@@ -185,5 +195,6 @@ def test_what_is_exported_is_pinned() -> None:
         "write_document",
     }
     assert all(getattr(jpsi, name) is not None for name in jpsi.__all__)
+    assert set(jpsi.__all__) <= set(dir(jpsi))
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
         jpsi.nonsense  # noqa: B018  the access is the test

@@ -175,7 +175,7 @@ Examples:
   jpsi run -- sort -u words.txt
   jpsi run --time 10m --env LEVEL=3 --dir /scratch/me -- ./simulate --fast
   jpsi run -f job.yaml --name again
-  jpsi run --expand -- echo 'running on ${{HOSTNAME}}'
+  jpsi run --expand -- echo 'at home in ${{HOME}}'
 
 \b
 Exit codes, besides the job's own:

@@ -81,3 +81,7 @@ def __getattr__(name: str) -> Any:  # noqa: ANN401  whatever the module holds
 
     value = globals()[name] = getattr(import_module(_LAZY[name]), name)
     return value
+
+
+def __dir__() -> list[str]:
+    return [*__all__, *globals()]

@@ -123,6 +123,7 @@ class JobExecutor:
             SubmitException: the job did not reach the backend for another reason. It is still NEW and
                 can be submitted again.
         """
+        _check_job(job)
         if self._is_closed:
             msg = f"the executor {self._name} was closed and takes no more jobs"
             raise SubmitException(msg)
@@ -206,6 +207,7 @@ class JobExecutor:
         Raises:
             InvalidJobException: the job is not NEW.
         """
+        _check_job(job)
         attempt = job._take(self)  # noqa: SLF001
         try:
             self._engine.attach(job.id, native_id)
@@ -289,6 +291,12 @@ class JobExecutor:
     def _deliver(self, callback: StatusFunction, job: Job, status: JobStatus) -> None:
         if callback == self._callback:
             callback(job, status)
+
+
+def _check_job(job: object) -> None:
+    if not isinstance(job, Job):
+        msg = f"a Job is needed, such as Job(spec), not {type(job).__name__}"
+        raise TypeError(msg)
 
 
 def _count(resources: object) -> int:

@@ -30,6 +30,7 @@ KNOWN_DISTRIBUTIONS = {
     "sge": "jpsi-gridengine",
 }
 _LAUNCHER_DISTRIBUTION = "jpsi-launchers"
+_KNOWN_LAUNCHERS = frozenset({"multiple", "mpirun", "mpiexec", "srun", "jsrun", "aprun", "flux", "script"})
 
 
 @attrs.frozen(slots=True)
@@ -128,7 +129,10 @@ def _best(named: list[Candidate], constraint: str | None) -> list[Candidate]:
 def _missing(installed: list[Candidate], group: str, name: str) -> str:
     names = ", ".join(sorted({candidate.name for candidate in installed})) or "none"
     message = f"no {_kind(group)} {name!r}; installed: {names}"
-    known = _LAUNCHER_DISTRIBUTION if group == LAUNCHERS else KNOWN_DISTRIBUTIONS.get(name.lower())
+    if group == LAUNCHERS:
+        known = _LAUNCHER_DISTRIBUTION if name.lower() in _KNOWN_LAUNCHERS else None
+    else:
+        known = KNOWN_DISTRIBUTIONS.get(name.lower())
     return f"{message}; try: pip install {known}" if known else message
 
 
