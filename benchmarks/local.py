@@ -1,6 +1,6 @@
 """Jobs on one machine: jpsi, psij-python and a bare `subprocess.Popen` loop, side by side in one run.
 
-    ./dev benchmarks local            the whole table, about ten minutes
+    ./dev benchmarks local            the whole table, about a quarter of an hour
     ./dev benchmarks local --quick    smaller numbers, to see that it works
 
 State directories are on a tmpfs unless `--directory` says otherwise: a disk's file system may take ten times

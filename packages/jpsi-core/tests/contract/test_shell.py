@@ -40,7 +40,7 @@ templates = st.lists(
     max_size=6,
 ).map("".join)
 environments = st.dictionaries(st.sampled_from(NAMES[:3]), texts, max_size=3)
-batches = settings(deadline=None, max_examples=40)
+batches = settings(deadline=None, max_examples=30)
 
 
 @pytest.fixture(scope="module", params=["sh", "bash"])

@@ -485,6 +485,7 @@ def test_names_that_shells_own_are_like_any_other(place: Place, inherit: bool) -
 
 
 @linux
+@pytest.mark.parametrize("shell", ["bash"], indirect=True)
 @pytest.mark.parametrize("name", SPECIAL)
 def test_name_that_some_shell_has_a_use_for_is_like_any_other(place: Place, name: str) -> None:
     """Nor does its value mean anything to the runner."""

@@ -6,14 +6,15 @@ the whole process; there are few while callbacks return quickly, and more while 
 
 from __future__ import annotations
 
-import logging
 import os
 import threading
 import time
 from collections import deque
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-log = logging.getLogger(__name__)
+if TYPE_CHECKING:
+    from logging import Logger
 
 Call = Callable[[], None]
 
@@ -84,8 +85,8 @@ class Notifier:
                 call = lane.calls.popleft()
             try:
                 call()
-            except BaseException:  # a callback may do anything, SystemExit included
-                log.exception("a status callback raised; the job goes on")
+            except BaseException:  # noqa: BLE001  a callback may do anything, SystemExit included
+                _log().exception("a status callback raised; the job goes on")
             with self._changed:
                 if lane.calls:
                     self._ready.append(lane)
@@ -112,9 +113,16 @@ def _started(work: Call) -> bool:
     try:
         threading.Thread(target=work, name="jpsi-callbacks", daemon=True).start()
     except RuntimeError:
-        log.warning("no thread could be started to call status callbacks", exc_info=True)
+        _log().warning("no thread could be started to call status callbacks", exc_info=True)
         return False
     return True
+
+
+def _log() -> Logger:
+    # `import jpsi` brings this module in, and logging would be a tenth of what that takes
+    import logging  # noqa: PLC0415
+
+    return logging.getLogger(__name__)
 
 
 class _Delivery(threading.local):
