@@ -202,6 +202,8 @@ name, module = sys.argv[1:]
 importlib.import_module(module)
 print(f"{name}: import {module}")
 for entry_point in importlib.metadata.distribution(name).entry_points:
+    if entry_point.group == "pytest11":
+        continue  # pytest's own plugins, which nobody loads where pytest is not installed, as here
     entry_point.load()
     print(f"{name}: {entry_point.group}: {entry_point.name} = {entry_point.value}")
     if entry_point.group == "console_scripts":

@@ -13,9 +13,13 @@ import jpsi
 
 @pytest.fixture(autouse=True)
 def state_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A state directory of the test's own, so that no test sees the user's."""
+    """A state directory of the test's own, so that no test sees the user's; no configuration either."""
     state = tmp_path / "state"
     monkeypatch.setenv("XDG_STATE_HOME", str(state))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.setenv("XDG_CONFIG_DIRS", str(tmp_path / "site-config"))
+    monkeypatch.delenv("JPSI_CONFIG", raising=False)
+    monkeypatch.delenv("JPSI_PLUGIN_PATH", raising=False)
     return state
 
 

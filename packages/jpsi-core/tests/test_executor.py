@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -44,14 +43,16 @@ def test_a_constraint_must_be_one() -> None:
         JobExecutor.get_instance("local", "newest")
 
 
-def test_a_missing_executor_says_what_to_install() -> None:
-    with pytest.raises(jpsi.PluginError, match=re.escape("try: pip install jpsi-slurm")):
-        JobExecutor.get_instance("slurm")
+def test_a_missing_executor_says_which_there_are() -> None:
+    with pytest.raises(jpsi.PluginError, match=r"no executor 'nonsense'; installed: .*local"):
+        JobExecutor.get_instance("nonsense")
 
 
 def test_a_url_needs_a_transport() -> None:
-    with pytest.raises(jpsi.PluginError, match="no transport for 'ssh://x'"):
+    with pytest.raises(jpsi.PluginError, match=r"no transport 'ssh'; .*try: pip install jpsi-ssh"):
         JobExecutor.get_instance("local", url="ssh://x")
+    with pytest.raises(jpsi.ConfigError, match=r"a URL looks like ssh://.*; .* mend `url` of the target"):
+        JobExecutor.get_instance("local", url="cluster.example.org")
 
 
 def test_a_configuration_of_another_kind_is_refused() -> None:
@@ -179,6 +180,7 @@ def test_what_is_exported_is_pinned() -> None:
         "JobStatus",
         "JobStatusCallback",
         "JpsiError",
+        "Plugin",
         "PluginError",
         "Reason",
         "ResourceSpec",
@@ -191,6 +193,8 @@ def test_what_is_exported_is_pinned() -> None:
         "SubmitException",
         "UnreachableStateException",
         "escape",
+        "parse_duration",
+        "plugins",
         "read_document",
         "write_document",
     }

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from jpsi.contract.protocols import Streams
     from jpsi.executor import JobExecutor
     from jpsi.model.document import read_document, write_document
+    from jpsi.model.durations import parse_duration
+    from jpsi.registry.listing import Plugin, plugins
 
 __all__ = [
     "ConfigError",
@@ -47,6 +49,7 @@ __all__ = [
     "JobStatus",
     "JobStatusCallback",
     "JpsiError",
+    "Plugin",
     "PluginError",
     "Reason",
     "ResourceSpec",
@@ -59,6 +62,8 @@ __all__ = [
     "SubmitException",
     "UnreachableStateException",
     "escape",
+    "parse_duration",
+    "plugins",
     "read_document",
     "write_document",
 ]
@@ -66,7 +71,10 @@ __all__ = [
 _LAZY = {
     "ExecutorConfig": "jpsi.contract.config",
     "JobExecutor": "jpsi.executor",
+    "Plugin": "jpsi.registry.listing",
     "Streams": "jpsi.contract.protocols",
+    "parse_duration": "jpsi.model.durations",
+    "plugins": "jpsi.registry.listing",
     "read_document": "jpsi.model.document",
     "write_document": "jpsi.model.document",
 }

@@ -2,32 +2,37 @@
 
 from __future__ import annotations
 
+import builtins
 import functools
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self, TypeVar
 
+from jpsi.contract.hookspecs import Site
 from jpsi.contract.protocols import EngineSetup, Streams, Submission
-from jpsi.engine import notifier
-from jpsi.engine.processes import ProcessEngine
+from jpsi.engine import defaults, notifier
+from jpsi.engine.transport import LocalTransport
 from jpsi.job import Job, JobStatusCallback, StatusFunction, as_function
-from jpsi.model.errors import InvalidJobException, PluginError, SubmitException
+from jpsi.launcher import Launchers
+from jpsi.model.errors import InvalidJobException, JpsiError, PluginError, SubmitException
 from jpsi.model.problems import problems, sound_part
-from jpsi.model.resources import ResourceSpecV1
-from jpsi.model.spec import JobSpec, copy_spec
+from jpsi.model.spec import copy_spec
 from jpsi.model.states import JobState, JobStatus
-from jpsi.registry.stack import executor_hooks, launcher_hooks
+from jpsi.observing import Observing
+from jpsi.registry.assembly import Assembly, assemble
+from jpsi.registry.stack import open_transport
 
 if TYPE_CHECKING:
     from packaging.version import Version
 
     from jpsi.contract.config import ExecutorConfig
-    from jpsi.contract.hookspecs import LauncherHooks
-    from jpsi.contract.protocols import Engine
+    from jpsi.contract.hookspecs import ExecutorHooks
+    from jpsi.contract.observation import Observation
+    from jpsi.contract.protocols import Engine, Transport
 
-_DEFAULT = "local"
-_SINGLE = "single"
+T = TypeVar("T")
+
 _SUBJECT = "the job"
 
 
@@ -45,21 +50,21 @@ class JobExecutor:
         url: str | None = None,
         config: ExecutorConfig | None = None,
     ) -> None:
-        """The same as `get_instance`; without a name, the default executor: `local`."""
-        if url is not None:
-            msg = f"no transport for {url!r}; without a url, jobs run on this machine or its cluster"
-            raise PluginError(msg)
-        candidate, hooks = executor_hooks(name or _DEFAULT, version_constraint)
-        self._name = candidate.name
-        self._version = candidate.version
-        self._hooks = hooks
-        self._launchers: dict[str, LauncherHooks] = {}
+        """The same as `get_instance`; without a name, the configured default executor, else `local`."""
+        assembly = assemble(name, version_constraint, url, config, lowest=defaults)
+        self._name = assembly.stack.candidate.name
+        self._version = assembly.stack.candidate.version
+        self._hooks = assembly.stack.hooks
+        self._defaults = assembly.defaults
+        self._config = assembly.config
+        self._launchers = Launchers(assembly.plugins, self._default_launcher)
+        self._observing = Observing(self._name, assembly.stack.observers)
         self._lock = threading.Lock()
         self._jobs: dict[str, Job] = {}
         self._callback: StatusFunction | None = None
         self._lane = notifier.Lane()
         self._is_closed = False
-        self._engine = self._make_engine(config)
+        self._engine = self._make_engine(assembly)
 
     @classmethod
     def get_instance(
@@ -72,35 +77,56 @@ class JobExecutor:
         """An executor for the backend of this name.
 
         Args:
-            name: the name of an installed executor; case does not matter.
+            name: the name of an installed executor, or of a target that is configured; case does not
+                matter.
             version_constraint: a PEP 440 specifier such as `">= 0.2"`; the highest version that fits is
-                taken.
-            url: where the backend is, if not on this machine.
-            config: the executor's configuration; None is the default one.
+                taken. None is the configured one, if there is one.
+            url: where the backend is, if not on this machine; None is where the target is.
+            config: the executor's configuration; None is the configured one.
 
         Raises:
-            PluginError: no such executor is installed, or it cannot be loaded.
+            PluginError: no such executor is installed, or it, or something that the site lays over it,
+                cannot be loaded.
+            ConfigError: the configuration is wrong.
         """
         return cls(name, version_constraint, url, config)
 
-    def _make_engine(self, config: ExecutorConfig | None) -> Engine:
-        config_class = self._hooks.config_class()
-        if config is not None and not isinstance(config, config_class):
-            msg = f"the executor {self._name} is configured by {config_class.__name__}, not {config!r}"
-            raise TypeError(msg)
+    def _make_engine(self, assembly: Assembly) -> Engine:
+        url, config, here = assembly.url, assembly.config, LocalTransport()
         setup = EngineSetup(
-            executor=self._name,
+            executor=assembly.stack.candidate.canonical,
             version=self._version,
-            config=config_class() if config is None else config,
-            is_local=True,
+            target=assembly.target,
+            config=config,
+            transport=here if url is None else self._open(assembly, url, here),
             publish=self._take_news,
-            process_engine=ProcessEngine,
+            process_engine=_process_engine,
         )
-        engine = self._hooks.make_engine(setup=setup)
-        if engine is None:
-            msg = f"the executor {self._name} {self._version} offers no engine that this jpsi-core can use"
-            raise PluginError(msg)
-        return engine
+        engine = self._asked(lambda: self._hooks.make_engine(setup=setup))
+        if engine is not None:
+            return engine
+        assembly.stack.check_batch()
+        return _batch_engine(setup, self._hooks)
+
+    def _open(self, assembly: Assembly, url: str, here: Transport) -> Transport:
+        return self._asked(lambda: open_transport(assembly.plugins, url, assembly.config, here))
+
+    def _default_launcher(self) -> str:
+        return self._asked(lambda: self._hooks.capabilities(site=self._site)).default_launcher
+
+    @property
+    def _site(self) -> Site:
+        return Site(config=self._config, offers=self._engine.offers())
+
+    def _asked(self, hook: Callable[[], T]) -> T:
+        """What a plugin answers; its mistakes are told as such."""
+        try:
+            return hook()
+        except JpsiError:
+            raise
+        except Exception as e:
+            msg = f"a plugin that the executor {self._name} uses failed: {type(e).__name__}: {e}"
+            raise PluginError(msg, e) from e
 
     @property
     def name(self) -> str:
@@ -131,11 +157,13 @@ class JobExecutor:
         try:
             submission = self._checked(job, attempt)
             self._know(job)
+            self._observing.know(job.id, submission.spec)
             native_id = self._engine.submit(submission)
         except BaseException:
             with self._lock:
                 if self._jobs.get(job.id) is job:
                     del self._jobs[job.id]
+                    self._observing.forget(job.id)
             job._give_back(attempt)  # noqa: SLF001
             raise
         self._follow(job, native_id, attempt, JobStatus(JobState.QUEUED))
@@ -158,32 +186,18 @@ class JobExecutor:
             raise InvalidJobException(msg)
         found = problems(job.spec)
         # What is wrong here is said together with what is wrong anywhere.
-        spec = sound_part(job.spec) if found else copy_spec(job.spec)
-        launcher, missing = self._launcher(spec)
+        spec = self._defaults.filled_in(sound_part(job.spec) if found else copy_spec(job.spec))
+        launcher, missing = self._launchers.of(spec)
         found += missing
-        found += [problem for answer in self._hooks.check_spec(spec=spec) for problem in answer]
+        found += self._asked(lambda: _flat(self._hooks.check_spec(spec=spec, site=self._site)))
         found += self._engine.problems(spec)
         if launcher is not None:
-            found += [problem for answer in launcher.check_spec(spec=spec) for problem in answer]
+            found += self._asked(lambda: _flat(launcher.check_spec(spec=spec)))
         if found or launcher is None:
-            raise InvalidJobException.of(_SUBJECT, found)
-        launch = launcher.launch(spec=spec)
+            # what a backend checks and then cannot write into a script is one mistake
+            raise InvalidJobException.of(_SUBJECT, list(dict.fromkeys(found)))
+        launch = self._asked(lambda: list(launcher.launch(spec=spec)))
         return Submission(job_id=job.id, attempt=attempt, spec=spec, launch=launch)
-
-    def _launcher(self, spec: JobSpec) -> tuple[LauncherHooks | None, list[str]]:
-        """The launcher for a spec, or what is wrong with the choice."""
-        resources = spec.resources
-        is_many = isinstance(resources, ResourceSpecV1) and resources.computed_process_count > 1
-        name = spec.launcher
-        if name is None:
-            name = self._hooks.capabilities().default_launcher if is_many else _SINGLE
-        try:
-            if name not in self._launchers:
-                self._launchers[name] = launcher_hooks(name)
-        except PluginError as e:
-            why = "" if spec.launcher is not None else f" ({_count(resources)} processes need it)"
-            return None, [f"{e}{why}"]
-        return self._launchers[name], []
 
     def cancel(self, job: Job) -> None:
         """Ask the backend to end a job; its status tells when it has.
@@ -192,9 +206,7 @@ class JobExecutor:
             SubmitException: the job is not one of this executor's, or the request did not reach the
                 backend.
         """
-        if job.executor is not self:
-            msg = f"job {job.id} was not submitted to this executor, {self._name}"
-            raise SubmitException(msg)
+        self._check_own(job)
         if not job.status.final:
             self._engine.cancel(job.id)
 
@@ -237,9 +249,42 @@ class JobExecutor:
                 job._take(self)  # noqa: SLF001
                 with self._lock:
                     self._jobs[job.id] = job
+                self._observing.know(job.id, recovered.spec)
                 queued = JobStatus(JobState.QUEUED, time=recovered.time)
                 self._follow(job, recovered.native_id, recovered.attempt, queued)
         return jobs
+
+    def hold(self, job: Job) -> None:
+        """Keep a QUEUED job from starting until it is released; its state does not change.
+
+        Raises:
+            SubmitException: the job is not one of this executor's, or has ended; the backend refused, does
+                not offer that, or was not reached.
+        """
+        self._check_own(job)
+        self._engine.hold(job.id)
+
+    def release(self, job: Job) -> None:
+        """Let a held job start; raises as `hold` does."""
+        self._check_own(job)
+        self._engine.release(job.id)
+
+    def info(self, job: Job) -> Observation | None:
+        """What the backend says about a job now: its own word for the state, nodes, queue position and so on.
+
+        None if the backend does not mention it.
+
+        Raises:
+            SubmitException: the job is not one of this executor's, or has ended; the backend was not
+                reached.
+        """
+        self._check_own(job)
+        return self._engine.info(job.id)
+
+    def _check_own(self, job: Job) -> None:
+        if job.executor is not self:
+            msg = f"job {job.id} was not submitted to this executor, {self._name}"
+            raise SubmitException(msg)
 
     def list(self) -> list[str]:
         """The native ids of the jobs of this executor that are not final; each can be attached."""
@@ -283,7 +328,8 @@ class JobExecutor:
                 self._jobs.pop(job_id, None)
 
     def _notify(self, job: Job, status: JobStatus) -> None:
-        """Tell the executor's callback; called by the job under its lock."""
+        """Tell the executor's callback and the observers; called by the job under its lock."""
+        self._observing.tell(job.id, job.native_id, status)
         callback = self._callback
         if callback is not None:
             notifier.shared().post(self._lane, functools.partial(self._deliver, callback, job, status))
@@ -293,11 +339,27 @@ class JobExecutor:
             callback(job, status)
 
 
+def _flat(answers: Iterable[Iterable[str]]) -> builtins.list[str]:
+    """The answers of all layers."""
+    return [problem for answer in answers for problem in answer]
+
+
 def _check_job(job: object) -> None:
     if not isinstance(job, Job):
         msg = f"a Job is needed, such as Job(spec), not {type(job).__name__}"
         raise TypeError(msg)
 
 
-def _count(resources: object) -> int:
-    return resources.computed_process_count if isinstance(resources, ResourceSpecV1) else 1
+# Most programs need one of the engines; each is a quarter of what there is to import.
+
+
+def _process_engine(setup: EngineSetup) -> Engine:
+    from jpsi.engine.processes import ProcessEngine  # noqa: PLC0415
+
+    return ProcessEngine(setup)
+
+
+def _batch_engine(setup: EngineSetup, hooks: ExecutorHooks) -> Engine:
+    from jpsi.engine.batch import BatchEngine  # noqa: PLC0415
+
+    return BatchEngine(setup, hooks)

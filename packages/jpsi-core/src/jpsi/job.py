@@ -194,11 +194,10 @@ class Job:
             return self._attempt + 1
 
     def _give_back(self, attempt: int) -> None:
-        """The submission came to nothing: the job is as it was."""
+        """The submission came to nothing: the job is as it was, but for the number that is used up."""
         with self._lock:
             self._executor = None
-            # Of the first attempt nothing is left; the number of a later one is used up.
-            self._attempt = attempt if attempt > 1 else 0
+            self._attempt = attempt
 
     def _bind(self, native_id: str | None, attempt: int) -> None:
         """The backend has the job."""

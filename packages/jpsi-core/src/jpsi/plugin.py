@@ -1,28 +1,47 @@
 """Door 2, for authors of plugins: everything that a plugin needs of the core."""
 
-from jpsi.contract.config import ExecutorConfig
-from jpsi.contract.hookspecs import Capabilities, ExecutorHooks, LauncherHooks, hookimpl
-from jpsi.contract.protocols import Engine, EngineSetup, Recovered, Streams, Submission
-from jpsi.contract.shell import ShellLine, line, word
+from jpsi.contract.command import Command, CommandResult
+from jpsi.contract.config import BatchConfig, ExecutorConfig
+from jpsi.contract.hookspecs import (
+    Capabilities,
+    ExecutorHooks,
+    LauncherHooks,
+    ObserverHooks,
+    Site,
+    SubmitContext,
+    TransportHooks,
+    hookimpl,
+)
+from jpsi.contract.observation import NOT_OFFERED, Failure, FailureKind, NotOffered, Observation
+from jpsi.contract.protocols import Engine, EngineSetup, Recovered, Streams, Submission, Transport
+from jpsi.contract.shell import Directive, Script, ShellLine, line, word
 from jpsi.model.errors import (
     ConfigError,
     InvalidJobException,
     JpsiError,
     PluginError,
     SubmitException,
+    TransportError,
 )
 from jpsi.model.resources import ResourceSpec, ResourceSpecV1
 from jpsi.model.spec import JobAttributes, JobSpec, StageIn, StageOut, StageOutFlags, StagingMode
 from jpsi.model.states import Evidence, JobState, JobStatus, Reason
 
 __all__ = [
+    "NOT_OFFERED",
+    "BatchConfig",
     "Capabilities",
+    "Command",
+    "CommandResult",
     "ConfigError",
+    "Directive",
     "Engine",
     "EngineSetup",
     "Evidence",
     "ExecutorConfig",
     "ExecutorHooks",
+    "Failure",
+    "FailureKind",
     "InvalidJobException",
     "JobAttributes",
     "JobSpec",
@@ -30,19 +49,28 @@ __all__ = [
     "JobStatus",
     "JpsiError",
     "LauncherHooks",
+    "NotOffered",
+    "Observation",
+    "ObserverHooks",
     "PluginError",
     "Reason",
     "Recovered",
     "ResourceSpec",
     "ResourceSpecV1",
+    "Script",
     "ShellLine",
+    "Site",
     "StageIn",
     "StageOut",
     "StageOutFlags",
     "StagingMode",
     "Streams",
     "Submission",
+    "SubmitContext",
     "SubmitException",
+    "Transport",
+    "TransportError",
+    "TransportHooks",
     "hookimpl",
     "line",
     "word",

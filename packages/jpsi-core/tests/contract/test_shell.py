@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import subprocess
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jpsi.contract.shell import expanding, line, path_word, word
+from jpsi.contract.shell import Directive, Script, ShellLine, expanding, line, path_word, word
 
 HOSTILE = (
     *("", " ", "\t", "\n", "a\nb", "\n\n", "a\\\nb", "\r\n", "'", '"', "''", "'\\''", "it's", "\\", "\\\\"),
@@ -184,3 +185,50 @@ def test_only_a_leading_tilde_and_slash_is_the_home_directory(shell: str, path: 
 def test_text_is_left_bare_only_where_it_means_nothing_else(text: str, quoted: str) -> None:
     """What people read in the morning is not quoted more than it must be."""
     assert word(text) == quoted
+
+
+# ------------------------------------------------------------------------------------------ directives
+
+
+@given(st.text())
+def test_directive_is_one_line_that_every_reader_takes_for_its_value_or_an_error(value: str) -> None:
+    try:
+        text = Directive.of("#SBATCH", "--comment", value).text
+    except ValueError:
+        return
+
+    assert text.splitlines() == [text]
+    assert shlex.split(text, comments=False) == ["#SBATCH", f"--comment={value}"]
+
+
+@pytest.mark.parametrize(
+    "value", ["a\nb", "a\rb", "a\0b", "a'b", 'a"b', "a\\b", "$(x)", "`x`", "a\u2028b", "\x85"]
+)
+def test_directive_refuses_what_cannot_be_said(value: str) -> None:
+    with pytest.raises(ValueError, match="--job-name cannot be"):
+        Directive.of("#SBATCH", "--job-name", value)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ("plain", "#PBS -N plain"),
+        ("two words", "#PBS -N 'two words'"),
+        ("été", "#PBS -N 'été'"),
+        ("", "#PBS -N ''"),
+        ("a#b", "#PBS -N 'a#b'"),
+        ("select=2:ncpus=4", "#PBS -N select=2:ncpus=4"),
+    ],
+)
+def test_directive_quotes_only_what_needs_it(value: str, text: str) -> None:
+    assert Directive.of("#PBS", "-N", value, joint=" ").text == text
+
+
+def test_option_without_a_value_is_a_flag() -> None:
+    assert Directive.of("#SBATCH", "--exclusive").text == "#SBATCH --exclusive"
+
+
+def test_script_holds_the_directives_and_one_line() -> None:
+    script = Script([Directive.of("#SBATCH", "--nodes", "2")], ShellLine("exec /bin/sh /spool/run.1"))
+
+    assert script.text == "#!/bin/sh\n#SBATCH --nodes=2\nexec /bin/sh /spool/run.1\n"

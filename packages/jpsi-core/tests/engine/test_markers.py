@@ -29,14 +29,21 @@ def names(markers: list[Marker]) -> list[str]:
 def test_exit_marker_says_phase_and_code(job_id: str, run: int, phase: str, code: int) -> None:
     name = f"{job_id}.{run}.exit.{phase}.{code}"
 
-    assert parse(name, 5) == Marker(job_id, run, "exit", phase, code, 5, name)
+    assert parse(name, 5) == Marker(job_id, run, 0, "exit", phase, code, 5, name)
 
 
-@given(ids, st.integers(1, 99))
-def test_signal_marker_says_no_more_than_that(job_id: str, run: int) -> None:
-    name = f"{job_id}.{run}.signalled"
+@given(ids, st.integers(1, 99), st.sampled_from(["active", "signalled"]))
+def test_other_markers_say_no_more_than_that(job_id: str, attempt: int, kind: str) -> None:
+    name = f"{job_id}.{attempt}.{kind}"
 
-    assert parse(name, 5) == Marker(job_id, run, "signalled", "", None, 5, name)
+    assert parse(name, 5) == Marker(job_id, attempt, 0, kind, "", None, 5, name)
+
+
+@given(ids, st.integers(1, 99), st.integers(1, 99))
+def test_marker_of_a_restart_says_which(job_id: str, attempt: int, restart: int) -> None:
+    name = f"{job_id}.{attempt}.{restart}.exit.run.7"
+
+    assert parse(name, 5) == Marker(job_id, attempt, restart, "exit", "run", 7, 5, name)
 
 
 @pytest.mark.parametrize(

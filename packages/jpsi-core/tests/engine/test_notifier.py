@@ -315,3 +315,32 @@ def test_forked_child_delivers_its_own(lane: str, patience: int) -> None:
     result = subprocess.run([sys.executable, "-W", "ignore", "-c", FORKED, lane, str(patience)], check=False)
 
     assert result.returncode == 0
+
+
+def test_draining_waits_for_what_was_posted(notifier: Notifier) -> None:
+    begun, may_end, ended = threading.Event(), threading.Event(), threading.Event()
+
+    def call() -> None:
+        begun.set()
+        may_end.wait(PATIENCE)
+        ended.set()
+
+    notifier.post(Lane(), call)
+    assert begun.wait(PATIENCE)
+
+    assert not notifier.drain(0.01)
+    may_end.set()
+    assert notifier.drain(PATIENCE)
+    assert ended.is_set()
+
+
+def test_program_that_ends_at_once_still_delivers() -> None:
+    program = """
+import time
+from jpsi.engine import notifier
+notifier.shared().post(notifier.Lane(), lambda: (time.sleep(0.2), print("told", flush=True)))
+"""
+
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
+
+    assert result.stdout == b"told\n"

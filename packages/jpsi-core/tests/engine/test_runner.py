@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 
 from jpsi.contract.shell import ShellLine
 from jpsi.engine import runner
+from jpsi.engine.runner_frame import BatchFrame, Frame, ProcessFrame
 from jpsi.model.references import escape
 from jpsi.model.spec import JobSpec
 
@@ -56,6 +57,7 @@ class Place:
 
     root: Path
     shell: str = "/bin/sh"
+    frame: Frame = attrs.field(factory=ProcessFrame)
     job_id: str = "a1"
 
     @property
@@ -92,6 +94,7 @@ class Place:
             "directory": str(self.directory),
             "spec": spec,
             "launch": SINGLE,
+            "frame": self.frame,
             **fields,
         }
         script = self.folder / f"run.{given['attempt']}"
@@ -116,7 +119,8 @@ class Place:
 
     def markers(self) -> list[str]:
         prefix = f"{self.job_id}.1."
-        return sorted(path.name.removeprefix(prefix) for path in self.events.iterdir())
+        names = [path.name.removeprefix(prefix) for path in self.events.iterdir()]
+        return sorted(name for name in names if name != "active")
 
     def read(self, stream: str) -> bytes:
         path = self.folder / stream
@@ -134,9 +138,19 @@ def shell(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     return str(link)
 
 
+@pytest.fixture(params=[ProcessFrame(), BatchFrame("JOB_ID")], ids=["process", "batch"])
+def place(tmp_path: Path, shell: str, request: pytest.FixtureRequest) -> Place:
+    return Place(tmp_path, shell, request.param)
+
+
 @pytest.fixture
-def place(tmp_path: Path, shell: str) -> Place:
-    return Place(tmp_path, shell)
+def process(tmp_path: Path, shell: str) -> Place:
+    return Place(tmp_path, shell, ProcessFrame())
+
+
+@pytest.fixture
+def batch(tmp_path: Path, shell: str) -> Place:
+    return Place(tmp_path, shell, BatchFrame("JOB_ID"))
 
 
 @pytest.fixture
@@ -207,11 +221,11 @@ set -C
 echo $$ >"$_jpsi_folder"/claim.2 || exit 125
 set +C
 exec 9>&-
-_jpsi_home=${HOME-}
 # A marker is an empty file whose name is the fact; one that cannot be written stops nothing.
 _jpsi_note() { true >"$_jpsi_mark.$1" || :; }
 _jpsi_end() { _jpsi_note "exit.$1.$2"; exit "$2"; }
 trap '_jpsi_note signalled' HUP INT QUIT TERM USR1 USR2 XCPU
+_jpsi_home=${HOME-}
 mkdir -p -- "$_jpsi_home"/runs
 cd "$_jpsi_home"/runs || _jpsi_end directory 125
 command exec <'in' || _jpsi_end stdin 125
@@ -260,6 +274,71 @@ fi
 _jpsi_end "${_jpsi_phase:-run}" "${_jpsi_known:-$_jpsi_code}"
 """
 
+BATCH = r"""#!/bin/sh
+# Attempt 1 of jpsi job b2; the intent beside it says what was asked.
+_jpsi_folder=/spool/jobs/b2
+_jpsi_mark=/spool/events/b2.1
+_jpsi_native_id=${SLURM_JOB_ID:-unnamed.$$}
+# Whoever makes the claim runs this attempt, nobody else ever does; a job that is run again finds its own.
+set -C
+if ! { echo "$_jpsi_native_id" >"$_jpsi_folder"/claim.1; } 2>/dev/null; then
+  read -r _jpsi_claim <"$_jpsi_folder"/claim.1 || exit 125
+  [ "$_jpsi_claim" = "$_jpsi_native_id" ] || exit 125
+fi
+set +C
+_jpsi_restart=0
+while [ -e "$_jpsi_folder/start.1.$_jpsi_restart" ]; do
+  _jpsi_restart=$((_jpsi_restart + 1))
+done
+true >"$_jpsi_folder/start.1.$_jpsi_restart" || :
+[ "$_jpsi_restart" -eq 0 ] || _jpsi_mark=$_jpsi_mark.$_jpsi_restart
+# A marker is an empty file whose name is the fact; one that cannot be written stops nothing.
+_jpsi_note() { true >"$_jpsi_mark.$1" || :; }
+_jpsi_end() { _jpsi_note "exit.$1.$2"; exit "$2"; }
+_jpsi_child= _jpsi_got=
+_jpsi_pass() {
+  _jpsi_got=$1
+  [ -z "$_jpsi_child" ] || kill -s "$1" "$_jpsi_child" 2>/dev/null || :
+}
+_jpsi_wait() {
+  _jpsi_child=$1
+  [ -z "$_jpsi_got" ] || kill -s "$_jpsi_got" "$1" 2>/dev/null || :
+  _jpsi_code=
+  while :; do
+    _jpsi_got=
+    wait "$1"
+    _jpsi_answer=$?
+    [ -n "$_jpsi_code" ] && [ "$_jpsi_answer" -eq 127 ] || _jpsi_code=$_jpsi_answer
+    [ -n "$_jpsi_got" ] || break
+  done
+  _jpsi_child=
+}
+for _jpsi_signal in HUP INT QUIT TERM USR1 USR2 XCPU; do
+  trap "_jpsi_note signalled; _jpsi_pass $_jpsi_signal" $_jpsi_signal
+done
+_jpsi_note active
+cd /data || _jpsi_end directory 125
+command exec </dev/null || _jpsi_end stdin 125
+command exec >/spool/jobs/b2/stdout || _jpsi_end stdout 125
+command exec 8>/spool/jobs/b2/stderr || _jpsi_end stderr 125
+[ -f /bin/echo ] && [ -x /bin/echo ] || {
+  [ -e /bin/echo ] || _jpsi_end executable 127
+  _jpsi_end executable 126
+}
+set -- /bin/echo x
+if [ -z "${BASH_VERSION-}" ] && /usr/bin/env --default-signal=INT,QUIT /bin/true 2>/dev/null; then
+  set -- /usr/bin/env --default-signal=INT,QUIT "$@"
+fi
+command exec 7<&0 || exec 7</dev/null
+(
+[ -z "${BASH_VERSION-}" ] || trap - INT QUIT
+exec "$@"
+) <&7 7<&- 2>&8 8>&- &
+exec 7<&-
+_jpsi_wait $!
+_jpsi_end run "$_jpsi_code"
+"""
+
 GOLDEN = {
     "simple": (
         runner.Run(
@@ -270,6 +349,7 @@ GOLDEN = {
             directory="/data/my runs",
             spec=JobSpec("/bin/echo", ["it's", "${USER}"]),
             launch=SINGLE,
+            frame=ProcessFrame(),
         ),
         SIMPLE,
     ),
@@ -298,8 +378,22 @@ GOLDEN = {
                 post_launch=Path("~/post.sh"),
             ),
             launch=SINGLE,
+            frame=ProcessFrame(),
         ),
         SOURCING,
+    ),
+    "batch": (
+        runner.Run(
+            job_id="b2",
+            attempt=1,
+            folder="/spool/jobs/b2",
+            events="/spool/events",
+            directory="/data",
+            spec=JobSpec("/bin/echo", ["x"]),
+            launch=SINGLE,
+            frame=BatchFrame("SLURM_JOB_ID"),
+        ),
+        BATCH,
     ),
 }
 
@@ -796,10 +890,45 @@ def test_another_attempt_has_a_claim_of_its_own(simple: Place) -> None:
     assert simple.markers() == ["a1.2.exit.run.8", "exit.run.7"]
 
 
-def test_claim_names_the_runner(place: Place) -> None:
-    ended = place.run(shell_job("echo $PPID"))
+def test_claim_names_the_runner(process: Place) -> None:
+    ended = process.run(shell_job("echo $PPID"))
 
-    assert (place.folder / "claim.1").read_bytes() == ended.stdout
+    assert (process.folder / "claim.1").read_bytes() == ended.stdout
+
+
+def test_claim_of_a_batch_job_is_its_native_id(batch: Place) -> None:
+    batch.run(shell_job(":"), {"JOB_ID": "17.server"})
+
+    assert (batch.folder / "claim.1").read_text() == "17.server\n"
+
+
+def test_batch_job_that_is_run_again_leaves_markers_of_its_own(batch: Place) -> None:
+    written = batch.write(shell_job('echo ran >>"$1"; [ $(wc -l <"$1") -eq 2 ]', batch.proof))
+
+    first = batch.start(written, {"JOB_ID": "17"})
+    second = batch.start(written, {"JOB_ID": "17"})
+
+    assert (first.code, second.code) == (1, 0)
+    assert second.markers == ["1.active", "1.exit.run.0", "exit.run.1"]
+
+
+@pytest.mark.parametrize("claim", ["16", "revoked", ""])
+def test_batch_job_whose_attempt_is_claimed_by_another_does_nothing(batch: Place, claim: str) -> None:
+    written = batch.write(shell_job('echo ran >>"$1"', batch.proof))
+    (batch.folder / "claim.1").write_text(claim)
+
+    ended = batch.start(written, {"JOB_ID": "17"})
+
+    assert (ended.code, list(batch.events.iterdir())) == (125, [])
+    assert not batch.proof.exists()
+
+
+def test_batch_jobs_without_an_id_cannot_take_each_others_claim(tmp_path: Path, shell: str) -> None:
+    place = Place(tmp_path, shell, BatchFrame(""))
+    written = place.write(shell_job('echo ran >>"$1"', place.proof))
+
+    assert (place.start(written).code, place.start(written).code) == (0, 125)
+    assert place.proof.read_text() == "ran\n"
 
 
 def test_attempt_that_cannot_be_claimed_does_nothing(simple: Place) -> None:
@@ -841,24 +970,28 @@ def test_job_runs_although_markers_cannot_be_written(place: Place, code: int, wi
     assert place.proof.read_text() == "ran\n"
 
 
+def spawned(place: Place, written: Path) -> int:
+    return os.posix_spawn(
+        place.shell,
+        [place.shell, str(written)],
+        {"PATH": PATH, "JOB_ID": "17"},
+        file_actions=[(os.POSIX_SPAWN_OPEN, fd, "/dev/null", os.O_RDWR, 0) for fd in (0, 1, 2)],
+        setsigdef=signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP},
+    )
+
+
 @pytest.mark.parametrize(
     ("name", "with_post"),
     [*((name, False) for name in ("HUP", "INT", "QUIT", "TERM", "USR1", "USR2", "XCPU")), ("TERM", True)],
 )
 def test_signal_is_noted_and_the_job_waited_for(
-    place: Place, fifo: Callable[[str], Path], name: str, with_post: bool
+    process: Place, fifo: Callable[[str], Path], name: str, with_post: bool
 ) -> None:
     up, down = fifo("up"), fifo("down")
-    post = script(place.root / "post.sh", "") if with_post else None
-    written = place.write(shell_job('echo >"$1"; read x <"$2"; exit 7', up, down, post_launch=post))
+    post = script(process.root / "post.sh", "") if with_post else None
+    written = process.write(shell_job('echo >"$1"; read x <"$2"; exit 7', up, down, post_launch=post))
 
-    pid = os.posix_spawn(
-        place.shell,
-        [place.shell, str(written)],
-        {"PATH": PATH},
-        file_actions=[(os.POSIX_SPAWN_OPEN, fd, "/dev/null", os.O_RDWR, 0) for fd in (0, 1, 2)],
-        setsigdef=signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP},
-    )
+    pid = spawned(process, written)
     with up.open() as heard:
         heard.read()
     os.kill(pid, signal.Signals[f"SIG{name}"])
@@ -867,14 +1000,73 @@ def test_signal_is_noted_and_the_job_waited_for(
     _, status = os.waitpid(pid, 0)
 
     assert os.waitstatus_to_exitcode(status) == 7
-    assert place.markers() == ["exit.run.7", "signalled"]
+    assert process.markers() == ["exit.run.7", "signalled"]
+
+
+@pytest.mark.parametrize("pre_launch", [None, "", "trap 'exit 3' TERM; trap '' USR1", "set -e"])
+@pytest.mark.parametrize("name", ["HUP", "INT", "QUIT", "TERM", "USR1", "USR2", "XCPU"])
+def test_signal_to_the_batch_job_reaches_the_executable(
+    batch: Place, fifo: Callable[[str], Path], name: str, pre_launch: str | None
+) -> None:
+    """The runner alone is signalled, and the job decides what that means."""
+    if pre_launch is not None and name in {"INT", "QUIT"} and not is_bash(batch.shell):
+        pytest.skip("a shell between runner and job cannot take it, except bash")
+    up = fifo("up")
+    pre = None if pre_launch is None else script(batch.root / "pre.sh", pre_launch)
+    trapping = 'trap "echo caught; exit 7" $2; echo >"$1"; while :; do sleep 0.01; done'
+    written = batch.write(shell_job(trapping, up, name, pre_launch=pre))
+
+    pid = spawned(batch, written)
+    with up.open() as heard:
+        heard.read()
+    os.kill(pid, signal.Signals[f"SIG{name}"])
+    _, status = os.waitpid(pid, 0)
+
+    assert os.waitstatus_to_exitcode(status) == 7
+    assert batch.markers() == ["exit.run.7", "signalled"]
+    assert batch.read("stdout") == b"caught\n"
+
+
+def test_batch_job_that_does_not_mind_a_signal_runs_on(batch: Place, fifo: Callable[[str], Path]) -> None:
+    up, down = fifo("up"), fifo("down")
+    written = batch.write(shell_job('trap "" TERM; echo >"$1"; read x <"$2"; exit 7', up, down))
+
+    pid = spawned(batch, written)
+    with up.open() as heard:
+        heard.read()
+    os.kill(pid, signal.SIGTERM)
+    with down.open("w") as told:
+        told.write("\n")
+    _, status = os.waitpid(pid, 0)
+
+    assert os.waitstatus_to_exitcode(status) == 7
+    assert batch.markers() == ["exit.run.7", "signalled"]
+
+
+def test_batch_job_that_the_signal_kills_has_its_code(batch: Place, fifo: Callable[[str], Path]) -> None:
+    up = fifo("up")
+    written = batch.write(shell_job('echo >"$1"; while :; do sleep 0.01; done', up))
+
+    pid = spawned(batch, written)
+    with up.open() as heard:
+        heard.read()
+    os.kill(pid, signal.SIGTERM)
+    _, status = os.waitpid(pid, 0)
+
+    assert os.waitstatus_to_exitcode(status) == 143
+    assert batch.markers() == ["exit.run.143", "signalled"]
+
+
+def is_bash(shell: str) -> bool:
+    return "bash" in str(Path(shell).resolve())
 
 
 def test_no_descriptor_but_the_streams_reaches_the_job(place: Place) -> None:
     """The lock on the intent least of all: the job would hold it as long as it runs."""
     written = place.write(shell_job("for fd in 3 4 5 6 7 8 9; do (: <&$fd) 2>/dev/null && echo $fd; done; :"))
+    lock = "exec 9</dev/null;" if isinstance(place.frame, ProcessFrame) else ""
 
-    subprocess.run(["sh", "-c", f'exec 9</dev/null; exec "{place.shell}" "{written}"'], check=True)
+    subprocess.run(["sh", "-c", f'{lock} exec "{place.shell}" "{written}"'], check=True)
 
     assert place.read("stdout") == b""
 
@@ -1076,4 +1268,5 @@ def test_launcher_has_the_command_in_its_arguments_and_leaves_the_code(place: Pl
 
     ended = place.run(JobSpec("/bin/echo", ["a b", "c"], environment={"A": "1"}), launch=launch)
 
-    assert (ended.code, ended.markers, ended.stdout) == (9, ["exit.run.9"], b"/bin/echo|a b|c|")
+    assert (ended.code, ended.markers) == (9, ["exit.run.9"])
+    assert ended.stdout.removeprefix(b"/usr/bin/env|--default-signal=INT,QUIT|") == b"/bin/echo|a b|c|"

@@ -18,6 +18,7 @@ import pytest
 from jpsi.engine import spool as module
 from jpsi.engine.markers import Marker, parse
 from jpsi.engine.spool import LAYOUT, REVOKED, Claim, Intent, Spool, is_transient
+from jpsi.engine.tracker import exited_at_all
 from jpsi.model.errors import ConfigError
 
 NOW = 1_767_225_600.0
@@ -615,14 +616,14 @@ def test_attempt_is_final_when_nobody_needs_to_follow_it(
     for name in names:
         touch(spool.folder("a1"), name)
 
-    assert spool.is_final("a1") is expected
+    assert spool.is_final("a1", exited_at_all) is expected
 
 
 def test_job_that_is_not_there_is_not_final(spool: Spool) -> None:
     Path(spool.jobs, "stray").touch()
 
-    assert not spool.is_final("missing")
-    assert not spool.is_final("stray")
+    assert not spool.is_final("missing", exited_at_all)
+    assert not spool.is_final("stray", exited_at_all)
 
 
 # ------------------------------------------------------------------------------------------ markers
@@ -729,7 +730,7 @@ def test_final_jobs_beyond_the_age_go_and_others_stay(spool: Spool) -> None:
     job(spool, "stopped", 31 * DAY, "stop.1.json", "{}.1.exit.run.143")
     job(spool, "stopped-final", 31 * DAY, "stop.1.json", "final.1.json")
 
-    spool.prune(NOW, 30 * DAY, 1000)
+    spool.prune(NOW, 30 * DAY, 1000, exited_at_all)
 
     assert sorted(spool.job_ids()) == ["never-started", "running", "stopped", "young"]
 
@@ -738,7 +739,7 @@ def test_final_jobs_beyond_the_count_go_oldest_first(spool: Spool) -> None:
     for n in range(6):
         ended(spool, f"j{n}", n)
 
-    spool.prune(NOW, 30 * DAY, 4)
+    spool.prune(NOW, 30 * DAY, 4, exited_at_all)
 
     assert sorted(spool.job_ids()) == ["j0", "j1", "j2", "j3"]
 
@@ -748,7 +749,7 @@ def test_jobs_that_are_not_final_stay_whatever_the_count(spool: Spool) -> None:
         job(spool, f"j{n}", n, "claim.1")
     ended(spool, "ended", 9)
 
-    spool.prune(NOW, 0, 0)
+    spool.prune(NOW, 0, 0, exited_at_all)
 
     assert sorted(spool.job_ids()) == ["j0", "j1", "j2", "j3"]
 
@@ -761,7 +762,7 @@ def test_markers_that_nobody_asks_for_are_taken_to_their_jobs(spool: Spool) -> N
     touch(spool.events, "a2.1.exit.run.0", NOW)
     touch(spool.events, "gone.1.exit.run.0", NOW - DAY)
 
-    spool.prune(NOW, 30 * DAY, 1000)
+    spool.prune(NOW, 30 * DAY, 1000, exited_at_all)
 
     assert [path.name for path in Path(spool.events).iterdir()] == ["a2.1.exit.run.0"]
     assert told({"a1": spool.consumed("a1")}) == {"a1": [EXIT]}
@@ -772,7 +773,7 @@ def test_what_a_submission_left_that_was_cut_short_goes_by_age(spool: Spool) -> 
         Path(spool.folder(job_id)).mkdir()
         os.utime(spool.folder(job_id), (NOW - age, NOW - age))
 
-    spool.prune(NOW, 30 * DAY, 1000)
+    spool.prune(NOW, 30 * DAY, 1000, exited_at_all)
 
     assert spool.job_ids() == ["empty-young"]
 
@@ -782,7 +783,7 @@ def test_job_that_is_being_written_down_is_left_alone_whatever_is_kept(spool: Sp
     Path(spool.folder("a1")).mkdir()
     now = Path(spool.folder("a1")).stat().st_mtime
 
-    spool.prune(now + 0.01, 0, 0)
+    spool.prune(now + 0.01, 0, 0, exited_at_all)
 
     assert spool.job_ids() == ["a1"]
 
@@ -792,7 +793,7 @@ def test_stray_files_do_not_disturb_pruning(spool: Spool) -> None:
     touch(spool.events, "stray", NOW - DAY)
     ended(spool, "old", 31 * DAY)
 
-    spool.prune(NOW, 30 * DAY, 1000)
+    spool.prune(NOW, 30 * DAY, 1000, exited_at_all)
 
     assert spool.job_ids() == ["stray"]
 
@@ -808,9 +809,9 @@ def test_job_whose_removal_was_interrupted_does_not_come_back(
         Path(path, removed).unlink()
 
     monkeypatch.setattr(module, "shutil", SimpleNamespace(**{**vars(shutil), "rmtree": remove_one}))
-    spool.prune(NOW, 30 * DAY, 1000)
+    spool.prune(NOW, 30 * DAY, 1000, exited_at_all)
 
-    assert spool.last_intent("old") is None or spool.is_final("old")
+    assert spool.last_intent("old") is None or spool.is_final("old", exited_at_all)
 
 
 # ------------------------------------------------------------------------------------------- errors

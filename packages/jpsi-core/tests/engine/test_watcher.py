@@ -86,6 +86,14 @@ def test_drained_watch_announces_only_what_comes_after(watch: MarkerWatch, event
     assert (before, is_readable(watch)) == (False, True)
 
 
+def test_drained_watch_says_what_has_appeared(watch: MarkerWatch, events: Path) -> None:
+    for name in ("a1.1.active", "b.1.exit.run.0", "é \udc81\n"):
+        (events / name).touch()
+
+    assert watch.drain() == {"a1.1.active", "b.1.exit.run.0", "é \udc81\n"}
+    assert watch.drain() == set()
+
+
 def test_draining_where_nothing_happened_does_not_block(watch: MarkerWatch) -> None:
     watch.drain()
 

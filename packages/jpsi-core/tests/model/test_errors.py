@@ -14,6 +14,7 @@ from jpsi.model.errors import (
     JpsiError,
     PluginError,
     SubmitException,
+    TransportError,
     UnreachableStateException,
 )
 from jpsi.model.states import JobState, JobStatus
@@ -24,6 +25,7 @@ ALL = [
     InvalidJobException("a sentence"),
     DocumentError("a sentence"),
     SubmitException("a sentence"),
+    TransportError("a sentence"),
     UnreachableStateException("a sentence", STATUS),
     PluginError("a sentence"),
     ConfigError("a sentence"),

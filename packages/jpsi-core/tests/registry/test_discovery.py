@@ -1,180 +1,22 @@
-"""Which of the installed plugins is meant."""
+"""What is found in the environment and on the plugin path."""
 
 from __future__ import annotations
 
-import random
+import os
 import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from importlib_metadata import EntryPoint
 
+from distributions import lay
 from jpsi.model.errors import PluginError
-from jpsi.registry.discovery import EXECUTORS, LAUNCHERS, Candidate, candidates, choose, find
-
-
-def candidate(version: str, name: str = "torque", distribution: str = "jpsi-pbs") -> Candidate:
-    return Candidate(name, distribution, version, EntryPoint(name, f"plugin_{name}", EXECUTORS))
-
-
-def chosen(versions: list[str], constraint: str | None = None) -> str:
-    return choose([candidate(version) for version in versions], EXECUTORS, "torque", constraint).version
-
-
-@pytest.mark.parametrize(
-    ("versions", "constraint", "expected"),
-    [
-        (["0.1"], None, "0.1"),
-        (["0.1", "0.2"], None, "0.2"),
-        (["0.9", "0.10"], None, "0.10"),
-        (["1.0", "1.0.post1"], None, "1.0.post1"),
-        (["0.1", "0.2", "0.3"], "< 0.3", "0.2"),
-        (["0.1", "0.2", "1.0"], ">= 0.2, < 1", "0.2"),
-        (["0.1", "0.2"], "== 0.1", "0.1"),
-        (["0.1.0", "0.1.4", "0.2"], "~= 0.1.0", "0.1.4"),
-        (["0.1", "0.2"], "", "0.2"),
-    ],
-    ids=str,
-)
-def test_highest_version_that_fits_is_chosen(
-    versions: list[str], constraint: str | None, expected: str
-) -> None:
-    assert chosen(versions, constraint) == expected
-
-
-@pytest.mark.parametrize(
-    ("versions", "constraint", "expected"),
-    [
-        (["0.1", "0.2rc1"], None, "0.1"),
-        (["0.1", "0.2.dev3"], ">= 0.1", "0.1"),
-        (["0.2a1", "0.2b1"], None, "0.2b1"),
-        (["0.1", "0.3rc1"], "> 0.1", "0.3rc1"),
-        (["0.1", "0.3rc1"], ">= 0.2", "0.3rc1"),
-        (["0.1", "0.2rc1"], "== 0.2rc1", "0.2rc1"),
-    ],
-    ids=str,
-)
-def test_pre_release_is_chosen_only_if_nothing_else_fits(
-    versions: list[str], constraint: str | None, expected: str
-) -> None:
-    assert chosen(versions, constraint) == expected
-
-
-@given(st.permutations(["0.1", "0.2", "0.10", "1.0rc1", "0.2.1"]))
-def test_choice_does_not_depend_on_the_order_of_what_is_installed(versions: list[str]) -> None:
-    assert chosen(versions) == "0.10"
-
-
-@pytest.mark.parametrize(("asked", "installed"), [("PBS", "pbs"), ("pbs", "PBS"), ("Pbs", "pBS")])
-def test_case_of_a_name_does_not_matter(asked: str, installed: str) -> None:
-    it = candidate("1", installed)
-
-    assert choose([candidate("2", "slurm"), it], EXECUTORS, asked, None) is it
-
-
-def test_name_is_no_prefix_of_another() -> None:
-    it = candidate("1", "pbs")
-
-    assert choose([candidate("2", "pbspro"), it], EXECUTORS, "pbs", None) is it
-
-
-@pytest.mark.parametrize(
-    ("one", "other"), [("1.0", "1.0"), ("1.0", "1.0.0"), ("1.0", "v1.0")], ids=["same", "longer", "prefixed"]
-)
-def test_equal_versions_are_a_conflict_that_names_both(one: str, other: str) -> None:
-    """PEP 440 says which versions are equal, not their spelling."""
-    installed = [candidate(one, distribution="jpsi-pbs"), candidate(other, distribution="my-pbs")]
-    installed.append(candidate("0.9", distribution="old-pbs"))
-
-    for order in (installed, installed[::-1]):
-        with pytest.raises(PluginError, match="jpsi-pbs and my-pbs; uninstall one of them"):
-            choose(order, EXECUTORS, "torque", None)
-
-
-def test_names_that_differ_in_case_alone_are_a_conflict() -> None:
-    installed = [candidate("1", "PBS", "one"), candidate("1", "pbs", "other")]
-
-    with pytest.raises(PluginError, match="offered by one and other"):
-        choose(installed, EXECUTORS, "pbs", None)
-
-
-def test_conflict_of_versions_that_do_not_fit_is_none() -> None:
-    installed = [candidate("2", distribution="a"), candidate("2", distribution="b"), candidate("1")]
-
-    assert choose(installed, EXECUTORS, "torque", "< 2").version == "1"
-
-
-def test_candidate_with_a_version_that_is_none_costs_others_nothing() -> None:
-    """Of a checkout without history, say; whoever asks for it by constraint does not get it."""
-    installed = [candidate("unknown", distribution="broken"), candidate("1")]
-
-    assert choose(installed, EXECUTORS, "torque", ">= 1").version == "1"
-
-
-def test_only_a_candidate_with_a_version_that_is_none_is_told_so() -> None:
-    with pytest.raises(PluginError, match="unknown"):
-        choose([candidate("unknown")], EXECUTORS, "torque", ">= 1")
-
-
-def test_version_that_is_missing_is_told_with_those_that_are_there() -> None:
-    with pytest.raises(PluginError) as caught:
-        chosen(["0.1", "0.2"], ">= 1")
-
-    assert str(caught.value) == "no executor 'torque' with version >= 1; installed: 0.1, 0.2"
-
-
-@pytest.mark.parametrize("constraint", ["0.2", "newest", "=> 1", ">= x"])
-def test_constraint_that_is_none_is_refused(constraint: str) -> None:
-    """However many candidates there are."""
-    with pytest.raises(ValueError, match="is not a version constraint such as"):
-        chosen(["0.1"], constraint)
-
-
-@pytest.mark.parametrize(
-    ("group", "name", "message"),
-    [
-        (EXECUTORS, "pbs", "no executor 'pbs'; installed: local, slurm; try: pip install jpsi-pbs"),
-        (EXECUTORS, "PBS", "no executor 'PBS'; installed: local, slurm; try: pip install jpsi-pbs"),
-        (EXECUTORS, "sge", "no executor 'sge'; installed: local, slurm; try: pip install jpsi-gridengine"),
-        (EXECUTORS, "mine", "no executor 'mine'; installed: local, slurm"),
-        (
-            LAUNCHERS,
-            "mpirun",
-            "no launcher 'mpirun'; installed: local, slurm; try: pip install jpsi-launchers",
-        ),
-    ],
-    ids=["of this project", "in any case", "alias", "unknown", "launcher"],
-)
-def test_plugin_that_is_missing_is_told_with_what_to_install(group: str, name: str, message: str) -> None:
-    installed = [candidate("1", "slurm"), candidate("1", "local"), candidate("2", "local")]
-
-    with pytest.raises(PluginError) as caught:
-        choose(installed, group, name, None)
-
-    assert str(caught.value) == message
-
-
-def test_nothing_installed_is_told() -> None:
-    with pytest.raises(PluginError, match="no executor 'x'; installed: none"):
-        choose([], EXECUTORS, "x", None)
-
-
-# --------------------------------------------------------------------------- what is really installed
-
-
-def install(directory: Path, distribution: str, version: str, entry_points: str) -> None:
-    """Make a distribution out of its metadata alone."""
-    info = directory / f"{distribution.replace('-', '_')}-{version}.dist-info"
-    info.mkdir(parents=True)
-    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {distribution}\nVersion: {version}\n")
-    (info / "entry_points.txt").write_text(entry_points)
+from jpsi.registry.candidate import EXECUTORS, LAUNCHERS, Candidate
+from jpsi.registry.discovery import Plugins, installed
 
 
 @pytest.fixture
 def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A directory that plugins are found in."""
+    """A directory of the environment."""
     directory = tmp_path / "site"
     directory.mkdir()
     monkeypatch.syspath_prepend(str(directory))
@@ -182,52 +24,123 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_installed_plugins_are_found_and_not_imported(site: Path) -> None:
-    module = f"never_imported_{random.randrange(10**9)}"
-    install(site, "my-plugin", "1.2", f"[jpsi.executors]\nmine = {module}\nalias = {module}\n")
+    lay(site, executors={"mine": "never_imported", "alias": "never_imported", "other": "never_imported:x"})
 
-    found = {it.name: it for it in candidates(EXECUTORS)}
+    found = {it.name: it for it in installed().of(EXECUTORS)}
 
-    assert {"local", "mine", "alias"} <= found.keys()
+    assert {"local", "mine", "alias", "other"} <= found.keys()
     assert (found["mine"].distribution, found["mine"].version) == ("my-plugin", "1.2")
-    assert module not in sys.modules
+    assert found["mine"].aliases == ("mine", "alias")
+    assert found["other"].aliases == ("other",)
+    assert found["mine"].origin is None
+    assert "never_imported" not in sys.modules
 
 
 def test_plugins_of_another_group_are_not_found(site: Path) -> None:
-    install(site, "my-launchers", "1", "[jpsi.launchers]\nmine = mine\n")
+    lay(site, launchers={"mine": "mine"})
 
-    assert "mine" not in {it.name for it in candidates(EXECUTORS)}
-    assert find(LAUNCHERS, "mine").distribution == "my-launchers"
+    assert "mine" not in {it.name for it in installed().of(EXECUTORS)}
+    assert installed().find(LAUNCHERS, "mine").distribution == "my-plugin"
 
 
 def test_local_and_single_come_with_the_core() -> None:
-    assert find(EXECUTORS, "LOCAL").distribution == "jpsi-core"
-    assert find(LAUNCHERS, "single").distribution == "jpsi-core"
+    assert installed().find(EXECUTORS, "LOCAL").distribution == "jpsi-core"
+    assert installed().find(LAUNCHERS, "single").distribution == "jpsi-core"
+
+
+def test_directories_have_places_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in "abcd":
+        lay(tmp_path / name, executors={"mine": "mine"})
+    monkeypatch.setenv("JPSI_PLUGIN_PATH", os.pathsep.join([f"{tmp_path}/b", "", f"{tmp_path}/none"]))
+
+    found = installed([tmp_path / "d", tmp_path / "c", tmp_path / "b"]).named(EXECUTORS, "mine")
+
+    assert [it.origin for it in found] == [f"{tmp_path}/{name}" for name in "bdc"]
+    assert [it.place for it in found] == sorted(it.place for it in found)
+
+
+def test_directory_of_the_environment_is_no_place_of_its_own(site: Path) -> None:
+    lay(site, executors={"mine": "mine"})
+
+    (it,) = installed([site]).named(EXECUTORS, "mine")
+
+    assert it.origin is None
+
+
+def test_first_distribution_of_a_name_hides_others_in_the_environment(
+    site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As imports see it: the one that comes first, whether it offers something or not."""
+    lay(site, "My.Plugin", "2", executors={"mine": "mine"})
+    (tmp_path / "front/my_plugin-1.dist-info").mkdir(parents=True)
+    monkeypatch.syspath_prepend(str(tmp_path / "front"))
+
+    assert installed().named(EXECUTORS, "mine") == []
+
+
+def test_two_versions_in_one_directory_are_refused(tmp_path: Path) -> None:
+    """Pip adds the second one's metadata, and leaves the first one's files."""
+    for version in ("1", "2"):
+        lay(tmp_path, version=version, executors={"mine": "mine"})
+
+    with pytest.raises(PluginError, match="has my-plugin 1 and 2, but files of one version; remove all"):
+        installed([tmp_path]).find(EXECUTORS, "mine")
+
+
+def test_metadata_that_stands_there_twice_counts_once(tmp_path: Path) -> None:
+    lay(tmp_path, executors={"mine": "mine"})
+    info = tmp_path / "my_plugin.egg-info"
+    info.mkdir()
+    (info / "PKG-INFO").write_text("Name: my-plugin\nVersion: 1.2\n")
+    (info / "entry_points.txt").write_text("[jpsi.executors]\nmine = mine\n")
+
+    assert installed([tmp_path]).find(EXECUTORS, "mine").version == "1.2"
 
 
 @pytest.mark.parametrize(
-    ("source", "told"),
-    [
-        ("raise RuntimeError('no licence')", "RuntimeError: no licence"),
-        ("import no_such_module_anywhere", "ModuleNotFoundError: No module named 'no_such_module_anywhere'"),
-        ("def", "SyntaxError: "),
-        (None, "ModuleNotFoundError: "),
-    ],
-    ids=["raises", "lacks a module", "no Python", "no module"],
+    ("requirement", "is_refused"),
+    [("jpsi-core>=99", True), ("JPSI_Core<99", False), ("jpsi-core>=99; extra == 'x'", False)],
 )
-def test_plugin_that_cannot_be_loaded_is_told_to_whoever_asks_for_it(
-    site: Path, source: str | None, told: str
-) -> None:
-    """And to nobody else: finding it, and others, goes on."""
-    module = f"broken_{random.randrange(10**9)}"
-    if source is not None:
-        (site / f"{module}.py").write_text(source)
-    install(site, "my-plugin", "1.2", f"[jpsi.executors]\nbroken = {module}\n")
+def test_requirement_of_another_core_is_a_refusal(tmp_path: Path, requirement: str, is_refused: bool) -> None:
+    lay(tmp_path, requires=[requirement], executors={"mine": "mine"})
 
-    it = find(EXECUTORS, "broken")
-    with pytest.raises(PluginError) as caught:
-        it.load()
+    (it,) = installed([tmp_path]).named(EXECUTORS, "mine")
 
-    message = f"the plugin 'broken' of my-plugin 1.2 cannot be loaded: {told}"
-    assert str(caught.value).startswith(message)
-    assert caught.value.exception is caught.value.__cause__
-    assert find(EXECUTORS, "local").name == "local"
+    assert (it.refusal is not None) is is_refused
+
+
+@pytest.mark.parametrize("path", ["mine/deep/down.py", "mine/deep", "my_plugin-1.2.dist-info/RECORD", "."])
+def test_files_that_others_may_write_to_are_refused(tmp_path: Path, path: str) -> None:
+    lay(tmp_path, files={"mine/__init__.py": "", "mine/deep/down.py": ""}, executors={"mine": "mine"})
+    assert installed([tmp_path]).named(EXECUTORS, "mine")[0].refusal is None
+
+    (tmp_path / path).chmod(0o666 | (tmp_path / path).stat().st_mode)
+
+    refusal = installed([tmp_path]).named(EXECUTORS, "mine")[0].refusal
+    assert refusal is not None
+    assert f"{tmp_path / path} can be written by others" in refusal
+
+
+def test_missing_plugin_names_what_is_installed() -> None:
+    with pytest.raises(PluginError, match=r"no executor 'x'; installed: .*local"):
+        installed().find(EXECUTORS, "x")
+
+
+def test_nothing_at_all_is_told() -> None:
+    with pytest.raises(PluginError, match="no executor 'x'; installed: none"):
+        Plugins(()).find(EXECUTORS, "x")
+
+
+@pytest.mark.parametrize(
+    ("names", "value", "expected"),
+    [
+        (("sge", "gridengine"), "jpsi_gridengine", "gridengine"),
+        (("pbs_classic", "torque"), "jpsi_pbs.torque:hooks", "torque"),
+        (("b", "a"), "other", "a"),
+        ((), "other", "mine"),
+    ],
+)
+def test_one_of_the_aliases_stands_for_all(names: tuple[str, ...], value: str, expected: str) -> None:
+    it = Candidate(group=EXECUTORS, name="mine", aliases=names, distribution="d", version="1", value=value)
+
+    assert it.canonical == expected

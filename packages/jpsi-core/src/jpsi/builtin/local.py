@@ -34,11 +34,8 @@ def _problems(spec: JobSpec) -> Iterator[str]:
     if isinstance(spec.resources, ResourceSpecV1) and spec.resources.computed_node_count > 1:
         nodes = spec.resources.computed_node_count
         yield f"local is one machine, but the job needs {nodes} nodes"
-    for name in ("stage_in", "stage_out", "cleanup"):
-        if getattr(spec, name):
-            yield f"{name} is not offered by this version of the executor local"
 
 
 @hookimpl
 def make_engine(setup: EngineSetup) -> Engine | None:
-    return setup.process_engine(setup) if setup.is_local else None
+    return setup.process_engine(setup) if setup.transport.is_local else None

@@ -22,3 +22,26 @@ class ExecutorConfig:
     keep_time: timedelta = timedelta(days=30)
     #: How many jobs' files are kept.
     keep_count: int = 100_000
+
+
+@attrs.frozen(slots=True, kw_only=True)
+class BatchConfig(ExecutorConfig):
+    """What can be set for every executor that submits to a batch system."""
+
+    #: The time limit of a job that asks for none; zero is no limit.
+    default_duration: timedelta = timedelta(minutes=10)
+    #: When a command of the batch system is taken for hung and killed.
+    command_timeout: timedelta = timedelta(seconds=60)
+    #: How soon after a submission the batch system is first asked for states.
+    shortest_interval: timedelta = timedelta(seconds=2)
+    #: How often it is asked in the long run.
+    longest_interval: timedelta = timedelta(seconds=30)
+    #: How long a batch system that does not mention a job is not believed, and how long a file that was
+    #: written elsewhere may take to show here. Where the work directory is on a disk of this machine, files
+    #: show at once, and only the former is waited for.
+    grace: timedelta = timedelta(seconds=90)
+    #: How many submissions are sent at a time.
+    submit_concurrency: int = 4
+    #: Whether the work directory is on a network file system, where nothing announces what other machines
+    #: write; None finds out.
+    network_files: bool | None = None

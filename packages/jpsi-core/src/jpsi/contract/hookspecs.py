@@ -1,21 +1,28 @@
 """The hooks: everything that the core ever asks of a plugin, as typed protocols.
 
-Hooks take values and return values; they run nothing, read no file and never sleep. An implementation
-asks only for the arguments it uses.
+Hooks take values and return values; they run nothing, read no file, know no clock and never sleep, so that
+they may be called from any thread and tested with strings. An implementation is a function decorated with
+`hookimpl` that asks only for the arguments it uses, by their names here.
+
+Layers are asked from the top: what the user's and the site's overrides answer comes before the backend's
+answer, and that before the core's default. None means "ask the next layer"; `NOT_OFFERED` is an answer.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Protocol
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Protocol
 
 import attrs
 import pluggy
 
+from jpsi.contract.command import Command, CommandResult
 from jpsi.contract.config import ExecutorConfig
-from jpsi.contract.protocols import Engine, EngineSetup
-from jpsi.contract.shell import ShellLine
+from jpsi.contract.observation import Failure, NotOffered, Observation
+from jpsi.contract.protocols import Engine, EngineSetup, Transport
+from jpsi.contract.shell import Script, ShellLine
 from jpsi.model.spec import JobSpec
+from jpsi.model.states import JobStatus
 
 #: The project name that pluggy knows jpsi by.
 PROJECT = "jpsi"
@@ -24,33 +31,170 @@ hookspec = pluggy.HookspecMarker(PROJECT)
 #: Decorates the functions of a plugin that implement hooks.
 hookimpl = pluggy.HookimplMarker(PROJECT)
 
+#: The hooks without which an executor cannot work, unless it has `make_engine`.
+REQUIRED_BATCH_HOOKS = ("render_script", "submit", "parse_submit", "query", "parse_status", "cancel")
+REQUIRED_LAUNCHER_HOOKS = ("launch",)
+REQUIRED_OBSERVER_HOOKS = ("status_changed",)
+REQUIRED_TRANSPORT_HOOKS = ("open_transport",)
+
 
 @attrs.frozen(slots=True, kw_only=True)
 class Capabilities:
-    """What a backend offers."""
+    """What a backend offers, and what the core must know to use it well."""
 
     #: The launcher for jobs of more than one process that name none.
     default_launcher: str
+    #: The variable that tells a running job its native id; empty if there is none.
+    id_variable: str = ""
+    #: How many native ids one query may name; None if a query always lists all of the user's jobs.
+    ids_per_query: int | None = 200
+    #: Exit codes by which a job asks the system to run it again.
+    requeue_exit_codes: frozenset[int] = frozenset()
+
+
+@attrs.frozen(slots=True, kw_only=True)
+class Site:
+    """Where hooks are asked for: what is configured, and what was found out."""
+
+    #: An instance of what `config_class` answered.
+    config: Any
+    #: What `parse_probe` found; empty before the first probe.
+    offers: Mapping[str, Any] = attrs.field(factory=dict)
+
+
+@attrs.frozen(slots=True, kw_only=True)
+class SubmitContext:
+    """What a submission is to be sent with, besides its spec."""
+
+    site: Site
+    job_id: str
+    #: What the batch system must carry for the job, so that it can be found again: up to 60 characters
+    #: of A-Z, a-z, 0-9 and `-`, unique to this attempt.
+    tag: str
 
 
 class ExecutorHooks(Protocol):
-    """What an executor plugin may implement (entry-point group `jpsi.executors`)."""
+    """What an executor plugin may implement (entry-point groups `jpsi.executors` and `jpsi.overrides`)."""
 
     @hookspec(firstresult=True)
     def config_class(self) -> type[ExecutorConfig]:
-        """The configuration class of this executor."""
+        """The configuration class of this executor; `BatchConfig`, or a subclass with fields of its own."""
 
     @hookspec(firstresult=True)
-    def capabilities(self) -> Capabilities:
+    def capabilities(self, site: Site) -> Capabilities:
         """What this backend offers."""
 
+    @hookspec(firstresult=True)
+    def probe(self, site: Site) -> Command | NotOffered:
+        """The command that tells what this site's installation offers; run once per executor."""
+
+    @hookspec(firstresult=True)
+    def parse_probe(self, result: CommandResult, site: Site) -> Mapping[str, Any]:
+        """What `probe` found; it is `site.offers` for every later hook."""
+
     @hookspec
-    def check_spec(self, spec: JobSpec) -> Iterable[str]:
-        """Why `spec`, which is valid in itself, can never run here; one sentence each."""
+    def check_spec(self, spec: JobSpec, site: Site) -> Iterable[str]:
+        """Why `spec`, which is valid in itself, can never run here; one sentence each.
+
+        All layers are asked.
+        """
+
+    @hookspec(firstresult=True)
+    def render_script(self, spec: JobSpec, context: SubmitContext) -> Script:
+        """The directives for `spec`; the core adds the line that runs the job.
+
+        Whatever the user may choose freely (command, arguments, environment, streams, pre_launch) is none of
+        this hook's business. ValueError, as `Directive.of` raises it, makes the job invalid.
+        """
+
+    @hookspec(firstresult=True)
+    def submit(self, script: Script, spec: JobSpec, context: SubmitContext) -> Command:
+        """The command that submits `script.text`, best on its standard input.
+
+        Unset there what variables of the caller would override (`Command.unset`).
+        """
+
+    @hookspec(firstresult=True)
+    def parse_submit(self, result: CommandResult, context: SubmitContext) -> str:
+        """The native id that a submit command printed which returned 0 in time.
+
+        Whatever else it printed. ValueError if there is no id in it: then the job is looked for by its tag.
+        """
+
+    @hookspec(firstresult=True)
+    def classify_failure(self, result: CommandResult, site: Site) -> Failure:
+        """What it means that a submit command returned something else than 0; never asked after a time-out.
+
+        The core's own answer is AMBIGUOUS, which costs time and no job.
+        """
+
+    @hookspec(firstresult=True)
+    def find(self, tags: Sequence[str], site: Site) -> Command | NotOffered:
+        """The one command that tells which jobs of the user carry these tags."""
+
+    @hookspec(firstresult=True)
+    def parse_find(self, result: CommandResult, tags: Sequence[str], site: Site) -> Mapping[str, str]:
+        """The native ids of the tags that were found.
+
+        SubmitException, as `CommandResult.checked` raises it, if the system did not answer.
+        """
+
+    @hookspec(firstresult=True)
+    def query(self, native_ids: Sequence[str] | None, site: Site) -> Command:
+        """The one command that asks for the states of these jobs, or of all jobs of the user for None."""
+
+    @hookspec(firstresult=True)
+    def parse_status(
+        self, result: CommandResult, native_ids: Sequence[str] | None, site: Site
+    ) -> Mapping[str, Observation]:
+        """What `query` learnt, by native id; a job that is not mentioned is left out.
+
+        SubmitException, as `CommandResult.checked` raises it, if the system did not answer: then nothing
+        was learnt. An answer that says of some jobs that they are unknown is an answer.
+        """
+
+    @hookspec(firstresult=True)
+    def query_finished(self, native_ids: Sequence[str], site: Site) -> Command | NotOffered:
+        """The one command that asks the accounting for jobs that have left the queue."""
+
+    @hookspec(firstresult=True)
+    def parse_finished(
+        self, result: CommandResult, native_ids: Sequence[str], site: Site
+    ) -> Mapping[str, Observation]:
+        """What `query_finished` learnt; like `parse_status`."""
+
+    @hookspec(firstresult=True)
+    def cancel(self, native_ids: Sequence[str], site: Site) -> Command:
+        """The command that ends these jobs, pending or running."""
+
+    @hookspec(firstresult=True)
+    def parse_cancel(self, result: CommandResult, native_ids: Sequence[str], site: Site) -> Mapping[str, str]:
+        """Why which of these jobs could not be cancelled; a job that has ended already is left out.
+
+        The core's own answer: none if the command returned 0, else all of them for what it said.
+        """
+
+    @hookspec(firstresult=True)
+    def hold(self, native_ids: Sequence[str], site: Site) -> Command | NotOffered:
+        """The command that keeps these pending jobs from starting."""
+
+    @hookspec(firstresult=True)
+    def parse_hold(self, result: CommandResult, native_ids: Sequence[str], site: Site) -> Mapping[str, str]:
+        """Why which of these jobs could not be held; like `parse_cancel`."""
+
+    @hookspec(firstresult=True)
+    def release(self, native_ids: Sequence[str], site: Site) -> Command | NotOffered:
+        """The command that lets held jobs start again."""
+
+    @hookspec(firstresult=True)
+    def parse_release(
+        self, result: CommandResult, native_ids: Sequence[str], site: Site
+    ) -> Mapping[str, str]:
+        """Why which of these jobs could not be released; like `parse_cancel`."""
 
     @hookspec(firstresult=True)
     def make_engine(self, setup: EngineSetup) -> Engine | None:
-        """An engine of the plugin's own, only where no command line serves."""
+        """An engine of the plugin's own, only where no command line serves; None for the core's."""
 
 
 class LauncherHooks(Protocol):
@@ -66,4 +210,30 @@ class LauncherHooks(Protocol):
 
         The job's command line is in `"$@"`. The lines run in a subshell of their own, with the job's
         directory, environment and streams, and leave its exit code in `$?` at their end.
+        """
+
+
+class ObserverHooks(Protocol):
+    """What an observer implements (entry-point group `jpsi.observers`); overrides may implement it too."""
+
+    @hookspec
+    def status_changed(
+        self, executor: str, job_id: str, native_id: str | None, spec: JobSpec | None, status: JobStatus
+    ) -> None:
+        """A job has got a new status.
+
+        Called for every status of every job of the executor, in order, one call at a time, on a thread of
+        jpsi's own; what it raises is logged and costs no job anything. The spec is not to be changed; it is
+        None for a job that was attached to.
+        """
+
+
+class TransportHooks(Protocol):
+    """What a transport plugin implements (entry-point group `jpsi.transports`, named by the URL's scheme)."""
+
+    @hookspec(firstresult=True)
+    def open_transport(self, url: str, config: ExecutorConfig, here: Transport) -> Transport:
+        """A transport to where `url` points; it may connect later, when the first command is run.
+
+        `here` runs commands on this machine, such as the client program of another.
         """

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import attrs
 
+from jpsi.contract.command import Command, CommandResult
 from jpsi.contract.config import ExecutorConfig
+from jpsi.contract.observation import Observation
 from jpsi.contract.shell import ShellLine
 from jpsi.model.spec import JobSpec
 from jpsi.model.states import JobStatus
@@ -56,6 +58,9 @@ class Engine(Protocol):
     `recover` nothing is published about a job until `track` is called for it.
     """
 
+    def offers(self) -> Mapping[str, Any]:
+        """What was found out about the place where jobs run; empty if nothing was asked yet."""
+
     def problems(self, spec: JobSpec) -> list[str]:
         """Why a valid spec cannot run here as things are now; one sentence each."""
 
@@ -82,11 +87,51 @@ class Engine(Protocol):
             SubmitException: the request did not reach the backend.
         """
 
+    def hold(self, job_id: str) -> None:
+        """Keep a pending job from starting.
+
+        Raises:
+            SubmitException: the request did not reach the backend, or it does not offer that.
+        """
+
+    def release(self, job_id: str) -> None:
+        """Let a held job start again; raises as `hold` does."""
+
+    def info(self, job_id: str) -> Observation | None:
+        """What the backend says about a job now; None if it does not mention it.
+
+        Raises:
+            SubmitException: the backend did not answer.
+        """
+
     def native_ids(self) -> list[str]:
         """The native ids of all jobs of this engine that are not final."""
 
     def streams(self, job_id: str) -> Streams | None:
         """Where the output of a job goes, or None if that is not known."""
+
+
+class Transport(Protocol):
+    """How the machine is reached on which a backend's commands run. Any thread may call its methods."""
+
+    @property
+    def is_local(self) -> bool:
+        """Whether commands run on the machine that this process runs on, and see its files."""
+
+    def run(self, command: Command, keep: int | None = None) -> CommandResult:
+        """Run a command to its end, or until it has taken too long.
+
+        Args:
+            command: what to run; its `timeout` is set.
+            keep: a descriptor of this process that the command, if it is a process of this machine, holds
+                open until it ends, whatever becomes of this process.
+
+        Raises:
+            TransportError: the command could not be run, or it is unknown how it ended.
+        """
+
+    def close(self) -> None:
+        """Give up what the transport holds; commands that run are left to themselves."""
 
 
 @attrs.frozen(slots=True, kw_only=True)
@@ -97,9 +142,12 @@ class EngineSetup:
     executor: str
     #: The version of the distribution that the executor's plugin came from.
     version: str
+    #: Which of several places with this executor it is: the name of a configured target, or a URL. Empty for
+    #: the one that is here.
+    target: str = ""
     config: ExecutorConfig
-    #: Whether jobs run on the machine that this process runs on.
-    is_local: bool
+    #: How the backend's commands are run.
+    transport: Transport
     #: Called with a job id and a status for each piece of news; from any thread, never under a lock.
     publish: Callable[[str, JobStatus], None]
     #: Makes the core's engine for processes of this machine, from this setup.

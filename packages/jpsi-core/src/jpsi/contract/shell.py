@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import NewType
+
+import attrs
 
 from jpsi.model.references import Reference, pieces
 
@@ -71,3 +74,62 @@ def path_word(path: str, home: str = "HOME") -> str:
         rest = path[1:]
         return f'"${home}"' + (word(rest) if rest else "")
     return word(path)
+
+
+# Printable ASCII without what any batch system's reader gives a meaning: quotes, backslash, # and $, `
+_DIRECTIVE_PLAIN = re.compile(r"[A-Za-z0-9_@%+:,./=~^\[\]()*?!|&<>{}-]+\Z")
+_DIRECTIVE_QUOTED = re.compile(r"[^\x00-\x1f\x7f'\"\\`$\x80-\x9f\u2028\u2029]*\Z")
+
+
+@attrs.frozen(slots=True)
+class Directive:
+    """One line by which a script tells its batch system what the job needs; made by `of`."""
+
+    text: str
+
+    @classmethod
+    def of(cls, prefix: str, option: str, value: str | None = None, *, joint: str = "=") -> Directive:
+        """The directive that sets `option`, to `value` if there is one.
+
+        A value with blanks is put in single quotes, which group a word in every batch system.
+
+        >>> Directive.of("#SBATCH", "--job-name", "my job").text
+        "#SBATCH --job-name='my job'"
+        >>> Directive.of("#PBS", "-N", "a", joint=" ").text
+        '#PBS -N a'
+
+        Raises:
+            ValueError: the value cannot be said in one line that every reader takes for that value.
+        """
+        if value is None:
+            return cls(f"{prefix} {option}")
+        if not _DIRECTIVE_PLAIN.match(value):
+            if not _DIRECTIVE_QUOTED.match(value):
+                msg = (
+                    f"{option} cannot be {value!r}: no line breaks, quotes, backslashes, $ or ` are possible"
+                )
+                raise ValueError(msg)
+            value = f"'{value}'"
+        return cls(f"{prefix} {option}{joint}{value}")
+
+
+def _directives(directives: Iterable[Directive]) -> tuple[Directive, ...]:
+    return tuple(directives)
+
+
+@attrs.frozen(slots=True)
+class Script:
+    """What a batch system is given to read: directives, and one line that runs the job.
+
+    Everything from the user stands in the file that this line runs, as batch systems act on text that
+    looks like a directive wherever it stands.
+    """
+
+    directives: tuple[Directive, ...] = attrs.field(converter=_directives)
+    #: The line that runs the job; the core sets it.
+    run: ShellLine = ShellLine("")
+
+    @property
+    def text(self) -> str:
+        """The script as the batch system reads it."""
+        return "\n".join(["#!/bin/sh", *(directive.text for directive in self.directives), self.run, ""])

@@ -14,12 +14,12 @@ from typing import Any
 
 import attrs
 
-from jpsi.engine import exits, runner
+from jpsi.engine import exits, runner, runner_command
 from jpsi.engine.exits import Exit
 from jpsi.engine.markers import Marker
 from jpsi.engine.procfs import ProcessId, session
 from jpsi.engine.spool import Spool
-from jpsi.engine.tracker import CANCEL, TIMEOUT, Gone, Stop, conclude
+from jpsi.engine.tracker import CANCEL, TIMEOUT, Gone, Stop, conclude, exited_at_all
 from jpsi.model.plain import decode_status, encode_status
 from jpsi.model.states import Evidence, JobState, JobStatus, Reason
 
@@ -59,7 +59,7 @@ _CULPRITS = {
     runner.STDIN: "stdin_path",
     runner.STDOUT: "stdout_path",
     runner.STDERR: "stderr_path",
-    runner.EXECUTABLE: "executable",
+    runner_command.EXECUTABLE: "executable",
     runner.PRE_LAUNCH: "pre_launch",
 }
 
@@ -173,7 +173,12 @@ class Follower:
         for exit_ in exits_:
             job: Followed = exit_.token
             found = markers.get(job.spool_id, [])
-            if exit_.wait_status is None and not exit_.is_last and job.stop is None and not _exited(found):
+            if (
+                exit_.wait_status is None
+                and not exit_.is_last
+                and job.stop is None
+                and not exited_at_all(found)
+            ):
                 undecided.append(job)
             else:
                 job.gone = Gone(now, exit_.wait_status)
@@ -196,7 +201,7 @@ class Follower:
 
     def _conclude(self, job: Followed, markers: list[Marker]) -> None:
         # A runner that was told to end by another process left a marker of the signal, or none at all.
-        if job.stop is None and (not _exited(markers) or len(markers) > 1):
+        if job.stop is None and (not exited_at_all(markers) or len(markers) > 1):
             job.stop = self._stop_on_disk(job)
         if job.stop is not None and job.has_runner:
             markers = _of_attempt(job, self._spool.consumed(job.spool_id))
@@ -226,7 +231,7 @@ class Follower:
 
     def _must_clear(self, job: Followed, markers: list[Marker]) -> bool:
         """Whether processes are left of a job that was told to end, or whose runner was killed."""
-        if not job.has_runner or (job.stop is None and _exited(markers)):
+        if not job.has_runner or (job.stop is None and exited_at_all(markers)):
             return False  # what a job leaves in the background is its own affair
         if job.process is None or not session(job.process):
             return False
@@ -255,12 +260,8 @@ def _expire(follower: weakref.ref[Follower], job_id: str) -> None:
         still.stop(job, TIMEOUT)
 
 
-def _exited(markers: list[Marker]) -> bool:
-    return any(marker.kind == "exit" for marker in markers)
-
-
 def _of_attempt(job: Followed, markers: list[Marker]) -> list[Marker]:
-    return [marker for marker in markers if marker.run == job.attempt]
+    return [marker for marker in markers if marker.attempt == job.attempt]
 
 
 def _unverified() -> JobStatus:

@@ -1,9 +1,11 @@
 """What the runner leaves behind for others to see: empty files whose names are the facts.
 
-    <job id>.<run>.signalled               the runner was sent a signal that is meant to end the job
-    <job id>.<run>.exit.<phase>.<code>     the run ended in this phase with this code
+    <job id>.<attempt>.active                    the job runs (jobs of batch systems only)
+    <job id>.<attempt>.signalled                 the runner was sent a signal that is meant to end the job
+    <job id>.<attempt>.exit.<phase>.<code>       the run ended in this phase with this code
 
-The time of a fact is the file's time of modification.
+Where a batch system runs the same attempt again, the markers of its n-th restart are named
+`<job id>.<attempt>.<n>.active` and so on. The time of a fact is the file's time of modification.
 """
 
 from __future__ import annotations
@@ -21,8 +23,10 @@ class Marker:
     """One fact about one run of a job."""
 
     job_id: str
-    run: int
-    #: `exit` or `signalled`.
+    attempt: int
+    #: How often the batch system had put the job back to run again.
+    restart: int
+    #: `active`, `signalled` or `exit`.
     kind: str
     #: The phase, for `exit`.
     detail: str
@@ -46,11 +50,15 @@ def parse(name: str, time_ns: int) -> Marker | None:
     7
     """
     job_id, _, rest = name.partition(".")
-    match rest.split("."):
-        case [run, "signalled"] if _is_number(run):
-            return Marker(job_id, int(run), "signalled", "", None, time_ns, name)
-        case [run, "exit", phase, code] if _is_number(run) and _is_number(code):
-            return Marker(job_id, int(run), "exit", phase, int(code), time_ns, name)
+    attempt, *fact = rest.split(".")
+    restart = fact.pop(0) if fact and _is_number(fact[0]) else "0"
+    if not _is_number(attempt):
+        return None
+    match fact:
+        case ["active" | "signalled" as kind]:
+            return Marker(job_id, int(attempt), int(restart), kind, "", None, time_ns, name)
+        case ["exit", phase, code] if _is_number(code):
+            return Marker(job_id, int(attempt), int(restart), "exit", phase, int(code), time_ns, name)
     return None
 
 

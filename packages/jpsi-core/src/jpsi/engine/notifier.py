@@ -6,6 +6,7 @@ the whole process; there are few while callbacks return quickly, and more while 
 
 from __future__ import annotations
 
+import atexit
 import os
 import threading
 import time
@@ -21,6 +22,7 @@ Call = Callable[[], None]
 _QUICK_THREADS = 4
 _BLOCKED_AFTER_SECONDS = 0.05
 _IDLE_SECONDS = 30.0
+_LAST_SECONDS = 2.0
 
 
 class Lane:
@@ -38,7 +40,11 @@ class Notifier:
     """Threads that work on lanes."""
 
     def __init__(self) -> None:
-        self._changed = threading.Condition()
+        lock = threading.RLock()
+        self._changed = threading.Condition(lock)
+        self._quiet = threading.Condition(lock)
+        # lanes that have calls, waiting or under way
+        self._busy = 0
         self._ready: deque[Lane] = deque()
         self._threads = 0
         self._idle = 0
@@ -54,6 +60,7 @@ class Notifier:
             if lane.notifier is self:
                 return
             lane.notifier = self
+            self._busy += 1
             self._ready.append(lane)
             if len(self._ready) <= self._idle:
                 self._changed.notify()
@@ -92,6 +99,14 @@ class Notifier:
                     self._ready.append(lane)
                 else:
                     lane.notifier = None
+                    self._busy -= 1
+                    if not self._busy:
+                        self._quiet.notify_all()
+
+    def drain(self, seconds: float) -> bool:
+        """Wait until every call that was posted has returned; False if that takes longer."""
+        with self._changed:
+            return self._quiet.wait_for(lambda: not self._busy, seconds)
 
     def _watch(self) -> None:
         """While lanes wait and no thread gets to them, add threads: the others are blocked."""
@@ -143,6 +158,12 @@ _shared = Notifier()
 def shared() -> Notifier:
     """The notifier of this process."""
     return _shared
+
+
+@atexit.register
+def _deliver_the_last() -> None:
+    """What was posted when the program ends is delivered still, but a callback that blocks ends with it."""
+    _shared.drain(_LAST_SECONDS)
 
 
 def _after_fork() -> None:

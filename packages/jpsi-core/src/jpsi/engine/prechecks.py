@@ -18,7 +18,11 @@ def at_home(path: Path) -> Path:
 
 def problems_here(spec: JobSpec, shell: str) -> list[str]:
     """Why a job cannot run on this machine as it is now."""
-    problems = []
+    problems = [
+        f"{name} is not offered by this version of jpsi"
+        for name in ("stage_in", "stage_out", "cleanup")
+        if getattr(spec, name)
+    ]
     directory = None if spec.directory is None else at_home(spec.directory)
     if directory is not None and not spec.create_directory and not os.path.isdir(directory):  # noqa: PTH112  never raises
         problems.append(f"directory {str(spec.directory)!r} does not exist; make it, or set create_directory")

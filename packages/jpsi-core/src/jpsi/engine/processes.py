@@ -13,13 +13,15 @@ import os
 import platform
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import attrs
 import platformdirs
 
+from jpsi.contract.observation import Observation
 from jpsi.contract.protocols import EngineSetup, Recovered, Streams, Submission
 from jpsi.engine import attempts, exits, runner
 from jpsi.engine.following import Followed, Follower
@@ -33,12 +35,14 @@ from jpsi.engine.procfs import (
     parse_native_id,
     start_tick,
 )
+from jpsi.engine.runner_frame import ProcessFrame
 from jpsi.engine.spawning import spawn
-from jpsi.engine.spool import Intent, Spool, is_transient
-from jpsi.engine.tracker import CANCEL, from_ns, never_ran
+from jpsi.engine.spool import Intent, Spool, folder_name, is_transient
+from jpsi.engine.tracker import CANCEL, exited_at_all, from_ns, never_ran
 from jpsi.model import plain
 from jpsi.model.errors import SubmitException
 from jpsi.model.spec import JobSpec
+from jpsi.model.states import JobState
 
 log = logging.getLogger(__name__)
 
@@ -54,11 +58,16 @@ class ProcessEngine:
         self._setup = setup
         root = setup.config.work_directory or platformdirs.user_state_path("jpsi") / "work"
         # A home directory may be shared between machines; processes are not.
-        self._spool = Spool(Path(root).expanduser().absolute() / setup.executor / platform.node())
+        folder = Path(root).expanduser().absolute() / folder_name(setup.executor, setup.target)
+        self._spool = Spool(folder / platform.node())
         self._follower = Follower(self._spool, setup.config.kill_delay, setup.publish)
         self._lock = threading.Lock()
         self._is_open = False
         self._pruned = float("-inf")
+
+    def offers(self) -> Mapping[str, Any]:
+        """Nothing; see `jpsi.plugin.Engine`."""
+        return {}
 
     def problems(self, spec: JobSpec) -> list[str]:
         """Why a spec cannot run on this machine as it is now; see `jpsi.plugin.Engine`."""
@@ -91,6 +100,7 @@ class ProcessEngine:
             directory=directory,
             spec=spec,
             launch=submission.launch,
+            frame=ProcessFrame(),
         )
         intent = {
             "id": job_id,
@@ -148,7 +158,7 @@ class ProcessEngine:
     def _prune(self) -> None:
         config = self._setup.config
         try:
-            self._spool.prune(time.time(), config.keep_time.total_seconds(), config.keep_count)
+            self._spool.prune(time.time(), config.keep_time.total_seconds(), config.keep_count, exited_at_all)
         except OSError:
             log.warning("old jobs in %s could not be removed", self._spool.root, exc_info=True)
 
@@ -197,7 +207,7 @@ class ProcessEngine:
             raise SubmitException(msg, e, transient=is_transient(e)) from e
 
     def _recover(self, job_id: str) -> Recovered | None:
-        intent = None if self._spool.is_final(job_id) else self._spool.last_intent(job_id)
+        intent = None if self._spool.is_final(job_id, exited_at_all) else self._spool.last_intent(job_id)
         if intent is None:
             return None
         process = attempts.runner_of(self._spool, intent)
@@ -263,6 +273,22 @@ class ProcessEngine:
         except OSError as e:
             msg = f"job {job_id} could not be told to end: {e}"
             raise SubmitException(msg, e, transient=is_transient(e)) from e
+
+    def hold(self, job_id: str) -> None:
+        """Not offered; see `jpsi.plugin.Engine`."""
+        msg = f"job {job_id} cannot be held: processes of this machine start at once"
+        raise SubmitException(msg)
+
+    def release(self, job_id: str) -> None:
+        """Not offered; see `jpsi.plugin.Engine`."""
+        self.hold(job_id)
+
+    def info(self, job_id: str) -> Observation | None:
+        """Whether the job runs; see `jpsi.plugin.Engine`."""
+        job = self._follower.get(job_id)
+        if job is None or job.process is None:
+            return None
+        return Observation(state=JobState.ACTIVE, word="running", time=job.started, nodes=(platform.node(),))
 
 
 def _duration(spec: JobSpec) -> timedelta | None:

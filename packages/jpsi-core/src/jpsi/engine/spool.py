@@ -22,10 +22,11 @@ import errno
 import fcntl
 import json
 import os
+import re
 import shutil
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +59,17 @@ class Intent:
     content: dict[str, Any]
     #: None if the submitter died before it could add it.
     native_id: str | None
+
+
+def folder_name(executor: str, target: str) -> str:
+    """The name of the folder for one executor on one target.
+
+    >>> folder_name("slurm", ""), folder_name("slurm", "ssh://me@big")
+    ('slurm', 'slurm@ssh%3a%2f%2fme%40big')
+    """
+    if not target:
+        return executor
+    return f"{executor}@" + re.sub(r"[^A-Za-z0-9_-]", lambda match: f"%{ord(match[0]):02x}", target)
 
 
 class Spool:
@@ -114,15 +126,14 @@ class Spool:
             FileExistsError: somebody else made this attempt.
         """
         folder = self.folder(job_id)
-        if attempt == 1:
+        with contextlib.nullcontext() if attempt == 1 else contextlib.suppress(FileExistsError):
             os.mkdir(folder, _PRIVATE_DIRECTORY)  # noqa: PTH102  once per job, on the way of every submit
-            try:
-                lock = _write_intent(folder, attempt, intent)
-            except BaseException:
-                self.discard(job_id, attempt)
-                raise
-        else:
+        try:
             lock = _write_intent(folder, attempt, intent)
+        except BaseException:
+            if attempt == 1:
+                self.discard(job_id, attempt)
+            raise
         try:
             _write_new(f"{folder}/run.{attempt}", os.fsencode(script))
         except BaseException:
@@ -130,6 +141,11 @@ class Spool:
             self.discard(job_id, attempt)
             raise
         return lock
+
+    @staticmethod
+    def sync(lock: int) -> None:
+        """Have an attempt that was prepared outlive a crash of this machine."""
+        os.fsync(lock)
 
     @staticmethod
     def started(lock: int, native_id: str) -> None:
@@ -221,15 +237,21 @@ class Spool:
         """The ids of all jobs that have a folder."""
         return os.listdir(self.jobs)  # noqa: PTH208
 
-    def is_final(self, job_id: str) -> bool:
-        """Whether the last attempt of a job is settled: nobody needs to follow it any more."""
+    def is_final(self, job_id: str, settles: Callable[[list[Marker]], bool]) -> bool:
+        """Whether the last attempt of a job is settled: nobody needs to follow it any more.
+
+        Args:
+            job_id: the job.
+            settles: whether these markers of an attempt say all that there is to know; it is asked only if
+                the attempt was not told to end.
+        """
         names = self._names(job_id)
         attempt = _last_attempt(names)
         if f"final.{attempt}.json" in names:
             return True
         if f"stop.{attempt}.json" in names:
             return False
-        return any(marker.kind == "exit" and marker.run == attempt for marker in _markers_among(names))
+        return settles([marker for marker in _markers_among(names) if marker.attempt == attempt])
 
     def last_intent(self, job_id: str) -> Intent | None:
         """The last attempt that was made, if there is one that can be read.
@@ -267,7 +289,9 @@ class Spool:
         finally:
             os.close(fd)
 
-    def prune(self, now: float, keep_seconds: float, keep_count: int) -> None:
+    def prune(
+        self, now: float, keep_seconds: float, keep_count: int, settles: Callable[[list[Marker]], bool]
+    ) -> None:
         """Remove the folders of final jobs that are older than `keep_seconds` or beyond `keep_count`.
 
         Markers that nobody asked for go to their jobs' folders, so that `events` stays small.
@@ -280,7 +304,7 @@ class Spool:
         for index, (age, job_id) in enumerate(ages):
             is_old = age > keep_seconds or index >= keep_count
             is_nothing = age > _UNCLAIMED_SECONDS and self.last_intent(job_id) is None
-            if is_old and (is_nothing or self.is_final(job_id)):
+            if is_old and (is_nothing or self.is_final(job_id, settles)):
                 # Half removed, it would look like a job that is not final: it disappears at once.
                 with contextlib.suppress(OSError):
                     os.rename(self.folder(job_id), f"{self._trash}/{job_id}")  # noqa: PTH104

@@ -13,8 +13,9 @@ from typing import Any
 
 import attrs
 
-from jpsi.engine import runner
+from jpsi.engine import runner, runner_command
 from jpsi.engine.markers import Marker
+from jpsi.engine.runner_frame import SETUP_CODE
 from jpsi.model.states import Evidence, JobState, JobStatus, Reason
 
 #: Why jpsi itself ended a job, as it stands in the spool.
@@ -65,16 +66,22 @@ def conclude(
         # A job that was told to end is over when its processes are gone, however it chose to exit.
         if gone is None:
             return None
-        if exit_marker is None or _signalled_before(exit_marker, markers):
+        if exit_marker is None or signalled_before(exit_marker, markers):
             return _stopped(stop, exit_marker, gone)
     if exit_marker is not None:
-        return _ended(exit_marker)
+        return ended(exit_marker)
     if gone is None:
         return None
     return _unmarked(gone, has_runner=has_runner)
 
 
-def _signalled_before(exit_marker: Marker, markers: Iterable[Marker]) -> bool:
+def exited_at_all(markers: Iterable[Marker]) -> bool:
+    """Whether there is an exit marker, which is all that it takes where nobody told the job to end."""
+    return any(marker.kind == "exit" for marker in markers)
+
+
+def signalled_before(exit_marker: Marker, markers: Iterable[Marker]) -> bool:
+    """Whether the runner was told to end before the run ended."""
     return any(marker.kind == "signalled" and marker.time_ns <= exit_marker.time_ns for marker in markers)
 
 
@@ -111,16 +118,17 @@ def never_ran() -> JobStatus:
     )
 
 
-def _ended(marker: Marker) -> JobStatus:
+def ended(marker: Marker) -> JobStatus:
+    """The final status that an exit marker tells."""
     code = marker.code or 0
     if marker.detail in _SETUP:
         reason, message = _SETUP[marker.detail]
-        if code == runner.NOT_EXECUTABLE_CODE:
+        if code == runner_command.NOT_EXECUTABLE_CODE:
             message = "the executable may not be executed"
         return _failed(marker.time, code, reason, message, Evidence.MARKER, {"phase": marker.detail})
     if marker.detail == runner.POST_LAUNCH:
-        return _exited(marker.time, code, Evidence.MARKER, {"post_launch": "failed"})
-    return _exited(marker.time, code, Evidence.MARKER, {})
+        return exited(marker.time, code, Evidence.MARKER, {"post_launch": "failed"})
+    return exited(marker.time, code, Evidence.MARKER, {})
 
 
 _SETUP = {
@@ -128,7 +136,7 @@ _SETUP = {
     runner.STDIN: (Reason.SETUP, "the file for standard input could not be opened"),
     runner.STDOUT: (Reason.SETUP, "the file for standard output could not be opened"),
     runner.STDERR: (Reason.SETUP, "the file for standard error could not be opened"),
-    runner.EXECUTABLE: (Reason.EXECUTABLE, "the executable was not found"),
+    runner_command.EXECUTABLE: (Reason.EXECUTABLE, "the executable was not found"),
     runner.PRE_LAUNCH: (Reason.PRE_LAUNCH, "pre_launch failed, so that nothing was launched"),
 }
 
@@ -145,20 +153,26 @@ def _unmarked(gone: Gone, *, has_runner: bool) -> JobStatus:
         )
     code = os.waitstatus_to_exitcode(status)
     if not has_runner:
-        return _exited(gone.time, code if code >= 0 else _SIGNAL_BASE - code, Evidence.PROCESS, {})
+        return exited(gone.time, code if code >= 0 else _SIGNAL_BASE - code, Evidence.PROCESS, {})
     if code < 0:
         message = f"the job's process was killed by {_signal_name(-code)}"
         return _failed(
             gone.time, _SIGNAL_BASE - code, Reason.SIGNAL, message, Evidence.PROCESS, {"signal": -code}
         )
-    if code == runner.SETUP_CODE:
-        message = "the job could not be set up, or its exit code 125 not be written down"
-        return _failed(gone.time, code, Reason.SETUP, message, Evidence.PROCESS, {"marker": "missing"})
+    if code == SETUP_CODE:
+        return unprepared(gone.time, Evidence.PROCESS, {"marker": "missing"})
     # The runner exits with the job's code even where it can leave no marker.
-    return _exited(gone.time, code, Evidence.PROCESS, {"marker": "missing"})
+    return exited(gone.time, code, Evidence.PROCESS, {"marker": "missing"})
 
 
-def _exited(time: datetime, code: int, evidence: Evidence, metadata: dict[str, Any]) -> JobStatus:
+def unprepared(time: datetime, evidence: Evidence, metadata: dict[str, Any]) -> JobStatus:
+    """The final status of a runner that ended with `SETUP_CODE` and left no marker."""
+    message = f"the job could not be set up, or its exit code {SETUP_CODE} not be written down"
+    return _failed(time, SETUP_CODE, Reason.SETUP, message, evidence, metadata)
+
+
+def exited(time: datetime, code: int, evidence: Evidence, metadata: dict[str, Any]) -> JobStatus:
+    """The final status of a job whose executable returned `code`, which is 128 + n after signal n."""
     if code == 0:
         return JobStatus(JobState.COMPLETED, time=time, exit_code=0, evidence=evidence, metadata=metadata)
     number = code - _SIGNAL_BASE

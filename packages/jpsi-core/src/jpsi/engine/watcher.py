@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import ctypes
 import os
+import struct
+from collections.abc import Iterator
 
 # <sys/inotify.h>
 _IN_MOVED_TO = 0x80
 _IN_CREATE = 0x100
+# struct inotify_event without the name that follows it
+_EVENT = struct.Struct("iIII")
 
 
 class MarkerWatch:
@@ -34,17 +38,31 @@ class MarkerWatch:
         """The descriptor to wait on."""
         return self._fd
 
-    def drain(self) -> None:
-        """Forget what was announced so far; the directory itself says what there is."""
+    def drain(self) -> set[str]:
+        """The names of what has appeared since the last call; some may be gone again.
+
+        After very many at once some may be missing: the directory itself says what there is.
+        """
+        names: set[str] = set()
         try:
-            while os.read(self._fd, 65536):
-                pass
+            while events := os.read(self._fd, 65536):
+                names.update(_names(events))
         except BlockingIOError:
             pass
+        return names
 
     def close(self) -> None:
         """Stop watching."""
         os.close(self._fd)
+
+
+def _names(events: bytes) -> Iterator[str]:
+    offset = 0
+    while offset < len(events):
+        _, _, _, length = _EVENT.unpack_from(events, offset)
+        offset += _EVENT.size
+        yield os.fsdecode(events[offset : offset + length].rstrip(b"\0"))
+        offset += length
 
 
 def _last_error(directory: str) -> OSError:

@@ -4,6 +4,7 @@
     ├── InvalidJobException        the job itself: its spec or its state
     │   └── DocumentError          a job document that cannot be read or written
     ├── SubmitException            anything else that kept a request from reaching the backend
+    │   └── TransportError         a command could not be run, or it is unknown how it ended
     ├── UnreachableStateException  wait(): none of the target states can be reached any more
     ├── PluginError                an executor or launcher is missing, broken or ambiguous
     └── ConfigError                a configuration value that cannot be used
@@ -82,6 +83,22 @@ class SubmitException(JpsiError):
         super().__init__(message, exception)
         #: Whether the same request may succeed later (J/PSI 0: SubmitException.isTransient).
         self.transient = transient
+
+
+class TransportError(SubmitException):
+    """A command could not be run where the backend is, or it is unknown how it ended."""
+
+    def __init__(
+        self,
+        message: str,
+        exception: BaseException | None = None,
+        *,
+        transient: bool = False,
+        may_have_run: bool = False,
+    ) -> None:
+        super().__init__(message, exception, transient=transient)
+        #: Whether the command may have run all the same.
+        self.may_have_run = may_have_run
 
 
 class UnreachableStateException(JpsiError):

@@ -76,6 +76,20 @@ class Reason(enum.Enum):
     EXECUTABLE = "executable"
     #: The pre_launch script failed or ended the shell; nothing was launched.
     PRE_LAUNCH = "pre_launch"
+    #: The batch system could not start the job, or could not start it where it was meant to run.
+    LAUNCH = "launch"
+    #: The job used more memory than it may, and was ended for it.
+    OUT_OF_MEMORY = "out_of_memory"
+    #: A node that the job had failed, or could not be booted for it.
+    NODE_FAIL = "node_fail"
+    #: The job had to make room for another.
+    PREEMPTED = "preempted"
+    #: The job could not have ended before the deadline that it was given.
+    DEADLINE = "deadline"
+    #: A job that this one depends on has ended otherwise than required.
+    DEPENDENCY = "dependency"
+    #: The batch system puts the job back to run again.
+    REQUEUED = "requeued"
     #: The job is gone and left no exit code that could be found.
     LOST = "lost"
     #: `attach` was given a native id that the backend does not know.

@@ -1,140 +1,124 @@
-"""Finds plugins by their entry points; imports none of them before it is asked for."""
+"""Finds the plugins of the environment and of the plugin path; imports none of them."""
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+import os
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 
 import attrs
 
-from jpsi.model.errors import PluginError
+from jpsi.registry import metadata, ownership
+from jpsi.registry.candidate import Candidate
+from jpsi.registry.contents import own_modules
+from jpsi.registry.loading import added_to_path
+from jpsi.registry.metadata import Distribution
+from jpsi.registry.requirements import unmet
+from jpsi.registry.versions import choose
 
-if TYPE_CHECKING:
-    from importlib_metadata import EntryPoint
-
-EXECUTORS = "jpsi.executors"
-LAUNCHERS = "jpsi.launchers"
-
-#: Which distribution brings which plugin of this project, for the message about a missing one.
-KNOWN_DISTRIBUTIONS = {
-    "slurm": "jpsi-slurm",
-    "pbs": "jpsi-pbs",
-    "pbspro": "jpsi-pbs",
-    "openpbs": "jpsi-pbs",
-    "torque": "jpsi-pbs",
-    "pbs_classic": "jpsi-pbs",
-    "lsf": "jpsi-lsf",
-    "flux": "jpsi-flux",
-    "gridengine": "jpsi-gridengine",
-    "sge": "jpsi-gridengine",
-}
-_LAUNCHER_DISTRIBUTION = "jpsi-launchers"
-_KNOWN_LAUNCHERS = frozenset({"multiple", "mpirun", "mpiexec", "srun", "jsrun", "aprun", "flux", "script"})
+#: The distribution that this module belongs to.
+CORE = "jpsi-core"
+#: The environment variable that names further directories with plugins.
+PLUGIN_PATH = "JPSI_PLUGIN_PATH"
 
 
 @attrs.frozen(slots=True)
-class Candidate:
-    """A plugin that is installed, not yet imported."""
+class Plugins:
+    """What is installed at one moment."""
 
-    #: The name it is asked for by.
-    name: str
-    distribution: str
-    version: str
-    entry_point: EntryPoint
+    #: In the order of places.
+    candidates: tuple[Candidate, ...]
+    #: The version of the jpsi-core that runs; None if it was not installed.
+    core: str | None = None
 
-    def load(self) -> Any:  # noqa: ANN401  pluggy takes any object
-        """Import the plugin.
+    def of(self, group: str) -> list[Candidate]:
+        """The candidates of a group, each with its refusal if there is one."""
+        return [self.judged(candidate) for candidate in self.candidates if candidate.group == group]
 
-        Raises:
-            PluginError: it cannot be imported, whatever the reason.
-        """
-        try:
-            return self.entry_point.load()
-        except Exception as e:
-            msg = (
-                f"the plugin {self.name!r} of {self.distribution} {self.version} cannot be loaded: "
-                f"{type(e).__name__}: {e}"
-            )
-            raise PluginError(msg, e) from e
+    def named(self, group: str, name: str) -> list[Candidate]:
+        """Those of a group with this name, case ignored, each with its refusal if there is one."""
+        return [
+            self.judged(candidate)
+            for candidate in self.candidates
+            if candidate.group == group and candidate.is_called(name)
+        ]
 
+    def find(self, group: str, name: str, constraint: str | None = None) -> Candidate:
+        """The candidate of a group that is meant by a name and a version constraint; see `choose`."""
+        named = self.named(group, name)
+        others = [it for it in self.candidates if it.group == group]
+        return choose(named or others, group, name, constraint)
 
-def candidates(group: str) -> list[Candidate]:
-    """The plugins of a group that are installed."""
-    from importlib_metadata import entry_points
-
-    return [
-        Candidate(
-            entry.name,
-            entry.dist.name if entry.dist is not None else "?",
-            entry.dist.version if entry.dist is not None else "0",
-            entry,
-        )
-        for entry in entry_points(group=group)
-    ]
+    def judged(self, candidate: Candidate) -> Candidate:
+        """A candidate, refused if it may not be loaded."""
+        return attrs.evolve(candidate, refusal=candidate.refusal or _refusal(candidate, self.core))
 
 
-def find(group: str, name: str, constraint: str | None = None) -> Candidate:
-    """The candidate of a group with this name, case ignored, whose version fits and is the highest.
+def installed(plugin_path: Iterable[str | os.PathLike[str]] = ()) -> Plugins:
+    """What is installed now.
 
-    Raises:
-        PluginError: there is none, or several of the same version.
-        ValueError: the constraint is not a PEP 440 version specifier.
+    Args:
+        plugin_path: the directories with plugins that come after those of JPSI_PLUGIN_PATH.
     """
-    installed = candidates(group)
-    return choose(installed, group, name, constraint)
+    added = added_to_path()
+    environment = [directory for directory in sys.path if directory not in added]
+    found = metadata.of_path(environment)
+    core = next((it.version for it in found if metadata.canonical(it.name) == CORE), None)
+    seen = {os.path.realpath(directory) for directory in environment}
+    candidates = list(_candidates(found, None, 0))
+    for place, directory in enumerate(_directories(plugin_path), 1):
+        if os.path.realpath(directory) in seen:
+            continue
+        seen.add(os.path.realpath(directory))
+        others = [it for it in metadata.distributions(directory) if metadata.canonical(it.name) != CORE]
+        candidates += _candidates(others, directory, place)
+    return Plugins(tuple(candidates), core)
 
 
-def choose(installed: Iterable[Candidate], group: str, name: str, constraint: str | None) -> Candidate:
-    """The candidate that `find` would pick among `installed`: a pure function."""
-    installed = list(installed)
-    named = [candidate for candidate in installed if candidate.name.lower() == name.lower()]
-    if not named:
-        raise PluginError(_missing(installed, group, name))
-    if len(named) == 1 and not constraint:
-        return named[0]
-    best = _best(named, constraint)
-    if not best:
-        found = ", ".join(sorted(candidate.version for candidate in named))
-        wanted = f"with version {constraint}" if constraint else "with a version of PEP 440"
-        msg = f"no {_kind(group)} {name!r} {wanted}; installed: {found}"
-        raise PluginError(msg)
-    if len(best) > 1:
-        sources = " and ".join(sorted(candidate.distribution for candidate in best))
-        msg = f"the {_kind(group)} {name!r} {best[0].version} is offered by {sources}; uninstall one of them"
-        raise PluginError(msg)
-    return best[0]
+def _directories(plugin_path: Iterable[str | os.PathLike[str]]) -> Iterator[str]:
+    for text in os.environ.get(PLUGIN_PATH, "").split(os.pathsep):
+        if text:
+            yield str(Path(text).expanduser().absolute())
+    for directory in plugin_path:
+        yield os.fspath(directory)
 
 
-def _best(named: list[Candidate], constraint: str | None) -> list[Candidate]:
-    """Those of the highest version that fits; of a pre-release only if nothing else does (PEP 440)."""
-    from packaging.specifiers import InvalidSpecifier, SpecifierSet  # slow to import, and rarely needed
-    from packaging.version import InvalidVersion, Version
-
-    try:
-        specifier = SpecifierSet(constraint or "")
-    except InvalidSpecifier as e:
-        msg = f"{constraint!r} is not a version constraint such as '>= 0.2' or '>= 0.2, < 1'"
-        raise ValueError(msg) from e
-    versions: dict[Version, list[Candidate]] = {}
-    for candidate in named:
-        with contextlib.suppress(InvalidVersion):  # not by any rule; it costs the others nothing
-            versions.setdefault(Version(candidate.version), []).append(candidate)
-    fitting = [version for version in versions if specifier.contains(version, prereleases=True)]
-    final = [version for version in fitting if not version.is_prerelease]
-    highest = max(final or fitting, default=None)
-    return [] if highest is None else versions[highest]
-
-
-def _missing(installed: list[Candidate], group: str, name: str) -> str:
-    names = ", ".join(sorted({candidate.name for candidate in installed})) or "none"
-    message = f"no {_kind(group)} {name!r}; installed: {names}"
-    if group == LAUNCHERS:
-        known = _LAUNCHER_DISTRIBUTION if name.lower() in _KNOWN_LAUNCHERS else None
-    else:
-        known = KNOWN_DISTRIBUTIONS.get(name.lower())
-    return f"{message}; try: pip install {known}" if known else message
+def _candidates(found: Sequence[Distribution], origin: str | None, place: int) -> Iterator[Candidate]:
+    for distribution in found:
+        for entry in distribution.entry_points:
+            same = [it for it in distribution.entry_points if it.group == entry.group]
+            yield Candidate(
+                group=entry.group,
+                name=entry.name,
+                aliases=tuple(it.name for it in same if it.value == entry.value),
+                distribution=distribution.name,
+                version=distribution.version,
+                value=entry.value,
+                origin=origin,
+                folder=distribution.folder,
+                place=place,
+                requires=distribution.requires,
+                refusal=_rivals(distribution, distribution.rivals),
+            )
 
 
-def _kind(group: str) -> str:
-    return group.rpartition(".")[2].removesuffix("s")
+def _rivals(distribution: Distribution, versions: Sequence[str]) -> str | None:
+    if not versions:
+        return None
+    several = " and ".join(versions)
+    advice = f"remove all, then install one: pip install --upgrade --target {distribution.directory} ..."
+    return f"{distribution.directory} has {distribution.name} {several}, but files of one version; {advice}"
+
+
+def _refusal(candidate: Candidate, core: str | None) -> str | None:
+    return unmet(candidate.requires, core) or (candidate.origin and _unbelieved(candidate))
+
+
+def _unbelieved(candidate: Candidate) -> str | None:
+    """Why the files of a plugin on the plugin path may not be loaded."""
+    origin = Path(candidate.origin or "")
+    found = ownership.refusal(origin) or ownership.refusal_within(candidate.folder)
+    tops = sorted({module.partition(".")[0] for module in own_modules(candidate)})
+    files = [path for top in tops for path in (origin / top, origin / f"{top}.py") if path.exists()]
+    return found or next(filter(None, map(ownership.refusal_within, files)), None)

@@ -1,0 +1,243 @@
+"""Asks a batch system: hooks say with which command and what the answer means, a transport runs it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
+
+import attrs
+
+from jpsi.contract.command import Command, CommandResult
+from jpsi.contract.config import BatchConfig
+from jpsi.contract.hookspecs import Capabilities, ExecutorHooks, Site, SubmitContext
+from jpsi.contract.observation import Failure, FailureKind, NotOffered, Observation
+from jpsi.contract.protocols import EngineSetup
+from jpsi.contract.shell import Script, ShellLine
+from jpsi.model.errors import JpsiError, PluginError, SubmitException, TransportError
+from jpsi.model.spec import JobSpec
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+_LONGEST_NATIVE_ID = 200
+
+
+@attrs.frozen(slots=True)
+class Submitted:
+    """What came of a submit command: a native id, or a failure."""
+
+    native_id: str | None
+    failure: Failure | None = None
+
+
+class Backend:
+    """One batch system as one executor uses it. Methods may be called from any thread.
+
+    What a hook raises that it should not becomes a PluginError; whatever goes wrong is a JpsiError.
+    """
+
+    def __init__(self, setup: EngineSetup, hooks: ExecutorHooks) -> None:
+        if not isinstance(setup.config, BatchConfig):
+            msg = f"the configuration of the executor {setup.executor} must be a BatchConfig"
+            raise PluginError(msg)
+        self.name = setup.executor
+        self.config: BatchConfig = setup.config
+        self._hooks = hooks
+        self._transport = setup.transport
+        self.site = Site(config=setup.config)
+        self._is_probed = False
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What the backend offers."""
+        return self._hooks.capabilities(site=self.site)
+
+    def probe(self) -> None:
+        """Find out, once, what this site offers.
+
+        Raises:
+            SubmitException: the batch system did not answer.
+        """
+        if self._is_probed:
+            return
+        command = self._ask(lambda: self._hooks.probe(site=self.site))
+        if not isinstance(command, NotOffered):
+            result = self._run(command)
+            offers = self._ask(lambda: self._hooks.parse_probe(result=result, site=self.site))
+            self.site = attrs.evolve(self.site, offers=offers)
+        self._is_probed = True
+
+    def render(self, spec: JobSpec, context: SubmitContext) -> Script:
+        """The directives for a job.
+
+        Raises:
+            ValueError: the batch system has no way to say what the spec asks for.
+        """
+        try:
+            return self._hooks.render_script(spec=spec, context=context)
+        except (JpsiError, ValueError):
+            raise
+        except Exception as e:
+            raise self._mistake(e) from e
+
+    def submit(
+        self, script: Script, run: ShellLine, spec: JobSpec, context: SubmitContext, lock: int | None
+    ) -> Submitted:
+        """Submit a script; a failure that may have had its effect all the same is AMBIGUOUS."""
+        script = attrs.evolve(script, run=run)
+        command = self._ask(lambda: self._hooks.submit(script=script, spec=spec, context=context))
+        try:
+            result = self._transport.run(self._timed(command), lock)
+        except TransportError as e:
+            kind = FailureKind.TRANSIENT if e.transient else FailureKind.PERMANENT
+            return Submitted(None, Failure(FailureKind.AMBIGUOUS if e.may_have_run else kind, str(e)))
+        log.debug("%s: %s", command, result)
+        if result.timed_out or result.returncode < 0:
+            return Submitted(None, Failure(FailureKind.AMBIGUOUS, result.complaint))
+        try:
+            if result.returncode == 0:
+                return Submitted(_native_id(self._hooks.parse_submit(result=result, context=context)))
+            return Submitted(None, self._hooks.classify_failure(result=result, site=self.site))
+        except Exception as e:
+            # the command is done, whatever the plugin makes of its answer
+            log.debug("the answer of %s is not understood", command, exc_info=True)
+            message = f"{command.argv[0]} gave an unclear answer: {e}"
+            return Submitted(None, Failure(FailureKind.AMBIGUOUS, message))
+
+    def find(self, tags: Sequence[str]) -> Mapping[str, str] | None:
+        """The native ids of the jobs that carry these tags, by tag; None if there is no way to ask.
+
+        Raises:
+            SubmitException: the batch system did not answer.
+        """
+        command = self._ask(lambda: self._hooks.find(tags=tags, site=self.site))
+        if isinstance(command, NotOffered):
+            return None
+        result = self._run(command)
+        return self._ask(lambda: self._hooks.parse_find(result=result, tags=tags, site=self.site))
+
+    def states(self, native_ids: Sequence[str]) -> dict[str, Observation]:
+        """What the queue says about these jobs; those that it does not mention are left out.
+
+        Raises:
+            SubmitException: the batch system did not answer; nothing is known then about any of them.
+        """
+        found: dict[str, Observation] = {}
+        for chunk in self._chunks(native_ids):
+            command = self._ask(lambda ids=chunk: self._hooks.query(native_ids=ids, site=self.site))  # type: ignore[misc]  # a default is how a lambda keeps a value
+            result = self._run(command)
+            found |= self._ask(
+                lambda result=result, ids=chunk: self._hooks.parse_status(  # type: ignore[misc]  # as above
+                    result=result, native_ids=ids, site=self.site
+                )
+            )
+        return found
+
+    def finished(self, native_ids: Sequence[str]) -> dict[str, Observation] | None:
+        """What the accounting says about these jobs; None if there is none to ask.
+
+        Raises:
+            SubmitException: it did not answer.
+        """
+        found: dict[str, Observation] = {}
+        for chunk in _split(native_ids, self.capabilities.ids_per_query or _IDS_PER_QUERY):
+            command = self._ask(lambda ids=chunk: self._hooks.query_finished(native_ids=ids, site=self.site))  # type: ignore[misc]  # as above
+            if isinstance(command, NotOffered):
+                return None
+            result = self._run(command)
+            found |= self._ask(
+                lambda result=result, ids=chunk: self._hooks.parse_finished(  # type: ignore[misc]  # as above
+                    result=result, native_ids=ids, site=self.site
+                )
+            )
+        return found
+
+    def cancel(self, native_ids: Sequence[str]) -> Mapping[str, str]:
+        """End these jobs; returns why which of them could not be ended.
+
+        Raises:
+            SubmitException: the request did not reach the batch system.
+        """
+        command = self._ask(lambda: self._hooks.cancel(native_ids=native_ids, site=self.site))
+        result = self._run(command)
+        return self._ask(
+            lambda: self._hooks.parse_cancel(result=result, native_ids=native_ids, site=self.site)
+        )
+
+    def hold(self, native_ids: Sequence[str]) -> Mapping[str, str]:
+        """Keep these pending jobs from starting; like `cancel`."""
+        command = self._offered(
+            "hold", self._ask(lambda: self._hooks.hold(native_ids=native_ids, site=self.site))
+        )
+        result = self._run(command)
+        return self._ask(lambda: self._hooks.parse_hold(result=result, native_ids=native_ids, site=self.site))
+
+    def release(self, native_ids: Sequence[str]) -> Mapping[str, str]:
+        """Let these held jobs start; like `cancel`."""
+        command = self._offered(
+            "release", self._ask(lambda: self._hooks.release(native_ids=native_ids, site=self.site))
+        )
+        result = self._run(command)
+        return self._ask(
+            lambda: self._hooks.parse_release(result=result, native_ids=native_ids, site=self.site)
+        )
+
+    def _offered(self, what: str, command: Command | NotOffered) -> Command:
+        if isinstance(command, NotOffered):
+            msg = f"the executor {self.name} does not offer {what}"
+            raise SubmitException(msg)
+        return command
+
+    def _run(self, command: Command) -> CommandResult:
+        """Run a command that changes nothing if it hangs."""
+        result = self._transport.run(self._timed(command))
+        log.debug("%s: %s", command, result)
+        if result.timed_out:
+            msg = f"{command.argv[0]} did not answer in time"
+            raise SubmitException(msg, transient=True)
+        return result
+
+    def _timed(self, command: Command) -> Command:
+        return (
+            command
+            if command.timeout is not None
+            else attrs.evolve(command, timeout=self.config.command_timeout)
+        )
+
+    def _chunks(self, native_ids: Sequence[str]) -> Iterator[Sequence[str] | None]:
+        limit = self.capabilities.ids_per_query
+        return iter([None]) if limit is None else _split(native_ids, limit)
+
+    def _ask(self, hook: Callable[[], T]) -> T:
+        """What a hook answers; a mistake in it costs this one question."""
+        try:
+            return hook()
+        except JpsiError:
+            raise
+        except Exception as e:
+            raise self._mistake(e) from e
+
+    def _mistake(self, error: Exception) -> PluginError:
+        msg = f"a plugin that the executor {self.name} uses failed: {type(error).__name__}: {error}"
+        return PluginError(msg, error)
+
+
+_IDS_PER_QUERY = 200
+
+
+def _split(items: Sequence[str], size: int) -> Iterator[Sequence[str]]:
+    return (items[start : start + size] for start in range(0, len(items), size))
+
+
+def _native_id(answer: Any) -> str:  # noqa: ANN401  whatever a plugin returns
+    """A native id that can be written down, or ValueError."""
+    if (
+        not isinstance(answer, str)
+        or not 0 < len(answer) <= _LONGEST_NATIVE_ID
+        or not (answer.isascii() and answer.isprintable())
+    ):
+        msg = f"{answer!r} is no native id"
+        raise ValueError(msg)
+    return answer

@@ -1,0 +1,417 @@
+"""The engine for batch systems: hooks say what to run and what the answers mean, this does it.
+
+A job is written down before it is sent, marked with a tag that the batch system carries, and run by a script
+that first claims its attempt: so that each job runs once, whatever fails between here and there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import random
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import platformdirs
+
+from jpsi.contract.hookspecs import ExecutorHooks, SubmitContext
+from jpsi.contract.observation import Failure, FailureKind, Observation
+from jpsi.contract.protocols import EngineSetup, Recovered, Streams, Submission
+from jpsi.contract.shell import ShellLine, line
+from jpsi.engine import runner
+from jpsi.engine.backend import Backend
+from jpsi.engine.filesystems import is_on_network
+from jpsi.engine.poller import Poller
+from jpsi.engine.prechecks import at_home, problems_here
+from jpsi.engine.rounds import Rounds
+from jpsi.engine.runner_frame import BatchFrame
+from jpsi.engine.spool import REVOKED, Intent, Spool, folder_name, is_transient
+from jpsi.engine.tracker import CANCEL, Stop, never_ran
+from jpsi.engine.tracking import Tracked, Tracking
+from jpsi.engine.verdict import settles
+from jpsi.model import plain
+from jpsi.model.errors import InvalidJobException, JpsiError, SubmitException
+from jpsi.model.spec import JobSpec
+
+log = logging.getLogger(__name__)
+
+# A submit command that was orphaned holds the lock until it ends, or is killed for taking too long.
+_JUDGE_SECONDS = 90.0
+_LOCAL_GRACE_SECONDS = 0.5
+_SUBJECT = "the job"
+
+
+class BatchEngine:
+    """Runs jobs through a batch system's commands; implements `jpsi.plugin.Engine`."""
+
+    def __init__(self, setup: EngineSetup, hooks: ExecutorHooks) -> None:
+        self._setup = setup
+        self._backend = Backend(setup, hooks)
+        self._config = config = self._backend.config
+        root = config.work_directory or platformdirs.user_state_path("jpsi") / "work"
+        self._spool = Spool(Path(root).expanduser().absolute() / folder_name(setup.executor, setup.target))
+        self._renew()
+
+    def _renew(self) -> None:
+        """Follow nothing: after a fork, jobs, threads and locks stay with the parent."""
+        self._pid = os.getpid()
+        self._slots = threading.BoundedSemaphore(self._config.submit_concurrency)
+        self._lock = threading.Lock()
+        self._opened: tuple[Tracking, Rounds] | None = None
+
+    def offers(self) -> Mapping[str, Any]:
+        """What the probe found; see `jpsi.plugin.Engine`."""
+        return self._backend.site.offers
+
+    def problems(self, spec: JobSpec) -> list[str]:
+        """Why a spec cannot run here as things are now; see `jpsi.plugin.Engine`."""
+        context = SubmitContext(site=self._backend.site, job_id="0", tag=_tag("0", 1))
+        try:
+            self._backend.render(spec, context)
+        except ValueError as e:
+            found = [str(e)]
+        else:
+            found = []
+        return found + problems_here(spec, "/bin/sh")
+
+    # ------------------------------------------------------------------------------------- submission
+
+    def submit(self, submission: Submission) -> str:
+        """Submit one job; see `jpsi.plugin.Engine`."""
+        job_id, attempt = submission.job_id, submission.attempt
+        tracking, _ = self._open()
+        try:
+            lock = self._prepare(submission)
+        except FileExistsError as e:
+            msg = f"job {job_id} was submitted by another process in the meantime"
+            raise SubmitException(msg, e) from e
+        except OSError as e:
+            self._opened_again()
+            msg = f"job {job_id} could not be written down: {e}"
+            raise SubmitException(msg, e, transient=is_transient(e)) from e
+        try:
+            native_id = self._send(submission, lock)
+            self._note(job_id, lock, native_id)
+        finally:
+            os.close(lock)
+        tracking.add(Tracked(job_id, job_id, attempt, native_id))
+        return native_id
+
+    def _prepare(self, submission: Submission) -> int:
+        spec, job_id = submission.spec, submission.job_id
+        directory = str(spec.directory or os.getcwd())  # noqa: PTH109  as it is now, not resolved
+        run = runner.Run(
+            job_id=job_id,
+            attempt=submission.attempt,
+            folder=self._spool.folder(job_id),
+            events=self._spool.events,
+            directory=directory,
+            spec=spec,
+            launch=submission.launch,
+            frame=BatchFrame(self._backend.capabilities.id_variable),
+        )
+        intent = {
+            "id": job_id,
+            "attempt": submission.attempt,
+            "executor": self._setup.executor,
+            "version": self._setup.version,
+            "time": datetime.now(UTC).isoformat(),
+            "directory": directory,
+            "spec": plain.encode(spec),
+        }
+        lock = self._spool.prepare(job_id, submission.attempt, intent, runner.render(run))
+        try:
+            self._spool.sync(lock)
+        except BaseException:
+            os.close(lock)
+            self._spool.discard(job_id, submission.attempt)
+            raise
+        return lock
+
+    def _send(self, submission: Submission, lock: int) -> str:
+        """Have the batch system take a job that is on disk, and return its native id."""
+        job_id, attempt = submission.job_id, submission.attempt
+        tag = _tag(job_id, attempt)
+        context = SubmitContext(site=self._backend.site, job_id=job_id, tag=tag)
+        try:
+            script = self._backend.render(submission.spec, context)
+            with self._slots:
+                submitted = self._backend.submit(
+                    script, self._run_line(job_id, attempt), submission.spec, context, lock
+                )
+        except BaseException:
+            # Whether the command had its effect or never began: the attempt can run no more, or has begun.
+            native_id = self._withdraw(job_id, attempt)
+            if native_id is None:
+                self._spool.discard(job_id, attempt)
+                raise
+            return native_id
+        if submitted.native_id is not None:
+            return submitted.native_id
+        failure = submitted.failure or Failure(FailureKind.AMBIGUOUS, "it did not say why")
+        if failure.kind is FailureKind.AMBIGUOUS:
+            return self._resolve(job_id, attempt, tag, failure)
+        self._spool.discard(job_id, attempt)
+        msg = f"{self._setup.executor} did not take job {job_id}: {failure.message}"
+        if failure.kind is FailureKind.INVALID_JOB:
+            raise InvalidJobException.of(_SUBJECT, [f"{self._setup.executor} refuses it: {failure.message}"])
+        raise SubmitException(msg, transient=failure.kind is FailureKind.TRANSIENT)
+
+    def _run_line(self, job_id: str, attempt: int) -> ShellLine:
+        return line("exec", *self._config.shell.split(), f"{self._spool.folder(job_id)}/run.{attempt}")
+
+    def _resolve(self, job_id: str, attempt: int, tag: str, failure: Failure) -> str:
+        """Find out what became of a submission that got no clear answer.
+
+        Raises:
+            SubmitException: nothing came of it, and nothing can any more.
+        """
+        try:
+            found = (self._backend.find([tag]) or {}).get(tag)
+        except JpsiError as e:
+            log.info("job %s was not to be looked for: %s", job_id, e)
+            found = None
+        native_id = found or self._withdraw(job_id, attempt)
+        if native_id is not None:
+            return native_id
+        # a straggler finds its attempt revoked, or nothing at all
+        self._spool.discard(job_id, attempt)
+        unclear = f"{self._setup.executor} gave no clear answer about job {job_id}"
+        msg = f"{unclear}, which will not run: {failure.message}"
+        raise SubmitException(msg, transient=True)
+
+    def _withdraw(self, job_id: str, attempt: int) -> str | None:
+        """Make sure that an attempt can never run; if it has begun to, return its native id."""
+        if self._spool.revoke(job_id, attempt):
+            return None
+        return self._claimant(job_id, attempt)
+
+    def _claimant(self, job_id: str, attempt: int) -> str | None:
+        claim = self._spool.claim(job_id, attempt)
+        return None if claim is None or claim.text in {"", REVOKED} else claim.text
+
+    def _note(self, job_id: str, lock: int, native_id: str) -> None:
+        try:
+            self._spool.started(lock, native_id)
+        except OSError:
+            # its claim, made when it begins to run, and its tag tell it as well
+            log.warning(
+                "job %s: its native id %s could not be written down", job_id, native_id, exc_info=True
+            )
+
+    # ----------------------------------------------------------------------------------------- files
+
+    def _open(self) -> tuple[Tracking, Rounds]:
+        if self._pid != os.getpid():
+            self._renew()
+        with self._lock:
+            if self._opened is not None:
+                return self._opened
+            try:
+                self._spool.open()
+            except OSError as e:
+                msg = f"the work directory {self._spool.root} cannot be used: {e}"
+                raise SubmitException(msg, e, transient=is_transient(e)) from e
+            config = self._config
+            is_shared = config.network_files
+            if is_shared is None:
+                is_shared = is_on_network(self._spool.events)
+            grace = config.grace.total_seconds()
+            tracking = Tracking(
+                self._backend,
+                self._spool,
+                Poller(
+                    config.shortest_interval.total_seconds(),
+                    config.longest_interval.total_seconds(),
+                    random.random,
+                ),
+                grace=grace if is_shared else min(grace, _LOCAL_GRACE_SECONDS),
+                patience=grace,
+                publish=self._setup.publish,
+            )
+            self._opened = tracking, Rounds(tracking, self._spool.events, is_announced=not is_shared)
+            threading.Thread(target=self._prune, name="jpsi-prune", daemon=True).start()
+            return self._opened
+
+    def _opened_again(self) -> None:
+        """Perhaps somebody removed the work directory: make it again."""
+        with contextlib.suppress(OSError, JpsiError):
+            self._spool.open()
+
+    def _prune(self) -> None:
+        config = self._config
+        try:
+            self._spool.prune(time.time(), config.keep_time.total_seconds(), config.keep_count, self._settles)
+        except OSError:
+            log.warning("old jobs in %s could not be removed", self._spool.root, exc_info=True)
+
+    def _settles(self, markers: list[Any]) -> bool:
+        return settles(markers, self._backend.capabilities.requeue_exit_codes)
+
+    @contextlib.contextmanager
+    def _reading(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as e:
+            msg = f"the jobs in {self._spool.root} cannot be read: {e}"
+            raise SubmitException(msg, e, transient=is_transient(e)) from e
+
+    # -------------------------------------------------------------------------------------- following
+
+    def track(self, job_id: str) -> None:
+        """Follow a job; see `jpsi.plugin.Engine`."""
+        tracking, rounds = self._open()
+        job = tracking.get(job_id)
+        if job is not None:
+            tracking.follow(job, time.monotonic())
+            rounds.begin()
+
+    def attach(self, job_id: str, native_id: str) -> None:
+        """Let a job stand for one of the batch system's; see `jpsi.plugin.Engine`."""
+        tracking, _ = self._open()
+        with self._reading():
+            for other in self._spool.job_ids():
+                intent = self._spool.last_intent(other)
+                if intent is not None and self._native_id_of(intent) == native_id:
+                    tracking.add(Tracked(job_id, other, intent.attempt, native_id))
+                    return
+        tracking.add(Tracked(job_id, job_id, 0, native_id))
+
+    def _native_id_of(self, intent: Intent) -> str | None:
+        return intent.native_id or self._claimant(intent.job_id, intent.attempt)
+
+    def recover(self) -> Sequence[Recovered]:
+        """Find the jobs on disk that are not final; see `jpsi.plugin.Engine`."""
+        tracking, _ = self._open()
+        with self._reading():
+            job_ids = self._spool.job_ids()
+        intents = []
+        for job_id in job_ids:
+            try:
+                intent = None if self._is_known(tracking, job_id) else self._spool.last_intent(job_id)
+            except (OSError, ValueError):
+                log.warning("job %s: its folder cannot be understood", job_id, exc_info=True)
+                continue
+            if intent is not None:
+                intents.append(intent)
+        lost = [intent for intent in intents if self._native_id_of(intent) is None]
+        tags = self._find(lost)
+        found = []
+        for intent in intents:
+            try:
+                recovered = self._recover(tracking, intent, tags)
+            except (OSError, KeyError, TypeError, ValueError):
+                log.warning("job %s: its folder cannot be understood", intent.job_id, exc_info=True)
+                continue
+            if recovered is not None:
+                found.append(recovered)
+        return found
+
+    def _is_known(self, tracking: Tracking, job_id: str) -> bool:
+        return tracking.get(job_id) is not None or self._spool.is_final(job_id, self._settles)
+
+    def _find(self, intents: Sequence[Intent]) -> Mapping[str, str]:
+        """The native ids, by tag, of jobs whose submitter died before it could write them down."""
+        if not intents:
+            return {}
+        return self._backend.find([_tag(intent.job_id, intent.attempt) for intent in intents]) or {}
+
+    def _recover(self, tracking: Tracking, intent: Intent, tags: Mapping[str, str]) -> Recovered | None:
+        job_id, attempt = intent.job_id, intent.attempt
+        native_id = self._native_id_of(intent) or tags.get(_tag(job_id, attempt))
+        if native_id is None:
+            with self._spool.judging(intent, _JUDGE_SECONDS) as may_judge:
+                if not may_judge:
+                    log.warning("job %s is being submitted by another process and is left to it", job_id)
+                    return None
+                # Whoever submitted it is done: it is there now, or never will be.
+                native_id = self._find([intent]).get(_tag(job_id, attempt)) or self._withdraw(job_id, attempt)
+        if native_id is not None:
+            tracking.add(Tracked(job_id, job_id, attempt, native_id))
+        elif self._spool.read_stop(job_id, attempt) is not None:
+            # told to end before it had begun: that is how it ended
+            self._spool.finish(job_id, attempt, plain.encode_status(never_ran()))
+            return None
+        return Recovered(
+            job_id=job_id,
+            attempt=attempt,
+            spec=plain.decode(intent.content["spec"]),
+            native_id=native_id,
+            time=datetime.fromisoformat(intent.content["time"]),
+        )
+
+    def native_ids(self) -> list[str]:
+        """The native ids of the jobs that are not final."""
+        return [] if self._opened is None else [job.native_id for job in self._opened[0].all()]
+
+    def streams(self, job_id: str) -> Streams | None:
+        """Where the output of a job goes; None for a job that is none of jpsi's."""
+        job = None if self._opened is None else self._opened[0].get(job_id)
+        spool_id = job_id if job is None else job.spool_id
+        intent = self._spool.last_intent(spool_id)
+        if intent is None:
+            return None
+        spec = plain.decode(intent.content["spec"])
+        directory = at_home(Path(intent.content["directory"]))
+        folder = Path(self._spool.folder(spool_id))
+        return Streams(
+            directory / at_home(spec.stdout_path or folder / runner.STDOUT),
+            directory / at_home(spec.stderr_path or folder / runner.STDERR),
+        )
+
+    # --------------------------------------------------------------------------------------- requests
+
+    def cancel(self, job_id: str) -> None:
+        """Ask a job to end; see `jpsi.plugin.Engine`."""
+        tracking, rounds = self._open()
+        job = tracking.get(job_id)
+        if job is None:
+            return
+        try:
+            # Remembered before it is asked for: whoever sees the end must know who wanted it.
+            tracking.remember_stop(job, Stop(CANCEL, datetime.now(UTC)))
+        except OSError as e:
+            msg = f"job {job_id} could not be told to end: {e}"
+            raise SubmitException(msg, e, transient=is_transient(e)) from e
+        self._check(self._backend.cancel([job.native_id]), job, "cancelled")
+        tracking.wanted(time.monotonic())
+        rounds.begin()
+
+    def hold(self, job_id: str) -> None:
+        """Keep a pending job from starting; see `jpsi.plugin.Engine`."""
+        job = self._present(job_id)
+        self._check(self._backend.hold([job.native_id]), job, "held")
+
+    def release(self, job_id: str) -> None:
+        """Let a held job start; see `jpsi.plugin.Engine`."""
+        job = self._present(job_id)
+        self._check(self._backend.release([job.native_id]), job, "released")
+
+    def info(self, job_id: str) -> Observation | None:
+        """What the batch system says about a job now; see `jpsi.plugin.Engine`."""
+        native_id = self._present(job_id).native_id
+        return self._backend.states([native_id]).get(native_id)
+
+    def _present(self, job_id: str) -> Tracked:
+        job = self._open()[0].get(job_id)
+        if job is None:
+            msg = f"job {job_id} has ended, or was never submitted here"
+            raise SubmitException(msg)
+        return job
+
+    @staticmethod
+    def _check(refusals: Mapping[str, str], job: Tracked, done: str) -> None:
+        why = refusals.get(job.native_id)
+        if why is not None:
+            msg = f"job {job.job_id} ({job.native_id}) could not be {done}: {why}"
+            raise SubmitException(msg, transient=True)
+
+
+def _tag(job_id: str, attempt: int) -> str:
+    """What the batch system carries for one attempt."""
+    return f"jpsi-{job_id}-{attempt}"

@@ -1,0 +1,101 @@
+"""The lowest layer of hooks: what holds for a backend that says nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from jpsi.contract.command import CommandResult
+from jpsi.contract.config import BatchConfig, ExecutorConfig
+from jpsi.contract.hookspecs import Capabilities, hookimpl
+from jpsi.contract.observation import NOT_OFFERED, Failure, FailureKind, NotOffered, Observation
+
+
+@hookimpl
+def config_class() -> type[ExecutorConfig]:
+    """What can be set for every batch system."""
+    return BatchConfig
+
+
+@hookimpl
+def capabilities() -> Capabilities:
+    """What any batch system can be expected to serve."""
+    return Capabilities(default_launcher="mpirun")
+
+
+@hookimpl
+def probe() -> NotOffered:
+    """Nothing is asked."""
+    return NOT_OFFERED
+
+
+@hookimpl
+def parse_probe() -> Mapping[str, Any]:
+    """Nothing was found."""
+    return {}
+
+
+@hookimpl
+def classify_failure(result: CommandResult) -> Failure:
+    """The job may be there or not: that is looked up."""
+    return Failure(FailureKind.AMBIGUOUS, result.complaint)
+
+
+@hookimpl
+def find() -> NotOffered:
+    """Jobs cannot be found by their tag."""
+    return NOT_OFFERED
+
+
+@hookimpl
+def parse_find() -> Mapping[str, str]:
+    """None was found."""
+    return {}
+
+
+@hookimpl
+def query_finished() -> NotOffered:
+    """There is no accounting."""
+    return NOT_OFFERED
+
+
+@hookimpl
+def parse_finished() -> Mapping[str, Observation]:
+    """Nothing was learnt."""
+    return {}
+
+
+@hookimpl
+def parse_cancel(result: CommandResult, native_ids: Sequence[str]) -> Mapping[str, str]:
+    """All or none, by the exit code."""
+    return _refused(result, native_ids)
+
+
+@hookimpl
+def hold() -> NotOffered:
+    """Jobs cannot be held."""
+    return NOT_OFFERED
+
+
+@hookimpl
+def parse_hold(result: CommandResult, native_ids: Sequence[str]) -> Mapping[str, str]:
+    """All or none, by the exit code."""
+    return _refused(result, native_ids)
+
+
+@hookimpl
+def release() -> NotOffered:
+    """Jobs cannot be released."""
+    return NOT_OFFERED
+
+
+@hookimpl
+def parse_release(result: CommandResult, native_ids: Sequence[str]) -> Mapping[str, str]:
+    """All or none, by the exit code."""
+    return _refused(result, native_ids)
+
+
+def _refused(result: CommandResult, native_ids: Sequence[str]) -> dict[str, str]:
+    if result.returncode == 0 and not result.timed_out:
+        return {}
+    return dict.fromkeys(native_ids, result.complaint)

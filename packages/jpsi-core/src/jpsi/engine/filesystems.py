@@ -1,0 +1,42 @@
+"""Tells whether files are on a network: there no kernel announces what another machine writes."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+# What proc_pid_mountinfo(5) calls the file systems that machines share.
+_NETWORK = re.compile(
+    r"(nfs|lustre|gpfs|cifs|smb|beegfs|ceph|gluster|9p|afs|panfs|pvfs|orangefs|fuse\.|virtiofs|wekafs|daos|ocfs|gfs)"
+)
+_MOUNTS = "/proc/self/mountinfo"
+
+
+def is_on_network(path: str) -> bool:
+    """Whether a path is on a network file system; false where the system does not say."""
+    try:
+        mounts = Path(_MOUNTS).read_text(encoding="utf-8", errors="surrogateescape")
+    except OSError:
+        return False
+    return bool(_NETWORK.match(type_of(os.path.realpath(path), mounts)))
+
+
+def type_of(path: str, mounts: str) -> str:
+    r"""The type of the file system that an absolute path is on, given the text of mountinfo.
+
+    >>> text = "1 0 8:1 / / rw - ext4 /dev/sda rw\n2 1 0:5 / /my\\040home rw shared:1 - nfs4 srv:/ rw\n"
+    >>> type_of("/my home/me", text), type_of("/my", text)
+    ('nfs4', 'ext4')
+    """
+    best, found = "", ""
+    for line in mounts.splitlines():
+        before, _, after = line.partition(" - ")
+        fields = before.split(" ")
+        if len(fields) < 5 or not after:  # noqa: PLR2004  the mount point is the fifth
+            continue
+        point = re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), fields[4])
+        is_above = path == point or path.startswith(point.rstrip("/") + "/")
+        if is_above and len(point) >= len(best):
+            best, found = point, after.split(" ", 1)[0]
+    return found

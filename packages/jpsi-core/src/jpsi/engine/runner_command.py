@@ -1,0 +1,152 @@
+"""What the runner's script says about the job's own command line and environment."""
+
+from __future__ import annotations
+
+from jpsi.contract.shell import expanding, word
+from jpsi.model.references import Reference, expand, has_reference, pieces
+from jpsi.model.spec import JobSpec
+
+NOT_EXECUTABLE_CODE = 126
+NOT_FOUND_CODE = 127
+
+#: The phase in which a job ends that has no executable, as it stands in the exit marker.
+EXECUTABLE = "executable"
+
+# Variables that a shell sets, reads or guards itself (dash(1), bash(1), POSIX XCU 2.5.3): they reach the
+# job through env(1) and are never taken from the shell.
+_SHELL_OWNED = frozenset(
+    {
+        "_",
+        "DIRSTACK",
+        "ENV",
+        "EPOCHREALTIME",
+        "EPOCHSECONDS",
+        "EUID",
+        "FUNCNAME",
+        "FUNCNEST",
+        "GROUPS",
+        "HISTCMD",
+    }
+    | {
+        "IFS",
+        "LINENO",
+        "OLDPWD",
+        "OPTARG",
+        "OPTERR",
+        "OPTIND",
+        "PIPESTATUS",
+        "POSIXLY_CORRECT",
+        "PPID",
+        "PS1",
+    }
+    | {"PS2", "PS4", "PWD", "RANDOM", "SECONDS", "SHELLOPTS", "SHLVL", "SRANDOM", "UID"}
+)
+# Of these, what a shell passes on as any other variable.
+_PASSED_ON = frozenset({"PWD", "OLDPWD"})
+
+
+class CommandLines:
+    """The lines that make the job's environment and put its command line into "$@"."""
+
+    def __init__(self, spec: JobSpec) -> None:
+        self._executable = spec.executable or ""
+        self._arguments = spec.arguments or []
+        #: Lines that set the environment, before pre_launch.
+        self.setup: list[str] = []
+        #: Lines that end the job if there is plainly no such executable.
+        self.before: list[str] = []
+        #: Lines that see, by its exit code, whether the job failed for want of its executable all the same.
+        self.after: list[str] = []
+        #: The line that sets "$@"; `${NAME}` in arguments is expanded when it runs.
+        self.arguments = ""
+        if spec.inherit_environment:
+            self._inheriting(spec.environment or {})
+        else:
+            self._exactly(spec.environment or {})
+
+    def _inheriting(self, environment: dict[str, str | None]) -> None:
+        owned: dict[str, str | None] = {}
+        for index, (name, value) in enumerate(environment.items()):
+            if _is_owned(name):
+                owned[name] = None
+                if value is not None:
+                    held = owned[name] = f"_jpsi_value_{index}"
+                    self.setup.append(f"{held}={_word(value, owned, keep_unset=False)}")
+            elif value is None:
+                self.setup.append(f"unset {name}")
+            else:
+                self.setup.append(f"export {name}={_word(value, owned, keep_unset=False)}")
+        prefix = [f"-u {name}" for name, held in owned.items() if held is None]
+        prefix += [f'"{name}=${held}"' for name, held in owned.items() if held is not None]
+        arguments = [_word(text, owned, keep_unset=True) for text in self._arguments]
+        self._finish(["/usr/bin/env", *prefix] if prefix else [], arguments)
+
+    def _exactly(self, environment: dict[str, str | None]) -> None:
+        # Nothing of the place where the job runs can show, so all is known now.
+        known: dict[str, str] = {}
+        for name, value in environment.items():
+            if value is None:
+                known.pop(name, None)
+            else:
+                known[name] = expand(value, known, keep_unset=False)
+        prefix = [word(f"{name}={value}") for name, value in known.items()]
+        arguments = [word(expand(text, known, keep_unset=True)) for text in self._arguments]
+        self._finish(["/usr/bin/env", "-i", *prefix], arguments, path=known.get("PATH", _DEFAULT_PATH))
+
+    def _finish(self, prefix: list[str], arguments: list[str], path: str | None = None) -> None:
+        executable = self._executable
+        if "=" in executable or executable.startswith("-"):
+            # env(1) would take it for an assignment or option; nice(1) changes nothing but that.
+            prefix = [*prefix, "/usr/bin/nice", "-n", "0", "--"]
+        self.arguments = " ".join(["set --", *prefix, word(executable), *arguments])
+        if "/" in executable:
+            self._look_at(word(executable))
+        else:
+            self._look_for(word(executable), path)
+
+    def _look_at(self, file: str) -> None:
+        self.before = [
+            f"[ -f {file} ] && [ -x {file} ] || {{",
+            f"  [ -e {file} ] || {_BLAME} {NOT_FOUND_CODE}",
+            f"  {_BLAME} {NOT_EXECUTABLE_CODE}",
+            "}",
+        ]
+
+    def _look_for(self, name: str, path: str | None) -> None:
+        if path is None:
+            self.before = [f"command -v -- {name} >/dev/null || {_BLAME} {NOT_FOUND_CODE}"]
+        # That was content with a builtin, and env(1), where there is one, looked for itself.
+        places = '"$PATH"' if path is None else word(path)
+        looks = f'[ -f "${{_jpsi_place:-.}}"/{name} ] && exit 0'
+        self.after = [
+            "_jpsi_search() {",
+            f"  set -f; IFS=:; for _jpsi_place in $1; do {looks}; done; exit 1",
+            "}",
+            f"[ $_jpsi_code -ne {NOT_FOUND_CODE} ] || (_jpsi_search {places}) || {_BLAME} {NOT_FOUND_CODE}",
+        ]
+
+
+_BLAME = f"_jpsi_end {EXECUTABLE}"
+# Where execvp(3) looks if there is no PATH.
+_DEFAULT_PATH = "/bin:/usr/bin"
+
+
+def _is_owned(name: str) -> bool:
+    return name in _SHELL_OWNED or name.startswith(("BASH", "_jpsi_"))
+
+
+def _word(text: str, owned: dict[str, str | None], *, keep_unset: bool) -> str:
+    if not has_reference(text):
+        return expanding(text, keep_unset=keep_unset)
+    return "".join(_piece(piece, owned, keep_unset=keep_unset) for piece in pieces(text)) or "''"
+
+
+def _piece(piece: str | Reference, owned: dict[str, str | None], *, keep_unset: bool) -> str:
+    if isinstance(piece, str):
+        return word(piece)
+    held = owned.get(piece.name)
+    if held is None and (not _is_owned(piece.name) or (piece.name in _PASSED_ON - owned.keys())):
+        return expanding(f"${{{piece.name}}}", keep_unset=keep_unset)
+    if held is not None:
+        return f'"${held}"'
+    return word(f"${{{piece.name}}}") if keep_unset else "''"

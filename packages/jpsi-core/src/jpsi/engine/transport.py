@@ -1,0 +1,102 @@
+"""Runs the commands of a batch system on this machine."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+from collections.abc import Iterable, Mapping
+
+from jpsi.contract.command import Command, CommandResult
+from jpsi.engine.spool import is_transient
+from jpsi.model.errors import TransportError
+
+# After a command was killed, what it had started may keep its output open.
+_DRAIN_SECONDS = 1.0
+
+
+class LocalTransport:
+    """Runs commands as processes of this machine; implements `jpsi.plugin.Transport`."""
+
+    @property
+    def is_local(self) -> bool:
+        """Always true."""
+        return True
+
+    def run(self, command: Command, keep: int | None = None) -> CommandResult:
+        """Run a command; see `jpsi.plugin.Transport`.
+
+        It is a session of its own, so that what a terminal sends to this program (Ctrl-C, a closed window)
+        does not reach it, and all of it ends when it has taken too long.
+        """
+        try:
+            # not waited for by `with`: a child in the kernel's hands must not hold up whoever asked
+            process = subprocess.Popen(  # noqa: S603  no shell takes part
+                command.argv,
+                stdin=subprocess.DEVNULL if command.stdin is None else subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                env=environment_of(command, os.environ),
+                start_new_session=True,
+                pass_fds=() if keep is None else (keep,),
+            )
+        except OSError as e:
+            what = "was not found on PATH" if isinstance(e, FileNotFoundError) else f"could not be run: {e}"
+            msg = f"the command {command.argv[0]} {what}"
+            raise TransportError(msg, e, transient=is_transient(e)) from e
+        data = None if command.stdin is None else command.stdin.encode(errors="surrogateescape")
+        seconds = None if command.timeout is None else command.timeout.total_seconds()
+        try:
+            stdout, stderr = process.communicate(data, timeout=seconds)
+        except subprocess.TimeoutExpired:
+            stdout, stderr = _kill(process)
+            return _result(process, stdout, stderr, timed_out=True)
+        except BaseException:
+            _kill(process)
+            raise
+        return _result(process, stdout, stderr, timed_out=False)
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+def environment_of(command: Command, inherited: Mapping[str, str]) -> dict[str, str]:
+    """The environment for a command.
+
+    >>> command = Command(["x"], unset=["SBATCH_*", "A"], environment={"B": "1"})
+    >>> environment_of(command, {"A": "", "AB": "", "SBATCH_X": ""})
+    {'AB': '', 'B': '1'}
+    """
+    kept = {name: value for name, value in inherited.items() if not _is_unset(name, command.unset)}
+    return {**kept, **command.environment}
+
+
+def _is_unset(name: str, patterns: Iterable[str]) -> bool:
+    return any(
+        name.startswith(pattern[:-1]) if pattern.endswith("*") else name == pattern for pattern in patterns
+    )
+
+
+def _kill(process: subprocess.Popen[bytes]) -> tuple[bytes, bytes]:
+    """End a command with all that it has started, and return what it had printed."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+    try:
+        return process.communicate(timeout=_DRAIN_SECONDS)
+    except subprocess.TimeoutExpired as e:
+        for stream in (process.stdin, process.stdout, process.stderr):
+            if stream is not None:
+                stream.close()
+        return e.stdout or b"", e.stderr or b""
+
+
+def _result(
+    process: subprocess.Popen[bytes], stdout: bytes, stderr: bytes, *, timed_out: bool
+) -> CommandResult:
+    return CommandResult(
+        returncode=-signal.SIGKILL if process.returncode is None else process.returncode,
+        stdout=stdout.decode(errors="replace"),
+        stderr=stderr.decode(errors="replace"),
+        timed_out=timed_out,
+    )

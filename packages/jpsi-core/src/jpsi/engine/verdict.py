@@ -1,0 +1,254 @@
+"""What is to be told about a job of a batch system, given everything that is known: pure, and never a guess.
+
+Markers come from the job itself, observations from the batch system's queue and accounting. The final status
+does not depend on the order in which they arrived.
+"""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Collection, Iterable, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import attrs
+
+from jpsi.contract.observation import Observation
+from jpsi.engine.markers import Marker
+from jpsi.engine.runner_frame import SETUP_CODE
+from jpsi.engine.tracker import Stop, ended, exited, signalled_before, unprepared
+from jpsi.model.states import Evidence, JobState, JobStatus, Reason
+
+_SIGNAL_BASE = 128
+_NEVER = datetime.min.replace(tzinfo=UTC)
+# What the exit code says as well; any other reason is the batch system's to give.
+_OF_THE_CODE = frozenset({Reason.EXIT_CODE, Reason.SIGNAL})
+
+
+@attrs.frozen(slots=True, kw_only=True)
+class Facts:
+    """What is known about one attempt of a job."""
+
+    #: The system's name, which goes before its own words in metadata.
+    system: str
+    #: The time of what has no time of its own.
+    now: datetime
+    #: Whether the job is one of jpsi's, which leaves markers; not so a foreign one that was attached to.
+    has_runner: bool = True
+    #: Everything that any run of the attempt left.
+    markers: Sequence[Marker] = ()
+    #: Exit codes by which a job asks to be run again.
+    requeue_exit_codes: Collection[int] = ()
+    #: Set if jpsi told the job to end.
+    stop: Stop | None = None
+    #: What the queue last said, unless that was before an exit marker came.
+    queued: Observation | None = None
+    #: What the accounting said, once the job was not in the queue any more.
+    accounted: Observation | None = None
+    #: Whether the queue, when it was last asked, did not know the job.
+    absent: bool = False
+    #: Whether the accounting cannot tell more: there is none, or it does not know the job in good time.
+    unaccounted: bool = False
+    #: Whether a marker that was left would have shown by now.
+    settled: bool = False
+    #: Whether everything that was waited for has had its time.
+    overdue: bool = False
+
+    @property
+    def last_run(self) -> list[Marker]:
+        """The markers of the last run; those of earlier ones mean nothing any more."""
+        restart = max((marker.restart for marker in self.markers), default=0)
+        return [marker for marker in self.markers if marker.restart == restart]
+
+    @property
+    def exit_marker(self) -> Marker | None:
+        """How the last run ended, as it said itself."""
+        exits = [marker for marker in self.last_run if marker.kind == "exit"]
+        return min(exits, key=lambda marker: (marker.time_ns, marker.name), default=None)
+
+    @property
+    def end(self) -> Observation | None:
+        """What the batch system says of the job's end; None while it has the job."""
+        for observation in (self.queued, self.accounted):
+            if observation is not None and observation.state is not None and observation.state.final:
+                return observation
+        return None
+
+    @property
+    def is_present(self) -> bool:
+        """Whether the queue has the job, in whatever state that is not an end."""
+        return self.queued is not None and not self.absent and not _is_final(self.queued)
+
+
+def settles(markers: Iterable[Marker], requeue_exit_codes: Collection[int] = ()) -> bool:
+    """Whether the markers of an attempt say all that there is to know about how it ended."""
+    facts = Facts(system="", now=_NEVER, markers=list(markers), requeue_exit_codes=requeue_exit_codes)
+    return facts.exit_marker is not None and not _is_provisional(facts, facts.exit_marker)
+
+
+def judge(facts: Facts) -> JobStatus | None:
+    """The status that follows from the facts, or None while nothing is known.
+
+    A final one is the last word.
+    """
+    exit_marker = facts.exit_marker
+    if exit_marker is not None:
+        if not _is_provisional(facts, exit_marker):
+            return ended(exit_marker)
+        return _ended_provisionally(facts, exit_marker) or _not_ended(facts)
+    if facts.end is not None:
+        return _ended_without_marker(facts, facts.end) or _not_ended(facts)
+    if facts.absent and facts.unaccounted and facts.overdue:
+        return _lost(facts)
+    return _not_ended(facts)
+
+
+def _is_provisional(facts: Facts, exit_marker: Marker) -> bool:
+    """Whether the batch system may know better: it ended the job, or will run it again."""
+    code = exit_marker.code or 0
+    return (
+        signalled_before(exit_marker, facts.last_run)
+        or code > _SIGNAL_BASE
+        or code in facts.requeue_exit_codes
+    )
+
+
+def _ended_provisionally(facts: Facts, exit_marker: Marker) -> JobStatus | None:
+    own = ended(exit_marker)
+    end = facts.end
+    if end is None and (facts.is_present or not (facts.absent and facts.unaccounted)):
+        return None
+    if end is not None and _is_cause(end):
+        # the code is the job's own, the reason the system's
+        return _told(facts, end, exit_marker.time, exit_marker.code)
+    if facts.stop is not None and signalled_before(exit_marker, facts.last_run):
+        return _cancelled(exit_marker.time, exit_marker.code, Evidence.MARKER)
+    return own
+
+
+def _is_cause(end: Observation) -> bool:
+    """Whether the system says more of an end than an exit code does."""
+    if end.state is JobState.CANCELED:
+        return True
+    return end.state is JobState.FAILED and end.reason is not None and end.reason not in _OF_THE_CODE
+
+
+def _ended_without_marker(facts: Facts, end: Observation) -> JobStatus | None:
+    if facts.has_runner and end.ran is not False and not facts.settled:
+        return None  # what it left may show any moment
+    if facts.stop is not None and not _is_cause(end) and facts.has_runner:
+        # some systems call a job done that was ended
+        return _cancelled(end.time or facts.now, end.exit_code, _evidence(facts, end))
+    return _told(facts, end, None, None)
+
+
+def _told(facts: Facts, end: Observation, time: datetime | None, code: int | None) -> JobStatus:
+    """The final status that the batch system tells, with what the job itself said of it."""
+    evidence = _evidence(facts, end)
+    metadata = _metadata(facts, end)
+    when = end.time or time or facts.now
+    code = end.exit_code if code is None else code
+    if end.state is JobState.CANCELED:
+        status = _cancelled(when, code, evidence)
+        return attrs.evolve(status, message=end.message or status.message, metadata=metadata)
+    if end.state is JobState.FAILED and end.reason is not None and end.reason not in _OF_THE_CODE:
+        message = end.message or f"the batch system ended the job: {end.word}"
+        return JobStatus(
+            JobState.FAILED,
+            time=when,
+            exit_code=code,
+            message=message,
+            reason=end.reason,
+            evidence=evidence,
+            metadata=_with_signal(metadata, code),
+        )
+    if code is None:
+        return _without_code(facts, end, when)
+    if end.state is JobState.FAILED and code == 0:
+        message = end.message or f"the batch system calls the job failed: {end.word}"
+        return JobStatus(
+            JobState.FAILED,
+            time=when,
+            message=message,
+            reason=end.reason,
+            evidence=evidence,
+            metadata=metadata,
+        )
+    if facts.has_runner:
+        metadata = {**metadata, "marker": "missing"}
+        if code == SETUP_CODE:
+            return unprepared(when, evidence, metadata)
+    return exited(when, code, evidence, metadata)
+
+
+def _without_code(facts: Facts, end: Observation, when: datetime) -> JobStatus:
+    """The status of a job whose exit code nobody tells."""
+    evidence, metadata = _evidence(facts, end), _metadata(facts, end)
+    if end.state is JobState.COMPLETED and not facts.has_runner:
+        return JobStatus(JobState.COMPLETED, time=when, evidence=evidence, metadata=metadata)
+    message = end.message or f"the job ended ({end.word}) and left no exit code that could be found"
+    reason = Reason.LOST if end.state is JobState.COMPLETED else end.reason or Reason.LOST
+    return JobStatus(
+        JobState.FAILED, time=when, message=message, reason=reason, evidence=evidence, metadata=metadata
+    )
+
+
+def _lost(facts: Facts) -> JobStatus:
+    has_run = any(marker.kind == "active" for marker in facts.markers)
+    if facts.stop is not None and not has_run:
+        return _cancelled(facts.now, None, Evidence.ABSENCE)
+    if facts.has_runner or has_run:
+        message = "the batch system does not know the job any more, and it left no exit code"
+        reason = Reason.LOST
+    else:
+        message = "the batch system does not know the native id that was attached to"
+        reason = Reason.ATTACH_UNVERIFIED
+    return JobStatus(
+        JobState.FAILED, time=facts.now, message=message, reason=reason, evidence=Evidence.ABSENCE
+    )
+
+
+def _not_ended(facts: Facts) -> JobStatus | None:
+    active = [marker for marker in facts.markers if marker.kind == "active"]
+    requeued = {"requeued": True} if any(marker.restart for marker in facts.markers) else {}
+    if active:
+        first = min(active, key=lambda marker: marker.time_ns)
+        return JobStatus(JobState.ACTIVE, time=first.time, evidence=Evidence.MARKER, metadata=requeued)
+    queued = facts.queued
+    if queued is None or queued.state not in {JobState.QUEUED, JobState.ACTIVE} or facts.absent:
+        return None
+    return JobStatus(
+        queued.state,
+        time=queued.time or facts.now,
+        message=queued.message,
+        evidence=Evidence.QUEUE,
+        metadata=_metadata(facts, queued),
+    )
+
+
+def _cancelled(time: datetime, code: int | None, evidence: Evidence) -> JobStatus:
+    return JobStatus(
+        JobState.CANCELED,
+        time=time,
+        exit_code=code,
+        message="the job was cancelled",
+        reason=Reason.CANCELLED,
+        evidence=evidence,
+    )
+
+
+def _is_final(observation: Observation) -> bool:
+    return observation.state is not None and observation.state.final
+
+
+def _evidence(facts: Facts, end: Observation) -> Evidence:
+    return Evidence.QUEUE if end is facts.queued else Evidence.ACCOUNTING
+
+
+def _metadata(facts: Facts, observation: Observation) -> dict[str, Any]:
+    return {f"{facts.system}.state": observation.word, **observation.details}
+
+
+def _with_signal(metadata: dict[str, Any], code: int | None) -> dict[str, Any]:
+    number = 0 if code is None else code - _SIGNAL_BASE
+    return {**metadata, "signal": number} if 0 < number < signal.NSIG else metadata

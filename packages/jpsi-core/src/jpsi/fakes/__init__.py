@@ -1,0 +1,32 @@
+"""Door 3: batch systems that are not there, for tests; they need no pytest.
+
+A `FakeScheduler` is the batch system. A backend ships its `Dialect`: how its commands read and answer over
+one. `on_path` puts these commands on PATH, so that any program can be tried without a cluster.
+"""
+
+from jpsi.fakes.answering import NO_ANSWER, answer
+from jpsi.fakes.clock import FakeClock
+from jpsi.fakes.dialects import CommandFunction, Dialect, Invocation, dialect
+from jpsi.fakes.faults import Faults
+from jpsi.fakes.job import FakeJob, FakeState, Outcome
+from jpsi.fakes.log import Call, Log
+from jpsi.fakes.path import on_path
+from jpsi.fakes.scheduler import FakeScheduler
+
+__all__ = [
+    "NO_ANSWER",
+    "Call",
+    "CommandFunction",
+    "Dialect",
+    "FakeClock",
+    "FakeJob",
+    "FakeScheduler",
+    "FakeState",
+    "Faults",
+    "Invocation",
+    "Log",
+    "Outcome",
+    "answer",
+    "dialect",
+    "on_path",
+]

@@ -1,0 +1,101 @@
+"""What can go wrong with a command, whatever the batch system."""
+
+from __future__ import annotations
+
+import enum
+
+import attrs
+
+from jpsi.contract.command import CommandResult
+
+#: Stands for every command.
+EVERY = "*"
+
+
+class Effect(enum.Enum):
+    """What happens instead of, or besides, what the command does."""
+
+    ANSWER = "answer"
+    HANG = "hang"
+    ACCEPT_AND_HANG = "accept_and_hang"
+    CUT = "cut"
+    UNREACHABLE = "unreachable"
+
+
+@attrs.define(slots=True)
+class Fault:
+    """One fault that was asked for."""
+
+    command: str
+    effect: Effect
+    #: How many more calls it strikes; None is all until `clear`.
+    times: int | None
+    result: CommandResult | None = None
+
+
+class Faults:
+    """The faults of a fake batch system; each strikes the next `times` calls of a command, or all for None.
+
+    The command `"*"` is any. Several faults of one command strike one after the other, in the order in which
+    they were asked for.
+    """
+
+    def __init__(self) -> None:
+        self._planned: list[Fault] = []
+        self._down: Effect | None = None
+        self._banner = ("", "")
+
+    def fail(
+        self,
+        command: str,
+        times: int | None = 1,
+        *,
+        returncode: int = 1,
+        stdout: str = "",
+        stderr: str = "error: injected failure\n",
+    ) -> None:
+        """The command does nothing and answers this; with returncode 0 it lies."""
+        result = CommandResult(returncode=returncode, stdout=stdout, stderr=stderr)
+        self._planned.append(Fault(command, Effect.ANSWER, times, result))
+
+    def hang(self, command: str, times: int | None = 1) -> None:
+        """The command does nothing and never answers."""
+        self._planned.append(Fault(command, Effect.HANG, times))
+
+    def accept_and_hang(self, command: str, times: int | None = 1) -> None:
+        """The command does what it is asked to and never answers."""
+        self._planned.append(Fault(command, Effect.ACCEPT_AND_HANG, times))
+
+    def cut(self, command: str, times: int | None = 1) -> None:
+        """The command does what it is asked to, prints half of its answer, and is killed."""
+        self._planned.append(Fault(command, Effect.CUT, times))
+
+    def banner(self, stdout: str = "", stderr: str = "") -> None:
+        """Have every command print this first, as login scripts and wrappers of sites do."""
+        self._banner = (stdout, stderr)
+
+    def down(self, *, hangs: bool = False) -> None:
+        """No command reaches the batch system until `up`: each says so, or hangs. Jobs run on."""
+        self._down = Effect.HANG if hangs else Effect.UNREACHABLE
+
+    def up(self) -> None:
+        """Commands reach the batch system again."""
+        self._down = None
+
+    def clear(self) -> None:
+        """Nothing goes wrong any more."""
+        self.__init__()  # type: ignore[misc]  # the state of a new one is what is meant
+
+    def strike(self, command: str) -> Fault | None:
+        """The fault that this call of a command meets, which is thereby used up."""
+        for fault in self._planned:
+            if fault.command in (command, EVERY) and fault.times != 0:
+                if fault.times is not None:
+                    fault.times -= 1
+                return fault
+        return None if self._down is None else Fault(command, self._down, None)
+
+    def decorated(self, result: CommandResult) -> CommandResult:
+        """A result with the banner before it."""
+        stdout, stderr = self._banner
+        return attrs.evolve(result, stdout=stdout + result.stdout, stderr=stderr + result.stderr)

@@ -1,0 +1,102 @@
+"""What a fake batch system knows about a job."""
+
+from __future__ import annotations
+
+import enum
+import os
+import pwd
+from collections.abc import Callable
+from typing import Any
+
+import attrs
+
+
+class FakeState(enum.Enum):
+    """Where a job of a fake batch system stands; a dialect has its own words for these."""
+
+    PENDING = "pending"
+    HELD = "held"
+    RUNNING = "running"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+    TIMEOUT = "timeout"
+    NODE_FAIL = "node_fail"
+    OUT_OF_MEMORY = "out_of_memory"
+
+    @property
+    def final(self) -> bool:
+        """Whether the job has ended."""
+        return self not in _UNFINISHED
+
+
+_UNFINISHED = frozenset({FakeState.PENDING, FakeState.HELD, FakeState.RUNNING})
+
+
+@attrs.frozen(slots=True)
+class Outcome:
+    """How a job goes that is only played: no process runs, and the clock alone moves it."""
+
+    #: How long it runs.
+    seconds: float = 0.0
+    #: Its exit code; -n if signal n ends it.
+    exit_code: int = 0
+
+
+def _user() -> str:
+    return pwd.getpwuid(os.getuid()).pw_name
+
+
+@attrs.define(slots=True, eq=False)
+class FakeJob:
+    """One job of a fake batch system.
+
+    The first half is what a dialect's submit command fills in; the second half is the scheduler's. Times are
+    seconds since 1970.
+    """
+
+    native_id: str
+    #: What the job runs, as a batch script; its `#!` line says by what.
+    script: str = attrs.field(default="", kw_only=True)
+    name: str = attrs.field(default="", kw_only=True)
+    #: Any text by which the job can be found again, such as a comment.
+    tag: str = attrs.field(default="", kw_only=True)
+    owner: str = attrs.field(factory=_user, kw_only=True)
+    queue: str = attrs.field(default="", kw_only=True)
+    project: str = attrs.field(default="", kw_only=True)
+    #: The whole environment of the script, the variables of the batch system among them.
+    environment: dict[str, str] = attrs.field(factory=dict, kw_only=True)
+    #: Where the script runs; a directory that is not there fails the job.
+    directory: str = attrs.field(default="/", kw_only=True)
+    #: Where the script's output goes; None is /dev/null.
+    stdout: str | None = attrs.field(default=None, kw_only=True)
+    stderr: str | None = attrs.field(default=None, kw_only=True)
+    #: How much of the scheduler's capacity it takes.
+    slots: int = attrs.field(default=1, kw_only=True)
+    #: How long it may run, in seconds; None is no limit.
+    time_limit: float | None = attrs.field(default=None, kw_only=True)
+    #: When it may start at the earliest.
+    begin: float = attrs.field(default=0.0, kw_only=True)
+    #: Says why the job may not start now, or None: a dependency, a limit. Asked under the scheduler's lock.
+    blocked: Callable[[], str | None] | None = attrs.field(default=None, kw_only=True)
+    #: Called under the scheduler's lock before each start, to set variables such as the number of restarts.
+    starting: Callable[[FakeJob], None] | None = attrs.field(default=None, kw_only=True)
+    #: Whatever else a dialect wants to remember.
+    attributes: dict[str, Any] = attrs.field(factory=dict, kw_only=True)
+    #: Submit a job as HELD to have it wait for `release`.
+    state: FakeState = attrs.field(default=FakeState.PENDING, kw_only=True)
+
+    #: The state that the job has been asked to end with and will have once its processes are gone.
+    ending: FakeState | None = attrs.field(default=None, init=False)
+    submitted: float = attrs.field(default=0.0, init=False)
+    started: float | None = attrs.field(default=None, init=False)
+    ended: float | None = attrs.field(default=None, init=False)
+    #: The exit code of the script; None while it runs, and if a signal ended it.
+    exit_code: int | None = attrs.field(default=None, init=False)
+    #: The signal that ended the script.
+    signal: int | None = attrs.field(default=None, init=False)
+    #: How often the job was put back to run again.
+    restarts: int = attrs.field(default=0, init=False)
+    #: Why the job is pending, or ended as it did, where that can be said: `resources`, `held`, `begin`,
+    #: `node`, `launch failed: …`, or what `blocked` answered.
+    why: str = attrs.field(default="", init=False)

@@ -1,0 +1,82 @@
+"""One run of a job, played or real, and what is due for it."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+import attrs
+
+from jpsi.fakes import processes
+from jpsi.fakes.job import FakeJob, FakeState, Outcome
+
+
+@attrs.define(slots=True, eq=False)
+class Run:
+    """A job that runs."""
+
+    job: FakeJob
+    #: What runs it; None for a run that is played.
+    script: processes.RunningScript | None
+    #: When a played run ends, and how.
+    end: float | None
+    code: int
+    #: When its time is up.
+    limit: float | None
+    #: When what did not heed TERM is killed.
+    kill: float | None = None
+
+    def due(self) -> float | None:
+        """When the clock alone moves this run on."""
+        return min((time for time in (self.end, self.limit, self.kill) if time is not None), default=None)
+
+    def stop(self, moment: float, ending: FakeState, kill_delay: float) -> bool:
+        """Ask for its end; returns whether that has come already, as nothing really runs."""
+        if self.job.ending is None or ending.final:
+            self.job.ending = ending
+        self.limit = None
+        if self.script is None:
+            self.code = -signal.SIGTERM
+            return True
+        if kill_delay <= 0:
+            self.script.send(signal.SIGKILL)
+        elif self.kill is None:
+            self.kill = moment + kill_delay
+            self.script.send(signal.SIGTERM)
+            self.script.send(signal.SIGCONT)
+        return False
+
+
+def begin(
+    job: FakeJob, moment: float, outcome: Outcome | None, file: Path, ended: Callable[[int], None]
+) -> Run:
+    """Start a job; without an outcome its script really runs.
+
+    Raises:
+        OSError: the script cannot be started.
+    """
+    job.started = moment
+    limit = None if job.time_limit is None else moment + job.time_limit
+    if outcome is not None:
+        return Run(job, None, moment + outcome.seconds, outcome.exit_code, limit)
+    return Run(job, processes.start(job, file, ended), None, 0, limit)
+
+
+def finish(job: FakeJob, moment: float, code: int) -> None:
+    """Note the end of a run in its job: what was asked for, else what the code says."""
+    job.ended = moment
+    job.exit_code = code if code >= 0 else None
+    job.signal = -code if code < 0 else None
+    state, job.ending = job.ending, None
+    if state is FakeState.PENDING:
+        put_back(job)
+    else:
+        job.state = state or (FakeState.COMPLETED if code == 0 else FakeState.FAILED)
+
+
+def put_back(job: FakeJob) -> None:
+    """Let a job wait for another run."""
+    job.state = FakeState.PENDING
+    job.restarts += 1
+    job.started = job.ended = job.exit_code = job.signal = None

@@ -1,0 +1,232 @@
+"""A batch system in one process, as its commands and the tests of its users see it."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable, Mapping
+from types import TracebackType
+from typing import Self
+
+from jpsi.fakes.dialects import Invocation
+from jpsi.fakes.faults import Faults
+from jpsi.fakes.job import FakeJob, FakeState, Outcome
+from jpsi.fakes.log import Call, Log
+from jpsi.fakes.machine import Machine
+from jpsi.fakes.runs import put_back
+
+_PATIENCE = 30.0
+
+
+class FakeScheduler(Machine):
+    """A batch system that starts jobs in the order of their submission while it has slots for them.
+
+    Jobs run as real processes, unless an `Outcome` says how they are to be played. With a `FakeClock`
+    nothing but the ends of real processes happens before the clock is advanced. All methods may be called
+    from any thread. Close it, or use it in a `with`, to end what still runs.
+
+    >>> from jpsi.fakes import FakeClock
+    >>> clock = FakeClock()
+    >>> scheduler = FakeScheduler(clock, outcome=Outcome(seconds=60, exit_code=7))
+    >>> job = scheduler.submit(FakeJob(str(scheduler.next_number()), name="a"))
+    >>> clock.advance(60)
+    >>> job.state, job.exit_code
+    (<FakeState.FAILED: 'failed'>, 7)
+    """
+
+    def __init__(  # noqa: PLR0913  the properties of a batch system, each by its name
+        self,
+        clock: Callable[[], float] | None = None,
+        *,
+        slots: int = 4,
+        lag: float = 0.0,
+        keep: float = 300.0,
+        accounting: bool = True,
+        accounting_lag: float = 0.0,
+        kill_delay: float = 2.0,
+        outcome: Outcome | None = None,
+        outcomes: Mapping[str, Outcome] | None = None,
+    ) -> None:
+        super().__init__(clock, slots=slots, kill_delay=kill_delay, outcome=outcome, outcomes=outcomes or {})
+        #: How long a new job does not show in listings.
+        self.lag = lag
+        #: How long an ended job still shows in listings.
+        self.keep = keep
+        #: Whether there is accounting.
+        self.accounting = accounting
+        #: How long the accounting takes to hear of a submission or of an end.
+        self.accounting_lag = accounting_lag
+        #: What goes wrong with commands.
+        self.faults = Faults()
+        #: Every call of a command.
+        self.log = Log()
+        self._number = 0
+
+    # What commands ask and do.
+
+    def next_number(self) -> int:
+        """A number for a job's native id; a submission that is then refused has used it up."""
+        with self.lock:
+            self._number += 1
+            return self._number
+
+    def submit(self, job: FakeJob) -> FakeJob:
+        """Take a job into the queue; it is returned.
+
+        Raises:
+            ValueError: there is a job of this native id already, or the scheduler is closed.
+        """
+        with self.lock:
+            self.settle()
+            if self._is_closed or job.native_id in self._known:
+                why = "the scheduler is closed" if self._is_closed else "there is such a job already"
+                msg = f"job {job.native_id} cannot be submitted: {why}"
+                raise ValueError(msg)
+            job.submitted = self._moment
+            self._jobs.append(job)
+            self._known[job.native_id] = job
+            self._keep_time()
+            self.settle()
+            return job
+
+    def listed(self) -> list[FakeJob]:
+        """The jobs that the queue knows: new ones after `lag`, ended ones for `keep`."""
+        with self.lock:
+            now = self.clock()
+            return [
+                job
+                for job in self._known.values()
+                if job.submitted + self.lag <= now and (job.ended is None or now < job.ended + self.keep)
+            ]
+
+    def accounted(self) -> list[FakeJob]:
+        """The jobs that the accounting knows; none if there is no accounting."""
+        with self.lock:
+            now = self.clock() - self.accounting_lag
+            known = self._known.values() if self.accounting else ()
+            return [job for job in known if max(job.submitted, job.ended or 0.0) <= now]
+
+    def cancel(self, native_id: str) -> bool:
+        """End a job; False if there is none that could be ended."""
+        return self._end(native_id, FakeState.CANCELLED)
+
+    def hold(self, native_id: str) -> bool:
+        """Keep a pending job from starting; False if there is none."""
+        return self._swap(native_id, FakeState.PENDING, FakeState.HELD)
+
+    def release(self, native_id: str) -> bool:
+        """Let a held job start; False if there is none."""
+        return self._swap(native_id, FakeState.HELD, FakeState.PENDING)
+
+    def signal(self, native_id: str, number: int) -> bool:
+        """Signal the processes of a job; False if it has none."""
+        with self.lock:
+            job = self._known.get(native_id)
+            run = None if job is None else self._runs.get(job)
+            if run is None or run.script is None:
+                return False
+            run.script.send(number)
+            return True
+
+    # What happens to jobs.
+
+    def requeue(self, native_id: str, delay: float = 0.0) -> bool:
+        """Put a job back to run again, ended by TERM if it runs; False if there is none that started."""
+        with self.lock:
+            job = self._known.get(native_id)
+            if job is None or job.started is None:
+                return False
+            job.begin = self.clock() + delay
+            if job.state.final:
+                put_back(job)
+                self.settle()
+                return True
+            return self._end(native_id, FakeState.PENDING)
+
+    def end_as(self, native_id: str, state: FakeState) -> bool:
+        """Have the system end a job by itself, as for too much memory; False if there is none to be ended."""
+        return self._end(native_id, state)
+
+    def fail_node(self, *, requeue: bool = False) -> list[FakeJob]:
+        """Let the machine die under all running jobs, which are returned; they end, or are put back."""
+        with self.lock:
+            lost = list(self._runs)
+            for job in lost:
+                job.why = "node"
+                self._stop(self._runs[job], FakeState.PENDING if requeue else FakeState.NODE_FAIL, 0)
+            self.settle()
+            return lost
+
+    def vanish(self, native_id: str, *, kill: bool = True) -> None:
+        """Forget a job at once and without trace, in accounting too; its processes are killed, or run on.
+
+        Raises:
+            KeyError: there is none.
+        """
+        with self.lock:
+            run = self._runs.pop(self._known.pop(native_id), None)
+            if run is not None and run.script is not None:
+                self._strays.append(run)
+                if kill:
+                    run.script.send(signal.SIGKILL)
+            self.settle()
+
+    # What tests ask.
+
+    @property
+    def jobs(self) -> list[FakeJob]:
+        """Every job that was ever submitted, whatever listings show, in order."""
+        with self.lock:
+            return list(self._jobs)
+
+    def job(self, native_id: str) -> FakeJob:
+        """The job of this id, whether listings show it or not.
+
+        Raises:
+            KeyError: there is none, or it has vanished.
+        """
+        return self._known[native_id]
+
+    def wait_for(self, condition: Callable[[], object], timeout: float = _PATIENCE) -> bool:
+        """Wait until `condition` is true, asked whenever something has changed; False if time runs out."""
+        with self._changed:
+            return bool(self._changed.wait_for(lambda: bool(condition()), timeout))
+
+    def note(self, invocation: Invocation) -> None:
+        """Write a call of a command into the log."""
+        with self.lock:
+            self.log.append(Call(self.clock(), invocation))
+            self._changed.notify_all()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _end(self, native_id: str, state: FakeState) -> bool:
+        with self.lock:
+            self.settle()
+            job = self._known.get(native_id)
+            if job is None or job.state.final:
+                return False
+            if job in self._runs:
+                self._stop(self._runs[job], state, self.kill_delay)
+            else:
+                job.state, job.ended = state, self._moment
+            self.settle()
+            return True
+
+    def _swap(self, native_id: str, old: FakeState, new: FakeState) -> bool:
+        with self.lock:
+            self.settle()
+            job = self._known.get(native_id)
+            if job is None or job.state is not old:
+                return False
+            job.state, job.why = new, "held" if new is FakeState.HELD else ""
+            self.settle()
+            return True

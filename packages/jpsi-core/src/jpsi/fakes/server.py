@@ -1,0 +1,91 @@
+"""Answers the fake commands that other processes call, over a socket."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import json
+import socket
+import threading
+from pathlib import Path
+from typing import Any, TextIO
+
+from jpsi.contract.command import CommandResult
+from jpsi.fakes.answering import answer
+from jpsi.fakes.dialects import Dialect, Invocation
+from jpsi.fakes.scheduler import FakeScheduler
+
+_PATIENCE = 10.0
+
+
+class CommandServer:
+    """Listens on a socket of the file system; close it to hang up on all who still wait."""
+
+    def __init__(self, path: Path, scheduler: FakeScheduler, dialect: Dialect) -> None:
+        self._scheduler = scheduler
+        self._dialect = dialect
+        self._lock = threading.Lock()
+        self._connections: set[socket.socket] = set()
+        self._is_closed = False
+        self._listener = socket.socket(socket.AF_UNIX)
+        self._listener.bind(str(path))
+        self._listener.listen(128)
+        self._thread = threading.Thread(target=self._accept, name="fake commands", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Answer nobody any more."""
+        with self._lock:
+            self._is_closed = True
+            connections = list(self._connections)
+        for connection in (self._listener, *connections):
+            # wakes the thread that waits for it
+            with contextlib.suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
+        self._thread.join(_PATIENCE)
+        self._listener.close()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                connection, _ = self._listener.accept()
+            except OSError:
+                return
+            with self._lock:
+                if self._is_closed:
+                    connection.close()
+                    return
+                self._connections.add(connection)
+            threading.Thread(target=self._serve, args=(connection,), name="fake command", daemon=True).start()
+
+    def _serve(self, connection: socket.socket) -> None:
+        try:
+            with connection, connection.makefile("rw", encoding="ascii") as lines:
+                self._reply(lines)
+        except (OSError, ValueError):
+            pass  # the caller was killed, which is nothing special here
+        finally:
+            with self._lock:
+                self._connections.discard(connection)
+
+    def _reply(self, lines: TextIO) -> None:
+        call: dict[str, Any] = json.loads(lines.readline())
+        invocation = Invocation(**call, stdin=functools.cache(functools.partial(_read_stdin, lines)))
+        try:
+            result = answer(self._scheduler, self._dialect, invocation)
+        except Exception as e:  # noqa: BLE001  a mistake of the dialect is told to whoever called the command
+            result = CommandResult(returncode=70, stderr=f"{type(e).__name__} in the fake command: {e}\n")
+        if result.timed_out:
+            lines.readline()  # until the caller is gone
+            return
+        _write(lines, {"returncode": result.returncode, "stdout": result.stdout, "stderr": result.stderr})
+
+
+def _read_stdin(lines: TextIO) -> str:
+    _write(lines, {"wanted": "stdin"})
+    return str(json.loads(lines.readline()))
+
+
+def _write(lines: TextIO, value: object) -> None:
+    lines.write(json.dumps(value) + "\n")
+    lines.flush()

@@ -1,0 +1,99 @@
+"""Loads a plugin that was chosen; whatever goes wrong becomes one PluginError that says what to do."""
+
+from __future__ import annotations
+
+import importlib
+import re
+import sys
+from typing import TYPE_CHECKING, Any
+
+from jpsi.model.errors import PluginError
+from jpsi.registry.contents import own_modules
+from jpsi.registry.private import forget, import_privately, is_within, private_name, public_name
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    from jpsi.registry.candidate import Candidate
+
+_VALUE = re.compile(r"(?P<module>\w+(?:\.\w+)*)\s*(?::\s*(?P<attribute>\w+(?:\.\w+)*)\s*)?(?:\[.*\])?")
+_added: set[str] = set()
+
+
+def added_to_path() -> frozenset[str]:
+    """The directories that stand on sys.path only so that plugins find what they depend on."""
+    return frozenset(_added)
+
+
+def load(candidate: Candidate) -> Any:  # noqa: ANN401  pluggy takes any object
+    """What a candidate's entry point stands for.
+
+    Raises:
+        PluginError: it cannot be imported, whatever the reason.
+    """
+    try:
+        return _load(candidate)
+    except PluginError:
+        raise
+    except (Exception, SystemExit) as e:
+        msg = f"{candidate.label} cannot be loaded: {type(e).__name__}: {told(e)}; {_advice(candidate, e)}"
+        raise PluginError(msg, e) from e
+
+
+def _load(candidate: Candidate) -> Any:  # noqa: ANN401  as above
+    match = _VALUE.fullmatch(candidate.value)
+    if match is None:
+        msg = f"the entry point {candidate.value!r} is neither `module` nor `module:attribute`"
+        raise ValueError(msg)
+    module = _module(candidate, match["module"])
+    found: Any = module
+    for name in (match["attribute"] or "").split("."):
+        found = getattr(found, name) if name else found
+    return found
+
+
+def _module(candidate: Candidate, name: str) -> ModuleType:
+    if candidate.origin is None:
+        return _import_cleanly(name)
+    package = private_name(candidate.origin, candidate.folder)
+    if f"{package}.{name}" not in sys.modules:
+        from jpsi.registry.self_imports import check_imports  # parses Python
+
+        check_imports(candidate)
+    if candidate.origin not in sys.path:
+        # What the plugin depends on may lie beside it; at the end, so that it hides nothing.
+        _added.add(candidate.origin)
+        sys.path.append(candidate.origin)
+    return import_privately(package, candidate.origin, name)
+
+
+def _import_cleanly(name: str) -> ModuleType:
+    before = set(sys.modules)
+    top = name.partition(".")[0]
+    try:
+        return importlib.import_module(name)
+    except BaseException:
+        if top not in before:
+            forget([it for it in set(sys.modules) - before if is_within(it, top)])
+        raise
+
+
+def told(error: BaseException) -> str:
+    """What an exception says, with the place if it is about the text of a program."""
+    if isinstance(error, SyntaxError) and error.filename:
+        return f"{error.msg} ({error.filename}, line {error.lineno})"
+    return str(error)
+
+
+def _advice(candidate: Candidate, error: BaseException) -> str:
+    target = "" if candidate.origin is None else f" --target {candidate.origin}"
+    missing = public_name(error.name or "") if isinstance(error, ModuleNotFoundError) else ""
+    if missing and not any(is_within(missing, own) for own in own_modules(candidate)):
+        return f"install the distribution that has the module {missing!r}: pip install{target} ..."
+    if candidate.origin is None:
+        return f"reinstall it, or another version: pip install --upgrade {candidate.distribution}"
+    # --upgrade there would leave the metadata of both versions, which is refused.
+    where = "into a directory of its own, or here after this one was emptied"
+    return (
+        f"reinstall it, or another version, {where}: pip install --target DIRECTORY {candidate.distribution}"
+    )

@@ -1,0 +1,56 @@
+"""Finds who is told of every status: observers, and overrides that want to be told too."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import cast
+
+from jpsi.contract.hookspecs import REQUIRED_OBSERVER_HOOKS, ExecutorHooks, ObserverHooks
+from jpsi.model.errors import PluginError
+from jpsi.registry.candidate import OBSERVERS
+from jpsi.registry.discovery import Plugins
+from jpsi.registry.hooks import implemented, lacking
+from jpsi.registry.layers import Layer, relay
+from jpsi.registry.overrides import latest
+
+_SPECIFICATIONS = (ExecutorHooks, ObserverHooks)
+_told: set[str] = set()
+
+
+def observers(plugins: Plugins, layers: Iterable[Layer]) -> tuple[ObserverHooks, ...]:
+    """The observers that are installed, and those of an executor's layers that observe, each once.
+
+    One that is broken costs nothing but a warning, once per process.
+    """
+    found: list[Layer] = []
+    for layer in (*layers, *_installed(plugins)):
+        is_new = all(layer.plugin is not other.plugin for other in found)
+        if is_new and not implemented(layer.plugin).keys().isdisjoint(REQUIRED_OBSERVER_HOOKS):
+            found.append(layer)
+    return tuple(cast("ObserverHooks", relay([layer], _SPECIFICATIONS)) for layer in found)
+
+
+def _installed(plugins: Plugins) -> Iterator[Layer]:
+    for candidates, refusals in latest(plugins.of(OBSERVERS)):
+        for candidate in candidates:
+            try:
+                if refusals:
+                    msg = f"{candidate.label} is refused: {'; '.join(refusals)}"
+                    raise PluginError(msg)  # noqa: TRY301  one way to tell of both
+                layer = Layer(candidate.label, candidate.load())
+                layer.check(_SPECIFICATIONS)
+                if missing := lacking([layer.plugin], REQUIRED_OBSERVER_HOOKS):
+                    msg = f"{candidate.label} cannot be used: it lacks the hook {missing[0]}"
+                    raise PluginError(msg)  # noqa: TRY301  as above
+            except PluginError as e:
+                _warn(str(e))
+            else:
+                yield layer
+
+
+def _warn(message: str) -> None:
+    import logging  # costs a tenth of what `import jpsi` takes
+
+    if message not in _told:
+        _told.add(message)
+        logging.getLogger(__name__).warning("nothing is told to an observer: %s", message)

@@ -1,0 +1,63 @@
+"""Imports plugins from directories under names of their own, so that two versions live side by side."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import threading
+from collections.abc import Collection
+from types import ModuleType
+
+#: How the modules of plugins from directories are called.
+PRIVATE = "_jpsi_plugin_"
+_locks: dict[str, threading.RLock] = {}
+_lock = threading.Lock()
+
+
+def private_name(directory: str, folder: str) -> str:
+    """The package that stands for one version of a distribution in one directory."""
+    import hashlib
+
+    digest = hashlib.sha256(f"{directory}\0{folder}".encode(errors="surrogateescape")).hexdigest()
+    return f"{PRIVATE}{digest[:16]}"
+
+
+def public_name(module: str) -> str:
+    """What a module is called outside of its private package.
+
+    >>> public_name("_jpsi_plugin_0123456789abcdef.toy.part"), public_name("numpy")
+    ('toy.part', 'numpy')
+    """
+    return module.partition(".")[2] if module.startswith(PRIVATE) else module
+
+
+def import_privately(package: str, directory: str, module: str) -> ModuleType:
+    """Import `module` from a directory as a part of the private `package`.
+
+    Its own relative imports stay in that package. What fails leaves nothing behind.
+    """
+    with _lock:
+        lock = _locks.setdefault(package, threading.RLock())
+    with lock:
+        before = set(sys.modules)
+        if package not in sys.modules:
+            parent = ModuleType(package)
+            parent.__path__ = [directory]
+            sys.modules[package] = parent
+        try:
+            importlib.invalidate_caches()  # the directory may have been filled a moment ago
+            return importlib.import_module(f"{package}.{module}")
+        except BaseException:
+            forget([name for name in set(sys.modules) - before if is_within(name, package)])
+            raise
+
+
+def forget(names: Collection[str]) -> None:
+    """Take modules out of this process that were not wholly imported."""
+    for name in names:
+        sys.modules.pop(name, None)
+
+
+def is_within(name: str, package: str) -> bool:
+    """Whether a module is `package` or a part of it."""
+    return name == package or name.startswith(f"{package}.")

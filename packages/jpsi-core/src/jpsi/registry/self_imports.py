@@ -1,0 +1,69 @@
+"""Refuses plugins from directories that import themselves absolutely, and so another version's code."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Collection, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from jpsi.model.errors import PluginError
+from jpsi.registry.contents import own_modules
+from jpsi.registry.private import is_within
+
+if TYPE_CHECKING:
+    from jpsi.registry.candidate import Candidate
+
+
+def check_imports(candidate: Candidate) -> None:
+    """Refuse a plugin that imports itself absolutely: it would get another version's code.
+
+    Raises:
+        PluginError: it does; every place is named.
+    """
+    own = own_modules(candidate)
+    found = [
+        f"{path}:{line}"
+        for path in _sources(Path(candidate.origin or ""), own)
+        for line in dict.fromkeys(absolute_imports(path.read_bytes(), own))
+    ]
+    if found:
+        msg = (
+            f"{candidate.label} imports itself by its absolute name, which may bring code of another version "
+            f"of it: {', '.join(found)}; write relative imports there, such as `from . import x`"
+        )
+        raise PluginError(msg)
+
+
+def _sources(directory: Path, own: Collection[str]) -> Iterator[Path]:
+    for module in sorted(own):
+        path = directory.joinpath(*module.split("."))
+        if path.is_dir():
+            yield from sorted(path.rglob("*.py"))
+        elif path.with_name(f"{path.name}.py").exists():
+            yield path.with_name(f"{path.name}.py")
+
+
+def absolute_imports(source: bytes, own: Collection[str]) -> list[int]:
+    r"""The lines of a module that import one of the modules `own`, or a part of one, absolutely.
+
+    >>> absolute_imports(b"import toy.a\nfrom . import b\nimport toys", {"toy"})
+    [1]
+    """
+    if not any(name.encode() in source for name in own):
+        return []
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError):
+        return []  # importing it tells what is wrong
+    return [line for line, name in _imported(tree) if any(is_within(name, it) for it in own)]
+
+
+def _imported(node: ast.AST) -> Iterator[tuple[int, str]]:
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.Import):
+            yield from ((child.lineno, alias.name) for alias in child.names)
+        elif isinstance(child, ast.ImportFrom) and child.level == 0:
+            yield from ((child.lineno, f"{child.module}.{alias.name}") for alias in child.names)
+        elif not (isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test)):
+            yield from _imported(child)

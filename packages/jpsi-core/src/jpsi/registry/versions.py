@@ -1,0 +1,153 @@
+"""Which of the candidates of one name is meant: pure functions."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from jpsi.model.errors import PluginError
+from jpsi.registry.candidate import EXECUTORS, LAUNCHERS, TRANSPORTS, Candidate, kind
+
+if TYPE_CHECKING:
+    from packaging.specifiers import SpecifierSet
+    from packaging.version import Version
+
+#: Which distribution brings which plugin of this project, for the message about a missing one.
+KNOWN_DISTRIBUTIONS = {
+    EXECUTORS: {
+        "slurm": "jpsi-slurm",
+        "pbs": "jpsi-pbs",
+        "pbspro": "jpsi-pbs",
+        "openpbs": "jpsi-pbs",
+        "torque": "jpsi-pbs",
+        "pbs_classic": "jpsi-pbs",
+        "lsf": "jpsi-lsf",
+        "flux": "jpsi-flux",
+        "gridengine": "jpsi-gridengine",
+        "sge": "jpsi-gridengine",
+    },
+    LAUNCHERS: dict.fromkeys(
+        ("multiple", "mpirun", "mpiexec", "srun", "jsrun", "aprun", "flux", "script"), "jpsi-launchers"
+    ),
+    TRANSPORTS: {"ssh": "jpsi-ssh"},
+}
+# Versions that need no parser to be told from nonsense; there are others (PEP 440).
+_PLAIN_VERSION = re.compile(r"\d+(\.\d+)*((a|b|rc)\d+)?(\.post\d+)?(\.dev\d+)?", re.ASCII)
+
+
+def choose(installed: Iterable[Candidate], group: str, name: str, constraint: str | None) -> Candidate:
+    """The candidate with this name, case ignored, whose version fits and is the highest.
+
+    Final releases come before pre-releases (PEP 440); of equal versions the one whose place comes first.
+
+    Raises:
+        PluginError: there is none, or one place offers several of the same version.
+        ValueError: the constraint is not a PEP 440 version specifier.
+    """
+    installed = list(installed)
+    named = [candidate for candidate in installed if candidate.is_called(name)]
+    if not named:
+        raise PluginError(missing(installed, group, name))
+    why_not = verdicts(named, constraint)
+    best = [candidate for candidate, why in zip(named, why_not, strict=True) if why is None]
+    if not best:
+        raise PluginError(_unfit(named, why_not, group, name, constraint))
+    if len(best) > 1:
+        raise PluginError(conflict(best))
+    return best[0]
+
+
+def verdicts(named: Sequence[Candidate], constraint: str | None) -> list[str | None]:
+    """Why each of the candidates of one name is not the one that is meant; None for the one that is.
+
+    Several None are a conflict.
+    """
+    usable = [candidate for candidate in named if candidate.refusal is None]
+    if len(usable) == 1 and not constraint and _PLAIN_VERSION.fullmatch(usable[0].version):
+        return [candidate.refusal for candidate in named]
+    versions = {candidate.version: _version(candidate.version) for candidate in usable}
+    specifier = _specifier(constraint)
+    fitting = {it for it in versions.values() if it is not None and specifier.contains(it, prereleases=True)}
+    final = {version for version in fitting if not version.is_prerelease}
+    highest = max(final or fitting, default=None)
+    first = min((it.place for it in usable if versions[it.version] in {highest} - {None}), default=0)
+
+    def why_not(candidate: Candidate) -> str | None:
+        if candidate.refusal is not None:
+            return candidate.refusal
+        version = versions[candidate.version]
+        if version is None:
+            return f"its version {candidate.version!r} is none by the rules of PEP 440"
+        if version not in fitting:
+            return f"its version is not {constraint}"
+        if version != highest:
+            return "it is a pre-release" if final and version.is_prerelease else f"{highest} is higher"
+        return None if candidate.place == first else "the same version stands in a place that comes first"
+
+    return [why_not(candidate) for candidate in named]
+
+
+def is_constraint(text: str) -> bool:
+    """Whether `text` is a version constraint.
+
+    >>> is_constraint(">= 0.2, < 1"), is_constraint("newest")
+    (True, False)
+    """
+    try:
+        _specifier(text)
+    except ValueError:
+        return False
+    return True
+
+
+def missing(installed: Iterable[Candidate], group: str, name: str) -> str:
+    """That there is no such plugin, which there are, and what to do."""
+    names = ", ".join(sorted({candidate.name for candidate in installed})) or "none"
+    known = KNOWN_DISTRIBUTIONS.get(group, {}).get(name.lower())
+    advice = f"; try: pip install {known}" if known else ""
+    return f"no {kind(group)} {name!r}; installed: {names}{advice}"
+
+
+def conflict(best: Sequence[Candidate]) -> str:
+    """That several distributions offer the same, and what to do."""
+    sources = " and ".join(sorted(candidate.distribution for candidate in best))
+    what = f"{kind(best[0].group)} {best[0].name!r} {best[0].version}"
+    return f"the {what} is offered by {sources}{best[0].where}; uninstall one of them"
+
+
+def _unfit(
+    named: Sequence[Candidate],
+    why_not: Sequence[str | None],
+    group: str,
+    name: str,
+    constraint: str | None,
+) -> str:
+    wanted = f" with version {constraint}" if constraint else " that can be used"
+    found = ", ".join(candidate.version for candidate in sorted(named, key=lambda it: it.version))
+    refused = [
+        f"{candidate.distribution} {candidate.version}{candidate.where}: {why}"
+        for candidate, why in zip(named, why_not, strict=True)
+        if candidate.refusal is not None or not constraint or "PEP 440" in (why or "")
+    ]
+    message = f"no {kind(group)} {name!r}{wanted}; installed: {found}"
+    return message + "".join(f"\n  - {sentence}" for sentence in refused)
+
+
+def _version(text: str) -> Version | None:
+    from packaging.version import InvalidVersion, Version  # slow to import, and rarely needed
+
+    try:
+        return Version(text)
+    except InvalidVersion:
+        return None
+
+
+def _specifier(constraint: str | None) -> SpecifierSet:
+    from packaging.specifiers import InvalidSpecifier, SpecifierSet
+
+    try:
+        return SpecifierSet(constraint or "")
+    except InvalidSpecifier as e:
+        msg = f"{constraint!r} is not a version constraint such as '>= 0.2' or '>= 0.2, < 1'"
+        raise ValueError(msg) from e

@@ -1,0 +1,113 @@
+"""A batch system that fails, hangs and babbles: no outcome changes, and each job runs exactly once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import jpsi
+from jpsi import Job, JobExecutor, JobState
+from jpsi.fakes import FakeScheduler
+from jpsi.testing.conformance_kit import Gate, Kit, Proof
+
+_TROUBLES: dict[str, Callable[[FakeScheduler], None]] = {
+    "says no": lambda fake: fake.faults.fail("*", times=4),
+    "lies": lambda fake: fake.faults.fail("*", times=4, returncode=0, stdout="garbage\n"),
+    "says nothing": lambda fake: fake.faults.fail("*", times=2, returncode=0, stderr=""),
+    "is cut": lambda fake: fake.faults.cut("*", times=4),
+    "hangs": lambda fake: fake.faults.hang("*", times=1),
+}
+
+
+class FaultTests(Kit):
+    """For fake batch systems only."""
+
+    @pytest.mark.parametrize("trouble", _TROUBLES)
+    def test_a_troubled_system_changes_no_outcome(
+        self, executor: JobExecutor, tmp_path: Path, fake: FakeScheduler, trouble: str
+    ) -> None:
+        gate = Gate(tmp_path / "gate")
+        job = Job(gate.job(7))
+        executor.submit(job)
+        self.active(job)
+        asked = len(fake.log)
+
+        _TROUBLES[trouble](fake)
+        assert fake.wait_for(lambda: len(fake.log) > asked, self.patience)
+        gate.open()
+
+        assert self.end(job).exit_code == 7
+
+    def test_a_job_that_waits_outlives_a_system_that_is_down(
+        self, executor: JobExecutor, fake: FakeScheduler, tmp_path: Path
+    ) -> None:
+        proof = Proof(tmp_path / "proof")
+        fake.slots = 0
+        job = Job(proof.job(7))
+        executor.submit(job)
+
+        fake.faults.down()
+        asked = len(fake.log)
+        assert fake.wait_for(lambda: len(fake.log) > asked + 2, self.patience)
+        assert job.status.state is JobState.QUEUED
+        fake.faults.up()
+        fake.slots = 8
+        fake.settle()
+
+        assert self.end(job).exit_code == 7
+        assert proof.runs == 1
+
+    def test_chatter_is_overheard(self, executor: JobExecutor, fake: FakeScheduler, tmp_path: Path) -> None:
+        fake.faults.banner(stdout="Welcome 12345!\n", stderr="WARNING: maintenance on 2031-01-01\n")
+        gate = Gate(tmp_path / "gate")
+        job = Job(gate.job(7))
+        executor.submit(job)
+        assert job.native_id in [it.native_id for it in fake.jobs]
+        self.active(job)
+        gate.open()
+
+        assert self.end(job).exit_code == 7
+
+    @pytest.mark.parametrize("hangs", [False, True], ids=["fails", "hangs"])
+    def test_a_failed_submission_leaves_the_job_as_it_was(
+        self, executor: JobExecutor, fake: FakeScheduler, tmp_path: Path, hangs: bool
+    ) -> None:
+        proof = Proof(tmp_path / "proof")
+        job = Job(proof.job(3))
+        fake.faults.down(hangs=hangs)
+
+        with pytest.raises(jpsi.SubmitException) as caught:
+            executor.submit(job)
+
+        assert caught.value.transient
+        assert (job.status.state, job.native_id, job.executor) == (JobState.NEW, None, None)
+        fake.faults.up()
+        executor.submit(job)
+        assert self.end(job).exit_code == 3
+        assert proof.runs == 1
+
+    @pytest.mark.parametrize("trouble", ["accept_and_hang", "cut"])
+    @pytest.mark.parametrize("lag", [0, 3600], ids=["shows", "never shows"])
+    def test_an_unclear_submission_runs_once(
+        self, executor: JobExecutor, fake: FakeScheduler, tmp_path: Path, trouble: str, lag: float
+    ) -> None:
+        proof = Proof(tmp_path / "proof")
+        fake.lag = lag
+        # it may start before or after its submitter gives up
+        fake.slots = 0 if lag else 8
+        job = Job(proof.job(3))
+        getattr(fake.faults, trouble)(self.submit_command)
+
+        try:
+            executor.submit(job)
+        except jpsi.SubmitException:
+            assert job.status.state is JobState.NEW
+            executor.submit(job)
+        fake.lag, fake.slots = 0, 8
+        fake.settle()
+
+        assert self.end(job).exit_code == 3
+        assert fake.wait_for(lambda: all(it.state.final for it in fake.jobs), self.patience)
+        assert proof.runs == 1

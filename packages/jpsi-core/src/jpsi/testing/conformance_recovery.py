@@ -1,0 +1,118 @@
+"""What outlives the process that submitted a job."""
+
+from __future__ import annotations
+
+import pickle
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from jpsi import Job, JobExecutor, JobSpec, JobState, JobStatus, Reason
+from jpsi.fakes import FakeScheduler
+from jpsi.plugin import ExecutorConfig
+from jpsi.testing.conformance_kit import Gate, Kit, Proof, shell
+
+# Submits what it is told to, says so, and waits to be killed.
+_CLIENT = """
+import jpsi, pickle, sys
+name, config, specs = pickle.load(sys.stdin.buffer)
+executor = jpsi.JobExecutor.get_instance(name, config=config)
+for spec in specs:
+    job = jpsi.Job(spec)
+    executor.submit(job)
+    print(job.id, flush=True)
+print("done", flush=True)
+jpsi.Job().wait()
+"""
+
+
+class RecoveryTests(Kit):
+    """The disk remembers, not the process."""
+
+    def client(self, config: ExecutorConfig, specs: Sequence[JobSpec]) -> subprocess.Popen[bytes]:
+        """A process of its own that submits these jobs, prints an id for each, and `done`."""
+        process = subprocess.Popen(
+            [sys.executable, "-c", _CLIENT], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
+        assert process.stdin is not None
+        pickle.dump((self.executor_name, config, list(specs)), process.stdin)
+        process.stdin.close()
+        return process
+
+    def test_a_killed_client_loses_no_job_and_no_code(
+        self, config: ExecutorConfig, tmp_path: Path, scheduler: FakeScheduler | None
+    ) -> None:
+        gate, proofs = Gate(tmp_path / "gate"), [Proof(tmp_path / f"proof{code}") for code in range(5)]
+        specs = [
+            shell(f"{Gate.WAIT}; shift; {Proof.WRITE}; exit $2", gate.path, proof.path, code)
+            for code, proof in enumerate(proofs)
+        ]
+        with self.client(config, specs) as process:
+            assert process.stdout is not None
+            *ids, done = [process.stdout.readline().decode().strip() for _ in range(6)]
+            process.kill()
+        assert done == "done"
+
+        with self.new_executor(config) as executor:
+            jobs = {job.id: job for job in executor.recover()}
+            gate.open()
+            assert [self.end(jobs[job_id]).exit_code for job_id in ids] == list(range(5))
+            assert executor.recover() == []
+        assert [proof.runs for proof in proofs] == [1] * 5
+
+    @pytest.mark.parametrize("lag", [0, 3600], ids=["shows", "never shows"])
+    def test_a_client_killed_while_it_submits_loses_nothing(
+        self, config: ExecutorConfig, tmp_path: Path, fake: FakeScheduler, lag: float
+    ) -> None:
+        proof = Proof(tmp_path / "proof")
+        fake.lag = lag
+        fake.faults.accept_and_hang(self.submit_command)
+        with self.client(config, [proof.job(3)]) as process:
+            assert fake.wait_for(lambda: fake.jobs, self.patience)
+            process.kill()
+
+        fake.lag = 0
+        with self.new_executor(config) as executor:
+            # its submit command may still hold the job, until it is killed for taking so long
+            assert fake.wait_for(lambda: fake.jobs[0].state.final, self.patience)
+            for job in executor.recover():
+                if job.status.state is JobState.NEW:
+                    executor.submit(job)
+                assert self.end(job).exit_code == 3
+        assert proof.runs == 1
+
+    def test_an_own_id_can_be_attached_to(self, executor: JobExecutor, tmp_path: Path) -> None:
+        gate = Gate(tmp_path / "gate")
+        job, other = Job(gate.job(7)), Job()
+        executor.submit(job)
+
+        executor.attach(other, job.native_id or "")
+        assert other.native_id == job.native_id
+        gate.open()
+
+        status = self.end(other)
+        assert (status.state, status.exit_code) == (JobState.FAILED, 7)
+        assert self.end(job).exit_code == 7
+
+    def test_an_ended_job_can_be_attached_to(self, executor: JobExecutor, config: ExecutorConfig) -> None:
+        job, other = Job(shell("exit 7")), Job()
+        executor.submit(job)
+        self.end(job)
+
+        with self.new_executor(config) as fresh:
+            fresh.attach(other, job.native_id or "")
+            assert self.end(other).exit_code == 7
+
+    def test_an_unknown_id_never_becomes_completed(self, executor: JobExecutor) -> None:
+        seen: list[JobStatus] = []
+        job = Job()
+        job.set_job_status_callback(lambda _, status: seen.append(status))
+
+        executor.attach(job, self.unknown_id)
+
+        status = self.end(job)
+        assert (status.state, status.reason) == (JobState.FAILED, Reason.ATTACH_UNVERIFIED)
+        assert JobState.COMPLETED not in [it.state for it in seen]

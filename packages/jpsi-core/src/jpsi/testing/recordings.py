@@ -1,0 +1,76 @@
+"""Reads what real batch systems were recorded to answer: steps of scenarios, in JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from jpsi.plugin import CommandResult
+
+_KILLED = -9
+
+
+@attrs.frozen(slots=True, kw_only=True)
+class Recording:
+    """One call of a command of a real batch system, and what it answered."""
+
+    #: What was recorded: batch system, version and scenario.
+    source: str
+    argv: tuple[str, ...]
+    result: CommandResult
+    stdin: str | None = None
+    #: What the command's environment had besides the usual.
+    environment: Mapping[str, str] = attrs.field(factory=dict)
+    #: What a human wrote beside it.
+    note: str = ""
+    #: Whatever else was written down for this step, such as `seconds` and `files`.
+    details: Mapping[str, Any] = attrs.field(factory=dict)
+
+    def __str__(self) -> str:
+        return f"{self.source}: {' '.join(self.argv)}"
+
+
+def read_recordings(path: Path) -> list[Recording]:
+    """The recordings of a file, or of all files `*.json` in a directory, in order.
+
+    A step whose return code is null was killed by its recorder, and is a result that has timed out.
+
+    Raises:
+        ValueError: a file is no recording.
+    """
+    files = sorted(path.glob("*.json")) if path.is_dir() else [path]
+    return [recording for file in files for recording in _read(file)]
+
+
+def _read(file: Path) -> list[Recording]:
+    try:
+        scenario = json.loads(file.read_text())
+        source = f"{scenario['lrm']} {scenario['version']}, {scenario['scenario']}"
+        return [_recording(source, step) for step in scenario["steps"]]
+    except (KeyError, TypeError, ValueError) as e:
+        msg = f"{file} is no recording: {type(e).__name__}: {e}"
+        raise ValueError(msg) from e
+
+
+def _recording(source: str, step: dict[str, Any]) -> Recording:
+    rest = dict(step)
+    argv, code = tuple(rest.pop("argv")), rest.pop("rc")
+    result = CommandResult(
+        returncode=_KILLED if code is None else code,
+        stdout=rest.pop("stdout"),
+        stderr=rest.pop("stderr"),
+        timed_out=code is None,
+    )
+    return Recording(
+        source=source,
+        argv=argv,
+        result=result,
+        stdin=rest.pop("stdin", None),
+        environment=rest.pop("env", None) or {},
+        note=str(rest.pop("note", None) or ""),
+        details=rest,
+    )

@@ -1,0 +1,172 @@
+"""The executor `toy`: a complete backend for a batch system that there is not; start yours from a copy.
+
+Its commands are `tsubmit`, `tstat`, `tdel`, `thold` and `trelease`; `toy_dialect` plays them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import timedelta
+
+from jpsi.plugin import (
+    BatchConfig,
+    Capabilities,
+    Command,
+    CommandResult,
+    Directive,
+    ExecutorConfig,
+    Failure,
+    FailureKind,
+    JobAttributes,
+    JobSpec,
+    JobState,
+    Observation,
+    Reason,
+    ResourceSpecV1,
+    Script,
+    SubmitContext,
+    hookimpl,
+)
+
+# In the order of the manual: tstat(1), STATES.
+_STATES: Mapping[str, tuple[JobState, Reason | None]] = {
+    "WAITING": (JobState.QUEUED, None),
+    "HELD": (JobState.QUEUED, None),
+    "RUNNING": (JobState.ACTIVE, None),
+    "DONE": (JobState.COMPLETED, None),
+    "ERROR": (JobState.FAILED, None),
+    "DELETED": (JobState.CANCELED, Reason.CANCELLED),
+    "TIMEUP": (JobState.FAILED, Reason.TIMEOUT),
+    "NODELOST": (JobState.FAILED, Reason.NODE_FAIL),
+}
+# Exit codes of tsubmit(1).
+_REFUSED = 2
+_NO_CONTACT = 3
+
+_SECOND = timedelta(seconds=1)
+
+# One line of tstat: id, state, exit code or -, restarts, tag.
+_ROW = re.compile(r"(?P<id>\d+) (?P<word>\w+) (?P<code>\d+|-) (?P<restarts>\d+) (?P<tag>[A-Za-z0-9-]*)")
+
+
+@hookimpl
+def config_class() -> type[ExecutorConfig]:
+    return BatchConfig
+
+
+@hookimpl
+def capabilities() -> Capabilities:
+    return Capabilities(default_launcher="multiple", id_variable="TOY_JOB_ID")
+
+
+@hookimpl
+def check_spec(spec: JobSpec) -> list[str]:
+    if isinstance(spec.resources, ResourceSpecV1) and spec.resources.computed_node_count > 1:
+        return ["a toy has one node"]
+    return []
+
+
+@hookimpl
+def render_script(spec: JobSpec, context: SubmitContext) -> Script:
+    options = [(option, value) for option, value in _options(spec, context) if value is not None]
+    return Script([Directive.of("#TOY", option, value) for option, value in options])
+
+
+def _options(spec: JobSpec, context: SubmitContext) -> Iterator[tuple[str, str | None]]:
+    attributes = spec.attributes or JobAttributes()
+    duration = context.site.config.default_duration if attributes.duration is None else attributes.duration
+    yield "tag", context.tag
+    yield "name", spec.name or None
+    yield "queue", attributes.queue_name
+    yield "project", attributes.project_name
+    # rounded up: -(-a // b)
+    yield "seconds", str(-(-duration // _SECOND)) if duration else None
+    if isinstance(spec.resources, ResourceSpecV1):
+        yield "slots", str(spec.resources.computed_process_count)
+
+
+@hookimpl
+def submit(script: Script) -> Command:
+    return Command(["tsubmit"], stdin=script.text, unset=["TOY_*"])
+
+
+@hookimpl
+def parse_submit(result: CommandResult) -> str:
+    # sites print what they like around it
+    found = re.findall(r"^accepted as job (\d+)$", result.stdout, re.MULTILINE)
+    if len(found) != 1:
+        msg = f"tsubmit printed no job id: {result.stdout!r}"
+        raise ValueError(msg)
+    return str(found[0])
+
+
+@hookimpl
+def classify_failure(result: CommandResult) -> Failure | None:
+    kinds = {_REFUSED: FailureKind.INVALID_JOB, _NO_CONTACT: FailureKind.TRANSIENT}
+    kind = kinds.get(result.returncode)
+    return None if kind is None else Failure(kind, result.complaint)
+
+
+@hookimpl
+def find() -> Command:
+    return Command(["tstat", "--all"])
+
+
+@hookimpl
+def parse_find(result: CommandResult, tags: Sequence[str]) -> dict[str, str]:
+    return {row["tag"]: row["id"] for row in _rows(result) if row["tag"] in tags}
+
+
+@hookimpl
+def query(native_ids: Sequence[str] | None) -> Command:
+    return Command(["tstat", *(["--all"] if native_ids is None else native_ids)])
+
+
+@hookimpl
+def parse_status(result: CommandResult) -> dict[str, Observation]:
+    return {row["id"]: _observation(row) for row in _rows(result)}
+
+
+@hookimpl
+def query_finished(native_ids: Sequence[str]) -> Command:
+    return Command(["tstat", "--finished", *native_ids])
+
+
+@hookimpl
+def parse_finished(result: CommandResult) -> dict[str, Observation]:
+    return {row["id"]: _observation(row) for row in _rows(result)}
+
+
+@hookimpl
+def cancel(native_ids: Sequence[str]) -> Command:
+    return Command(["tdel", *native_ids])
+
+
+@hookimpl
+def hold(native_ids: Sequence[str]) -> Command:
+    return Command(["thold", *native_ids])
+
+
+@hookimpl
+def release(native_ids: Sequence[str]) -> Command:
+    return Command(["trelease", *native_ids])
+
+
+def _rows(result: CommandResult) -> Iterator[re.Match[str]]:
+    """The lines about jobs; what else was printed is passed over."""
+    lines = result.checked().stdout.splitlines()
+    return (match for line in lines if (match := _ROW.fullmatch(line)))
+
+
+def _observation(row: re.Match[str]) -> Observation:
+    state, reason = _STATES.get(row["word"], (None, None))
+    return Observation(
+        state=state,
+        word=row["word"],
+        reason=reason,
+        exit_code=None if row["code"] == "-" else int(row["code"]),
+        # tstat(1): only a job that has run has a code
+        ran=None if state is None or not state.final else row["code"] != "-",
+        restarts=int(row["restarts"]),
+    )

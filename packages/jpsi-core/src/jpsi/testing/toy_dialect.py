@@ -1,0 +1,102 @@
+"""How the commands of the executor `toy` read and answer over a fake batch system."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Callable, Mapping
+
+from jpsi.fakes import CommandFunction, FakeJob, FakeScheduler, FakeState, Invocation
+from jpsi.plugin import CommandResult
+
+_WORDS = {
+    FakeState.PENDING: "WAITING",
+    FakeState.HELD: "HELD",
+    FakeState.RUNNING: "RUNNING",
+    FakeState.COMPLETED: "DONE",
+    FakeState.FAILED: "ERROR",
+    FakeState.CANCELLED: "DELETED",
+    FakeState.TIMEOUT: "TIMEUP",
+    FakeState.NODE_FAIL: "NODELOST",
+    FakeState.OUT_OF_MEMORY: "ERROR",
+}
+_OPTIONS = frozenset({"tag", "name", "queue", "project", "seconds", "slots"})
+_QUEUES = frozenset({"", "main", "debug"})
+_LONGEST_NAME = 200
+
+
+def unreachable(command: str) -> CommandResult:
+    """What every command says when the batch system is down."""
+    return CommandResult(returncode=3, stderr=f"{command}: cannot contact the toy server\n")
+
+
+def _tsubmit(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
+    options = _directives(invocation.stdin)
+    if refusal := _refusal(options):
+        return CommandResult(returncode=2, stderr=f"tsubmit: {refusal}\n")
+    number = str(scheduler.next_number())
+    job = FakeJob(
+        number,
+        script=invocation.stdin,
+        name=options.get("name", ""),
+        tag=options.get("tag", ""),
+        queue=options.get("queue", "main"),
+        project=options.get("project", ""),
+        environment={**invocation.environment, "TOY_JOB_ID": number},
+        directory=invocation.directory,
+        slots=int(options.get("slots", "1")),
+        time_limit=float(options["seconds"]) if "seconds" in options else None,
+    )
+    scheduler.submit(job)
+    return CommandResult(returncode=0, stdout=f"accepted as job {number}\n")
+
+
+def _directives(script: str) -> dict[str, str]:
+    """What a script asks for, wherever the lines stand: real systems are as careless."""
+    words = [word for line in re.findall(r"^#TOY (.*)$", script, re.MULTILINE) for word in shlex.split(line)]
+    return dict(word.partition("=")[::2] for word in words)
+
+
+def _refusal(options: Mapping[str, str]) -> str | None:
+    if unknown := options.keys() - _OPTIONS:
+        return f"unknown option {min(unknown)}"
+    if options.get("queue", "") not in _QUEUES:
+        return f"no queue {options['queue']!r}"
+    if len(options.get("name", "")) > _LONGEST_NAME:
+        return "the name is too long"
+    return None
+
+
+def _tstat(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
+    asked = set(invocation.arguments)
+    jobs = scheduler.accounted() if "--finished" in asked else scheduler.listed()
+    shown = [job for job in jobs if "--all" in asked or job.native_id in asked]
+    return CommandResult(returncode=0, stdout="".join(map(_row, shown)))
+
+
+def _row(job: FakeJob) -> str:
+    code = "-"
+    if job.state.final and job.started is not None:
+        code = str(128 + job.signal if job.signal is not None else job.exit_code or 0)
+    return f"{job.native_id} {_WORDS[job.state]} {code} {job.restarts} {job.tag}\n"
+
+
+def _each(change: Callable[[FakeScheduler, str], bool]) -> CommandFunction:
+    """A command that does one thing to each of the jobs it names; one that is not there is no error."""
+
+    def command(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
+        for native_id in invocation.arguments:
+            change(scheduler, native_id)
+        return CommandResult(returncode=0)
+
+    return command
+
+
+#: The commands by name.
+commands: Mapping[str, CommandFunction] = {
+    "tsubmit": _tsubmit,
+    "tstat": _tstat,
+    "tdel": _each(FakeScheduler.cancel),
+    "thold": _each(FakeScheduler.hold),
+    "trelease": _each(FakeScheduler.release),
+}

@@ -1,0 +1,645 @@
+"""The batch engine over a fake batch system: nothing is lost, and nothing runs twice, whatever fails."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, cast
+
+import attrs
+import pluggy
+import pytest
+
+from jpsi.contract.config import BatchConfig
+from jpsi.contract.hookspecs import PROJECT, ExecutorHooks, hookimpl
+from jpsi.contract.observation import NOT_OFFERED, NotOffered
+from jpsi.contract.protocols import EngineSetup, Recovered, Submission
+from jpsi.contract.shell import ShellLine
+from jpsi.engine import defaults
+from jpsi.engine.batch import BatchEngine
+from jpsi.engine.rounds import Rounds
+from jpsi.engine.spool import Spool
+from jpsi.fakes import FakeClock, FakeScheduler, FakeState, Outcome
+from jpsi.model.errors import InvalidJobException, SubmitException
+from jpsi.model.spec import JobAttributes, JobSpec
+from jpsi.model.states import Evidence, JobState, JobStatus, Reason
+from jpsi.testing import FakeTransport, toy, toy_dialect
+
+GRACE = 90.0
+
+
+@attrs.define
+class Bench:
+    """An engine whose rounds take place when a test says so."""
+
+    root: Path
+    scheduler: FakeScheduler
+    clock: FakeClock
+    #: Hooks that lie over the toy's.
+    overrides: list[object] = attrs.field(factory=list)
+    published: list[tuple[str, JobStatus]] = attrs.field(factory=list)
+    engine: BatchEngine = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.engine = self.process()
+
+    def process(self) -> BatchEngine:
+        """An engine as another process has it that works in the same directory."""
+        manager = pluggy.PluginManager(PROJECT)
+        manager.add_hookspecs(ExecutorHooks)
+        for layer in (defaults, toy, *self.overrides):
+            manager.register(layer)
+        config = BatchConfig(
+            work_directory=self.root,
+            shortest_interval=timedelta(seconds=2),
+            longest_interval=timedelta(seconds=30),
+            grace=timedelta(seconds=GRACE),
+            network_files=True,
+        )
+        setup = EngineSetup(
+            executor="toy",
+            version="1",
+            config=config,
+            transport=FakeTransport(self.scheduler, toy_dialect),
+            publish=lambda job_id, status: self.published.append((job_id, status)),
+            process_engine=lambda setup: pytest.fail("a batch system needs no processes"),
+        )
+        return BatchEngine(setup, cast("ExecutorHooks", manager.hook))
+
+    @property
+    def spool(self) -> Spool:
+        return self.engine._spool
+
+    def submission(self, job_id: str = "a1", attempt: int = 1, **fields: Any) -> Submission:
+        return Submission(
+            job_id=job_id,
+            attempt=attempt,
+            spec=JobSpec("/bin/true", directory=self.root, **fields),
+            launch=[ShellLine('exec "$@"')],
+        )
+
+    def submit(self, job_id: str = "a1", **fields: Any) -> str:
+        """Submit a job and follow it."""
+        native_id = self.engine.submit(self.submission(job_id, **fields))
+        self.follow(job_id)
+        return native_id
+
+    def follow(self, job_id: str = "a1") -> None:
+        tracking, _ = self.engine._open()
+        job = tracking.get(job_id)
+        assert job is not None
+        tracking.follow(job, self.clock())
+
+    def leave(self, *markers: str, job_id: str = "a1") -> None:
+        """Leave markers as the runner would, in this order."""
+        for marker in markers:
+            path = Path(self.spool.events, f"{job_id}.1.{marker}")
+            path.touch()
+            self.clock.advance(0.001)
+            os.utime(path, (self.clock(), self.clock()))
+
+    def see(self) -> None:
+        self.engine._open()[0].see_markers(self.clock())
+
+    def ask(self) -> None:
+        self.engine._open()[0].ask(self.clock)
+
+    def recover(self) -> list[Recovered]:
+        self.engine = self.process()
+        return list(self.engine.recover())
+
+    def states(self, job_id: str = "a1") -> list[JobState]:
+        return [status.state for name, status in self.published if name == job_id]
+
+    def last(self, job_id: str = "a1") -> tuple[object, ...]:
+        status = [status for name, status in self.published if name == job_id][-1]
+        return status.state, status.exit_code, status.reason, status.evidence
+
+    def calls(self, command: str) -> int:
+        return sum(call.invocation.argv[0] == command for call in self.scheduler.log)
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock()
+
+
+@pytest.fixture
+def scheduler(clock: FakeClock) -> Iterator[FakeScheduler]:
+    """A batch system whose jobs are only played: they leave no markers of their own."""
+    with FakeScheduler(clock, outcome=Outcome(seconds=60), slots=1) as scheduler:
+        yield scheduler
+
+
+@pytest.fixture
+def bench(
+    tmp_path: Path, scheduler: FakeScheduler, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> Bench:
+    # no threads: rounds take place when a test says so
+    monkeypatch.setattr(Rounds, "begin", lambda rounds: None)
+    monkeypatch.setattr(BatchEngine, "_prune", lambda engine: None)
+    return Bench(tmp_path, scheduler, clock)
+
+
+# ------------------------------------------------------------------------------------------ following
+
+
+def test_marker_of_a_clean_end_is_final_at_once_and_nothing_is_asked(bench: Bench) -> None:
+    bench.submit()
+
+    bench.leave("active", "exit.run.0")
+    bench.see()
+
+    assert bench.last() == (JobState.COMPLETED, 0, None, Evidence.MARKER)
+    assert bench.calls("tstat") == 0
+
+
+def test_queue_tells_the_state_where_there_is_no_marker(bench: Bench) -> None:
+    bench.submit("a1")
+    bench.submit("a2")
+
+    bench.ask()
+
+    assert (bench.states("a1"), bench.states("a2")) == ([JobState.ACTIVE], [JobState.QUEUED])
+    assert bench.calls("tstat") == 1
+
+
+def test_signalled_end_waits_for_the_word_of_the_queue(bench: Bench) -> None:
+    native_id = bench.submit()
+    bench.ask()
+    bench.leave("active", "signalled", "exit.run.0")
+    bench.see()
+    assert not any(state.final for state in bench.states())
+
+    bench.scheduler.cancel(native_id)
+    bench.clock.advance(5)
+    bench.ask()
+
+    assert bench.last() == (JobState.CANCELED, 0, Reason.CANCELLED, Evidence.QUEUE)
+
+
+def test_answer_from_before_the_exit_marker_tells_nothing_of_the_end(bench: Bench) -> None:
+    native_id = bench.submit()
+    bench.scheduler.end_as(native_id, FakeState.TIMEOUT)
+    bench.clock.advance(5)
+    bench.ask()  # the marker has not shown yet, and is waited for
+
+    bench.leave("active", "exit.run.0")
+    bench.see()
+
+    assert bench.last() == (JobState.COMPLETED, 0, None, Evidence.MARKER)
+
+
+def test_time_limit_is_told_without_a_marker_after_the_grace(bench: Bench) -> None:
+    native_id = bench.submit()
+    bench.scheduler.end_as(native_id, FakeState.TIMEOUT)
+    bench.clock.advance(5)
+    bench.ask()
+    assert not any(state.final for state in bench.states())
+
+    bench.clock.advance(GRACE)
+    bench.ask()
+
+    state, _, reason, evidence = bench.last()
+    assert (state, reason, evidence) == (JobState.FAILED, Reason.TIMEOUT, Evidence.QUEUE)
+
+
+def test_requeued_job_ends_as_its_last_run(bench: Bench) -> None:
+    native_id = bench.submit()
+    bench.leave("active", "signalled", "exit.run.143")
+    bench.see()
+    bench.scheduler.requeue(native_id)
+    bench.clock.advance(5)
+    bench.ask()
+
+    bench.leave("1.active", "1.exit.run.0")
+    bench.see()
+
+    assert bench.last() == (JobState.COMPLETED, 0, None, Evidence.MARKER)
+    assert JobState.QUEUED not in bench.states()
+
+
+def test_vanished_job_is_lost_after_the_grace_and_never_completed(bench: Bench) -> None:
+    native_id = bench.submit()
+    bench.ask()
+    bench.scheduler.vanish(native_id)
+
+    bench.ask()
+    assert bench.states() == [JobState.ACTIVE]
+    bench.clock.advance(GRACE)
+    bench.ask()
+
+    assert bench.last() == (JobState.FAILED, None, Reason.LOST, Evidence.ABSENCE)
+
+
+def test_job_that_left_the_queue_is_looked_up_in_the_accounting(bench: Bench) -> None:
+    native_id = bench.submit()
+    bench.scheduler.keep = 0.0
+    bench.clock.advance(60)
+    assert bench.scheduler.job(native_id).state is FakeState.COMPLETED
+
+    bench.ask()
+    bench.clock.advance(GRACE)
+    bench.ask()
+
+    assert bench.last() == (JobState.COMPLETED, 0, None, Evidence.ACCOUNTING)
+
+
+@pytest.mark.parametrize("fault", ["down", "hang", "cut", "fail", "lie"])
+def test_question_that_is_not_answered_changes_nothing(bench: Bench, fault: str) -> None:
+    faults = bench.scheduler.faults
+    bench.submit()
+    bench.ask()
+    known = bench.states()
+    if fault == "down":
+        faults.down()
+    elif fault == "lie":
+        faults.fail("tstat", None, returncode=0, stdout="maintenance today")
+    else:
+        getattr(faults, fault)("tstat", None)
+
+    for _ in range(3):
+        bench.clock.advance(20)
+        bench.ask()
+
+    assert not any(state.final for state in bench.states()[len(known) :])
+
+
+def test_mistake_of_a_plugin_costs_one_question(bench: Bench, caplog: pytest.LogCaptureFixture) -> None:
+    class Broken:
+        @hookimpl
+        def parse_status(self) -> dict[str, Any]:
+            return cast("dict[str, Any]", {}["no such key"])
+
+    bench.overrides.append(Broken())
+    bench.engine = bench.process()
+    bench.submit()
+
+    with caplog.at_level("INFO"):
+        bench.ask()
+
+    assert "a plugin that the executor toy uses failed: KeyError" in caplog.text
+    assert bench.states() == []
+
+
+def test_word_that_nobody_knows_is_warned_of_once(bench: Bench, caplog: pytest.LogCaptureFixture) -> None:
+    native_id = bench.submit()
+    answer = f"{native_id} DREAMING - 0 x\n"
+    bench.scheduler.faults.fail("tstat", None, returncode=0, stdout=answer)
+
+    bench.ask()
+    bench.ask()
+
+    assert caplog.text.count("DREAMING") == 1
+    assert bench.states() == []
+
+
+# ----------------------------------------------------------------------------------------- submission
+
+
+def test_refused_job_is_invalid_and_nothing_is_left(bench: Bench) -> None:
+    with pytest.raises(InvalidJobException, match="no queue 'nowhere'"):
+        bench.engine.submit(bench.submission(attributes=JobAttributes(queue_name="nowhere")))
+
+    assert bench.spool.job_ids() == []
+
+
+def test_unreachable_system_is_a_transient_failure_and_nothing_is_left(bench: Bench) -> None:
+    bench.scheduler.faults.down()
+
+    with pytest.raises(SubmitException, match="cannot contact the toy server") as caught:
+        bench.engine.submit(bench.submission())
+
+    assert caught.value.transient
+    assert bench.spool.job_ids() == []
+
+
+@pytest.mark.parametrize("fault", ["accept_and_hang", "cut"])
+def test_accepted_submission_without_an_answer_is_found_by_its_tag(bench: Bench, fault: str) -> None:
+    getattr(bench.scheduler.faults, fault)("tsubmit")
+
+    native_id = bench.submit()
+
+    assert [job.native_id for job in bench.scheduler.jobs] == [native_id]
+    assert bench.recover()[0].native_id == native_id
+
+
+@pytest.mark.parametrize("is_down", [False, True], ids=["not found", "cannot be looked for"])
+def test_submission_of_which_nothing_is_found_can_never_run(bench: Bench, is_down: bool) -> None:
+    bench.scheduler.faults.hang("tsubmit")
+    if is_down:
+        bench.scheduler.faults.hang("tstat", None)
+
+    with pytest.raises(SubmitException, match="which will not run") as caught:
+        bench.engine.submit(bench.submission())
+
+    assert caught.value.transient
+    assert not Path(bench.spool.folder("a1"), "run.1").exists()
+
+
+def test_ghost_of_a_submission_that_was_given_up_does_not_run(tmp_path: Path, bench: Bench) -> None:
+    """It was accepted, could not be found, and starts when the next attempt is on its way."""
+    proof = tmp_path / "proof"
+    with FakeScheduler(slots=0) as scheduler:
+        bench.scheduler = scheduler
+        bench.engine = bench.process()
+        scheduler.lag = 3600.0
+        scheduler.faults.accept_and_hang("tsubmit")
+        spec = JobSpec("/bin/sh", ["-c", f"echo ran >>{proof}"], directory=tmp_path)
+        first = attrs.evolve(bench.submission(), spec=spec)
+        bench.spool.open()
+        with pytest.raises(SubmitException):
+            bench.engine.submit(first)
+
+        scheduler.slots = 2
+        bench.engine.submit(attrs.evolve(first, attempt=2))
+
+        assert scheduler.wait_for(lambda: all(job.state.final for job in scheduler.jobs))
+        assert len(scheduler.jobs) == 2
+    assert proof.read_text() == "ran\n"
+
+
+def test_submission_without_an_answer_that_already_runs_is_bound(tmp_path: Path, bench: Bench) -> None:
+    """It cannot be looked for, but its claim tells."""
+
+    class Blind:
+        @hookimpl
+        def find(self) -> NotOffered:
+            claim = Path(bench.spool.folder("a1"), "claim.1")
+            claim.write_text("17\n")
+            return NOT_OFFERED
+
+    bench.overrides.append(Blind())
+    bench.engine = bench.process()
+    bench.scheduler.faults.hang("tsubmit")
+
+    assert bench.submit() == "17"
+
+
+def test_native_id_that_is_none_is_no_answer(bench: Bench) -> None:
+    bench.scheduler.faults.fail("tsubmit", returncode=0, stdout="accepted as job none\n")
+
+    with pytest.raises(SubmitException, match="unclear answer"):
+        bench.engine.submit(bench.submission())
+
+
+def test_at_most_so_many_submissions_are_sent_at_a_time(bench: Bench) -> None:
+    assert bench.engine._slots._value == BatchConfig().submit_concurrency  # type: ignore[attr-defined]  # what a semaphore has left
+
+
+# ------------------------------------------------------------------------------------------- recovery
+
+
+def test_recovered_job_is_followed_again(bench: Bench) -> None:
+    native_id = bench.submit()
+
+    (recovered,) = bench.recover()
+    bench.follow()
+    bench.leave("active", "exit.run.7")
+    bench.see()
+
+    assert (recovered.job_id, recovered.native_id) == ("a1", native_id)
+    assert bench.last() == (JobState.FAILED, 7, Reason.EXIT_CODE, Evidence.MARKER)
+    assert bench.recover() == []
+
+
+def test_final_job_is_not_recovered_whatever_told_its_end(bench: Bench) -> None:
+    native_id = bench.submit()
+    bench.scheduler.vanish(native_id)
+    bench.ask()
+    bench.clock.advance(GRACE)
+    bench.ask()
+
+    assert bench.last()[2] is Reason.LOST
+    assert bench.recover() == []
+
+
+def test_end_that_came_while_nobody_looked_is_told_on_recovery(bench: Bench) -> None:
+    bench.submit()
+    bench.leave("active", "exit.run.0")
+
+    bench.recover()
+    bench.follow()
+    bench.see()
+
+    assert bench.last() == (JobState.COMPLETED, 0, None, Evidence.MARKER)
+
+
+def killed_before(bench: Bench, monkeypatch: pytest.MonkeyPatch, step: str) -> None:
+    """Submit, and die at the beginning of this step."""
+
+    class Killed(BaseException):
+        pass
+
+    def die(*_: Any, **__: Any) -> None:
+        raise Killed
+
+    with monkeypatch.context() as patched:
+        patched.setattr(BatchEngine, step, die)
+        # what a killed process cannot do any more
+        patched.setattr(BatchEngine, "_withdraw", lambda *_: None)
+        patched.setattr(Spool, "discard", lambda *_: None)
+        with pytest.raises(Killed):
+            bench.engine.submit(bench.submission())
+
+
+def test_job_that_was_never_sent_comes_back_new(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    killed_before(bench, monkeypatch, "_send")
+
+    (recovered,) = bench.recover()
+
+    assert (recovered.job_id, recovered.attempt, recovered.native_id) == ("a1", 1, None)
+    assert bench.engine.submit(bench.submission(attempt=2)) == "1"
+
+
+def test_job_whose_submitter_died_before_it_knew_the_id_is_found_by_its_tag(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    killed_before(bench, monkeypatch, "_note")
+
+    (recovered,) = bench.recover()
+
+    assert recovered.native_id == "1"
+    assert len(bench.scheduler.jobs) == 1
+
+
+def test_job_that_shows_late_is_known_by_its_claim(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    bench.scheduler.lag = 3600.0
+    killed_before(bench, monkeypatch, "_note")
+    Path(bench.spool.folder("a1"), "claim.1").write_text("1\n")
+
+    (recovered,) = bench.recover()
+
+    assert recovered.native_id == "1"
+
+
+def test_job_that_neither_shows_nor_runs_can_never_run_after_it_was_called_new(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench.scheduler.lag = 3600.0
+    killed_before(bench, monkeypatch, "_note")
+
+    (recovered,) = bench.recover()
+
+    claim = bench.spool.claim("a1", 1)
+    assert recovered.native_id is None
+    assert claim is not None
+    assert claim.text == "revoked"
+
+
+def test_system_that_does_not_answer_postpones_recovery(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether a job without an id runs cannot be told then, and is not guessed."""
+    killed_before(bench, monkeypatch, "_note")
+    bench.scheduler.faults.down()
+
+    with pytest.raises(SubmitException):
+        bench.recover()
+    bench.scheduler.faults.up()
+
+    assert [recovered.native_id for recovered in bench.recover()] == ["1"]
+
+
+def test_submission_under_way_is_left_to_its_process(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("jpsi.engine.batch._JUDGE_SECONDS", 0.0)
+    bench.spool.open()
+    lock = bench.spool.prepare("a1", 1, {"spec": {}, "time": "2026-01-01T00:00:00+00:00"}, "")
+
+    assert bench.recover() == []
+
+    os.close(lock)
+    assert "is being submitted by another process" in caplog.text
+    assert [recovered.native_id for recovered in bench.recover()] == [None]
+
+
+# ------------------------------------------------------------------------------------------- requests
+
+
+def test_cancel_of_a_waiting_job(bench: Bench) -> None:
+    bench.submit("a1")
+    bench.submit("a2")
+
+    bench.engine.cancel("a2")
+    bench.ask()
+
+    assert bench.last("a2") == (JobState.CANCELED, None, Reason.CANCELLED, Evidence.QUEUE)
+
+
+def test_own_cancel_is_remembered_when_the_system_forgets(bench: Bench) -> None:
+    bench.submit("a1")
+    native_id = bench.submit("a2")
+    bench.engine.cancel("a2")
+    bench.scheduler.vanish(native_id)
+
+    bench.recover()
+    bench.follow("a2")
+    bench.ask()
+    bench.clock.advance(GRACE)
+    bench.ask()
+
+    assert bench.last("a2") == (JobState.CANCELED, None, Reason.CANCELLED, Evidence.ABSENCE)
+
+
+def test_cancel_that_does_not_reach_the_system_is_told(bench: Bench) -> None:
+    bench.submit()
+    bench.scheduler.faults.down()
+
+    with pytest.raises(SubmitException, match="cannot contact the toy server"):
+        bench.engine.cancel("a1")
+
+
+def test_held_job_does_not_start_before_it_is_released(bench: Bench) -> None:
+    bench.submit("a1")
+    native_id = bench.submit("a2")
+
+    bench.engine.hold("a2")
+    assert bench.scheduler.job(native_id).state is FakeState.HELD
+    info = bench.engine.info("a2")
+    bench.engine.release("a2")
+
+    assert info is not None
+    assert info.word == "HELD"
+    assert bench.scheduler.job(native_id).state is FakeState.PENDING
+
+
+# ------------------------------------------------------------------------------------------ attaching
+
+
+def test_unknown_native_id_is_told_and_never_completed(bench: Bench) -> None:
+    bench.engine.attach("a1", "999")
+    bench.follow()
+
+    bench.ask()
+    bench.clock.advance(GRACE)
+    bench.ask()
+
+    assert bench.last() == (JobState.FAILED, None, Reason.ATTACH_UNVERIFIED, Evidence.ABSENCE)
+
+
+def test_foreign_job_is_followed_by_what_the_system_says(bench: Bench) -> None:
+    native_id = bench.submit()
+    other = Bench(bench.root / "other", bench.scheduler, bench.clock)
+    other.engine.attach("a2", native_id)
+    other.follow("a2")
+    other.ask()
+    other.clock.advance(60)
+    other.ask()
+
+    assert other.states("a2") == [JobState.ACTIVE, JobState.COMPLETED]
+
+
+def test_own_job_is_attached_with_its_markers(bench: Bench) -> None:
+    native_id = bench.submit("a1")
+    bench.leave("active", "exit.run.7")
+    bench.engine = bench.process()
+
+    bench.engine.attach("b1", native_id)
+    bench.follow("b1")
+    bench.see()
+
+    assert bench.last("b1") == (JobState.FAILED, 7, Reason.EXIT_CODE, Evidence.MARKER)
+
+
+# ------------------------------------------------------------------------------- several who follow it
+
+
+def test_marker_that_another_process_took_is_seen_when_it_is_announced(bench: Bench) -> None:
+    bench.submit()
+    bench.leave("active", "exit.run.0")
+    bench.spool.collect(["a1"])
+
+    bench.engine._open()[0].see_markers(bench.clock(), {"a1.1.exit.run.0", "stranger", "b9.1.active"})
+
+    assert bench.last() == (JobState.COMPLETED, 0, None, Evidence.MARKER)
+
+
+def test_marker_that_another_process_took_is_looked_for_when_the_queue_says_so(bench: Bench) -> None:
+    """Where nothing is announced, as on a network file system."""
+    bench.submit()
+    bench.leave("active", "exit.run.7")
+    bench.spool.collect(["a1"])
+    bench.clock.advance(60)
+
+    bench.ask()
+
+    assert bench.last() == (JobState.FAILED, 7, Reason.EXIT_CODE, Evidence.MARKER)
+
+
+def test_child_of_a_fork_leaves_the_jobs_of_its_parent_alone(bench: Bench) -> None:
+    bench.submit("a1")
+    tracking, _ = bench.engine._open()
+
+    # a lock that a thread of the parent holds is held for ever in the child
+    with tracking._lock, bench.engine._lock:
+        pid = os.fork()
+        if pid == 0:
+            bench.engine.submit(bench.submission("a2"))
+            os._exit(0 if len(bench.engine.native_ids()) == 1 else 1)
+
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    assert bench.engine.native_ids() == ["1"]

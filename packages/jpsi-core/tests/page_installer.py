@@ -1,0 +1,72 @@
+"""What `pip` is to the reader of a page: installs from folders, in an instant and from no index.
+
+    page_installer.py REPOSITORY SITE install [-q] [-e] [--target DIRECTORY] WHAT...
+
+WHAT is the folder of a project, whose pyproject.toml is believed, or a package of this repository.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tomllib
+from pathlib import Path
+
+from distributions import lay
+
+_OURS = "jpsi-core"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="pip")
+    parser.add_argument("repository", type=Path)
+    parser.add_argument("site", type=Path)
+    parser.add_argument("command", choices=["install"])
+    parser.add_argument("-q", "--quiet", action="store_true", required=True)
+    parser.add_argument("-e", "--editable", action="store_true")
+    parser.add_argument("--target", type=Path)
+    parser.add_argument("what", nargs="+")
+    options = parser.parse_args()
+    for what in options.what:
+        name = what.partition("[")[0]
+        project = Path(name) if "/" in name or name == "." else options.repository / "packages" / name
+        if name != _OURS:
+            install(project, options.target or options.site, is_linked=options.target is None)
+
+
+def install(project: Path, target: Path, *, is_linked: bool) -> None:
+    settings = tomllib.loads((project / "pyproject.toml").read_text())
+    described = settings["project"]
+    modules = _modules(project)
+    files = {} if is_linked else {path: text for module in modules for path, text in _texts(module)}
+    if is_linked:
+        for module in modules:
+            (target / module.name).symlink_to(module.resolve())
+    lay(
+        target,
+        described["name"],
+        described["version"],
+        files=files,
+        requires=described.get("dependencies", ()),
+        **{
+            group.removeprefix("jpsi."): names
+            for group, names in described.get("entry-points", {}).items()
+            if group.startswith("jpsi.")
+        },
+    )
+
+
+def _modules(project: Path) -> list[Path]:
+    """What a project's wheel holds: the packages of `src`, else the modules beside pyproject.toml."""
+    source = project / "src"
+    return sorted(source.iterdir()) if source.is_dir() else sorted(project.glob("*.py"))
+
+
+def _texts(module: Path) -> list[tuple[str, str]]:
+    if module.is_file():
+        return [(module.name, module.read_text())]
+    paths = sorted(path for path in module.rglob("*") if path.suffix in {".py", ".typed"})
+    return [(str(path.relative_to(module.parent)), path.read_text()) for path in paths]
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,235 @@
+"""Which of the installed plugins is meant."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jpsi.model.errors import PluginError
+from jpsi.registry.candidate import EXECUTORS, LAUNCHERS, TRANSPORTS, Candidate
+from jpsi.registry.versions import choose, verdicts
+
+
+def candidate(
+    version: str,
+    name: str = "torque",
+    distribution: str = "jpsi-pbs",
+    *,
+    place: int = 0,
+    refusal: str | None = None,
+) -> Candidate:
+    return Candidate(
+        group=EXECUTORS,
+        name=name,
+        distribution=distribution,
+        version=version,
+        value=f"plugin_{name}",
+        origin=f"/place/{place}" if place else None,
+        place=place,
+        refusal=refusal,
+    )
+
+
+def chosen(versions: list[str], constraint: str | None = None) -> str:
+    return choose([candidate(version) for version in versions], EXECUTORS, "torque", constraint).version
+
+
+@pytest.mark.parametrize(
+    ("versions", "constraint", "expected"),
+    [
+        (["0.1"], None, "0.1"),
+        (["0.1", "0.2"], None, "0.2"),
+        (["0.9", "0.10"], None, "0.10"),
+        (["1.0", "1.0.post1"], None, "1.0.post1"),
+        (["0.1", "0.2", "0.3"], "< 0.3", "0.2"),
+        (["0.1", "0.2", "1.0"], ">= 0.2, < 1", "0.2"),
+        (["0.1", "0.2"], "== 0.1", "0.1"),
+        (["0.1.0", "0.1.4", "0.2"], "~= 0.1.0", "0.1.4"),
+        (["0.1", "0.2"], "", "0.2"),
+    ],
+    ids=str,
+)
+def test_highest_version_that_fits_is_chosen(
+    versions: list[str], constraint: str | None, expected: str
+) -> None:
+    assert chosen(versions, constraint) == expected
+
+
+@pytest.mark.parametrize(
+    ("versions", "constraint", "expected"),
+    [
+        (["0.1", "0.2rc1"], None, "0.1"),
+        (["0.1", "0.2.dev3"], ">= 0.1", "0.1"),
+        (["0.2a1", "0.2b1"], None, "0.2b1"),
+        (["0.1", "0.3rc1"], "> 0.1", "0.3rc1"),
+        (["0.1", "0.3rc1"], ">= 0.2", "0.3rc1"),
+        (["0.1", "0.2rc1"], "== 0.2rc1", "0.2rc1"),
+    ],
+    ids=str,
+)
+def test_pre_release_is_chosen_only_if_nothing_else_fits(
+    versions: list[str], constraint: str | None, expected: str
+) -> None:
+    assert chosen(versions, constraint) == expected
+
+
+@given(st.permutations(["0.1", "0.2", "0.10", "1.0rc1", "0.2.1"]))
+def test_choice_does_not_depend_on_the_order_of_what_is_installed(versions: list[str]) -> None:
+    assert chosen(versions) == "0.10"
+
+
+@pytest.mark.parametrize(("asked", "installed"), [("PBS", "pbs"), ("pbs", "PBS"), ("Pbs", "pBS")])
+def test_case_of_a_name_does_not_matter(asked: str, installed: str) -> None:
+    it = candidate("1", installed)
+
+    assert choose([candidate("2", "slurm"), it], EXECUTORS, asked, None) is it
+
+
+def test_name_is_no_prefix_of_another() -> None:
+    it = candidate("1", "pbs")
+
+    assert choose([candidate("2", "pbspro"), it], EXECUTORS, "pbs", None) is it
+
+
+@pytest.mark.parametrize(
+    ("one", "other"), [("1.0", "1.0"), ("1.0", "1.0.0"), ("1.0", "v1.0")], ids=["same", "longer", "prefixed"]
+)
+def test_equal_versions_are_a_conflict_that_names_both(one: str, other: str) -> None:
+    """PEP 440 says which versions are equal, not their spelling."""
+    installed = [candidate(one, distribution="jpsi-pbs"), candidate(other, distribution="my-pbs")]
+    installed.append(candidate("0.9", distribution="old-pbs"))
+
+    for order in (installed, installed[::-1]):
+        with pytest.raises(PluginError, match="jpsi-pbs and my-pbs; uninstall one of them"):
+            choose(order, EXECUTORS, "torque", None)
+
+
+def test_names_that_differ_in_case_alone_are_a_conflict() -> None:
+    installed = [candidate("1", "PBS", "one"), candidate("1", "pbs", "other")]
+
+    with pytest.raises(PluginError, match="offered by one and other"):
+        choose(installed, EXECUTORS, "pbs", None)
+
+
+def test_conflict_of_versions_that_do_not_fit_is_none() -> None:
+    installed = [candidate("2", distribution="a"), candidate("2", distribution="b"), candidate("1")]
+
+    assert choose(installed, EXECUTORS, "torque", "< 2").version == "1"
+
+
+def test_candidate_with_a_version_that_is_none_costs_others_nothing() -> None:
+    """Of a checkout without history, say; whoever asks for it by constraint does not get it."""
+    installed = [candidate("unknown", distribution="broken"), candidate("1")]
+
+    assert choose(installed, EXECUTORS, "torque", ">= 1").version == "1"
+
+
+def test_only_a_candidate_with_a_version_that_is_none_is_told_so() -> None:
+    with pytest.raises(PluginError, match="unknown"):
+        choose([candidate("unknown")], EXECUTORS, "torque", ">= 1")
+
+
+def test_version_that_is_missing_is_told_with_those_that_are_there() -> None:
+    with pytest.raises(PluginError) as caught:
+        chosen(["0.1", "0.2"], ">= 1")
+
+    assert str(caught.value) == "no executor 'torque' with version >= 1; installed: 0.1, 0.2"
+
+
+@pytest.mark.parametrize("constraint", ["0.2", "newest", "=> 1", ">= x"])
+def test_constraint_that_is_none_is_refused(constraint: str) -> None:
+    """However many candidates there are."""
+    with pytest.raises(ValueError, match="is not a version constraint such as"):
+        chosen(["0.1"], constraint)
+
+
+@pytest.mark.parametrize(
+    ("group", "name", "message"),
+    [
+        (EXECUTORS, "pbs", "no executor 'pbs'; installed: local, slurm; try: pip install jpsi-pbs"),
+        (EXECUTORS, "PBS", "no executor 'PBS'; installed: local, slurm; try: pip install jpsi-pbs"),
+        (EXECUTORS, "sge", "no executor 'sge'; installed: local, slurm; try: pip install jpsi-gridengine"),
+        (EXECUTORS, "mine", "no executor 'mine'; installed: local, slurm"),
+        (TRANSPORTS, "ssh", "no transport 'ssh'; installed: local, slurm; try: pip install jpsi-ssh"),
+        (
+            LAUNCHERS,
+            "mpirun",
+            "no launcher 'mpirun'; installed: local, slurm; try: pip install jpsi-launchers",
+        ),
+    ],
+    ids=["of this project", "in any case", "alias", "unknown", "transport", "launcher"],
+)
+def test_plugin_that_is_missing_is_told_with_what_to_install(group: str, name: str, message: str) -> None:
+    installed = [candidate("1", "slurm"), candidate("1", "local"), candidate("2", "local")]
+
+    with pytest.raises(PluginError) as caught:
+        choose(installed, group, name, None)
+
+    assert str(caught.value) == message
+
+
+def test_nothing_installed_is_told() -> None:
+    with pytest.raises(PluginError, match="no executor 'x'; installed: none"):
+        choose([], EXECUTORS, "x", None)
+
+
+def test_equal_versions_are_told_apart_by_their_place() -> None:
+    first, second = candidate("1.0", place=1), candidate("1", distribution="other", place=2)
+
+    for order in ([first, second], [second, first]):
+        assert choose(order, EXECUTORS, "torque", None) is first
+
+
+def test_higher_version_beats_a_place_that_comes_first() -> None:
+    assert choose([candidate("1"), candidate("2", place=9)], EXECUTORS, "torque", None).place == 9
+
+
+def test_conflict_in_a_place_that_comes_later_is_none() -> None:
+    installed = [candidate("1"), candidate("1", place=1), candidate("1", distribution="b", place=1)]
+
+    assert choose(installed, EXECUTORS, "torque", None).place == 0
+
+
+def test_refused_candidate_is_not_taken() -> None:
+    installed = [candidate("2", refusal="no"), candidate("1")]
+
+    assert choose(installed, EXECUTORS, "torque", None).version == "1"
+
+
+@pytest.mark.parametrize("constraint", [None, ">= 1"])
+def test_refusals_are_told_where_nothing_else_is_there(constraint: str | None) -> None:
+    installed = [candidate("2", place=1, refusal="it is cursed"), candidate("x")]
+
+    with pytest.raises(PluginError) as caught:
+        choose(installed, EXECUTORS, "torque", constraint)
+
+    told = str(caught.value)
+    assert "jpsi-pbs 2 in /place/1: it is cursed" in told
+    assert "jpsi-pbs x: its version 'x' is none by the rules of PEP 440" in told
+
+
+def test_verdicts_say_why_not() -> None:
+    installed = [
+        candidate("0.2", place=1),
+        candidate("0.2"),
+        candidate("0.1"),
+        candidate("0.3rc1"),
+        candidate("9"),
+        candidate("what"),
+        candidate("0.2", refusal="refused"),
+    ]
+
+    assert verdicts(installed, "< 9") == [
+        "the same version stands in a place that comes first",
+        None,
+        "0.2 is higher",
+        "it is a pre-release",
+        "its version is not < 9",
+        "its version 'what' is none by the rules of PEP 440",
+        "refused",
+    ]
+
+
+def test_refusals_alone_are_no_conflict() -> None:
+    assert verdicts([candidate("1", refusal="a"), candidate("1", refusal="b")], None) == ["a", "b"]

@@ -1,0 +1,275 @@
+"""What configuration, overrides and observers make of an executor."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+import jpsi
+from distributions import lay
+from jpsi import Job, JobAttributes, JobExecutor, JobSpec, JobState
+
+PATIENCE = 30
+
+HOOKS = "import attrs\nfrom jpsi.plugin import *\nfrom jpsi.plugin import hookimpl\n"
+TOY = f"""{HOOKS}
+@attrs.frozen(slots=True, kw_only=True)
+class Config(ExecutorConfig):
+    colour: str = "red"
+
+@hookimpl
+def config_class():
+    return Config
+
+@hookimpl
+def check_spec(spec, site):
+    attributes = spec.attributes or JobAttributes()
+    if spec.name != "tell":
+        return []
+    return [
+        f"colour={{site.config.colour}}",
+        f"duration={{attributes.duration}}",
+        f"queue={{attributes.queue_name}}",
+        f"project={{attributes.project_name}}",
+        f"custom={{attributes.custom_attributes}}",
+        f"launcher={{spec.launcher}}",
+    ]
+
+@hookimpl
+def make_engine(setup):
+    global TRANSPORT, EXECUTOR
+    TRANSPORT, EXECUTOR = setup.transport, setup.executor
+    return setup.process_engine(setup)
+"""
+TRANSPORT = f"""{HOOKS}
+@hookimpl
+def open_transport(url, config):
+    return Far(url, config)
+
+class Far:
+    is_local = False
+    def __init__(self, url, config):
+        self.url, self.config = url, config
+"""
+
+
+@pytest.fixture(autouse=True)
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A directory of plugins with the executor `toy`, also called `game`."""
+    place = tmp_path / "place"
+    lay(
+        place,
+        "toy",
+        files={"toy_x.py": TOY, "toy_t.py": TRANSPORT},
+        executors={"toy_x": "toy_x", "game": "toy_x"},
+        transports={"far": "toy_t"},
+    )
+    monkeypatch.setenv("JPSI_PLUGIN_PATH", str(place))
+    return place
+
+
+@pytest.fixture
+def configure(tmp_path: Path) -> Callable[[str], None]:
+    def configure(text: str) -> None:
+        path = tmp_path / "config/jpsi/config.yaml"
+        path.parent.mkdir(parents=True)
+        path.write_text(text)
+
+    return configure
+
+
+def told(executor: JobExecutor, spec: JobSpec | None = None) -> dict[str, str]:
+    spec = spec or JobSpec("/bin/true")
+    spec.name = "tell"
+    with pytest.raises(jpsi.InvalidJobException) as caught:
+        executor.submit(Job(spec))
+    return dict(problem.partition("=")[::2] for problem in caught.value.problems)
+
+
+def module(executor: JobExecutor) -> object:
+    return sys.modules[type(executor._site.config).__module__]
+
+
+CONFIGURATION = """
+default_executor: near
+executors:
+  toy_x:
+    config: {colour: blue}
+    defaults: {duration: 1h, queue_name: slow, custom_attributes: {toy.a: 1, toy.b: 1}}
+targets:
+  near:
+    executor: game
+    config: {colour: green}
+    defaults: {account: mine, launcher: single, custom_attributes: {toy.b: 2}}
+  there: {executor: toy_x, url: far://away}
+"""
+
+
+def test_executor_gets_what_is_configured(configure: Callable[[str], None]) -> None:
+    configure(CONFIGURATION)
+
+    for name in ("toy_x", "TOY_X", "game"):
+        assert told(JobExecutor(name)) == {
+            "colour": "blue",
+            "duration": "1:00:00",
+            "queue": "slow",
+            "project": "None",
+            "custom": "{'toy.a': 1, 'toy.b': 1}",
+            "launcher": "None",
+        }
+
+
+@pytest.mark.parametrize("name", [None, "near", "NEAR"])
+def test_target_stands_for_its_executor(configure: Callable[[str], None], name: str | None) -> None:
+    configure(CONFIGURATION)
+
+    executor = JobExecutor(name)
+
+    assert executor.name == "game"
+    assert told(executor) == {
+        "colour": "green",
+        "duration": "1:00:00",
+        "queue": "slow",
+        "project": "mine",
+        "custom": "{'toy.a': 1, 'toy.b': 2}",
+        "launcher": "single",
+    }
+
+
+def test_target_comes_before_an_executor_of_its_name(configure: Callable[[str], None]) -> None:
+    configure("targets: {local: {executor: toy_x}}\n")
+
+    assert JobExecutor("local").name == "toy_x"
+    assert JobExecutor().name == "toy_x"
+
+
+def test_spec_comes_before_what_is_configured_and_is_not_changed(configure: Callable[[str], None]) -> None:
+    configure(CONFIGURATION)
+    attributes = JobAttributes(duration=timedelta(minutes=1), custom_attributes={"toy.a": 3})
+    spec = JobSpec("/bin/true", attributes=attributes)
+
+    found = told(JobExecutor("near"), spec)
+
+    assert found["duration"] == "0:01:00"
+    assert found["custom"] == "{'toy.a': 3, 'toy.b': 2}"
+    assert spec.attributes is attributes
+    assert attributes == JobAttributes(duration=timedelta(minutes=1), custom_attributes={"toy.a": 3})
+
+
+def test_configuration_that_is_given_replaces_the_configured_fields(configure: Callable[[str], None]) -> None:
+    configure(CONFIGURATION)
+    config_class = type(JobExecutor("toy_x")._site.config)
+
+    found = told(JobExecutor("near", config=config_class()))
+
+    assert found["colour"] == "red"
+    assert found["queue"] == "slow"
+
+
+def test_configured_version_counts_unless_one_is_given(configure: Callable[[str], None], place: Path) -> None:
+    lay(place / "2", "toy", "2", files={"toy_x.py": TOY}, executors={"toy_x": "toy_x"})
+    configure(f"plugin_path: [{place}/2]\nexecutors: {{game: {{version: < 2}}}}\n")
+
+    assert str(JobExecutor("toy_x").version) == "1.2"
+    assert str(JobExecutor("toy_x", ">= 1").version) == "2"
+
+
+def test_field_that_is_wrong_is_told_with_its_place(configure: Callable[[str], None]) -> None:
+    configure("executors: {toy_x: {config: {color: red, shell: 1}}}\n")
+
+    with pytest.raises(jpsi.ConfigError) as caught:
+        JobExecutor("toy_x")
+
+    assert (
+        "config.yaml:1: executors.toy_x.config.color: is not known to Config; did you mean 'colour'?"
+        in str(caught.value)
+    )
+    assert "config.yaml:1: executors.toy_x.config.shell: must be text, not 1" in str(caught.value)
+    assert JobExecutor("local").name == "local"
+
+
+def test_url_chooses_the_transport(configure: Callable[[str], None]) -> None:
+    configure(CONFIGURATION)
+
+    for name, given, url in (
+        ("there", None, "far://away"),
+        ("there", "far://else", "far://else"),
+        ("toy_x", "FAR://x", "FAR://x"),
+    ):
+        transport = module(JobExecutor(name, url=given)).TRANSPORT  # type: ignore[attr-defined]
+        assert (transport.url, transport.config.colour) == (url, "blue")
+
+
+def test_executor_that_has_only_an_engine_for_this_machine_says_so_elsewhere() -> None:
+    with pytest.raises(
+        jpsi.PluginError, match=r"the executor 'local' of jpsi-core .* lacks the hooks render_sc"
+    ):
+        JobExecutor("local", url="far://away")
+
+
+def test_aliases_have_one_spool() -> None:
+    assert module(JobExecutor("game")).EXECUTOR == "toy_x"  # type: ignore[attr-defined]
+
+
+OBSERVER = f"""{HOOKS}
+SEEN = []
+@hookimpl
+def status_changed(executor, job_id, native_id, spec, status):
+    SEEN.append((executor, job_id, native_id, spec and spec.executable, status.state))
+"""
+
+
+def seen(path: str) -> list[tuple[str, str, str, str | None, JobState]]:
+    (found,) = [it.SEEN for it in sys.modules.values() if getattr(it, "__file__", None) == path]
+    return found  # type: ignore[no-any-return]
+
+
+def test_observers_are_told_of_every_status_in_order(tmp_path: Path, place: Path) -> None:
+    failing = OBSERVER.replace("SEEN.append", "raise ValueError\n    SEEN.append")
+    lay(place, "observer", files={"o1.py": OBSERVER, "o2.py": failing}, observers={"b": "o1", "a": "o2"})
+    (tmp_path / "config/jpsi/overrides").mkdir(parents=True)
+    (tmp_path / "config/jpsi/overrides/all.py").write_text(OBSERVER)
+    executor = JobExecutor("toy_x")
+    job = Job(JobSpec("/bin/true"))
+
+    executor.submit(job)
+    job.wait(PATIENCE)
+    attached = Job()
+    executor.attach(attached, "1-1-1")
+    attached.wait(PATIENCE)
+
+    for path in (f"{place}/o1.py", f"{tmp_path}/config/jpsi/overrides/all.py"):
+        wait_until(lambda path=path: len(seen(path)) == 5)  # type: ignore[misc]
+        mine = [it for it in seen(path) if it[1] == job.id]
+        assert [it[4] for it in mine] == [JobState.QUEUED, JobState.ACTIVE, JobState.COMPLETED]
+        assert {it[:4] for it in mine} == {("toy_x", job.id, job.native_id, "/bin/true")}
+        assert next(it[3:] for it in seen(path) if it[1] == attached.id) == (None, JobState.QUEUED)
+
+
+def wait_until(done: Callable[[], bool]) -> None:
+    """Callbacks of another lane come when they come."""
+    for _ in range(PATIENCE * 100):
+        if done():
+            return
+        threading.Event().wait(0.01)
+    pytest.fail("it never came")
+
+
+def test_site_policy_of_one_file_refuses_jobs(tmp_path: Path) -> None:
+    folder = tmp_path / "site-config/jpsi/overrides"
+    folder.mkdir(parents=True)
+    (folder / "toy_x.py").write_text(
+        f"{HOOKS}@hookimpl\ndef check_spec(spec):\n    return [] if spec.attributes else ['no project']\n"
+    )
+
+    with pytest.raises(jpsi.InvalidJobException, match="no project"):
+        JobExecutor("game").submit(Job(JobSpec("/bin/true")))
+    executor = JobExecutor("game")
+    job = Job(JobSpec("/bin/true", attributes=JobAttributes(account="x")))
+    executor.submit(job)
+    job.wait(PATIENCE)

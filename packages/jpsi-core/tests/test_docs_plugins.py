@@ -1,0 +1,95 @@
+"""The pages for authors of plugins, and those of the guide about installing them, do what they say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from pages import PageError, Reader, steps
+
+DOCS = Path(__file__).parents[3] / "docs"
+# The one that takes longest comes first.
+PAGES = (
+    "plugins/executor.md",
+    "plugins/testing.md",
+    "plugins/index.md",
+    "plugins/launcher.md",
+    "plugins/override.md",
+    "plugins/transport.md",
+    "guide/configuration.md",
+    "guide/versions.md",
+)
+
+
+def follow(page: str, root: Path) -> None:
+    Reader(root).follow((DOCS / page).read_text())
+
+
+@pytest.fixture(scope="module")
+def followed(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[dict[str, Future[None]]]:
+    """The pages that are tested, on the way two at a time: most of a page is waiting."""
+    calls = [getattr(item, "callspec", None) for item in request.session.items]
+    wanted = {call.params.get("page") for call in calls if call is not None}
+    with ThreadPoolExecutor(2) as pool:
+        yield {
+            page: pool.submit(follow, page, tmp_path_factory.mktemp("reader"))
+            for page in PAGES
+            if page in wanted
+        }
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_who_follows_a_page_sees_what_it_shows(page: str, followed: dict[str, Future[None]]) -> None:
+    followed[page].result()
+
+
+def test_every_page_for_authors_is_followed() -> None:
+    assert {f"plugins/{path.name}" for path in DOCS.glob("plugins/*.md")} < set(PAGES)
+
+
+FILE = "```{code-block} python\n:caption: a.py\n\nprint('hello')\n```\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (f"{FILE}```console\n$ python a.py\nhallo\n```\n", "line 7: `python a.py` ended with 0"),
+        (f"{FILE}```console\n$ python a.py\n```\n", "printed\nhello"),
+        (f"{FILE}```console\n$ python b.py\n...\n```\n", "ended with 2"),
+        ("```console\n$ true\n$ false\n```\n", "line 3: `false` ended with 1"),
+        ("```python\nprint('hello')\n```\n", "line 1: a block of python is run by nobody"),
+        ("text\n```{code-block} python\nprint('hello')\n```\n", "line 2: the caption"),
+        ("```console\nhello\n```\n", "begins with a command"),
+        ("```console\n$ sbatch x\n```\n", "sbatch: not faked by the page"),
+    ],
+    ids=[
+        "output",
+        "more output",
+        "code",
+        "which command",
+        "not run",
+        "no caption",
+        "no command",
+        "real cluster",
+    ],
+)
+def test_a_page_that_is_wrong_is_noticed(tmp_path: Path, text: str, told: str) -> None:
+    with pytest.raises(PageError) as caught:
+        Reader(tmp_path).follow(text)
+
+    assert told in str(caught.value)
+
+
+def test_a_page_that_is_right_is_not(tmp_path: Path) -> None:
+    text = "```console\n$ mkdir x && cd x\n$ export A=1\n```\n" + FILE
+    text += "```console\n$ python a.py; pwd; echo \\\n> $A\nhello\n/home/...\n1\n"
+    text += "$ cat ~/x/a.py\nprint(...)\n```\n"
+
+    Reader(tmp_path).follow(text)
+
+    assert len(steps(text)) == 5

@@ -1,0 +1,347 @@
+"""Plugins as their users install them: real wheels, several versions side by side, broken ones among them."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import jpsi
+from distributions import install, lay, wheel
+from jpsi import Job, JobExecutor, JobSpec, JobState, PluginError
+from jpsi.registry.candidate import EXECUTORS
+from jpsi.registry.discovery import installed as installed_plugins
+
+PATIENCE = 30
+
+PLUGIN = """
+from jpsi.plugin import ExecutorConfig, hookimpl
+
+from . import parts
+
+
+@hookimpl
+def config_class():
+    return ExecutorConfig
+
+
+@hookimpl
+def check_spec(spec):
+    from .parts.late import VERSION
+    return [f"this is {VERSION}"] if spec.name == "tell" else []
+
+
+@hookimpl
+def make_engine(setup):
+    return Telling(setup.process_engine(setup))
+
+
+class Telling:
+    def __init__(self, engine):
+        self.engine = engine
+
+    def __getattr__(self, name):
+        return getattr(self.engine, name)
+
+    def submit(self, submission):
+        submission.spec.environment = {"CODE": parts.VERSION, "HELP": parts.HELP}
+        return self.engine.submit(submission)
+"""
+LAUNCHER = """
+from jpsi.plugin import ShellLine, hookimpl
+from .parts import VERSION
+
+@hookimpl
+def launch():
+    return [ShellLine(f'export LAUNCHED_BY={VERSION}'), ShellLine('exec "$@"')]
+"""
+ANY_EXECUTOR = "from jpsi.plugin import hookimpl\n@hookimpl\ndef make_engine(setup):\n    return None\n"
+
+
+def torque(directory: Path, version: str) -> Path:
+    return wheel(
+        directory,
+        "toy-torque",
+        version,
+        files={
+            "toy_torque/__init__.py": "",
+            "toy_torque/plugin.py": PLUGIN,
+            "toy_torque/launcher.py": LAUNCHER,
+            "toy_torque/parts/__init__.py": "from helping_toys import HELP\nfrom .late import VERSION\n",
+            "toy_torque/parts/late.py": f"VERSION = {version!r}\n",
+        },
+        requires=["jpsi-core>=0.1", "helping-toys"],
+        executors={"torque": "toy_torque.plugin", "pbs_classic": "toy_torque.plugin"},
+        launchers={"toy": "toy_torque.launcher"},
+    )
+
+
+def single(directory: Path, name: str, text: str, version: str = "1.0", **requires: list[str]) -> Path:
+    """A wheel of one module with one executor; all are called `name`."""
+    return wheel(
+        directory,
+        f"toy-{name}",
+        version,
+        files={f"toy_{name}.py": text},
+        executors={name: f"toy_{name}"},
+        **requires,
+    )
+
+
+@pytest.fixture(scope="session")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Directories that pip has filled: 0.1, 0.2, 0.3 and broken."""
+    wheels = tmp_path_factory.mktemp("wheels")
+    root = tmp_path_factory.mktemp("installed")
+    helping = wheel(wheels, "helping-toys", "1", files={"helping_toys.py": "HELP = 'yes'\n"})
+    targets = {root / version: [torque(wheels, version), helping] for version in ("0.1", "0.2", "0.3")}
+    targets[root / "broken"] = [
+        single(wheels, "syntax", "def (:\n"),
+        single(wheels, "dependent", "import no_such_module_anywhere\n"),
+        single(wheels, "exiting", "raise SystemExit(3)\n"),
+        single(
+            wheels, "hookless", "from jpsi.plugin import hookimpl\n@hookimpl\ndef submit(script):\n    ...\n"
+        ),
+        single(
+            wheels,
+            "mistyped",
+            f"{ANY_EXECUTOR}@hookimpl\ndef chek_spec(spec):\n    ...\n@hookimpl\ndef hold(job):\n    ...\n",
+        ),
+        single(wheels, "selfish", "import toy_selfish\n"),
+        single(wheels, "future", ANY_EXECUTOR, requires=["jpsi-core>=99"]),
+        single(wheels, "sound", ANY_EXECUTOR.replace("None", "setup.process_engine(setup)")),
+        wheel(wheels, "jpsi-core", "99", files={}, executors={"local": "nonsense"}),
+    ]
+    install(targets)
+    return root
+
+
+@pytest.fixture
+def plugin_path(installed: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    def put(*directories: str | Path) -> None:
+        paths = [str(installed / directory) for directory in directories]
+        monkeypatch.setenv("JPSI_PLUGIN_PATH", os.pathsep.join(paths))
+
+    return put
+
+
+ALL = ("0.1", "0.3", "broken", "0.2")
+
+
+@pytest.mark.parametrize(
+    ("constraint", "expected"),
+    [(None, "0.3"), (">= 0.2", "0.3"), ("< 0.3", "0.2"), ("== 0.1", "0.1"), (">= 0.1, != 0.3", "0.2")],
+    ids=str,
+)
+def test_highest_version_that_fits_is_taken(
+    plugin_path: Callable[..., None], constraint: str | None, expected: str
+) -> None:
+    plugin_path(*ALL)
+
+    executor = JobExecutor.get_instance("torque", constraint)
+
+    assert str(executor.version) == expected
+    with pytest.raises(jpsi.InvalidJobException, match=f"this is {expected}"):
+        executor.submit(Job(JobSpec("/bin/true", name="tell")))
+
+
+def test_two_versions_run_jobs_in_one_process_and_each_keeps_its_code(
+    plugin_path: Callable[..., None], config: jpsi.ExecutorConfig
+) -> None:
+    plugin_path(*ALL)
+    executors = [
+        JobExecutor.get_instance("torque", constraint, config=config) for constraint in (">= 0.2", "< 0.3")
+    ]
+
+    told = [run(executor, "toy == 0.1") for executor in (*executors, *executors)]
+
+    assert told == [["0.3", "0.1", "yes"], ["0.2", "0.1", "yes"]] * 2
+
+
+def run(executor: JobExecutor, launcher: str | None = None) -> list[str]:
+    job = Job(JobSpec("/bin/sh", ["-c", 'echo "$CODE" "$LAUNCHED_BY" "$HELP"'], launcher=launcher))
+    executor.submit(job)
+    status = job.wait(PATIENCE)
+    assert status is not None
+    assert status.state is JobState.COMPLETED
+    assert job.streams is not None
+    return job.streams.stdout.read_text().split()
+
+
+def test_launcher_follows_the_same_rules(
+    plugin_path: Callable[..., None], config: jpsi.ExecutorConfig
+) -> None:
+    plugin_path(*ALL)
+    executor = JobExecutor.get_instance("torque", "< 0.2", config=config)
+
+    assert run(executor, "toy") == ["0.1", "0.3", "yes"]
+    assert run(executor, "TOY < 0.3") == ["0.1", "0.2", "yes"]
+
+
+def test_alias_is_the_same_executor(plugin_path: Callable[..., None]) -> None:
+    plugin_path(*ALL)
+
+    assert str(JobExecutor.get_instance("PBS_Classic").version) == "0.3"
+
+
+def test_plugin_is_imported_under_a_private_name(plugin_path: Callable[..., None]) -> None:
+    plugin_path("0.1")
+    JobExecutor.get_instance("torque")
+
+    assert "toy_torque" not in sys.modules
+    assert [name for name in sys.modules if re.fullmatch(r"_jpsi_plugin_\w+\.toy_torque\.plugin", name)]
+
+
+def test_threads_that_load_one_plugin_get_one_module(
+    installed: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    shutil.copytree(installed / "0.1", tmp_path / "copy")
+    with (tmp_path / "copy/toy_torque/__init__.py").open("a") as file:
+        file.write("import time; time.sleep(0.05)\nprint('loaded')\n")
+    monkeypatch.setenv("JPSI_PLUGIN_PATH", str(tmp_path / "copy"))
+    found = []
+
+    threads = [
+        threading.Thread(target=lambda: found.append(installed_plugins().find(EXECUTORS, "torque").load()))
+        for _ in range(8)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert len(found) == 8
+    assert len(set(map(id, found))) == 1
+    assert capsys.readouterr().out == "loaded\n"
+
+
+BROKEN = {
+    "syntax": r"the executor 'syntax' of toy-syntax 1\.0 in /.*/broken cannot be loaded: SyntaxError: .*"
+    r"toy_syntax.py, line 1.*; reinstall it",
+    "dependent": r"cannot be loaded: ModuleNotFoundError: .*; install the distribution that has the module "
+    r"'no_such_module_anywhere': pip install --target /.*/broken",
+    "exiting": r"toy-exiting 1\.0 in /.*/broken cannot be loaded: SystemExit: 3",
+    "hookless": r"toy-hookless 1\.0 in /.*/broken cannot be used: it lacks the hooks render_script, "
+    r"parse_submit, query, parse_status, cancel, or make_engine",
+    "mistyped": r"cannot be used: there is no hook 'chek_spec'; did you mean 'check_spec'\?; hold has no "
+    r"argument 'job', only native_ids, site",
+    "selfish": r"imports itself by its absolute name.*toy_selfish.py:1; write relative imports",
+    "future": r"no executor 'future' that can be used; installed: 1\.0\n  - toy-future 1\.0 in /.*/broken: "
+    r"it requires jpsi-core>=99, but jpsi-core 0\.",
+}
+
+
+@pytest.mark.parametrize(("name", "message"), BROKEN.items(), ids=BROKEN.keys())
+def test_broken_plugin_explains_itself_and_disturbs_nobody(
+    plugin_path: Callable[..., None], name: str, message: str
+) -> None:
+    plugin_path("broken", "0.2")
+    before = set(sys.modules)
+
+    for _ in range(2):
+        with pytest.raises(PluginError, match=message):
+            JobExecutor.get_instance(name)
+
+    if name not in {"hookless", "mistyped"}:  # those could be imported
+        assert not {it for it in set(sys.modules) - before if f"toy_{name}" in it}
+    assert JobExecutor.get_instance("local").name == "local"
+    assert run(JobExecutor.get_instance("sound")) == []
+    assert JobExecutor.get_instance("torque").name == "torque"
+
+
+def test_core_in_a_directory_is_ignored(plugin_path: Callable[..., None]) -> None:
+    plugin_path("broken")
+
+    assert JobExecutor.get_instance("local").version.release < (99,)
+
+
+def test_users_version_beats_the_sites_of_the_same_number(installed: Path, tmp_path: Path) -> None:
+    for who in ("user", "site"):
+        shutil.copytree(installed / "0.2", tmp_path / who / "plugins")
+        (tmp_path / who / "plugins/toy_torque/parts/late.py").write_text(f"VERSION = {who!r}\n")
+    configure(tmp_path / "config", f"plugin_path: [{tmp_path}/user/plugins]\n")
+    configure(tmp_path / "site-config", f"plugin_path: [{tmp_path}/site/plugins, {installed}/0.1]\n")
+
+    with pytest.raises(jpsi.InvalidJobException, match="this is user"):
+        JobExecutor.get_instance("torque").submit(Job(JobSpec("/bin/true", name="tell")))
+
+    origins = [(it.version, it.chosen, it.why_not) for it in jpsi.plugins() if it.name == "torque"]
+    assert origins == [
+        ("0.2", True, None),
+        ("0.2", False, "the same version stands in a place that comes first"),
+        ("0.1", False, "0.2 is higher"),
+    ]
+
+
+def configure(home: Path, text: str) -> None:
+    (home / "jpsi").mkdir(parents=True, exist_ok=True)
+    (home / "jpsi/config.yaml").write_text(text)
+
+
+def test_sites_higher_version_beats_the_users(installed: Path, tmp_path: Path) -> None:
+    configure(tmp_path / "config", f"plugin_path: [{installed}/0.2]\n")
+    configure(tmp_path / "site-config", f"plugin_path: [{installed}/0.3]\n")
+
+    assert str(JobExecutor.get_instance("torque").version) == "0.3"
+
+
+def test_conflict_in_one_place_names_both(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("toy-one", "toy-two"):
+        lay(tmp_path / "place", name, "1", executors={"toy": "toy"}, files={"toy.py": ANY_EXECUTOR})
+    monkeypatch.setenv("JPSI_PLUGIN_PATH", str(tmp_path / "place"))
+
+    with pytest.raises(PluginError, match=r"'toy' 1 is offered by toy-one and toy-two in /.*; uninstall one"):
+        JobExecutor.get_instance("toy")
+
+
+@pytest.mark.parametrize(("mode", "is_refused"), [(0o755, False), (0o777, True), (0o1777, True)])
+def test_directory_that_others_may_write_to_is_listed_and_never_loaded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: int, is_refused: bool
+) -> None:
+    place = tmp_path / "place"
+    lay(place, executors={"toy": "toy_x"}, files={"toy_x.py": "raise RuntimeError('was loaded')\n"})
+    place.chmod(mode)
+    monkeypatch.setenv("JPSI_PLUGIN_PATH", str(place))
+    told = f"{place} can be written by others" if is_refused else "RuntimeError: was loaded"
+
+    with pytest.raises(PluginError, match=told):
+        JobExecutor.get_instance("toy")
+
+    (it,) = [plugin for plugin in jpsi.plugins(load=True) if plugin.origin == str(place)]
+    assert it.chosen is not is_refused
+    assert (told in (it.why_not or "")) is is_refused
+    assert (it.load_error is None) is is_refused
+
+
+def test_import_scans_nothing_and_imports_no_plugin(installed: Path) -> None:
+    program = (
+        "import sys\n"
+        "opened = []\n"
+        "def hear(event, args):\n"
+        "    if event in ('open', 'os.listdir', 'os.scandir'):\n"
+        "        opened.append(str(args[0]))\n"
+        "sys.addaudithook(hear)\n"
+        "import jpsi\n"
+        "jpsi.Job(jpsi.JobSpec('/bin/true'))\n"
+        "bad = [m for m in sys.modules if m.startswith(('jpsi.builtin', 'jpsi.registry', 'pluggy', 'toy_',"
+        " 'importlib_metadata', 'importlib.metadata', 'yaml', 'cattrs', 'packaging', 'platformdirs'))]\n"
+        "bad += [name for name in opened if '.dist-info' in name or '/installed' in name]\n"
+        "assert not bad, bad\n"
+        "jpsi.JobExecutor('local')\n"
+        "bad = ('yaml', 'cattrs', 'packaging', 'toy_', '_jpsi_plugin')\n"
+        "bad = [m for m in sys.modules if m.startswith(bad)]\n"
+        "assert not bad, bad\n"
+    )
+    environment = {**os.environ, "JPSI_PLUGIN_PATH": str(installed / "0.1")}
+
+    subprocess.run([sys.executable, "-c", program], check=True, env=environment)

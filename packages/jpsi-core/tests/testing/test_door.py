@@ -1,0 +1,138 @@
+"""What `jpsi.testing` and its pytest plugin offer, and that nobody pays for it who does not use it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import jpsi
+from jpsi import fakes, testing
+from jpsi.fakes import FakeClock, FakeScheduler, FakeState
+from jpsi.model.problems import problems
+from jpsi.testing import PluginDirectory
+
+
+def test_what_is_exported_is_pinned() -> None:
+    assert set(fakes.__all__) == {
+        "NO_ANSWER",
+        "Call",
+        "CommandFunction",
+        "Dialect",
+        "FakeClock",
+        "FakeJob",
+        "FakeScheduler",
+        "FakeState",
+        "Faults",
+        "Invocation",
+        "Log",
+        "Outcome",
+        "answer",
+        "dialect",
+        "on_path",
+    }
+    assert set(testing.__all__) == {
+        "HOSTILE",
+        "ExecutorConformance",
+        "FakeTransport",
+        "LauncherConformance",
+        "PluginDirectory",
+        "Recording",
+        "ReplayTransport",
+        "custom_names",
+        "directories",
+        "durations",
+        "environment_names",
+        "environments",
+        "hostile_text",
+        "job_attributes",
+        "job_names",
+        "json_values",
+        "paths",
+        "read_recordings",
+        "resource_specs",
+        "specs",
+    }
+    assert all(getattr(testing, name) is not None for name in testing.__all__)
+    assert set(testing.__all__) <= set(dir(testing))
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        testing.nonsense  # noqa: B018  the access is the test
+
+
+def test_the_pytest_plugin_imports_nothing_heavy() -> None:
+    program = (
+        "import sys, jpsi.testing.pytest_plugin\n"
+        "bad = [m for m in sys.modules if m.startswith(('jpsi.fakes', 'jpsi.registry', 'jpsi.executor',"
+        " 'hypothesis', 'pluggy._x', 'yaml', 'jpsi.testing.c'))]\n"
+        "assert not bad, bad\n"
+    )
+
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_fakes_need_neither_pytest_nor_the_engine() -> None:
+    program = (
+        "import sys, jpsi.fakes\n"
+        "bad = [m for m in sys.modules if m.startswith(('pytest', 'hypothesis', 'jpsi.registry',"
+        " 'jpsi.executor', 'jpsi.testing'))]\n"
+        "assert not bad, bad\n"
+    )
+
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_the_fake_scheduler_goes_by_the_fake_clock(
+    fake_scheduler: FakeScheduler, fake_clock: FakeClock
+) -> None:
+    job = fake_scheduler.submit(fakes.FakeJob("1"))
+    assert job.state is FakeState.RUNNING
+
+    fake_clock.advance(60)
+
+    assert fake_scheduler.job("1").state.final
+
+
+def test_fake_commands_are_on_path(fake_commands: Callable[..., FakeScheduler]) -> None:
+    scheduler = fake_commands("toy")
+
+    done = subprocess.run(["tstat", "--all"], check=True, capture_output=True, text=True)
+
+    assert done.stdout == ""
+    assert scheduler.log.count("tstat") == 1
+
+
+def test_a_plugin_directory_offers_what_is_put_into_it(plugin_directory: PluginDirectory) -> None:
+    entry_points = {"jpsi.executors": {"mine": "mine_plugin"}}
+    source = (
+        "from jpsi.plugin import *\n"
+        "@hookimpl\n"
+        "def config_class(): return ExecutorConfig\n"
+        "@hookimpl\n"
+        "def make_engine(setup): return setup.process_engine(setup)\n"
+    )
+    plugin_directory.add("mine", "0.1", entry_points=entry_points, files={"mine_plugin.py": source})
+    plugin_directory.add("other", entry_points={}, requires=["jpsi-core"])
+
+    executor = jpsi.JobExecutor.get_instance("mine", "< 0.2")
+
+    assert str(executor.version) == "0.1"
+    assert os.environ["JPSI_PLUGIN_PATH"].startswith(str(plugin_directory.path))
+
+
+@given(testing.specs())
+def test_specs_are_valid(spec: jpsi.JobSpec) -> None:
+    assert problems(spec) == []
+
+
+@given(
+    st.tuples(testing.job_names(), testing.hostile_text(), testing.environment_names(), testing.durations())
+)
+def test_texts_hold_no_nul(texts: tuple[str, str, str, object]) -> None:
+    assert all("\0" not in text for text in texts[:3])
+    assert Path(texts[2]).name == texts[2]
