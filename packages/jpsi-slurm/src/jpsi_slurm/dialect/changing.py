@@ -1,0 +1,84 @@
+"""`scancel` and `scontrol` over a fake batch system."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from jpsi.fakes import FakeJob, FakeScheduler, Invocation
+from jpsi.plugin import CommandResult
+
+from .arguments import parse
+from .submitting import CLUSTER
+
+_OPTIONS = {"clusters": True}
+_SHORT = {"M": "clusters"}
+_DENIED = 210
+
+
+def scancel(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
+    """End jobs; those that are over or unknown are passed over in silence."""
+    ids = parse(invocation.arguments, _OPTIONS, _SHORT).words
+    if not ids:
+        return CommandResult(returncode=1, stderr="scancel: error: No job identification provided\n")
+    for native_id in ids:
+        if not native_id.isdecimal():
+            return CommandResult(returncode=1, stderr=f"scancel: error: Invalid job id {native_id}\n")
+    known = {job.native_id: job for job in scheduler.listed()}
+    complaints = []
+    for native_id in ids:
+        job = known.get(native_id)
+        if job is not None and job.owner != FakeJob("").owner:
+            complaint = f"Kill job error on job id {native_id}: Access/permission denied"
+            complaints.append(f"scancel: error: {complaint}\n")
+        else:
+            scheduler.cancel(native_id)
+    return CommandResult(returncode=_DENIED if complaints else 0, stderr="".join(complaints))
+
+
+def scontrol(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
+    """Show the configuration, or hold, release or requeue jobs."""
+    words = parse(invocation.arguments, _OPTIONS, _SHORT).words
+    if words == ("show", "config"):
+        return CommandResult(returncode=0, stdout=_configuration(scheduler))
+    verb = words[0] if words else ""
+    if verb not in _VERBS:
+        return CommandResult(returncode=1, stderr=f"invalid keyword: {verb}\n")
+    complaints = [_changed(scheduler, verb, native_id) for native_id in words[1:]]
+    return CommandResult(returncode=1 if any(complaints) else 0, stderr="".join(complaints))
+
+
+_VERBS: dict[str, Callable[[FakeScheduler, str], object]] = {
+    "hold": FakeScheduler.hold,
+    "release": FakeScheduler.release,
+    "requeue": FakeScheduler.requeue,
+}
+
+
+def _changed(scheduler: FakeScheduler, verb: str, native_id: str) -> str:
+    """Do it to one job, and say what was wrong with it."""
+    job = next((job for job in scheduler.listed() if job.native_id == native_id), None)
+    if job is None:
+        wrong = "Invalid job id specified"
+    elif job.state.final and verb != "requeue":
+        wrong = "Job has already finished"
+    else:
+        _VERBS[verb](scheduler, native_id)
+        return ""
+    return f"{wrong} for job {native_id}\nslurm_suspend error: {wrong}\n"
+
+
+def _configuration(scheduler: FakeScheduler) -> str:
+    storage = "accounting_storage/slurmdbd" if scheduler.accounting else "accounting_storage/none"
+    settings = {
+        "AccountingStorageType": storage,
+        "ClusterName": CLUSTER,
+        "EnforcePartLimits": "NO",
+        "JobRequeue": "1",
+        "MinJobAge": f"{int(scheduler.keep)} sec",
+        "RequeueExit": "(null)",
+        "RequeueExitHold": "(null)",
+        "SLURM_VERSION": "22.05.8",
+    }
+    lines = [f"{name:<23} = {value}" for name, value in settings.items()]
+    heading = "Configuration data as of 2026-11-21T08:14:03"
+    return "\n".join([heading, *lines, "", "Slurmctld(primary) at login01 is UP", ""])

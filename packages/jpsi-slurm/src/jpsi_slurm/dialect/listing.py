@@ -1,0 +1,121 @@
+"""`squeue` and `sacct` over a fake batch system."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping
+
+from jpsi.fakes import FakeJob, FakeScheduler, Invocation
+from jpsi.plugin import CommandResult
+
+from .arguments import UnknownOptionError, parse
+from .telling import Told, moment, told
+
+_SQUEUE = {
+    **dict.fromkeys(("all", "array", "me", "noheader"), False),
+    **dict.fromkeys(("Format", "clusters", "jobs", "states"), True),
+}
+_SQUEUE_SHORT = {"h": "noheader", "j": "jobs", "t": "states", "O": "Format", "M": "clusters", "a": "all"}
+_SACCT = {
+    **dict.fromkeys(("allocations", "duplicates", "noheader", "parsable2"), False),
+    **dict.fromkeys(("clusters", "delimiter", "format", "jobs", "starttime"), True),
+}
+_SACCT_SHORT = {"X": "allocations", "n": "noheader", "P": "parsable2", "o": "format", "j": "jobs"}
+
+#: A column: what it says of a job.
+_Column = Callable[[FakeJob, Told, Invocation], str]
+
+_IN_SQUEUE: Mapping[str, _Column] = {
+    "comment": lambda job, _told, _call: job.tag or "(null)",
+    "endtime": lambda job, _told, call: moment(job.ended, call, "N/A"),
+    "exit_code": lambda _job, told, _call: str(told.status),
+    "jobarrayid": lambda job, _told, _call: job.native_id,
+    "jobid": lambda job, _told, _call: job.native_id,
+    "name": lambda job, _told, _call: job.name,
+    "nodelist": lambda _job, told, _call: told.nodes,
+    "reason": lambda _job, told, _call: told.reason,
+    "restartcnt": lambda job, _told, _call: str(job.restarts),
+    "starttime": lambda job, _told, call: moment(job.started, call, "N/A"),
+    "state": lambda _job, told, _call: told.state,
+    "submittime": lambda job, _told, call: moment(job.submitted, call, "N/A"),
+}
+_IN_SACCT: Mapping[str, _Column] = {
+    "comment": lambda job, _told, _call: job.tag,
+    "end": lambda job, _told, call: moment(job.ended, call, "Unknown"),
+    "exitcode": lambda _job, told, _call: _accounted_code(told.status),
+    "jobid": lambda job, _told, _call: job.native_id,
+    "jobidraw": lambda job, _told, _call: job.native_id,
+    "jobname": lambda job, _told, _call: job.name,
+    "nodelist": lambda _job, told, _call: told.nodes or "None assigned",
+    "reason": lambda _job, _told, _call: "None",
+    "start": lambda job, _told, call: moment(job.started, call, "Unknown"),
+    "state": lambda _job, told, _call: _accounted_state(told.state),
+    "submit": lambda job, _told, call: moment(job.submitted, call, "Unknown"),
+}
+
+
+def squeue(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
+    """List jobs in the form that `--Format` gives."""
+    try:
+        options = parse(invocation.arguments, _SQUEUE, _SQUEUE_SHORT).options
+    except UnknownOptionError as e:
+        return CommandResult(returncode=1, stderr=f"squeue: unrecognized option '{e}'\n")
+    jobs = scheduler.listed()
+    ids = _ids(options)
+    for native_id in ids:
+        if not native_id.isdecimal():
+            return CommandResult(returncode=1, stderr=f"squeue: error: Invalid job id: {native_id}\n")
+    if len(ids) == 1 and ids[0] not in {job.native_id for job in jobs}:
+        return CommandResult(returncode=1, stderr="slurm_load_jobs error: Invalid job id specified\n")
+    if options.get("states") != "all":
+        jobs = [job for job in jobs if not job.state.final]
+    if "me" in options:
+        jobs = [job for job in jobs if job.owner == FakeJob("").owner]
+    columns = [field.partition(":")[::2] for field in options.get("Format", "").split(",")]
+    lines = [
+        "".join(_IN_SQUEUE[name.lower()](job, told(job), invocation) + suffix for name, suffix in columns)
+        for job in jobs
+        if not ids or job.native_id in ids
+    ]
+    return CommandResult(returncode=0, stdout=_text(lines))
+
+
+def sacct(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
+    """List what the accounting knows of jobs."""
+    if not scheduler.accounting:
+        return CommandResult(returncode=1, stderr="Slurm accounting storage is disabled\n")
+    options = parse(invocation.arguments, _SACCT, _SACCT_SHORT).options
+    ids = _ids(options)
+    for native_id in ids:
+        if not native_id.isdecimal():
+            fatal = f"sacct: fatal: Bad job/step specified: {native_id}\n"
+            return CommandResult(returncode=1, stderr=fatal)
+    columns = [_IN_SACCT[name.lower()] for name in options["format"].split(",")]
+    between = options.get("delimiter", "|")
+    lines = [
+        between.join(column(job, told(job), invocation) for column in columns)
+        for job in scheduler.accounted()
+        if job.native_id in ids
+    ]
+    return CommandResult(returncode=0, stdout=_text(lines))
+
+
+def _ids(options: Mapping[str, str]) -> list[str]:
+    return [native_id for native_id in options.get("jobs", "").split(",") if native_id]
+
+
+def _text(lines: Iterable[str]) -> str:
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _accounted_state(state: str) -> str:
+    if state == "CANCELLED":
+        return f"CANCELLED by {os.getuid()}"
+    # A job that is completing is still running in the accounting.
+    return "RUNNING" if state == "COMPLETING" else state
+
+
+def _accounted_code(status: int) -> str:
+    """As sacct before Slurm 25.11 prints it: codes above 127 have lost 128."""
+    code, number = status >> 8 & 0xFF, status & 0x7F
+    return f"0:{number}" if number else f"{code % 128}:0"

@@ -1,0 +1,177 @@
+"""`sbatch` over a fake batch system."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Mapping
+
+from jpsi.fakes import FakeJob, FakeScheduler, FakeState, Invocation
+from jpsi.plugin import CommandResult
+
+from .arguments import UnknownOptionError, parse
+
+#: The cluster, and what there is on it.
+CLUSTER = "ci"
+_PARTITIONS = frozenset({"main", "debug"})
+_ACCOUNTS = frozenset({"proj1", "proj2"})
+_NODES, _CPUS_PER_NODE = 2, 8
+_LONGEST = 1024
+
+# sbatch(1), OPTIONS: those that take no value, and those that do
+_PLAIN = (
+    "contiguous exclusive help hold ignore-pbs no-requeue overcommit oversubscribe parsable quiet reboot "
+    "requeue spread-job test-only usage use-min-nodes verbose version wait"
+)
+_VALUED = (
+    "account acctg-freq array batch bb bbf begin chdir cluster-constraint clusters comment constraint "
+    "container core-spec cores-per-socket cpu-freq cpus-per-gpu cpus-per-task deadline delay-boot dependency "
+    "distribution error exclude export export-file extra-node-info get-user-env gpu-bind gpu-freq gpus "
+    "gpus-per-node gpus-per-socket gpus-per-task gres gres-flags hint input job-name kill-on-invalid-dep "
+    "licenses mail-type mail-user mcs-label mem mem-bind mem-per-cpu mem-per-gpu mincpus network nice "
+    "no-kill nodefile nodelist nodes ntasks ntasks-per-core ntasks-per-gpu ntasks-per-node ntasks-per-socket "
+    "open-mode output partition power prefer priority profile propagate qos reservation signal "
+    "sockets-per-node switches thread-spec threads-per-core time time-min tmp tres-per-task "
+    "wait-all-nodes wckey wrap"
+)
+_KNOWN = {**dict.fromkeys(_PLAIN.split(), False), **dict.fromkeys(_VALUED.split(), True)}
+_SHORT = {
+    "A": "account",
+    "D": "chdir",
+    "J": "job-name",
+    "M": "clusters",
+    "N": "nodes",
+    "o": "output",
+    "e": "error",
+    "n": "ntasks",
+    "p": "partition",
+    "t": "time",
+    "H": "hold",
+    "Q": "quiet",
+}
+# INPUT ENVIRONMENT VARIABLES, some of those that beat directives
+_INPUT = {
+    "SBATCH_ACCOUNT": "account",
+    "SBATCH_JOB_NAME": "job-name",
+    "SBATCH_OUTPUT": "output",
+    "SBATCH_PARTITION": "partition",
+    "SBATCH_RESERVATION": "reservation",
+    "SBATCH_TIMELIMIT": "time",
+}
+_TIME = re.compile(r"(?:(?P<days>\d+)-)?(?P<first>\d+)(?::(?P<second>\d+))?(?::(?P<third>\d+))?\Z")
+
+
+def sbatch(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
+    """Take a job that is read from standard input."""
+    try:
+        given = parse(invocation.arguments, _KNOWN, _SHORT).options
+        written = parse(_directives(invocation.stdin), _KNOWN, _SHORT).options
+    except UnknownOptionError as e:
+        hint = 'Try "sbatch --help" for more information'
+        return CommandResult(returncode=255, stderr=f"sbatch: unrecognized option '{e}'\n{hint}\n")
+    environment = {
+        option: invocation.environment[variable]
+        for variable, option in _INPUT.items()
+        if variable in invocation.environment
+    }
+    options = {**written, **environment, **given}
+    if refusal := _unreadable(invocation.stdin):
+        return CommandResult(returncode=1, stderr=f"sbatch: error: {refusal}\n")
+    # A refused submission uses up an id.
+    number = str(scheduler.next_number())
+    if refusal := _refusal(options):
+        failed = f"sbatch: error: Batch job submission failed: {refusal}\n"
+        return CommandResult(returncode=1, stderr=failed)
+    scheduler.submit(_job(number, options, invocation))
+    return CommandResult(returncode=0, stdout=_answer(number, options))
+
+
+def _directives(script: str) -> list[str]:
+    """The words of the `#SBATCH` lines that stand before the first command."""
+    words: list[str] = []
+    for line in script.splitlines():
+        if line.startswith("#SBATCH"):
+            words += shlex.split(line.removeprefix("#SBATCH"), comments=True)
+        elif line and not line.startswith("#"):
+            break
+    return words
+
+
+def _unreadable(script: str) -> str | None:
+    if not script:
+        return "Batch script is empty!"
+    if not script.startswith("#!"):
+        return "This does not look like a batch script.  The first"
+    return "Batch script contains DOS line breaks (\\r\\n)" if "\r\n" in script else None
+
+
+def _refusal(options: Mapping[str, str]) -> str | None:
+    long = [name for name in ("job-name", "comment") if len(options.get(name, "").encode()) > _LONGEST]
+    crowded = int(options.get("ntasks-per-node", "1")) > _CPUS_PER_NODE
+    refusals = {
+        "Invalid partition name specified": options.get("partition", "main") not in _PARTITIONS,
+        "Invalid account or account/partition combination specified": options.get("account", "proj1")
+        not in _ACCOUNTS,
+        "Requested reservation is invalid": "reservation" in options,
+        "Invalid generic resource (gres) specification": "gpus-per-task" in options,
+        "Requested node configuration is not available": crowded,
+        "Pathname of a file, directory or other parameter too long": bool(long),
+    }
+    return next((text for text, refused in refusals.items() if refused), None)
+
+
+def _job(number: str, options: Mapping[str, str], invocation: Invocation) -> FakeJob:
+    nodes = min(int(options.get("nodes", "1")), _NODES)
+    return FakeJob(
+        number,
+        script=invocation.stdin,
+        name=options.get("job-name", "sbatch"),
+        tag=options.get("comment", ""),
+        queue=options.get("partition", "main"),
+        project=options.get("account", "proj1"),
+        environment={
+            **invocation.environment,
+            "SLURM_CLUSTER_NAME": CLUSTER,
+            "SLURM_JOBID": number,
+            "SLURM_JOB_ID": number,
+            "SLURM_JOB_NUM_NODES": str(nodes),
+            "SLURM_NTASKS": options.get("ntasks", "1"),
+        },
+        directory=options.get("chdir", invocation.directory),
+        stdout=_file(options.get("output", f"slurm-{number}.out")),
+        stderr=_file(options.get("error", options.get("output", f"slurm-{number}.out"))),
+        slots=int(options.get("ntasks", "1")),
+        time_limit=_seconds(options.get("time", "UNLIMITED")),
+        starting=_count_restarts,
+        attributes={"options": dict(options), "nodes": nodes},
+        state=FakeState.HELD if "hold" in options else FakeState.PENDING,
+    )
+
+
+def _count_restarts(job: FakeJob) -> None:
+    if job.restarts:
+        job.environment["SLURM_RESTART_COUNT"] = str(job.restarts)
+
+
+def _file(path: str) -> str | None:
+    return None if path == "/dev/null" else path
+
+
+def _seconds(text: str) -> float | None:
+    """A time limit: minutes, minutes:seconds, hours:minutes:seconds, or days-hours and so on."""
+    match = _TIME.match(text)
+    if match is None or text == "0":
+        return None
+    first, second, third = (int(match[name] or 0) for name in ("first", "second", "third"))
+    if match["days"] is not None:
+        return int(match["days"]) * 86400.0 + first * 3600 + second * 60 + third
+    return first * 3600.0 + second * 60 + third if match["third"] is not None else first * 60.0 + second
+
+
+def _answer(number: str, options: Mapping[str, str]) -> str:
+    if "quiet" in options:
+        return ""
+    cluster = options.get("clusters")
+    if "parsable" in options:
+        return f"{number};{cluster}\n" if cluster else f"{number}\n"
+    return f"Submitted batch job {number}{f' on cluster {cluster}' if cluster else ''}\n"

@@ -1,0 +1,104 @@
+"""What it means for a job that sbatch failed: whether Slurm may have the job nonetheless."""
+
+from __future__ import annotations
+
+from jpsi.plugin import CommandResult, Failure, FailureKind
+
+_AMBIGUOUS, _TRANSIENT = FailureKind.AMBIGUOUS, FailureKind.TRANSIENT
+_INVALID, _PERMANENT = FailureKind.INVALID_JOB, FailureKind.PERMANENT
+
+# What sbatch says, in the order in which it is looked for. Texts are those of slurm_errno.c and sbatch.c of
+# Slurm 22.05 and of what else was seen; what stands in no line is AMBIGUOUS.
+_TEXTS = (
+    # The request was sent, and no answer came: Slurm has been seen to run such a job.
+    ("Socket timed out on send/recv operation", _AMBIGUOUS),
+    ("Zero Bytes were transmitted or received", _AMBIGUOUS),
+    ("Unable to contact slurm controller (receive failure)", _AMBIGUOUS),
+    ("Unable to contact slurm controller (send failure)", _AMBIGUOUS),
+    # Nothing was sent.
+    ("Unable to contact slurm controller (connect failure)", _TRANSIENT),
+    ("auth_g_create: REQUEST_SUBMIT_BATCH_JOB has authentication error", _TRANSIENT),
+    ("talking to database", _TRANSIENT),
+    ("talking to the database", _TRANSIENT),
+    ("known by database", _PERMANENT),
+    ("invalid entry for --cluster", _PERMANENT),
+    ("Unable to process configuration file", _PERMANENT),
+    ("Could not establish a configuration source", _PERMANENT),
+    # The controller refused it for now.
+    ("MaxSubmitJob", _TRANSIENT),
+    ("GrpSubmitJobs", _TRANSIENT),
+    ("Unable to create job record, try again", _TRANSIENT),
+    ("Reached maximum number of jobs", _TRANSIENT),
+    ("Requested nodes are busy", _TRANSIENT),
+    ("Resource temporarily unavailable", _TRANSIENT),
+    ("I/O error writing script/environment to file", _TRANSIENT),
+    ("Slurm backup controller in standby mode", _TRANSIENT),
+    ("Controller is in standby mode", _TRANSIENT),
+    ("Required partition not available (inactive or drain)", _TRANSIENT),
+    ("Partition in DOWN state", _TRANSIENT),
+    ("Required node not available", _TRANSIENT),
+    ("Requested reservation not usable now", _TRANSIENT),
+    ("System submissions disabled", _TRANSIENT),
+    # The controller refuses everything from here.
+    ("Incompatible versions of client and server code", _PERMANENT),
+    ("Access/permission denied", _PERMANENT),
+    ("Invalid user id", _PERMANENT),
+    ("Invalid group id", _PERMANENT),
+    # The controller, or sbatch itself, refuses this job; a site's own rules in job_submit.lua and
+    # cli_filter.lua have no more than these words.
+    ("Batch job submission failed: Unspecified error", _INVALID),
+    ("cli_filter plugin terminated with error", _INVALID),
+    ("Invalid numeric value", _INVALID),
+    ("Access denied to requested reservation", _INVALID),
+    ("Batch job submission failed: Invalid ", _INVALID),
+    ("Batch job submission failed: Requested ", _INVALID),
+    ("Batch job submission failed: Job ", _INVALID),
+    ("Batch job submission failed: Memory ", _INVALID),
+    ("Burst Buffer ", _INVALID),
+    ("CPU count specification invalid", _INVALID),
+    ("Circular job dependency", _INVALID),
+    ("Duplicate generic resource", _INVALID),
+    ("Invalid Trackable RESource", _INVALID),
+    ("Invalid generic resource (gres) specification", _INVALID),
+    ("Job size specification needs to be provided", _INVALID),
+    ("More processors requested than permitted", _INVALID),
+    ("Multiple partition job request not supported", _INVALID),
+    ("No partition specified or system default partition", _INVALID),
+    ("Node count specification invalid", _INVALID),
+    ("Only batch jobs are accepted", _INVALID),
+    ("Pathname of a file, directory or other parameter too long", _INVALID),
+    ("Task count specification invalid", _INVALID),
+    ("Task distribution specification invalid", _INVALID),
+    ("User's group not permitted to use this partition", _INVALID),
+    ("This does not look like a batch script", _INVALID),
+    ("Batch script contains DOS line breaks", _INVALID),
+    ("contain a NULL character", _INVALID),
+    ("Batch script is empty", _INVALID),
+)
+# sbatch returns this for an option or a value that it does not know, and has sent nothing; so does ssh, if
+# the connection breaks.
+_BAD_OPTION = 255
+_OWN_WORDS = ("sbatch: ", "Invalid ")
+# A shell, or env, where there is no sbatch
+_NOT_FOUND = frozenset({126, 127})
+
+
+def failure(result: CommandResult) -> Failure:
+    """What a failed sbatch means, with what it said."""
+    said = result.complaint
+    return Failure(_kind(result.returncode, result.stderr + result.stdout), f"sbatch: {_without_name(said)}")
+
+
+def _kind(returncode: int, text: str) -> FailureKind:
+    for part, kind in _TEXTS:
+        if part in text:
+            return kind
+    if returncode == _BAD_OPTION and any(words in text for words in _OWN_WORDS):
+        return _INVALID
+    if returncode in _NOT_FOUND and "not found" in text:
+        return _PERMANENT
+    return _AMBIGUOUS
+
+
+def _without_name(said: str) -> str:
+    return said.replace("sbatch: error: ", "").replace("sbatch: ", "")

@@ -1,0 +1,58 @@
+"""What Slurm's words for the state of a job mean."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from jpsi.plugin import JobState, Reason
+
+_QUEUED, _ACTIVE = JobState.QUEUED, JobState.ACTIVE
+_COMPLETED, _FAILED, _CANCELED = JobState.COMPLETED, JobState.FAILED, JobState.CANCELED
+
+
+class Meaning(NamedTuple):
+    """What a word for a state says."""
+
+    state: JobState
+    reason: Reason | None = None
+    #: A sentence for an end user, where the state alone does not say it.
+    message: str | None = None
+
+
+# https://slurm.schedmd.com/job_state_codes.html of Slurm 25.11, in its order; squeue(1) of 22.05 has the
+# same words but for EXPEDITING, LAUNCH_FAILED, POWER_UP_NODE, RECONFIG_FAIL and UPDATE_DB.
+STATES = {
+    # Job states
+    "BOOT_FAIL": Meaning(_FAILED, Reason.NODE_FAIL, "a node could not be booted for the job"),
+    "CANCELLED": Meaning(_CANCELED, Reason.CANCELLED, "the job was cancelled"),
+    "COMPLETED": Meaning(_COMPLETED),
+    "DEADLINE": Meaning(_FAILED, Reason.DEADLINE, "the job could not end before its deadline"),
+    "FAILED": Meaning(_FAILED),
+    "NODE_FAIL": Meaning(_FAILED, Reason.NODE_FAIL, "a node of the job failed"),
+    "OUT_OF_MEMORY": Meaning(_FAILED, Reason.OUT_OF_MEMORY, "the job used more memory than it may"),
+    "PENDING": Meaning(_QUEUED),
+    "PREEMPTED": Meaning(_FAILED, Reason.PREEMPTED, "the job had to make room for another"),
+    "RUNNING": Meaning(_ACTIVE),
+    "SUSPENDED": Meaning(_ACTIVE, None, "the job is suspended"),
+    "TIMEOUT": Meaning(_FAILED, Reason.TIMEOUT, "the job used up its duration and was ended"),
+    # Job flags, of which the commands show one in place of the state
+    "COMPLETING": Meaning(_ACTIVE, None, "the job's processes and nodes are being cleaned up"),
+    "CONFIGURING": Meaning(_QUEUED, None, "the job's nodes are being made ready"),
+    "EXPEDITING": Meaning(_QUEUED, None, "the job is next to be scheduled"),
+    "LAUNCH_FAILED": Meaning(_QUEUED, Reason.LAUNCH, "the job could not be started on its nodes"),
+    "POWER_UP_NODE": Meaning(_QUEUED, None, "the job's nodes are being powered up"),
+    "RECONFIG_FAIL": Meaning(_QUEUED, Reason.NODE_FAIL, "the job's nodes could not be made ready"),
+    "REQUEUED": Meaning(_QUEUED, Reason.REQUEUED, "the job is put back to run again"),
+    "REQUEUE_FED": Meaning(_QUEUED, Reason.REQUEUED, "the job is put back by the federation of clusters"),
+    "REQUEUE_HOLD": Meaning(_QUEUED, Reason.REQUEUED, "the job was put back, and is held"),
+    "RESIZING": Meaning(_ACTIVE, None, "the job's allocation is changing its size"),
+    "RESV_DEL_HOLD": Meaning(_QUEUED, None, "the job is held, since its reservation was deleted"),
+    # Its twin on another cluster has started or ended; where this one stands is not said, and QUEUED is
+    # what contradicts nothing.
+    "REVOKED": Meaning(_QUEUED, None, "another cluster of the federation has taken the job"),
+    "SIGNALING": Meaning(_ACTIVE, None, "the job is being sent a signal"),
+    "SPECIAL_EXIT": Meaning(_QUEUED, Reason.REQUEUED, "the site put the job back, and it is held"),
+    "STAGE_OUT": Meaning(_ACTIVE, None, "the job's files are being staged out"),
+    "STOPPED": Meaning(_ACTIVE, None, "the job is stopped and keeps its nodes"),
+    "UPDATE_DB": Meaning(_ACTIVE, None, "the job is being written to the accounting"),
+}

@@ -1,0 +1,77 @@
+"""Why a job is pending, in words for people."""
+
+from __future__ import annotations
+
+import re
+
+from jpsi.plugin import Reason
+
+# https://slurm.schedmd.com/job_reason_codes.html of Slurm 25.11, in its order: those that need explaining.
+# The last two are no codes: slurmctld writes them in their place (squeue(1): %r).
+_SENTENCES = {
+    "AccountNotAllowed": "the account may not be used in this partition",
+    "AccountingPolicy": "a limit of the account or quality of service is reached",
+    "BadConstraints": "no node can ever satisfy what the job asks for",
+    "BeginTime": "the job's earliest start time has not come yet",
+    "BurstBufferResources": "the burst buffer has no room",
+    "BurstBufferStageIn": "files are being staged into the burst buffer",
+    "Cleaning": "the job's previous run is still being cleaned up",
+    "Constraints": "no node satisfies what the job asks for now",
+    "DeadLine": "the job cannot meet its deadline",
+    "Dependency": "the job waits for a job that it depends on",
+    "DependencyNeverSatisfied": "a job that this one depends on has ended so that this one never starts",
+    "InvalidAccount": "the account is invalid",
+    "InvalidQOS": "the quality of service is invalid",
+    "JobArrayTaskLimit": "as many elements of the array run as may at a time",
+    "JobHeldAdmin": "the job is held by an administrator",
+    "JobHeldUser": "the job is held",
+    "JobHoldMaxRequeue": "the job was put back so often that it is held",
+    "JobLaunchFailure": "the job could not be started",
+    "Licenses": "a licence is not free",
+    "MaxMemPerLimit": "the job asks for more memory than may be had on a CPU or node",
+    "NodeDown": "a node that the job needs is down",
+    "PartitionConfig": "the job asks for more than its partition allows",
+    "PartitionDown": "the partition is down",
+    "PartitionInactive": "the partition starts no jobs now",
+    "PartitionNodeLimit": "the job asks for more nodes than its partition allows or has up",
+    "PartitionTimeLimit": "the job asks for more time than its partition allows",
+    "Priority": "jobs of higher priority come first",
+    "Prolog": "the prolog is running",
+    "ReqNodeNotAvail": "a node that the job needs is not available",
+    "Reservation": "the job's reservation has not begun",
+    "ReservationDeleted": "the job's reservation was deleted",
+    "Resources": "the nodes are in use",
+    "SystemFailure": "Slurm, the file system or the network has failed",
+    "job requeued in held state": "the job was put back, and is held",
+    "launch failed requeued held": "the job could not be started, was put back, and is held",
+}
+# The same list: limits, by what their names begin with
+_LIMITS = (
+    (re.compile(r"Assoc"), "a limit of the account is reached"),
+    (re.compile(r"QOS|Max\w+PerAccount\Z"), "a limit of the quality of service is reached"),
+    (re.compile(r"BurstBuffer"), "the burst buffer is not ready"),
+)
+
+_REASONS = {
+    "DependencyNeverSatisfied": Reason.DEPENDENCY,
+    "DeadLine": Reason.DEADLINE,
+    "launch failed requeued held": Reason.LAUNCH,
+}
+# Words that say nothing: the scheduler has not looked at the job.
+_NOTHING = frozenset({"", "None", "(null)"})
+
+
+def waiting_reason(word: str) -> Reason | None:
+    """The reason for a pending job that will not run as things are."""
+    return _REASONS.get(word)
+
+
+def waiting_message(word: str) -> str | None:
+    """A sentence for Slurm's word why a job is pending, with the word; None if it says nothing."""
+    if word in _NOTHING:
+        return None
+    # ReqNodeNotAvail, UnavailableNodes:node[01-02]
+    sentence = _SENTENCES.get(word) or _SENTENCES.get(word.partition(",")[0])
+    if sentence is None:
+        sentence = next((said for begin, said in _LIMITS if begin.match(word)), None)
+    return word if sentence is None or sentence == word else f"{sentence} ({word})"

@@ -1,0 +1,105 @@
+"""What several test files share: recordings, a site, and recorded answers in the columns asked for here."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, cast
+
+import pluggy
+
+from jpsi.plugin import CommandResult, ExecutorHooks, Site, SubmitContext
+from jpsi.testing import Recording, read_recordings
+from jpsi_slurm import accounting, hooks, squeue
+from jpsi_slurm.config import SlurmConfig
+
+RECORDINGS = Path(__file__).parent / "recordings" / "22.05"
+SITE = Site(config=SlurmConfig())
+CONTEXT = SubmitContext(site=SITE, job_id="job", tag="jpsi-abc-1")
+
+# squeue(1): what the letters of -o are called in --Format
+_LETTERS = {
+    "i": "JobArrayID",
+    "A": "JobID",
+    "T": "State",
+    "r": "Reason",
+    "N": "NodeList",
+    "V": "SubmitTime",
+    "S": "StartTime",
+    "e": "EndTime",
+    "k": "Comment",
+}
+_MISSING = {"exit_code": "0", "RestartCnt": "0", "State": "PENDING"}
+
+
+def site(**config: Any) -> Site:
+    return Site(config=SlurmConfig(**config))
+
+
+def relay() -> ExecutorHooks:
+    manager = pluggy.PluginManager("jpsi")
+    manager.add_hookspecs(ExecutorHooks)
+    manager.register(hooks)
+    manager.check_pending()
+    return cast("ExecutorHooks", manager.hook)
+
+
+def recordings(scenario: str) -> list[Recording]:
+    return read_recordings(RECORDINGS / f"{scenario}.json")
+
+
+def answered(stdout: str = "", stderr: str = "", returncode: int = 0) -> CommandResult:
+    return CommandResult(returncode=returncode, stdout=stdout, stderr=stderr)
+
+
+def squeue_line(**values: str) -> str:
+    """A line as `squeue.query` asks for it; what is not given is as for a pending job."""
+    row = {name: values.get(name, _MISSING.get(name, "")) for name in squeue._FIELDS}
+    row["JobID"] = values.get("JobID", re.sub(r"[_+].*", "", row["JobArrayID"]))
+    return "".join(f"{value}|" for value in row.values()) + "\n"
+
+
+def sacct_line(**values: str) -> str:
+    """A line as `accounting.query_finished` asks for it."""
+    return "|".join(values.get(name, "") for name in accounting._FIELDS) + "\n"
+
+
+def listed(recording: Recording) -> Iterator[dict[str, str]]:
+    """What a recorded squeue said, by our names for the columns."""
+    argv = recording.argv
+    if "-o" in argv:
+        names = [_LETTERS.get(letter, letter) for letter in re.findall(r"%(\w)", argv[argv.index("-o") + 1])]
+        separator = "|" if "|" in argv[argv.index("-o") + 1] else " "
+    elif "-O" in argv and ":|" in argv[argv.index("-O") + 1]:
+        names = [field.partition(":")[0] for field in argv[argv.index("-O") + 1].split(",")]
+        separator = "|"
+    else:
+        return
+    for line in recording.result.stdout.splitlines():
+        fields = line.removesuffix("|").split(separator, len(names) - 1)
+        if len(fields) == len(names) and fields[0][:1].isdecimal():
+            row = dict(zip(names, fields, strict=True))
+            row.setdefault("JobArrayID", row.get("JobID", ""))
+            yield row
+
+
+def accounted(recording: Recording) -> Iterator[dict[str, str]]:
+    """What a recorded sacct said, by its names for the columns."""
+    argv, lines = recording.argv, recording.result.stdout.splitlines()
+    if "-P" not in argv or "-o" not in argv:
+        return
+    names = argv[argv.index("-o") + 1].split(",")
+    separator = next((word[-1] for word in argv if word.startswith("--delimiter=")), "|")
+    for line in lines:
+        fields = line.split(separator)
+        if len(fields) == len(names) and fields != names:
+            yield dict(zip(names, fields, strict=True))
+
+
+def replayed_squeue(rows: list[Mapping[str, str]]) -> CommandResult:
+    return answered("".join(squeue_line(**row) for row in rows))
+
+
+def replayed_sacct(rows: list[Mapping[str, str]]) -> CommandResult:
+    return answered("".join(sacct_line(**row) for row in rows))

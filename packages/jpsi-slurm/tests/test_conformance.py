@@ -1,0 +1,15 @@
+"""What every backend passes, over the fake Slurm."""
+
+from __future__ import annotations
+
+from jpsi.testing import ExecutorConformance
+from jpsi_slurm import hooks
+from jpsi_slurm.config import SlurmConfig
+
+
+class TestSlurm(ExecutorConformance):
+    executor_name = "slurm"
+    dialect = "slurm"
+    submit_command = "sbatch"
+    config_class = SlurmConfig
+    plugin = hooks

@@ -1,0 +1,187 @@
+"""Every step of every recording is read rightly, or stands below with the reason why it is not."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from jpsi.plugin import FailureKind, JobState, SubmitException
+from jpsi.testing import Recording, read_recordings
+from jpsi_slurm import accounting, squeue
+from jpsi_slurm.failures import failure
+from jpsi_slurm.probe import offers
+from jpsi_slurm.requests import not_cancelled, not_changed
+from jpsi_slurm.states import STATES
+from jpsi_slurm.submission import native_id
+from slurm_support import RECORDINGS, SITE, accounted, listed, replayed_sacct, replayed_squeue
+
+ALL = read_recordings(RECORDINGS)
+
+# Scenarios of transcripts/slurm-22.05 that are not kept here.
+UNUSED = {
+    "export": "what --export does was decided from it; nothing in it is parsed",
+    "job-environment": "the variables in a job, read by launchers and not by this package",
+    "mpi": "srun with MPI, read by launchers",
+    "slurmrestd": "jpsi uses the commands",
+    "strigger": "users may not use it",
+}
+# Commands that this package never calls.
+NEVER_CALLED = {
+    "sinfo": "queues are not listed yet",
+    "srun": "the launcher's",
+    "sacctmgr": "accounts are not listed",
+    "strigger": "not for users",
+    "tail": "of an administrator's file",
+    "ls": "shows the recorder's directory",
+}
+# And how it never calls the others.
+_SBATCH_DIFFERS = {"--wait", "--version", "-V", "--help", "--test-only", "-Q"}
+
+
+def _why_unused(recording: Recording) -> str | None:
+    command, *arguments = recording.argv
+    if command in NEVER_CALLED:
+        return NEVER_CALLED[command]
+    if command == "sbatch" and _SBATCH_DIFFERS & set(arguments):
+        return "waits for the job, or submits none, or does not tell its id"
+    if command == "scancel" and ("--signal=NOSUCH" in arguments or not _ids(recording)):
+        return "jobs are cancelled by their ids"
+    if command == "scontrol" and arguments[0] not in {"hold", "release"} and arguments != ["show", "config"]:
+        return "squeue tells the same, of all jobs at once"
+    return None
+
+
+def _of(command: str) -> list[Recording]:
+    return [step for step in ALL if step.argv[0] == command and _why_unused(step) is None]
+
+
+def _ids(recording: Recording) -> list[str]:
+    return [word for word in recording.argv if word.isdecimal()]
+
+
+def test_every_command_is_known_here() -> None:
+    assert {step.argv[0] for step in ALL} == {
+        *("sbatch", "squeue", "sacct", "scancel", "scontrol"),
+        *NEVER_CALLED,
+    }
+
+
+def test_no_kept_scenario_is_unused() -> None:
+    assert not UNUSED.keys() & {path.stem for path in RECORDINGS.glob("*.json")}
+
+
+@pytest.mark.parametrize("recording", _of("sbatch"), ids=str)
+def test_sbatch(recording: Recording) -> None:
+    result = recording.result
+    if result.returncode == 0:
+        assert native_id(result.stdout) == re.findall(r"\d+", result.stdout)[0]
+    else:
+        assert failure(result).kind is _expected_kind(recording)
+
+
+def _expected_kind(recording: Recording) -> FailureKind:
+    said = recording.result.stderr
+    for words, kind in {
+        "Socket timed out": FailureKind.AMBIGUOUS,
+        "Unable to open file": FailureKind.AMBIGUOUS,  # never called with a file
+        "Script arguments not permitted": FailureKind.AMBIGUOUS,  # never called with --wrap
+        "connect failure": FailureKind.TRANSIENT,
+        "REQUEST_SUBMIT_BATCH_JOB has authentication error": FailureKind.TRANSIENT,
+        "alking to database": FailureKind.TRANSIENT,
+        "talking to the database": FailureKind.TRANSIENT,
+        "known by database": FailureKind.PERMANENT,
+        "ClusterName needs to be specified": FailureKind.PERMANENT,
+    }.items():
+        if words in said:
+            return kind
+    return FailureKind.INVALID_JOB
+
+
+@pytest.mark.parametrize("recording", _of("squeue"), ids=str)
+def test_squeue(recording: Recording) -> None:
+    """Each job it names has the state that stands beside it, whatever columns were asked for."""
+    result = recording.result
+    ids = [word for word in recording.argv if word[:1].isdecimal()]
+    if result.returncode != 0 and "Invalid job id" in result.stderr:
+        assert squeue.statuses(result, ids) == {}
+        return
+    if result.returncode != 0:
+        with pytest.raises(SubmitException, match=r"\w"):
+            squeue.statuses(result, ids)
+        return
+
+    rows = [row for row in listed(recording) if "[" not in row["JobArrayID"]]
+    found = squeue.statuses(replayed_squeue(list(rows)), None)
+
+    assert {row["JobArrayID"] for row in rows} <= found.keys()
+    for row in rows:
+        if "State" in row:
+            assert found[row["JobArrayID"]].word == row["State"]
+            assert found[row["JobArrayID"]].state is STATES[row["State"]].state
+
+
+@pytest.mark.parametrize("recording", _of("sacct"), ids=str)
+def test_sacct(recording: Recording) -> None:
+    result = recording.result
+    if "accounting storage is disabled" in result.stderr:
+        assert accounting.finished(result, ["1"], SITE) == {}
+        return
+    if result.returncode != 0:
+        with pytest.raises(SubmitException, match=r"\w"):
+            accounting.finished(result, ["1"], SITE)
+        return
+
+    rows = [row for row in accounted(recording) if re.fullmatch(r"\d+([_+]\d+)?", row.get("JobID", ""))]
+    found = accounting.finished(replayed_sacct(list(rows)), [row["JobID"] for row in rows], SITE)
+
+    for row in rows:
+        if "-D" not in recording.argv and "State" in row:
+            assert found[row["JobID"]].word == row["State"].partition(" ")[0]
+
+
+@pytest.mark.parametrize("recording", _of("scancel"), ids=str)
+def test_scancel(recording: Recording) -> None:
+    ids = _ids(recording)
+
+    refused = not_cancelled(recording.result, ids)
+
+    assert set(refused) == (set(ids) if recording.result.returncode else set())
+
+
+@pytest.mark.parametrize("recording", _of("scontrol"), ids=str)
+def test_scontrol(recording: Recording) -> None:
+    if recording.argv[1] == "show":
+        assert offers(recording.result)["version"] == [22, 5]
+        return
+
+    refused = not_changed(recording.result, _ids(recording))
+
+    assert set(refused) == (set(_ids(recording)) if recording.result.returncode else set())
+
+
+def test_a_controller_that_is_down_says_nothing_of_any_job() -> None:
+    asked = [step for step in ALL if step.argv[0] == "squeue" and "Unable to contact" in step.result.stderr]
+
+    assert asked
+    for step in asked:
+        with pytest.raises(SubmitException, match="Unable to contact slurm controller"):
+            squeue.statuses(step.result, ["120"])
+
+
+def test_every_way_to_end_is_told_apart() -> None:
+    """The jobs of the scenario squeue-states, with the exit codes that squeue's exit_code tells."""
+    steps = [step for step in ALL if "-O" in step.argv and "exit_code:|" in step.argv[-1]]
+    rows = [{**row, "NodeList": "node01"} for step in steps for row in listed(step)]
+
+    found = squeue.statuses(replayed_squeue(list(rows)), None)
+
+    told = {name: (found[name].state, found[name].exit_code) for name in ("29", "35", "36", "45", "55", "64")}
+    assert told == {
+        "29": (JobState.FAILED, None),  # its directory was not there
+        "35": (JobState.FAILED, 7),
+        "36": (JobState.FAILED, 137),  # killed itself by signal 9
+        "45": (JobState.FAILED, None),  # time used up
+        "55": (JobState.COMPLETED, 0),
+        "64": (JobState.CANCELED, None),
+    }

@@ -1,0 +1,297 @@
+"""The directives: what stands in the script, and what is refused before it comes to that."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jpsi.plugin import JobAttributes, JobSpec, ResourceSpecV1, SubmitContext
+from jpsi.testing import specs
+from jpsi_slurm.dialect.submitting import _directives
+from jpsi_slurm.script import script, spec_problems
+from slurm_support import CONTEXT, SITE, site
+
+
+def _spec(resources: dict[str, Any] | None = None, name: str | None = None, **attributes: Any) -> JobSpec:
+    return JobSpec(
+        "/bin/true",
+        name=name,
+        resources=None if resources is None else ResourceSpecV1(**resources),
+        attributes=JobAttributes(**attributes),
+    )
+
+
+def _options(spec: JobSpec, context: SubmitContext = CONTEXT) -> dict[str, str]:
+    """What sbatch takes the directives for, by its own rules of quoting."""
+    words = _directives(script(spec, context).text)
+    return {name[2:]: value for name, _, value in (word.partition("=") for word in words)}
+
+
+def test_a_plain_job() -> None:
+    assert script(_spec(), CONTEXT).text.splitlines() == [
+        "#!/bin/sh",
+        "#SBATCH --job-name=jpsi",
+        "#SBATCH --comment=jpsi-abc-1",
+        "#SBATCH --chdir=/",
+        "#SBATCH --output=/dev/null",
+        "#SBATCH --error=/dev/null",
+        "#SBATCH --export=ALL",
+        "#SBATCH --time=10",
+        "#SBATCH --ntasks=1",
+        "",
+    ]
+
+
+def test_everything() -> None:
+    spec = _spec(
+        {
+            "node_count": 2,
+            "processes_per_node": 3,
+            "cpu_cores_per_process": 4,
+            "gpu_cores_per_process": 1,
+            "exclusive_node_use": True,
+            "memory": 3 * 2**30 + 1,
+        },
+        name="my job",
+        duration=timedelta(hours=1, seconds=1),
+        queue_name="main",
+        project_name="proj1",
+        reservation_id="r1",
+    )
+
+    assert _options(spec) == {
+        "job-name": "my job",
+        "comment": "jpsi-abc-1",
+        "chdir": "/",
+        "output": "/dev/null",
+        "error": "/dev/null",
+        "export": "ALL",
+        "partition": "main",
+        "account": "proj1",
+        "reservation": "r1",
+        "time": "61",
+        "nodes": "2",
+        "ntasks": "6",
+        "ntasks-per-node": "3",
+        "cpus-per-task": "4",
+        "gpus-per-task": "1",
+        "exclusive": "",
+        "mem": "1537M",
+    }
+
+
+@pytest.mark.parametrize(
+    ("duration", "limit"),
+    [
+        (None, "10"),
+        (timedelta(0), None),
+        (timedelta(microseconds=1), "1"),
+        (timedelta(minutes=1), "1"),
+        (timedelta(seconds=61), "2"),
+        (timedelta(days=2), "2880"),
+    ],
+    ids=str,
+)
+def test_time_is_whole_minutes_and_never_too_few(duration: timedelta | None, limit: str | None) -> None:
+    assert _options(_spec(duration=duration)).get("time") == limit
+
+
+@pytest.mark.parametrize(
+    ("resources", "expected"),
+    [
+        ({}, {"ntasks": "1"}),
+        ({"process_count": 10}, {"ntasks": "10"}),
+        ({"node_count": 4}, {"nodes": "4", "ntasks": "4", "ntasks-per-node": "1"}),
+        (
+            {"process_count": 10, "processes_per_node": 3},
+            {"nodes": "4", "ntasks": "10", "ntasks-per-node": "3"},
+        ),
+        ({"memory": 1}, {"ntasks": "1", "mem": "1M"}),
+        ({"process_count": 4, "memory": 2**30}, {"ntasks": "4", "mem-per-cpu": "256M"}),
+        (
+            {"process_count": 4, "cpu_cores_per_process": 3, "memory": 2**30},
+            {"ntasks": "4", "cpus-per-task": "3", "mem-per-cpu": "86M"},
+        ),
+        ({"gpu_cores_per_process": 0}, {"ntasks": "1"}),
+    ],
+    ids=str,
+)
+def test_resources(resources: dict[str, Any], expected: dict[str, str]) -> None:
+    own = {"job-name", "comment", "chdir", "output", "error", "export", "time"}
+
+    assert {k: v for k, v in _options(_spec(resources)).items() if k not in own} == expected
+
+
+@given(
+    st.integers(1, 2**50),
+    st.integers(1, 100),
+    st.integers(1, 100),
+    st.one_of(st.none(), st.integers(1, 50)),
+)
+def test_a_job_gets_the_memory_that_it_asked_for(
+    memory: int, processes: int, cores: int, per_node: int | None
+) -> None:
+    resources = ResourceSpecV1(
+        process_count=processes, cpu_cores_per_process=cores, processes_per_node=per_node, memory=memory
+    )
+    options = _options(JobSpec("/bin/true", resources=resources))
+
+    if "mem" in options:
+        shares, share = int(options.get("nodes", "1")), options["mem"]
+    else:
+        shares, share = processes * cores, options["mem-per-cpu"]
+
+    assert int(share.removesuffix("M")) * 2**20 * shares >= memory
+
+
+@pytest.mark.parametrize(
+    ("requeue", "expected"), [(None, set()), (True, {"requeue"}), (False, {"no-requeue"})], ids=str
+)
+def test_the_policy_for_requeueing(requeue: bool | None, expected: set[str]) -> None:
+    context = SubmitContext(site=site(requeue=requeue), job_id="job", tag="t")
+
+    assert {"requeue", "no-requeue"} & _options(_spec(), context).keys() == expected
+
+
+def test_custom_attributes_add_replace_and_take_away() -> None:
+    custom = {
+        "slurm.qos": "high",
+        "slurm.contiguous": True,
+        "slurm.time": None,
+        "slurm.ntasks": 3,
+        "slurm.nice": 5,
+        "slurm.comment": "for my boss",
+        "slurm.mem-per-gpu": "4G",
+        "pbs.anything": "else",
+    }
+
+    options = _options(_spec({"memory": 1, "process_count": 8}, custom_attributes=custom))
+
+    assert options["qos"] == "high"
+    assert options["contiguous"] == ""
+    assert "time" not in options
+    assert options["ntasks"] == "3"
+    assert options["nice"] == "5"
+    assert options["comment"] == "for my boss jpsi-abc-1"
+    assert options["mem-per-gpu"] == "4G"
+    assert "mem-per-cpu" not in options
+    assert "anything" not in options
+
+
+def test_requeueing_one_job_beats_the_policy() -> None:
+    context = SubmitContext(site=site(requeue=False), job_id="job", tag="t")
+    spec = _spec(custom_attributes={"slurm.requeue": True})
+
+    assert {"requeue", "no-requeue"} & _options(spec, context).keys() == {"requeue"}
+
+
+@pytest.mark.parametrize(
+    "option", ["wrap", "array", "arr", "parsable", "output", "out", "export", "wait", "ex"]
+)
+def test_an_option_that_would_break_jpsi_is_refused_however_abbreviated(option: str) -> None:
+    found = list(spec_problems(_spec(custom_attributes={f"slurm.{option}": "x"}), SITE))
+
+    assert len(found) == 1
+    assert found[0].startswith(f"custom attribute slurm.{option} cannot be set: ")
+
+
+@pytest.mark.parametrize("option", ["exclusive", "wait-all-nodes", "mem", "mail-type", "exclude"])
+def test_an_option_that_only_resembles_one_is_not(option: str) -> None:
+    assert not list(spec_problems(_spec(custom_attributes={f"slurm.{option}": "1"}), SITE))
+
+
+@pytest.mark.parametrize("name", ["p", "--qos", "q os", "qos=x", "Qos", "qos\n#SBATCH --wrap", "", "qos-"])
+def test_what_is_no_long_option_is_refused(name: str) -> None:
+    found = list(spec_problems(_spec(custom_attributes={f"slurm.{name}": "x"}), SITE))
+
+    assert len(found) == 1
+    assert "long name" in found[0]
+
+
+def test_everything_wrong_is_reported_at_once() -> None:
+    spec = _spec(
+        name="it's",
+        queue_name="",
+        project_name="a\nb",
+        reservation_id="x" * 2000,
+        custom_attributes={"slurm.qos": "`id`"},
+    )
+
+    found = list(spec_problems(spec, SITE))
+
+    assert len(found) == 5
+    assert [sum(word in text for text in found) for word in ("job-name", "queue_name", "account")] == [
+        1,
+        1,
+        1,
+    ]
+    assert [sum(word in text for text in found) for word in ("reservation", "qos")] == [1, 1]
+
+
+def test_a_list_is_no_value_of_an_option() -> None:
+    found = list(spec_problems(_spec(custom_attributes={"slurm.gres": ["gpu:1"]}), SITE))
+
+    assert len(found) == 1
+    assert "must be text" in found[0]
+
+
+_ANYTHING = st.text(max_size=80) | st.sampled_from(
+    ["$(touch /tmp/x)", "`id`", "a'b", 'a"b', "a\\", "a\nb", "\r", "#SBATCH --wrap=x", "x" * 1100, "é" * 600]
+)
+
+
+@given(_ANYTHING, _ANYTHING, _ANYTHING, _ANYTHING)
+def test_hostile_text_arrives_unchanged_or_is_refused(
+    name: str, queue: str, project: str, reservation: str
+) -> None:
+    spec = _spec(name=name, queue_name=queue, project_name=project, reservation_id=reservation)
+    if list(spec_problems(spec, SITE)):
+        return
+
+    text = script(spec, CONTEXT).text
+    options = _options(spec)
+
+    assert all(line.startswith("#") or not line for line in text.splitlines())
+    assert options["job-name"] == (name or "jpsi")
+    assert [options["partition"], options["account"], options["reservation"]] == [queue, project, reservation]
+
+
+@given(
+    st.dictionaries(st.text(max_size=12), st.none() | st.booleans() | st.integers() | _ANYTHING, max_size=3)
+)
+def test_custom_attributes_never_become_another_line(custom: dict[str, Any]) -> None:
+    spec = _spec(custom_attributes={f"slurm.{name}": value for name, value in custom.items()})
+    if list(spec_problems(spec, SITE)):
+        return
+
+    lines = script(spec, CONTEXT).text.split("\n")
+
+    assert len(lines) == 1 + len(script(spec, CONTEXT).directives) + 2
+    assert all(line.startswith(("#!", "#SBATCH --")) for line in lines if line)
+
+
+@given(specs())
+def test_every_valid_spec_is_said_in_whole_lines_or_refused_in_whole_sentences(spec: JobSpec) -> None:
+    problems = list(spec_problems(spec, SITE))
+
+    assert all(problems)
+    if not problems:
+        lines = script(spec, CONTEXT).text.split("\n")
+        assert all(line.startswith(("#!", "#SBATCH --")) for line in lines if line)
+
+
+@pytest.mark.parametrize("value", [10**5000, "\ud83d", "é" * 600], ids=["digits", "surrogate", "bytes"])
+def test_a_value_that_no_text_or_line_can_hold_is_refused(value: object) -> None:
+    assert len(list(spec_problems(_spec(custom_attributes={"slurm.qos": value}), SITE))) == 1
+
+
+@given(_ANYTHING)
+def test_what_passes_the_check_can_be_rendered(text: str) -> None:
+    spec = _spec(name=text, custom_attributes={"slurm.comment": text})
+
+    if not list(spec_problems(spec, SITE)):
+        script(spec, CONTEXT)

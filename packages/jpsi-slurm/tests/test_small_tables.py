@@ -1,0 +1,183 @@
+"""States, pending reasons, exit codes, lists of nodes, ids and what a site offers."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jpsi.plugin import JobState, Reason, Site, SubmitException
+from jpsi_slurm.config import SlurmConfig
+from jpsi_slurm.exits import End, end_of_accounting, end_of_wait_status
+from jpsi_slurm.hostlist import nodes
+from jpsi_slurm.ids import is_id, names_of
+from jpsi_slurm.probe import Offers, offers, probe
+from jpsi_slurm.states import STATES
+from jpsi_slurm.waiting import waiting_message, waiting_reason
+from slurm_support import SITE, answered, recordings
+
+
+def test_every_state_that_squeue_knows_has_a_meaning() -> None:
+    refused = next(step for step in recordings("squeue-states") if "nosuch" in step.argv)
+    (listed,) = re.findall(r"Valid job states include: (\S+)", refused.result.stderr)
+
+    assert set(listed.split(",")) <= STATES.keys()
+
+
+def test_a_job_that_is_put_back_or_cleaned_up_has_not_ended() -> None:
+    ended = {word for word, meaning in STATES.items() if meaning.state.final}
+
+    assert ended == {
+        *("BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL"),
+        *("OUT_OF_MEMORY", "PREEMPTED", "TIMEOUT"),
+    }
+    assert STATES["COMPLETING"].state is JobState.ACTIVE
+
+
+def test_every_failure_that_slurm_names_has_a_reason() -> None:
+    unexplained = {word for word, meaning in STATES.items() if meaning.state.final and meaning.reason is None}
+
+    assert unexplained == {"COMPLETED", "FAILED"}
+
+
+@pytest.mark.parametrize(
+    ("word", "message"),
+    [
+        ("None", None),
+        ("", None),
+        ("Resources", "the nodes are in use (Resources)"),
+        ("AssocGrpCPUMinutesLimit", "a limit of the account is reached (AssocGrpCPUMinutesLimit)"),
+        ("QOSMaxJobsPerUserLimit", "a limit of the quality of service is reached (QOSMaxJobsPerUserLimit)"),
+        ("MaxCpuPerAccount", "a limit of the quality of service is reached (MaxCpuPerAccount)"),
+        (
+            "ReqNodeNotAvail, UnavailableNodes:node[01-02]",
+            "a node that the job needs is not available (ReqNodeNotAvail, UnavailableNodes:node[01-02])",
+        ),
+        ("something new", "something new"),
+    ],
+)
+def test_why_it_is_pending(word: str, message: str | None) -> None:
+    assert waiting_message(word) == message
+
+
+def test_a_job_that_could_not_be_launched_and_is_held_says_so() -> None:
+    assert waiting_reason("launch failed requeued held") is Reason.LAUNCH
+
+
+@pytest.mark.parametrize(
+    ("status", "expected"),
+    [
+        (0, End(0)),
+        (1792, End(7)),
+        (137 << 8, End(137)),
+        (9, End(137, Reason.SIGNAL)),
+        (139, End(139, Reason.SIGNAL)),  # signal 11, with a core
+    ],
+)
+def test_a_status_of_wait(status: int, expected: End) -> None:
+    assert end_of_wait_status(status) == expected
+
+
+def test_an_error_number_is_no_status() -> None:
+    assert end_of_wait_status(4021).reason is Reason.LAUNCH
+    assert end_of_wait_status(4021).exit_code is None
+
+
+@pytest.mark.parametrize("text", ["", "x", "7", "x:0", "0:125", "0:64", "-1:0"])
+def test_figures_that_say_nothing(text: str) -> None:
+    assert end_of_accounting(text, whole=True) == End()
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", ()),
+        ("None assigned", ()),
+        ("node01", ("node01",)),
+        ("node[01-02]", ("node01", "node02")),
+        ("a,b[1,3-4],c", ("a", "b1", "b3", "b4", "c")),
+        ("r[0-1]n[1-2]", ("r0n1", "r0n2", "r1n1", "r1n2")),
+        ("n[098-101]", ("n098", "n099", "n100", "n101")),
+        ("n[1-999999999999]", ("n1-999999999999",)),
+        ("n[1", ("n", "1")),
+    ],
+)
+def test_lists_of_nodes(text: str, expected: tuple[str, ...]) -> None:
+    assert nodes(text) == expected
+
+
+@given(st.text(alphabet="an0123456789[]-,", max_size=20))
+def test_any_list_of_nodes_is_read(text: str) -> None:
+    assert all(nodes(text))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("1", True),
+        ("4711_3", True),
+        ("4711+1", True),
+        ("4294967295", True),
+        ("4294967296", False),
+        ("0", False),
+        ("4711.0", False),
+        ("4711_[1-3]", False),
+        ("4711,4712", False),
+        ("-1", False),
+        ("٤", False),
+        ("7\n", False),
+        ("", False),
+    ],
+)
+def test_ids(text: str, expected: bool) -> None:
+    assert is_id(text) is expected
+
+
+def test_an_element_is_known_by_its_own_number_too() -> None:
+    assert names_of("233_998", "252") == ("233_998", "252")
+    assert names_of("233_999", "233") == ("233_999",)
+
+
+def test_what_a_site_offers() -> None:
+    shown = next(step for step in recordings("version") if step.argv == ("scontrol", "show", "config"))
+
+    found = offers(shown.result)
+
+    assert probe(SITE).argv == shown.argv
+    assert found == {
+        "version": [22, 5],
+        "cluster": "ci",
+        "accounting": True,
+        "min_job_age": 300,
+        "requeue_exit_codes": [],
+    }
+    assert Offers.of(Site(config=SlurmConfig(), offers=found)).version == (22, 5)
+
+
+def test_codes_that_put_a_job_back() -> None:
+    shown = "RequeueExit             = 5,100-102\nRequeueExitHold         = 200\n"
+
+    assert offers(answered(shown))["requeue_exit_codes"] == [5, 100, 101, 102, 200]
+
+
+@pytest.mark.parametrize("storage", ["accounting_storage/none", "(null)"])
+def test_a_site_without_accounting(storage: str) -> None:
+    assert offers(answered(f"AccountingStorageType   = {storage}\n"))["accounting"] is False
+
+
+def test_a_configuration_that_is_not_told_is_not_known() -> None:
+    assert offers(answered("nothing\n"))["accounting"] is None
+    with pytest.raises(SubmitException, match="Unable to contact"):
+        offers(answered(stderr="Unable to contact slurm controller\n", returncode=1))
+
+
+def test_offers_of_other_layers_are_left_to_them() -> None:
+    assert Offers.of(Site(config=SlurmConfig(), offers={"site.motd": "hello"})) == Offers()
+
+
+@pytest.mark.parametrize("cluster", ["a,b", "", "a b"])
+def test_one_cluster_is_configured_or_none(cluster: str) -> None:
+    with pytest.raises(ValueError, match="one cluster"):
+        SlurmConfig(cluster=cluster)
