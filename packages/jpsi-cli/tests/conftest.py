@@ -19,6 +19,10 @@ sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:])))
 """
 
 
+_UNSET = {"NO_COLOR", "FORCE_COLOR", "JPSI_CONFIG", "JPSI_PLUGIN_PATH"}
+_TERMINAL = {"TERM": "xterm-256color", "COLUMNS": "160"}
+
+
 class Started:
     """A running `jpsi`; what it wrote can be waited for."""
 
@@ -48,10 +52,13 @@ class Started:
 
 @pytest.fixture
 def environment(tmp_path: Path) -> dict[str, str]:
-    state = tmp_path / "state"
-    state.mkdir()
-    kept = {name: value for name, value in os.environ.items() if name not in {"NO_COLOR", "FORCE_COLOR"}}
-    return {**kept, "XDG_STATE_HOME": str(state), "TERM": "xterm-256color", "COLUMNS": "160"}
+    homes = {
+        name: tmp_path / name.lower() for name in ("XDG_STATE_HOME", "XDG_CONFIG_HOME", "XDG_CONFIG_DIRS")
+    }
+    for home in homes.values():
+        home.mkdir()
+    others = {name: value for name, value in os.environ.items() if name not in _UNSET}
+    return {**others, **dict(zip(homes, map(str, homes.values()), strict=True)), **_TERMINAL}
 
 
 @pytest.fixture

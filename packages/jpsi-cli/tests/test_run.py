@@ -153,6 +153,71 @@ def test_what_is_refused_says_why(run: Run, options: list[str], code: int, sente
     assert "Traceback" not in text
 
 
+CONFIGURATION = """\
+targets:
+  quick: {executor: local, defaults: {duration: 0.2}}
+  away: {executor: local, url: "nosuch://cluster"}
+  wrong: {executor: local, config: {kill_delai: 3}}
+  gone: {executor: nosuch}
+  empty: {defaults: {queue_name: q}}
+"""
+
+
+@pytest.fixture
+def configured(environment: dict[str, str]) -> None:
+    folder = Path(environment["XDG_CONFIG_HOME"], "jpsi")
+    (folder / "overrides").mkdir(parents=True)
+    (folder / "config.yaml").write_text(CONFIGURATION, encoding="utf-8")
+
+
+def test_a_target_of_the_configuration_is_an_executor(run: Run, configured: None) -> None:
+    result = run("run", "-x", "Quick", "--", "sleep", "60")
+
+    assert result.returncode == 124
+
+
+def test_the_configured_default_runs_what_names_no_executor(
+    run: Run, environment: dict[str, str], tmp_path: Path
+) -> None:
+    environment["JPSI_CONFIG"] = "mine.yaml"
+    (tmp_path / "mine.yaml").write_text(f"default_executor: quick\n{CONFIGURATION}", encoding="utf-8")
+
+    result = run("run", "--", "sleep", "60")
+
+    assert result.returncode == 124
+
+
+MISCONFIGURED = {
+    "away": "jpsi: no transport 'nosuch'; installed: ",
+    "wrong": "jpsi: the configuration is wrong:\n  - ",
+    "gone": "jpsi: no executor 'nosuch'; installed: ",
+    "empty": "jpsi: the target 'empty' is configured without its executor",
+}
+
+
+@pytest.mark.parametrize(("target", "sentence"), MISCONFIGURED.items(), ids=MISCONFIGURED)
+def test_a_mistake_in_the_configuration_is_a_sentence(
+    run: Run, configured: None, target: str, sentence: str
+) -> None:
+    result = run("run", "-x", target, "--", "true")
+
+    text = result.stderr.decode()
+    assert (result.returncode, result.stdout) == (125, b"")
+    assert text.startswith(sentence)
+    assert "Traceback" not in text
+
+
+def test_a_broken_override_is_a_sentence(run: Run, configured: None, environment: dict[str, str]) -> None:
+    override = Path(environment["XDG_CONFIG_HOME"], "jpsi", "overrides", "local.py")
+    override.write_text("1 // 0\n", encoding="utf-8")
+
+    result = run("run", "--", "true")
+
+    assert (result.returncode, result.stdout) == (125, b"")
+    assert result.stderr.startswith(f"jpsi: the override {override} cannot be loaded: ".encode())
+    assert b"Traceback" not in result.stderr
+
+
 DOCUMENT = """\
 version: 1
 resources:

@@ -1,4 +1,4 @@
-"""What `jpsi run` can be told on the command line, in the order of its help."""
+"""What each command can be told on the command line, in the order of its help."""
 
 from __future__ import annotations
 
@@ -15,8 +15,15 @@ _resource = partial(GroupedOption, group="Resources")
 _batch = partial(GroupedOption, group="Batch system")
 _around = partial(GroupedOption, group="Around the command")
 
+#: Of `jpsi run`.
 PARAMETERS: tuple[click.Parameter, ...] = (
-    _this("--executor", "-x", metavar="NAME", help="Where to run the job.  [default: local, this machine]"),
+    _this(
+        "--executor",
+        "-x",
+        metavar="NAME",
+        help="Where to run the job: an executor, or a target of the configuration.  "
+        "[default: the configured one, else local, this machine]",
+    ),
     _this(
         "--file",
         "-f",
@@ -80,4 +87,21 @@ PARAMETERS: tuple[click.Parameter, ...] = (
     _around("--pre-launch", metavar="FILE", help="A shell script that is sourced before the command starts."),
     _around("--post-launch", metavar="FILE", help="A shell script that is sourced after it has ended."),
     click.Argument(["command"], nargs=-1, type=click.UNPROCESSED, metavar="COMMAND [ARGS]..."),
+)
+
+#: Of `jpsi plugins`.
+PLUGIN_PARAMETERS: tuple[click.Parameter, ...] = (
+    click.Option(
+        ["--kind"],
+        type=click.Choice(["executor", "launcher", "transport", "override", "observer", "fake"]),
+        help="Show plugins of this kind only.",
+    ),
+    click.Option(["--json", "as_json"], is_flag=True, help="Write a JSON array with an object for each."),
+    click.Option(
+        ["--no-load", "is_loading"],
+        flag_value=False,
+        default=True,
+        help="Run no code of the plugins: what cannot be loaded is not noticed.",
+    ),
+    click.Argument(["name"], required=False, metavar="[NAME]"),
 )

@@ -1,4 +1,4 @@
-"""The exit codes of `jpsi run`: the job's own, and what stands for an end that has none."""
+"""The exit codes of `jpsi`: for `jpsi run` the job's own, and what stands for an end that has none."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import jpsi
 
+# Of `jpsi plugins`.
+UNUSABLE = 1
 USAGE = 2
 TIMEOUT = 124
 JPSI = 125
@@ -14,7 +16,7 @@ CANCELLED = 130
 # What a shell reports of a program that wrote to a closed pipe: 128 + SIGPIPE.
 BROKEN_PIPE = 141
 
-#: The codes that jpsi itself chooses, for people.
+#: The codes that `jpsi run` itself chooses, for people.
 MEANINGS = {
     USAGE: "a mistake in the command line or the job document; nothing was submitted",
     TIMEOUT: "the job used up its time",

@@ -6,19 +6,16 @@ import errno
 import os
 import sys
 import traceback
-from collections.abc import Mapping
 from typing import NoReturn
 
 import click
 
 from . import codes, messages
-from .arguments import PARAMETERS
-from .grouped import GroupedCommand
+from .commands import PLUGINS, RUN, SETTINGS
 
 _NAME = "jpsi"
 # Set by click's shell completion scripts.
 _COMPLETION = "_JPSI_COMPLETE"
-_SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 
 def main() -> NoReturn:
@@ -60,7 +57,7 @@ def _unwritable(error: OSError) -> int:
 
 def _failed() -> int:
     messages.write(traceback.format_exc())
-    messages.error("this is a bug in jpsi; please report it with the lines above")
+    messages.error("this is a bug in jpsi, or in a plugin; please report it with the lines above")
     return codes.JPSI
 
 
@@ -91,12 +88,13 @@ def _show_version(ctx: click.Context, _: click.Parameter, is_asked: bool) -> Non
 
 
 @click.group(
-    context_settings=_SETTINGS,
+    context_settings=SETTINGS,
     invoke_without_command=True,
     epilog="""\b
 Examples:
   jpsi run -- python3 simulate.py --steps 100
   jpsi run -f job.yaml
+  jpsi plugins
 """,
 )
 @click.option(
@@ -116,70 +114,5 @@ def cli(ctx: click.Context) -> int:
     return codes.USAGE
 
 
-def _run(
-    *,
-    command: tuple[str, ...],
-    executor: str | None,
-    file: str | None,
-    expand: bool,
-    as_json: bool,
-    **given: str | bool | tuple[str, ...] | None,
-) -> int:
-    mistake = _mistake(command, file, is_expanding=expand) or _missing(
-        {"executor": executor, "file": file, **given}
-    )
-    if mistake is not None:
-        raise click.UsageError(mistake)
-    from .run import run  # noqa: PLC0415  help and mistakes are told without waiting for the library
-
-    return run(command, given, executor=executor, file=file, is_expanding=expand, as_json=as_json)
-
-
-def _mistake(command: tuple[str, ...], file: str | None, *, is_expanding: bool) -> str | None:
-    """Why it is not clear which job is meant."""
-    if file is None and not command:
-        return "no command to run; type it after --, or name a job document: -f FILE"
-    if file is not None and command:
-        return f"-f {file} and the command {command[0]!r} are two jobs; give one of them"
-    if file is not None and is_expanding:
-        return "--expand is about a COMMAND; the arguments in a document are always expanded"
-    return None
-
-
-def _missing(given: Mapping[str, object]) -> str | None:
-    """Which option has no value, or took the `--` that follows for one; others are read later."""
-    for name, value in given.items():
-        if value == "--" or (not value and value is not None and name in {"executor", "file"}):
-            return f"--{name.replace('_', '-')} needs a value"
-    return None
-
-
-_CODES = "\n".join(f"  {code}  {meaning}" for code, meaning in codes.MEANINGS.items())
-
-cli.add_command(
-    GroupedCommand(
-        "run",
-        usages=["[OPTIONS] [--] COMMAND [ARGS]...", "[OPTIONS] -f FILE"],
-        params=list(PARAMETERS),
-        callback=_run,
-        # Options end where the command begins: `jpsi run ls -l` needs no `--`.
-        context_settings={**_SETTINGS, "allow_interspersed_args": False},
-        short_help="Run one job, show its output, and exit with its exit code.",
-        help="""Run one job, show its output as it comes, and exit with its exit code.
-
-        Ctrl-C cancels the job and waits for its end; a second Ctrl-C leaves at once. On a terminal each
-        state of the job is shown on standard error; otherwise jpsi is silent unless something goes wrong.
-        """,
-        epilog=f"""\b
-Examples:
-  jpsi run -- sort -u words.txt
-  jpsi run --time 10m --env LEVEL=3 --dir /scratch/me -- ./simulate --fast
-  jpsi run -f job.yaml --name again
-  jpsi run --expand -- echo 'at home in ${{HOME}}'
-
-\b
-Exit codes, besides the job's own:
-{_CODES}
-""",
-    )
-)
+cli.add_command(RUN)
+cli.add_command(PLUGINS)

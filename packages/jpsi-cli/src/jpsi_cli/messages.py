@@ -1,4 +1,4 @@
-"""What jpsi itself says: `jpsi: ...` lines on standard error."""
+"""What jpsi itself writes: `jpsi: ...` lines on standard error, and what was asked for on standard output."""
 
 from __future__ import annotations
 
@@ -27,6 +27,19 @@ def write(text: str) -> None:
     # Not through sys.stderr, which raises when a signal handler interrupts somebody who writes to it.
     with contextlib.suppress(OSError):
         os.write(STDERR, text.encode(encoding, "backslashreplace"))
+
+
+def show(text: str) -> None:
+    """Write to standard output.
+
+    Raises:
+        OSError: nobody reads it, or it cannot be written to.
+    """
+    encoding = "utf-8" if sys.stdout is None else sys.stdout.encoding
+    left = memoryview(text.encode(encoding, "backslashreplace"))
+    # Not through sys.stdout, which tries again at the end of the process what could not be written.
+    while left:
+        left = left[os.write(STDOUT, left) :]
 
 
 def printable(text: str) -> str:

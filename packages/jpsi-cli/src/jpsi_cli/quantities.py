@@ -3,23 +3,15 @@
 from __future__ import annotations
 
 import re
-from datetime import timedelta
+
+from jpsi import parse_duration as duration
+
+__all__ = ["count", "count_or_none", "duration", "size"]
 
 _UNITS = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40, "p": 2**50}
 _NUMBER = r"[0-9]{1,18}(?:\.[0-9]{1,9})?"
 _SIZE = re.compile(rf"(?P<number>{_NUMBER})(?P<unit>[kmgtp]?)(?:i?b)?", re.IGNORECASE)
-_SECONDS = re.compile(_NUMBER)
-# As Slurm and PBS write it: [[days-]hours:]minutes:seconds.
-_CLOCK = re.compile(
-    r"(?:(?:(?P<days>[0-9]{1,6})-)?(?P<hours>[0-9]{1,9}):)?(?P<minutes>[0-9]{1,9}):(?P<seconds>[0-9]{1,2})"
-)
-_WORDS = re.compile(
-    rf"(?=.)(?:(?P<days>{_NUMBER})d)?(?:(?P<hours>{_NUMBER})h)?(?:(?P<minutes>{_NUMBER})m)?"
-    rf"(?:(?P<seconds>{_NUMBER})s)?",
-    re.IGNORECASE,
-)
 _COUNT = re.compile("[0-9]{1,15}")
-_SIXTY = 60
 
 
 def count(text: str) -> int:
@@ -60,38 +52,3 @@ def size(text: str) -> int:
         msg = f"{text!r} is no memory at all"
         raise ValueError(msg)
     return number
-
-
-def duration(text: str) -> timedelta:
-    """A time: seconds, a clock or words; 0 means no limit.
-
-    >>> duration("90") == duration("1:30") == duration("1m30s") == timedelta(seconds=90)
-    True
-    >>> duration("1-12:00:00") == duration("1.5d") == timedelta(hours=36)
-    True
-    """
-    parts = _parts(text)
-    if parts is None:
-        msg = f"{text!r} is not a time such as 90 (seconds), 10m, 2h30m or 1:30:00"
-        raise ValueError(msg)
-    try:
-        return timedelta(**parts)
-    except OverflowError:
-        msg = f"{text!r} is too long a time; 0 means no limit"
-        raise ValueError(msg) from None
-
-
-def _parts(text: str) -> dict[str, float] | None:
-    if _SECONDS.fullmatch(text):
-        return {"seconds": float(text)}
-    clock = _CLOCK.fullmatch(text)
-    if clock is not None:
-        found = {unit: int(number) for unit, number in clock.groupdict(default="0").items()}
-        has_hours = clock["hours"] is not None
-        if found["seconds"] >= _SIXTY or (has_hours and found["minutes"] >= _SIXTY):
-            return None
-        return dict(found)
-    words = _WORDS.fullmatch(text)
-    if words is not None:
-        return {unit: float(number) for unit, number in words.groupdict(default="0").items()}
-    return None
