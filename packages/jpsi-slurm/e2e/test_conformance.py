@@ -1,0 +1,22 @@
+"""The executor `slurm` keeps the contract on a real Slurm."""
+
+from __future__ import annotations
+
+import subprocess
+
+from jpsi.fakes import FakeScheduler
+from jpsi.testing import ExecutorConformance
+from jpsi_slurm import SlurmConfig
+
+
+class TestSlurm(ExecutorConformance):
+    """Every test of the class that needs no fault made to order."""
+
+    executor_name = "slurm"
+    config_class = SlurmConfig
+    unknown_id = "99999999"
+    directives = ("#SBATCH --job-name=evil", "#SBATCH --partition=nowhere")
+
+    def cancel_outside(self, native_id: str, scheduler: FakeScheduler | None) -> None:
+        """Cancel a job with scancel."""
+        subprocess.run(["scancel", native_id], check=True)
