@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
+import os
 import shutil
+import subprocess
 import sys
 import tarfile
 import tomllib
@@ -112,6 +115,68 @@ def _paths(argument: str) -> list[str]:
     if argument in PACKAGES:
         return [PACKAGES[argument].source, f"{PACKAGES[argument].path}/tests"]
     return [argument] if argument.startswith("packages/") else []
+
+
+@nox.session(venv_backend="none")
+def e2e_slurm(session: nox.Session) -> None:
+    """Run jobs on a real Slurm that ci/slurm brings up here (as root); `--long` tries everything."""
+    _e2e(session, "slurm", "jpsi-slurm")
+
+
+def _e2e(session: nox.Session, system: str, name: str) -> None:
+    """Run the e2e tests of a package, as the user that ci/ makes, while the batch system is up."""
+    if os.geteuid() != 0:
+        session.skip(f"ci/{system}/up installs and starts daemons, which takes root")
+    place = Path("/opt/jpsi-ci") / system
+    session.run(f"ci/{system}/up", external=True)
+    try:
+        python = _e2e_environment(session, place, name)
+        with _control(session, system) as control:
+            session.run(
+                *("runuser", "-u", CI_USER, "--", "env", "-i", f"HOME=/home/{CI_USER}", "LANG=C.UTF-8"),
+                *("PATH=/usr/local/bin:/usr/bin:/bin", f"JPSI_CI_CONTROL={control}"),
+                *(python, "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", "-o", "faulthandler_timeout=0"),
+                *(str(place / "tests"), *session.posargs),
+                external=True,
+            )
+    finally:
+        session.run(f"ci/{system}/down", external=True)
+
+
+CI_USER = "jpsi-ci"
+
+
+def _e2e_environment(session: nox.Session, place: Path, name: str) -> str:
+    """An environment with a package and its tests that an ordinary user can read; returns its Python."""
+    shutil.rmtree(place, ignore_errors=True)
+    place.mkdir(parents=True)
+    session.run("/usr/bin/python3", "-m", "venv", str(place / "venv"), external=True)
+    packages = [str(ROOT / PACKAGES[it].path) for it in _from_here([name])]
+    groups = nox.project.dependency_groups(PACKAGES[name].settings, "test")
+    others = [requirement for requirement in groups if _name(requirement) not in PACKAGES]
+    python = str(place / "venv" / "bin" / "python")
+    session.run(python, "-m", "pip", "install", "--quiet", *packages, *others, external=True)
+    shutil.copytree(ROOT / PACKAGES[name].path / "e2e", place / "tests")
+    for path in (place.parent, place, *place.rglob("*")):
+        if not path.is_symlink():
+            path.chmod(path.stat().st_mode | (0o055 if path.is_dir() else 0o044))
+    return python
+
+
+@contextlib.contextmanager
+def _control(session: nox.Session, system: str) -> Iterator[str]:
+    """Let the tests stop and start parts of a batch system; yields the socket where they ask for it."""
+    directory = Path("/run/jpsi-ci")
+    directory.mkdir(mode=0o755, exist_ok=True)
+    path = str(directory / f"{system}.sock")
+    command = [f"ci/{system}/control", path, CI_USER]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as control:  # noqa: S603  ours
+        try:
+            if control.stdout is None or control.stdout.readline() != "ready\n":
+                session.error(f"{command[0]} did not start")
+            yield path
+        finally:
+            control.terminate()
 
 
 @nox.session
