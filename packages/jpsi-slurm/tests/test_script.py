@@ -295,3 +295,11 @@ def test_what_passes_the_check_can_be_rendered(text: str) -> None:
 
     if not list(spec_problems(spec, SITE)):
         script(spec, CONTEXT)
+
+
+@pytest.mark.parametrize("option", ["comm", "part", "acc", "ntasks-per", "me"])
+def test_an_abbreviation_of_what_jpsi_sets_is_refused(option: str) -> None:
+    """The last one wins: the tag, say, would be gone."""
+    (problem,) = spec_problems(_spec(custom_attributes={f"slurm.{option}": "x"}), SITE)
+
+    assert "sbatch takes it for --" in problem

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -12,15 +13,16 @@ import attrs
 import pluggy
 import pytest
 
+from jpsi.contract.command import Command, CommandResult
 from jpsi.contract.config import BatchConfig
-from jpsi.contract.hookspecs import PROJECT, ExecutorHooks, hookimpl
-from jpsi.contract.observation import NOT_OFFERED, NotOffered
+from jpsi.contract.hookspecs import PROJECT, Capabilities, ExecutorHooks, Site, hookimpl
+from jpsi.contract.observation import NOT_OFFERED, NotOffered, Observation
 from jpsi.contract.protocols import EngineSetup, Recovered, Submission
 from jpsi.contract.shell import ShellLine
 from jpsi.engine import defaults
 from jpsi.engine.batch import BatchEngine
 from jpsi.engine.rounds import Rounds
-from jpsi.engine.spool import Spool
+from jpsi.engine.spool import Intent, Spool
 from jpsi.fakes import FakeClock, FakeScheduler, FakeState, Outcome
 from jpsi.model.errors import InvalidJobException, SubmitException
 from jpsi.model.spec import JobAttributes, JobSpec
@@ -141,6 +143,11 @@ def bench(
     monkeypatch.setattr(Rounds, "begin", lambda rounds: None)
     monkeypatch.setattr(BatchEngine, "_prune", lambda engine: None)
     return Bench(tmp_path, scheduler, clock)
+
+
+def claim_of(bench: Bench, attempt: int = 1) -> str | None:
+    claim = bench.spool.claim("a1", attempt)
+    return None if claim is None else claim.text
 
 
 # ------------------------------------------------------------------------------------------ following
@@ -336,7 +343,8 @@ def test_submission_of_which_nothing_is_found_can_never_run(bench: Bench, is_dow
         bench.engine.submit(bench.submission())
 
     assert caught.value.transient
-    assert not Path(bench.spool.folder("a1"), "run.1").exists()
+    assert claim_of(bench) == "revoked"
+    assert bench.recover() == []
 
 
 def test_ghost_of_a_submission_that_was_given_up_does_not_run(tmp_path: Path, bench: Bench) -> None:
@@ -483,10 +491,8 @@ def test_job_that_neither_shows_nor_runs_can_never_run_after_it_was_called_new(
 
     (recovered,) = bench.recover()
 
-    claim = bench.spool.claim("a1", 1)
     assert recovered.native_id is None
-    assert claim is not None
-    assert claim.text == "revoked"
+    assert claim_of(bench) == "revoked"
 
 
 def test_system_that_does_not_answer_postpones_recovery(
@@ -643,3 +649,223 @@ def test_child_of_a_fork_leaves_the_jobs_of_its_parent_alone(bench: Bench) -> No
 
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
     assert bench.engine.native_ids() == ["1"]
+
+
+# ------------------------------------------------------------------------------------- narrow instants
+
+
+def test_recovery_waits_for_a_submission_and_takes_its_word(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The id is noted while another process waits for the lock; the job does not show yet."""
+    bench.scheduler.lag = 3600.0
+    killed_before(bench, monkeypatch, "_note")
+    judging = Spool.judging
+
+    def noted_meanwhile(spool: Spool, intent: Intent, patience: float) -> Any:
+        with Path(spool.folder("a1"), "intent.1.json").open("a") as file:
+            file.write("\n1")
+        return judging(spool, intent, patience)
+
+    monkeypatch.setattr(Spool, "judging", noted_meanwhile)
+
+    (recovered,) = bench.recover()
+
+    assert recovered.native_id == "1"
+    assert claim_of(bench) is None
+
+
+def test_recovery_that_fails_half_way_loses_no_job(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    bench.submit("b2")
+    bench.scheduler.lag = 3600.0
+    killed_before(bench, monkeypatch, "_note")
+    bench.engine = bench.process()
+    with monkeypatch.context() as patched:
+        patched.setattr(BatchEngine, "_judged", lambda *_: (_ for _ in ()).throw(SubmitException("down")))
+        with pytest.raises(SubmitException):
+            bench.engine.recover()
+
+    assert sorted(job.job_id for job in bench.engine.recover()) == ["a1", "b2"]
+
+
+def test_claim_that_is_being_written_is_waited_for(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    bench.scheduler.lag = 3600.0
+    bench.scheduler.faults.accept_and_hang("tsubmit")
+    revoke = Spool.revoke
+
+    def claimed_meanwhile(spool: Spool, job_id: str, attempt: int) -> bool:
+        path = Path(spool.folder(job_id), f"claim.{attempt}")
+        path.touch()
+        threading.Timer(0.05, path.write_text, ["1\n"]).start()
+        return revoke(spool, job_id, attempt)
+
+    monkeypatch.setattr(Spool, "revoke", claimed_meanwhile)
+
+    assert bench.submit() == "1"
+
+
+def test_attempt_that_could_not_be_withdrawn_is_withdrawn_before_the_next(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench.scheduler.lag = 3600.0
+    bench.scheduler.faults.accept_and_hang("tsubmit")
+
+    def full(*_: Any) -> bool:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Spool, "revoke", full)
+        with pytest.raises(SubmitException, match="may run or not") as caught:
+            bench.engine.submit(bench.submission())
+    assert caught.value.transient
+    bench.engine.submit(bench.submission(attempt=2))
+
+    assert (claim_of(bench), claim_of(bench, 2)) == ("revoked", None)
+
+
+def test_earlier_attempt_that_runs_keeps_the_next_from_being_made(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    killed_before(bench, monkeypatch, "_note")
+    Path(bench.spool.folder("a1"), "claim.1").write_text("1\n")
+
+    with pytest.raises(SubmitException, match="attempt 1 of job a1 runs already"):
+        bench.engine.submit(bench.submission(attempt=2))
+
+
+def test_job_that_failed_to_be_submitted_twice_is_nothing_to_recover(bench: Bench) -> None:
+    bench.scheduler.faults.down()
+    for attempt in (1, 2):
+        with pytest.raises(SubmitException):
+            bench.engine.submit(bench.submission(attempt=attempt))
+    bench.scheduler.faults.up()
+
+    assert bench.recover() == []
+
+
+def test_job_whose_folder_cannot_be_read_at_first_is_followed_all_the_same(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench.engine.submit(bench.submission())
+
+    def scarce(*_: Any) -> None:
+        raise OSError(24, "Too many open files")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Spool, "read_final", scarce)
+        bench.engine.track("a1")
+    bench.leave("active", "exit.run.0")
+    bench.see()
+
+    assert bench.last() == (JobState.COMPLETED, 0, None, Evidence.MARKER)
+
+
+def test_accounting_that_lags_is_asked_again(bench: Bench) -> None:
+    native_id = bench.submit()
+    bench.leave("active", "exit.run.137")
+    bench.see()
+    bench.scheduler.vanish(native_id)
+    running = {native_id: Observation(state=JobState.ACTIVE, word="RUNNING")}
+    ended = {native_id: Observation(state=JobState.FAILED, word="OOM", reason=Reason.OUT_OF_MEMORY)}
+    answers = iter([running, running, ended])
+    bench.engine._backend.finished = lambda ids: next(answers)  # type: ignore[method-assign]
+
+    for _ in range(3):
+        bench.clock.advance(5)
+        bench.ask()
+
+    assert bench.last() == (JobState.FAILED, 137, Reason.OUT_OF_MEMORY, Evidence.ACCOUNTING)
+
+
+def test_last_run_that_another_process_took_decides(bench: Bench) -> None:
+    native_id = bench.submit()
+    bench.leave("active", "signalled", "exit.run.143")
+    bench.see()
+    bench.scheduler.requeue(native_id)
+    bench.ask()
+    bench.leave("1.active", "1.exit.run.0")
+    bench.spool.collect(["a1"])
+    bench.clock.advance(60)
+
+    bench.ask()
+
+    assert bench.last() == (JobState.COMPLETED, 0, None, Evidence.MARKER)
+
+
+class Probing:
+    """A site that says by which exit code a job asks to be run again."""
+
+    def __init__(self, command: str) -> None:
+        self._command = Command([command, "--all"])
+
+    @hookimpl
+    def probe(self) -> Command:
+        return self._command
+
+    @hookimpl
+    def parse_probe(self, result: CommandResult) -> dict[str, Any]:
+        result.checked()
+        return {"codes": {99}}
+
+    @hookimpl
+    def capabilities(self, site: Site) -> Capabilities:
+        codes = frozenset(site.offers.get("codes", ()))
+        return Capabilities(default_launcher="multiple", id_variable="TOY_JOB_ID", requeue_exit_codes=codes)
+
+
+def test_failure_is_not_final_before_the_requeue_codes_are_known(bench: Bench) -> None:
+    bench.overrides.append(Probing("tstat"))
+    bench.engine = bench.process()
+    bench.submit()
+    bench.leave("active", "exit.run.99")
+    bench.see()
+    bench.ask()
+    assert not any(state.final for state in bench.states())
+
+    bench.leave("1.active", "1.exit.run.7")
+    bench.see()
+
+    assert bench.last() == (JobState.FAILED, 7, Reason.EXIT_CODE, Evidence.MARKER)
+    assert bench.recover() == []
+
+
+def test_probe_that_fails_costs_no_answer(bench: Bench) -> None:
+    bench.overrides.append(Probing("no-such-command"))
+    bench.engine = bench.process()
+    bench.submit()
+
+    bench.ask()
+
+    assert bench.states() == [JobState.ACTIVE]
+
+
+def test_job_that_a_retrying_command_made_twice_is_the_one_that_runs(bench: Bench) -> None:
+    """The system has two; one claims, and the other, whose id was printed, exits at once."""
+    bench.scheduler.slots = 2
+    native_id = bench.submit()
+    bench.leave("active")
+    Path(bench.spool.folder("a1"), "claim.1").write_text("777\n")
+    bench.scheduler.vanish(native_id)
+
+    bench.ask()
+    bench.ask()
+    bench.leave("exit.run.0")
+    bench.see()
+
+    tracked = [call.invocation.argv for call in bench.scheduler.log if call.invocation.argv[0] == "tstat"]
+    assert ("tstat", "777") in tracked
+    assert bench.last() == (JobState.COMPLETED, 0, None, Evidence.MARKER)
+
+
+@pytest.mark.parametrize("native_id", ["", " ", "--user=me", "a b", "a\nb", "x" * 300])
+def test_what_is_no_native_id_is_not_attached_to(bench: Bench, native_id: str) -> None:
+    with pytest.raises(SubmitException, match="cannot be the native id"):
+        bench.engine.attach("a1", native_id)
+
+
+def test_child_of_a_fork_that_cancels_a_job_of_its_parent_is_told(bench: Bench) -> None:
+    bench.submit()
+    bench.engine._renew()  # as it happens in the child
+
+    with pytest.raises(SubmitException, match="is followed by another process"):
+        bench.engine.cancel("a1")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import signal
 import subprocess
 from datetime import timedelta
 from pathlib import Path
@@ -109,3 +110,22 @@ def test_unchecked_failure_is_a_clear_error() -> None:
 def test_text_is_not_taken_for_a_command_line() -> None:
     with pytest.raises(TypeError, match="list of words"):
         Command("ls -l")
+
+
+def test_exit_code_that_the_application_took_is_no_success() -> None:
+    """It ignores SIGCHLD, so that the kernel keeps none."""
+    before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    try:
+        with pytest.raises(TransportError, match="ignores SIGCHLD") as caught:
+            transport.run(sh("exit 1"))
+    finally:
+        signal.signal(signal.SIGCHLD, before)
+
+    assert caught.value.may_have_run
+
+
+def test_input_that_cannot_be_encoded_starts_nothing(tmp_path: Path) -> None:
+    with pytest.raises(UnicodeEncodeError):
+        transport.run(sh('echo >"$1"', str(tmp_path / "proof"), stdin="\ud800"))
+
+    assert list(tmp_path.iterdir()) == []

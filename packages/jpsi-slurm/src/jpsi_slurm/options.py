@@ -38,6 +38,11 @@ _REFUSED = {
     "wait": "sbatch would not return before the job has ended; use Job.wait",
     "wrap": "the job's command is JobSpec.executable",
 }
+# What jpsi sets itself: abbreviated, which sbatch understands, it would be set twice
+_ALREADY_SET = frozenset(
+    {"account", "comment", "cpus-per-task", "exclusive", "gpus-per-task", "job-name", "mem", "mem-per-cpu"}
+    | {"nodes", "ntasks", "ntasks-per-node", "partition", "reservation", "requeue", "no-requeue", "time"}
+)
 # What an option that a custom attribute sets contradicts, of those that jpsi sets itself
 _EXCLUDES = {
     "mem": ("mem-per-cpu",),
@@ -75,9 +80,11 @@ def custom_problems(spec: JobSpec) -> Iterator[str]:
                 "without dashes before it, such as slurm.qos"
             )
             continue
-        refused = _refused(name)
+        refused, whole = _refused(name), _abbreviated(name)
         if refused is not None:
             yield f"custom attribute {_PREFIX}{name} cannot be set: {_REFUSED[refused]}"
+        elif whole is not None:
+            yield f"custom attribute {_PREFIX}{name}: sbatch takes it for --{whole}; write {_PREFIX}{whole}"
         if value is not None and not isinstance(value, str | int | float):
             yield (
                 f"custom attribute {_PREFIX}{name} must be text, a number, True for an option without a "
@@ -90,6 +97,13 @@ def _refused(name: str) -> str | None:
     if name in _REFUSED:
         return name
     return next((option for option in _REFUSED if option.startswith(name)), None)
+
+
+def _abbreviated(name: str) -> str | None:
+    """The option of those that jpsi sets which sbatch takes `name` for."""
+    if name in _ALREADY_SET:
+        return None
+    return next((option for option in sorted(_ALREADY_SET) if option.startswith(name)), None)
 
 
 def _custom(spec: JobSpec) -> dict[str, Any]:

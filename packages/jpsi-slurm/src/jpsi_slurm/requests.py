@@ -20,17 +20,17 @@ _OVER = ("already completing or completed", "Invalid job id specified")
 
 def cancel(native_ids: Sequence[str], site: Site) -> Command:
     """The command that ends jobs: TERM for all their processes, and KILL after `KillWait`."""
-    return slurm(site, "scancel", *(askable(native_ids) or native_ids))
+    return slurm(site, "scancel", *askable(native_ids))
 
 
 def hold(native_ids: Sequence[str], site: Site) -> Command:
     """The command that keeps pending jobs from starting; one that runs is held if it is put back."""
-    return slurm(site, "scontrol", "hold", *(askable(native_ids) or native_ids))
+    return slurm(site, "scontrol", "hold", *askable(native_ids))
 
 
 def release(native_ids: Sequence[str], site: Site) -> Command:
     """The command that lets held jobs start."""
-    return slurm(site, "scontrol", "release", *(askable(native_ids) or native_ids))
+    return slurm(site, "scontrol", "release", *askable(native_ids))
 
 
 def not_cancelled(result: CommandResult, native_ids: Sequence[str]) -> dict[str, str]:

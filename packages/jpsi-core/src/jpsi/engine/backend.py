@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import TypeGuard, TypeVar
 
 import attrs
 
@@ -47,12 +47,18 @@ class Backend:
         self._hooks = hooks
         self._transport = setup.transport
         self.site = Site(config=setup.config)
-        self._is_probed = False
+        self._probe = self._ask(lambda: hooks.probe(site=self.site))
+        self._is_probed = isinstance(self._probe, NotOffered)
 
     @property
     def capabilities(self) -> Capabilities:
         """What the backend offers."""
         return self._hooks.capabilities(site=self.site)
+
+    @property
+    def requeue_exit_codes(self) -> Collection[int]:
+        """Exit codes after which a job may be run again: those of any failure, before the site was asked."""
+        return self.capabilities.requeue_exit_codes if self._is_probed else _EVERY_FAILURE
 
     def probe(self) -> None:
         """Find out, once, what this site offers.
@@ -62,7 +68,7 @@ class Backend:
         """
         if self._is_probed:
             return
-        command = self._ask(lambda: self._hooks.probe(site=self.site))
+        command = self._probe
         if not isinstance(command, NotOffered):
             result = self._run(command)
             offers = self._ask(lambda: self._hooks.parse_probe(result=result, site=self.site))
@@ -102,7 +108,7 @@ class Backend:
             return Submitted(None, self._hooks.classify_failure(result=result, site=self.site))
         except Exception as e:
             # the command is done, whatever the plugin makes of its answer
-            log.debug("the answer of %s is not understood", command, exc_info=True)
+            log.warning("the answer of %s is not understood: %r", command, result.stdout, exc_info=True)
             message = f"{command.argv[0]} gave an unclear answer: {e}"
             return Submitted(None, Failure(FailureKind.AMBIGUOUS, message))
 
@@ -116,7 +122,8 @@ class Backend:
         if isinstance(command, NotOffered):
             return None
         result = self._run(command)
-        return self._ask(lambda: self._hooks.parse_find(result=result, tags=tags, site=self.site))
+        found = self._ask(lambda: self._hooks.parse_find(result=result, tags=tags, site=self.site))
+        return {tag: native_id for tag, native_id in found.items() if is_native_id(native_id)}
 
     def states(self, native_ids: Sequence[str]) -> dict[str, Observation]:
         """What the queue says about these jobs; those that it does not mention are left out.
@@ -213,11 +220,14 @@ class Backend:
     def _ask(self, hook: Callable[[], T]) -> T:
         """What a hook answers; a mistake in it costs this one question."""
         try:
-            return hook()
+            answer = hook()
         except JpsiError:
             raise
         except Exception as e:
             raise self._mistake(e) from e
+        if answer is None:
+            raise self._mistake(TypeError("it answered None"))
+        return answer
 
     def _mistake(self, error: Exception) -> PluginError:
         msg = f"a plugin that the executor {self.name} uses failed: {type(error).__name__}: {error}"
@@ -225,19 +235,28 @@ class Backend:
 
 
 _IDS_PER_QUERY = 200
+_EVERY_FAILURE = range(1, 256)
 
 
 def _split(items: Sequence[str], size: int) -> Iterator[Sequence[str]]:
     return (items[start : start + size] for start in range(0, len(items), size))
 
 
-def _native_id(answer: Any) -> str:  # noqa: ANN401  whatever a plugin returns
+def is_native_id(text: object) -> TypeGuard[str]:
+    """Whether `text` can be a native id: one printable word that no command takes for an option."""
+    return (
+        isinstance(text, str)
+        and 0 < len(text) <= _LONGEST_NATIVE_ID
+        and text.isascii()
+        and text.isprintable()
+        and " " not in text
+        and not text.startswith("-")
+    )
+
+
+def _native_id(answer: object) -> str:
     """A native id that can be written down, or ValueError."""
-    if (
-        not isinstance(answer, str)
-        or not 0 < len(answer) <= _LONGEST_NATIVE_ID
-        or not (answer.isascii() and answer.isprintable())
-    ):
+    if not is_native_id(answer):
         msg = f"{answer!r} is no native id"
         raise ValueError(msg)
     return answer

@@ -12,6 +12,7 @@ import os
 import random
 import threading
 import time
+import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -24,12 +25,12 @@ from jpsi.contract.observation import Failure, FailureKind, Observation
 from jpsi.contract.protocols import EngineSetup, Recovered, Streams, Submission
 from jpsi.contract.shell import ShellLine, line
 from jpsi.engine import runner
-from jpsi.engine.backend import Backend
+from jpsi.engine.backend import Backend, is_native_id
 from jpsi.engine.filesystems import is_on_network
 from jpsi.engine.poller import Poller
 from jpsi.engine.prechecks import at_home, problems_here
 from jpsi.engine.rounds import Rounds
-from jpsi.engine.runner_frame import BatchFrame
+from jpsi.engine.runner_frame import UNNAMED, BatchFrame
 from jpsi.engine.spool import REVOKED, Intent, Spool, folder_name, is_transient
 from jpsi.engine.tracker import CANCEL, Stop, never_ran
 from jpsi.engine.tracking import Tracked, Tracking
@@ -43,6 +44,7 @@ log = logging.getLogger(__name__)
 # A submit command that was orphaned holds the lock until it ends, or is killed for taking too long.
 _JUDGE_SECONDS = 90.0
 _LOCAL_GRACE_SECONDS = 0.5
+_CLAIM_POLL_SECONDS = 0.02
 _SUBJECT = "the job"
 
 
@@ -53,13 +55,14 @@ class BatchEngine:
         self._setup = setup
         self._backend = Backend(setup, hooks)
         self._config = config = self._backend.config
+        self._grace_seconds = _LOCAL_GRACE_SECONDS
         root = config.work_directory or platformdirs.user_state_path("jpsi") / "work"
         self._spool = Spool(Path(root).expanduser().absolute() / folder_name(setup.executor, setup.target))
         self._renew()
+        _engines.add(self)
 
     def _renew(self) -> None:
         """Follow nothing: after a fork, jobs, threads and locks stay with the parent."""
-        self._pid = os.getpid()
         self._slots = threading.BoundedSemaphore(self._config.submit_concurrency)
         self._lock = threading.Lock()
         self._opened: tuple[Tracking, Rounds] | None = None
@@ -85,7 +88,15 @@ class BatchEngine:
         """Submit one job; see `jpsi.plugin.Engine`."""
         job_id, attempt = submission.job_id, submission.attempt
         tracking, _ = self._open()
+        with self._slots:
+            native_id = self._submit(submission)
+        tracking.add(Tracked(job_id, job_id, attempt, native_id))
+        return native_id
+
+    def _submit(self, submission: Submission) -> str:
+        job_id, attempt = submission.job_id, submission.attempt
         try:
+            self._end_earlier(job_id, attempt)
             lock = self._prepare(submission)
         except FileExistsError as e:
             msg = f"job {job_id} was submitted by another process in the meantime"
@@ -99,8 +110,14 @@ class BatchEngine:
             self._note(job_id, lock, native_id)
         finally:
             os.close(lock)
-        tracking.add(Tracked(job_id, job_id, attempt, native_id))
         return native_id
+
+    def _end_earlier(self, job_id: str, attempt: int) -> None:
+        """Make sure that no earlier attempt of a job can run any more."""
+        for earlier in range(1, attempt):
+            if self._spool.has_intent(job_id, earlier) and self._withdraw(job_id, earlier) is not None:
+                msg = f"attempt {earlier} of job {job_id} runs already; recover() finds it"
+                raise SubmitException(msg)
 
     def _prepare(self, submission: Submission) -> int:
         spec, job_id = submission.spec, submission.job_id
@@ -140,15 +157,12 @@ class BatchEngine:
         context = SubmitContext(site=self._backend.site, job_id=job_id, tag=tag)
         try:
             script = self._backend.render(submission.spec, context)
-            with self._slots:
-                submitted = self._backend.submit(
-                    script, self._run_line(job_id, attempt), submission.spec, context, lock
-                )
+            run = self._run_line(job_id, attempt)
+            submitted = self._backend.submit(script, run, submission.spec, context, lock)
         except BaseException:
             # Whether the command had its effect or never began: the attempt can run no more, or has begun.
-            native_id = self._withdraw(job_id, attempt)
+            native_id = self._given_up(job_id, attempt)
             if native_id is None:
-                self._spool.discard(job_id, attempt)
                 raise
             return native_id
         if submitted.native_id is not None:
@@ -156,7 +170,10 @@ class BatchEngine:
         failure = submitted.failure or Failure(FailureKind.AMBIGUOUS, "it did not say why")
         if failure.kind is FailureKind.AMBIGUOUS:
             return self._resolve(job_id, attempt, tag, failure)
-        self._spool.discard(job_id, attempt)
+        if attempt == 1:
+            self._spool.discard(job_id, attempt)
+        else:
+            self._given_up(job_id, attempt)
         msg = f"{self._setup.executor} did not take job {job_id}: {failure.message}"
         if failure.kind is FailureKind.INVALID_JOB:
             raise InvalidJobException.of(_SUBJECT, [f"{self._setup.executor} refuses it: {failure.message}"])
@@ -176,19 +193,38 @@ class BatchEngine:
         except JpsiError as e:
             log.info("job %s was not to be looked for: %s", job_id, e)
             found = None
-        native_id = found or self._withdraw(job_id, attempt)
+        native_id = found or self._given_up(job_id, attempt)
         if native_id is not None:
             return native_id
-        # a straggler finds its attempt revoked, or nothing at all
-        self._spool.discard(job_id, attempt)
         unclear = f"{self._setup.executor} gave no clear answer about job {job_id}"
         msg = f"{unclear}, which will not run: {failure.message}"
         raise SubmitException(msg, transient=True)
+
+    def _given_up(self, job_id: str, attempt: int) -> str | None:
+        """Withdraw an attempt of which the caller is told that it failed; its files stay for stragglers.
+
+        Returns its native id if it has begun to run all the same.
+        """
+        try:
+            native_id = self._withdraw(job_id, attempt)
+            if native_id is None:
+                # whoever recovers jobs has nothing to do with it
+                self._spool.finish(job_id, attempt, plain.encode_status(never_ran()))
+        except OSError as e:
+            msg = f"job {job_id} may run or not: {self._spool.root} cannot be written: {e}"
+            raise SubmitException(msg, e, transient=is_transient(e)) from e
+        return native_id
 
     def _withdraw(self, job_id: str, attempt: int) -> str | None:
         """Make sure that an attempt can never run; if it has begun to, return its native id."""
         if self._spool.revoke(job_id, attempt):
             return None
+        # Between making its claim and writing into it a runner may be seen, or may have died.
+        deadline = time.monotonic() + self._grace_seconds
+        while (claim := self._spool.claim(job_id, attempt)) is not None and not claim.text:
+            if time.monotonic() > deadline:
+                break
+            time.sleep(_CLAIM_POLL_SECONDS)
         return self._claimant(job_id, attempt)
 
     def _claimant(self, job_id: str, attempt: int) -> str | None:
@@ -207,8 +243,6 @@ class BatchEngine:
     # ----------------------------------------------------------------------------------------- files
 
     def _open(self) -> tuple[Tracking, Rounds]:
-        if self._pid != os.getpid():
-            self._renew()
         with self._lock:
             if self._opened is not None:
                 return self._opened
@@ -221,7 +255,8 @@ class BatchEngine:
             is_shared = config.network_files
             if is_shared is None:
                 is_shared = is_on_network(self._spool.events)
-            grace = config.grace.total_seconds()
+            patience = config.grace.total_seconds()
+            self._grace_seconds = patience if is_shared else min(patience, _LOCAL_GRACE_SECONDS)
             tracking = Tracking(
                 self._backend,
                 self._spool,
@@ -230,8 +265,9 @@ class BatchEngine:
                     config.longest_interval.total_seconds(),
                     random.random,
                 ),
-                grace=grace if is_shared else min(grace, _LOCAL_GRACE_SECONDS),
-                patience=grace,
+                grace=self._grace_seconds,
+                patience=patience,
+                corrected=self._corrected,
                 publish=self._setup.publish,
             )
             self._opened = tracking, Rounds(tracking, self._spool.events, is_announced=not is_shared)
@@ -251,7 +287,7 @@ class BatchEngine:
             log.warning("old jobs in %s could not be removed", self._spool.root, exc_info=True)
 
     def _settles(self, markers: list[Any]) -> bool:
-        return settles(markers, self._backend.capabilities.requeue_exit_codes)
+        return settles(markers, self._backend.requeue_exit_codes)
 
     @contextlib.contextmanager
     def _reading(self) -> Iterator[None]:
@@ -269,17 +305,43 @@ class BatchEngine:
         job = tracking.get(job_id)
         if job is not None:
             tracking.follow(job, time.monotonic())
-            rounds.begin()
+            try:
+                rounds.begin()
+            except RuntimeError:
+                # the batch system has the job; the next one that is followed brings the threads
+                log.warning("no thread could be started to follow jobs", exc_info=True)
+
+    def _corrected(self, job: Tracked) -> str | None:
+        """The native id of a job that the batch system does not know, or calls ended, by another id.
+
+        A submit command that tried again may have made several jobs, of which the claim tells the one that
+        runs; a job that does not know its id is found by its tag.
+        """
+        claimant = self._claimant(job.spool_id, job.attempt)
+        if claimant is not None and not claimant.startswith(UNNAMED):
+            return claimant
+        if job.native_id.startswith(UNNAMED):
+            tag = _tag(job.spool_id, job.attempt)
+            return (self._backend.find([tag]) or {}).get(tag)
+        return None
 
     def attach(self, job_id: str, native_id: str) -> None:
         """Let a job stand for one of the batch system's; see `jpsi.plugin.Engine`."""
+        if not is_native_id(native_id):
+            msg = f"{native_id!r} cannot be the native id of a job"
+            raise SubmitException(msg)
         tracking, _ = self._open()
         with self._reading():
-            for other in self._spool.job_ids():
+            job_ids = self._spool.job_ids()
+        for other in job_ids:
+            try:
                 intent = self._spool.last_intent(other)
-                if intent is not None and self._native_id_of(intent) == native_id:
-                    tracking.add(Tracked(job_id, other, intent.attempt, native_id))
-                    return
+                is_it = intent is not None and self._native_id_of(intent) == native_id
+            except (OSError, ValueError):
+                continue  # one odd folder says nothing of the others
+            if intent is not None and is_it:
+                tracking.add(Tracked(job_id, other, intent.attempt, native_id))
+                return
         tracking.add(Tracked(job_id, job_id, 0, native_id))
 
     def _native_id_of(self, intent: Intent) -> str | None:
@@ -301,15 +363,20 @@ class BatchEngine:
                 intents.append(intent)
         lost = [intent for intent in intents if self._native_id_of(intent) is None]
         tags = self._find(lost)
+        deadline = time.monotonic() + _JUDGE_SECONDS
         found = []
         for intent in intents:
             try:
-                recovered = self._recover(tracking, intent, tags)
+                recovered = self._recovered(intent, tags, deadline)
             except (OSError, KeyError, TypeError, ValueError):
                 log.warning("job %s: its folder cannot be understood", intent.job_id, exc_info=True)
                 continue
             if recovered is not None:
                 found.append(recovered)
+        # Only now, as an error before leaves all of them to the next call.
+        for job in found:
+            if job.native_id is not None:
+                tracking.add(Tracked(job.job_id, job.job_id, job.attempt, job.native_id))
         return found
 
     def _is_known(self, tracking: Tracking, job_id: str) -> bool:
@@ -321,19 +388,16 @@ class BatchEngine:
             return {}
         return self._backend.find([_tag(intent.job_id, intent.attempt) for intent in intents]) or {}
 
-    def _recover(self, tracking: Tracking, intent: Intent, tags: Mapping[str, str]) -> Recovered | None:
+    def _recovered(self, intent: Intent, tags: Mapping[str, str], deadline: float) -> Recovered | None:
         job_id, attempt = intent.job_id, intent.attempt
         native_id = self._native_id_of(intent) or tags.get(_tag(job_id, attempt))
         if native_id is None:
-            with self._spool.judging(intent, _JUDGE_SECONDS) as may_judge:
+            with self._spool.judging(intent, max(0.0, deadline - time.monotonic())) as may_judge:
                 if not may_judge:
                     log.warning("job %s is being submitted by another process and is left to it", job_id)
                     return None
-                # Whoever submitted it is done: it is there now, or never will be.
-                native_id = self._find([intent]).get(_tag(job_id, attempt)) or self._withdraw(job_id, attempt)
-        if native_id is not None:
-            tracking.add(Tracked(job_id, job_id, attempt, native_id))
-        elif self._spool.read_stop(job_id, attempt) is not None:
+                native_id = self._judged(job_id, attempt)
+        if native_id is None and self._spool.read_stop(job_id, attempt) is not None:
             # told to end before it had begun: that is how it ended
             self._spool.finish(job_id, attempt, plain.encode_status(never_ran()))
             return None
@@ -344,6 +408,15 @@ class BatchEngine:
             native_id=native_id,
             time=datetime.fromisoformat(intent.content["time"]),
         )
+
+    def _judged(self, job_id: str, attempt: int) -> str | None:
+        """The native id of an attempt whose submitter is done with it; without one it can run no more."""
+        intent = self._spool.last_intent(job_id)
+        if intent is not None and intent.attempt == attempt and intent.native_id is not None:
+            return intent.native_id
+        tag = _tag(job_id, attempt)
+        found = (self._backend.find([tag]) or {}).get(tag)
+        return found or self._withdraw(job_id, attempt)
 
     def native_ids(self) -> list[str]:
         """The native ids of the jobs that are not final."""
@@ -370,6 +443,9 @@ class BatchEngine:
         """Ask a job to end; see `jpsi.plugin.Engine`."""
         tracking, rounds = self._open()
         job = tracking.get(job_id)
+        if job is None and not self._spool.is_final(job_id, self._settles):
+            msg = f"job {job_id} is followed by another process; attach to it or recover it to cancel it"
+            raise SubmitException(msg)
         if job is None:
             return
         try:
@@ -415,3 +491,14 @@ class BatchEngine:
 def _tag(job_id: str, attempt: int) -> str:
     """What the batch system carries for one attempt."""
     return f"jpsi-{job_id}-{attempt}"
+
+
+_engines: weakref.WeakSet[BatchEngine] = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    for engine in _engines:
+        engine._renew()  # noqa: SLF001  the same module
+
+
+os.register_at_fork(after_in_child=_after_fork)

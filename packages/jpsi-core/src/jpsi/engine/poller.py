@@ -55,9 +55,12 @@ class Poller:
         """A marker arrived."""
         self._marked = now
 
+    def asking(self) -> None:
+        """The question goes out; what is urgent from now on it does not answer."""
+        self._is_urgent = False
+
     def asked(self, now: float) -> None:
         """The question was asked at this time, answered or not."""
         self._asked = now
-        self._is_urgent = False
         self._due = now + self._interval * (1 + _JITTER * self._jitter())
         self._interval = min(self._interval * _GROWTH, self._longest)

@@ -43,7 +43,8 @@ class Rounds:
         self._running: set[str] = set()
         self._changed = threading.Event()
         self._bell = _Bell()
-        weakref.finalize(self, self._bell.close)
+        # not when the program ends: the thread would listen to a bell that never stops
+        weakref.finalize(self, self._bell.close).atexit = False
 
     def begin(self) -> None:
         """There is a job to follow, or something new to ask about.

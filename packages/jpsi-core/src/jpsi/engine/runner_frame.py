@@ -14,6 +14,9 @@ import attrs
 
 from jpsi.contract.shell import ShellLine, word
 
+#: How the claim of a job begins that does not know its native id.
+UNNAMED = "unnamed."
+
 #: The exit code of a job that could not be set up (as env(1), nohup(1) and timeout(1) do).
 SETUP_CODE = 125
 
@@ -88,7 +91,7 @@ class BatchFrame:
         yield f"_jpsi_folder={word(folder)}"
         yield f"_jpsi_mark={word(mark)}"
         # Without an id nobody knows another run of the same job from a stranger's.
-        native_id = f"${{{self.id_variable}:-unnamed.$$}}" if self.id_variable else "unnamed.$$"
+        native_id = f"${{{self.id_variable}:-{UNNAMED}$$}}" if self.id_variable else f"{UNNAMED}$$"
         yield f"_jpsi_native_id={native_id}"
         yield _CLAIM.format(attempt=attempt, code=SETUP_CODE)
         yield _FUNCTIONS

@@ -161,10 +161,14 @@ class Spool:
             with contextlib.suppress(OSError):
                 self.revoke(job_id, attempt)
 
+    def has_intent(self, job_id: str, attempt: int) -> bool:
+        """Whether an attempt was made."""
+        return os.path.exists(f"{self.folder(job_id)}/intent.{attempt}.json")  # noqa: PTH110  text, like all here
+
     def claim(self, job_id: str, attempt: int) -> Claim | None:
         """Who has claimed an attempt, or None."""
         try:
-            with open(f"{self.folder(job_id)}/claim.{attempt}", encoding="ascii") as file:  # noqa: PTH123
+            with open(f"{self.folder(job_id)}/claim.{attempt}", encoding="ascii", errors="replace") as file:  # noqa: PTH123
                 return Claim(file.read().strip(), os.fstat(file.fileno()).st_mtime_ns)
         except FileNotFoundError:
             return None

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import UTC, datetime
 
 import attrs
@@ -38,6 +38,8 @@ class Tracked:
     native_id: str
     #: Whether its statuses are published; before, the job is not bound.
     is_followed: bool = False
+    #: Whether what was on disk about it when it was followed first has been read.
+    is_read: bool = False
     markers: list[Marker] = attrs.field(factory=list)
     stop: Stop | None = None
     queued: Observation | None = None
@@ -64,7 +66,8 @@ class Tracking:
         poller: decides when to ask.
         grace: seconds until a marker that was left is seen here for certain.
         patience: seconds until a batch system that does not mention a job is believed.
-        publish: called with a job id and a status; never under a lock.
+        publish: called with a job id and a status.
+        corrected: tells the native id that a job turns out to have, or None.
     """
 
     def __init__(  # noqa: PLR0913  the parts that it connects
@@ -76,6 +79,7 @@ class Tracking:
         grace: float,
         patience: float,
         publish: Callable[[str, JobStatus], None],
+        corrected: Callable[[Tracked], str | None],
     ) -> None:
         self._backend = backend
         self._spool = spool
@@ -83,6 +87,7 @@ class Tracking:
         self._grace = grace
         self._patience = patience
         self._publish = publish
+        self._corrected = corrected
         self._lock = threading.Lock()
         self._jobs: dict[str, Tracked] = {}
         # What is known of a job changes, and is judged, by one thread at a time.
@@ -107,17 +112,31 @@ class Tracking:
     def follow(self, job: Tracked, now: float) -> None:
         """Publish the statuses of a job from now on."""
         with self._judging:
-            if job.has_runner:
-                content = self._spool.read_final(job.spool_id, job.attempt)
-                if content is not None:
-                    self._finish(job, decode_status(content), is_on_disk=True)
-                    return
-                job.markers = _of_attempt(job, self._spool.consumed(job.spool_id))
-                job.stop = self._stop_of(job)
             job.is_followed = True
             self._poller.wanted(now)
-            if job.markers:
-                self._judge(job, now)
+        self._begin(job, now)
+
+    def _begin(self, job: Tracked, now: float) -> None:
+        """Read what is on disk about a job already, now or in a later round."""
+        try:
+            with self._judging:
+                self._read(job, now)
+        except OSError:
+            # nothing may keep a job from being followed that the batch system has
+            log.warning("job %s: its folder cannot be read", job.job_id, exc_info=True)
+
+    def _read(self, job: Tracked, now: float) -> None:
+        if job.has_runner:
+            content = self._spool.read_final(job.spool_id, job.attempt)
+            if content is not None:
+                self._finish(job, decode_status(content), is_on_disk=True)
+                return
+            job.stop = self._stop_of(job)
+            markers = _of_attempt(job, self._spool.consumed(job.spool_id))
+            job.is_read = True
+            if markers:
+                self._take(job, markers, now)
+        job.is_read = True
 
     def wanted(self, now: float) -> None:
         """There is something new to ask about that markers may not tell."""
@@ -145,6 +164,8 @@ class Tracking:
                 followed.setdefault(job.spool_id, []).append(job)
         if not followed:
             return
+        for job in [job for jobs in followed.values() for job in jobs if not job.is_read]:
+            self._begin(job, now)
         new = self._spool.collect(followed, only_new=True)
         announced = {marker.job_id for marker in map(_parsed, appeared) if marker is not None}
         for spool_id in announced & followed.keys() - new.keys():
@@ -152,17 +173,25 @@ class Tracking:
         for spool_id, found in new.items():
             self._poller.marked(now)
             for job in followed[spool_id]:
-                with self._judging:
-                    self._take(job, _of_attempt(job, found), now)
+                self._take_fenced(job, _of_attempt(job, found), now)
+
+    def _take_fenced(self, job: Tracked, markers: list[Marker], now: float) -> None:
+        try:
+            with self._judging:
+                self._take(job, markers, now)
+        except Exception:
+            # its markers are in its folder, and are read again when the queue says that it has ended
+            log.exception("job %s: what it left could not be taken in", job.job_id)
 
     def _take(self, job: Tracked, markers: list[Marker], now: float) -> None:
-        had_exit = _has_exit(job.markers)
-        job.markers = markers
-        if _has_exit(markers) and not had_exit:
+        # Two threads, and other processes, may have seen more than this look at the folder.
+        known = {marker.name: marker for marker in (*job.markers, *markers)}
+        old, job.markers = job.markers, list(known.values())
+        if _has_exit(job.markers) and (not _has_exit(old) or _last_run(job.markers) > _last_run(old)):
             # What the queue said before that is old: only a new answer tells how it saw the end.
             job.queued = job.accounted = None
             job.absent_since = None
-            if not settles(markers, self._backend.capabilities.requeue_exit_codes):
+            if not settles(job.markers, self._backend.requeue_exit_codes):
                 self._poller.wanted(now, is_urgent=True)
                 job.stop = job.stop or self._stop_of(job)
         self._judge(job, now)
@@ -173,9 +202,10 @@ class Tracking:
         A question that is not answered changes nothing.
         """
         jobs = [job for job in self.all() if job.is_followed]
+        self._poller.asking()
         exited = {job.job_id for job in jobs if _has_exit(job.markers)}
         try:
-            self._backend.probe()
+            self._probe()
             states = self._backend.states(sorted({job.native_id for job in jobs}))
         except JpsiError as e:
             _tell(self._backend.name, e)
@@ -201,13 +231,36 @@ class Tracking:
 
     def _judge_without_haste(self, job: Tracked, now: float) -> None:
         has_ended = job.absent_since is not None or _is_final(job.queued)
-        if job.has_runner and has_ended and not _has_exit(job.markers):
-            # another process may have taken its last marker to the job's folder
+        if job.has_runner and has_ended and not settles(job.markers, self._backend.requeue_exit_codes):
+            # another process may have taken its last markers to the job's folder
             found = _of_attempt(job, self._spool.consumed(job.spool_id))
             if len(found) > len(job.markers):
                 self._take(job, found, now)
                 return
+            if not _has_exit(job.markers) and self._is_another(job):
+                return
         self._judge(job, now)
+
+    def _is_another(self, job: Tracked) -> bool:
+        """Whether the batch system has the job under another id, by which it is asked from now on."""
+        try:
+            native_id = self._corrected(job)
+        except JpsiError as e:
+            _tell(self._backend.name, e)
+            return True
+        if native_id is None or native_id == job.native_id:
+            return False
+        log.warning("job %s has the native id %s, not %s", job.job_id, native_id, job.native_id)
+        job.native_id = native_id
+        job.queued = job.accounted = job.absent_since = job.ended_since = None
+        return True
+
+    def _probe(self) -> None:
+        """Find out what the site offers; without that, questions are asked all the same."""
+        try:
+            self._backend.probe()
+        except JpsiError as e:
+            _tell(f"{self._backend.name}, about what it offers,", e)
 
     def _observe(self, job: Tracked, seen: Observation | None, now: float) -> None:
         if seen is None:
@@ -215,6 +268,8 @@ class Tracking:
             return
         job.queued, job.absent_since = seen, None
         job.accounted, job.is_unaccounted = None, False
+        if not _is_final(seen):
+            job.ended_since = None
         if seen.state is None and seen.word not in self._strange_words:
             self._strange_words.add(seen.word)
             log.warning(
@@ -225,7 +280,7 @@ class Tracking:
             )
 
     def _ask_accounting(self, jobs: Iterable[Tracked], now: float) -> None:
-        left = [job for job in jobs if job.absent_since is not None and job.accounted is None]
+        left = [job for job in jobs if job.absent_since is not None and not _is_final(job.accounted)]
         if not left:
             return
         try:
@@ -242,7 +297,8 @@ class Tracking:
         if job.absent_since is not None:
             job.has_no_accounting = found is None
             job.accounted = None if found is None else found.get(job.native_id)
-            job.is_unaccounted = job.accounted is None
+            # one that it calls running, long after the queue has forgotten it, is not known either
+            job.is_unaccounted = not _is_final(job.accounted)
             if _is_final(job.accounted):
                 job.ended_since = now if job.ended_since is None else job.ended_since
 
@@ -267,7 +323,7 @@ class Tracking:
             now=datetime.now(UTC),
             has_runner=job.has_runner,
             markers=job.markers,
-            requeue_exit_codes=self._backend.capabilities.requeue_exit_codes,
+            requeue_exit_codes=self._backend.requeue_exit_codes,
             stop=job.stop,
             queued=queued,
             accounted=job.accounted,
@@ -304,7 +360,8 @@ class Tracking:
 
     def _must_write(self, job: Tracked, status: JobStatus) -> bool:
         """Whether the markers in the job's folder do not tell this end by themselves."""
-        is_told = settles(job.markers, self._backend.capabilities.requeue_exit_codes)
+        # Before a site's requeue codes are known, no failure tells it: so that is what is asked here always.
+        is_told = settles(job.markers, range(1, 256))
         return job.stop is not None or status.evidence is not Evidence.MARKER or not is_told
 
 
@@ -324,8 +381,12 @@ def _is_final(observation: Observation | None) -> bool:
     return observation is not None and observation.state is not None and observation.state.final
 
 
-def _has_exit(markers: Iterable[Marker]) -> bool:
-    last = max((marker.restart for marker in markers), default=0)
+def _last_run(markers: Iterable[Marker]) -> int:
+    return max((marker.restart for marker in markers), default=0)
+
+
+def _has_exit(markers: Sequence[Marker]) -> bool:
+    last = _last_run(markers)
     return any(marker.kind == "exit" and marker.restart == last for marker in markers)
 
 

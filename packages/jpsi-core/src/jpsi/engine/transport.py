@@ -30,9 +30,10 @@ class LocalTransport:
         It is a session of its own, so that what a terminal sends to this program (Ctrl-C, a closed window)
         does not reach it, and all of it ends when it has taken too long.
         """
+        data = None if command.stdin is None else command.stdin.encode(errors="surrogateescape")
         try:
             # not waited for by `with`: a child in the kernel's hands must not hold up whoever asked
-            process = subprocess.Popen(  # noqa: S603  no shell takes part
+            process = _Process(
                 command.argv,
                 stdin=subprocess.DEVNULL if command.stdin is None else subprocess.PIPE,
                 stdout=subprocess.PIPE,
@@ -45,7 +46,6 @@ class LocalTransport:
             what = "was not found on PATH" if isinstance(e, FileNotFoundError) else f"could not be run: {e}"
             msg = f"the command {command.argv[0]} {what}"
             raise TransportError(msg, e, transient=is_transient(e)) from e
-        data = None if command.stdin is None else command.stdin.encode(errors="surrogateescape")
         seconds = None if command.timeout is None else command.timeout.total_seconds()
         try:
             stdout, stderr = process.communicate(data, timeout=seconds)
@@ -55,10 +55,30 @@ class LocalTransport:
         except BaseException:
             _kill(process)
             raise
+        if process.is_stolen:
+            msg = (
+                f"nobody can tell how {command.argv[0]} ended: this program ignores SIGCHLD, or collects "
+                "processes that are not its own"
+            )
+            raise TransportError(msg, transient=True, may_have_run=True)
         return _result(process, stdout, stderr, timed_out=False)
 
     def close(self) -> None:
         """Nothing is held."""
+
+
+class _Process(subprocess.Popen[bytes]):
+    """A process of which it is known when the application has collected its exit code."""
+
+    is_stolen = False
+
+    def _try_wait(self, wait_flags: int) -> tuple[int, int]:
+        # CPython answers 0 here, which would make a success of every failure.
+        try:
+            return os.waitpid(self.pid, wait_flags)
+        except ChildProcessError:
+            self.is_stolen = True
+            return self.pid, 0
 
 
 def environment_of(command: Command, inherited: Mapping[str, str]) -> dict[str, str]:
