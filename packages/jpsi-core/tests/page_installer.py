@@ -1,6 +1,6 @@
 """What `pip` is to the reader of a page: installs from folders, in an instant and from no index.
 
-    page_installer.py REPOSITORY SITE install [-q] [-e] [--target DIRECTORY] WHAT...
+    page_installer.py REPOSITORY SITE install [-q] [-e] [--no-deps] [--target DIRECTORY] WHAT...
 
 WHAT is the folder of a project, whose pyproject.toml is believed, or a package of this repository.
 """
@@ -23,6 +23,7 @@ def main() -> None:
     parser.add_argument("command", choices=["install"])
     parser.add_argument("-q", "--quiet", action="store_true", required=True)
     parser.add_argument("-e", "--editable", action="store_true")
+    parser.add_argument("--no-deps", action="store_true", help="nothing else is ever installed")
     parser.add_argument("--target", type=Path)
     parser.add_argument("what", nargs="+")
     options = parser.parse_args()

@@ -193,6 +193,85 @@ def test_field_that_is_wrong_is_told_with_its_place(configure: Callable[[str], N
     assert JobExecutor("local").name == "local"
 
 
+@pytest.mark.parametrize(
+    ("text", "asked", "told"),
+    [
+        ("default_executor: reff\n", None, "did you mean 'reef'?; it is asked for in {}:1: default_executor"),
+        ("\ntargets: {far: {executor: tyo}}\n", "far", "{}:2: targets.far.executor"),
+        ("default_executor: far\ntargets: {far: {executor: tyo}}\n", None, "{}:2: targets.far.executor"),
+        ("targets: {far: {executor: game, version: '>9'}}\n", "far", "{}:1: targets.far.version"),
+        ("executors: {game: {version: '>9'}}\n", "game", "{}:1: executors.game.version"),
+    ],
+)
+def test_what_the_configuration_asks_for_in_vain_is_told_with_its_place(
+    configure: Callable[[str], None], tmp_path: Path, text: str, asked: str | None, told: str
+) -> None:
+    configure(text if "targets" in text else f"{text}targets: {{reef: {{executor: game}}}}\n")
+
+    with pytest.raises(jpsi.PluginError) as caught:
+        JobExecutor(asked)
+
+    first = str(caught.value).partition("\n")[0]
+    assert first.startswith("no executor ")
+    assert first.endswith(told.format(tmp_path / "config/jpsi/config.yaml"))
+
+
+@pytest.mark.parametrize(("name", "constraint"), [("reff", None), ("game", "> 9")])
+def test_what_is_asked_for_directly_is_not_laid_to_the_configuration(
+    configure: Callable[[str], None], name: str, constraint: str | None
+) -> None:
+    configure("targets: {reef: {executor: game}}\nexecutors: {game: {version: '> 0'}}\n")
+
+    with pytest.raises(jpsi.PluginError) as caught:
+        JobExecutor(name, constraint)
+
+    assert "config.yaml" not in str(caught.value)
+    assert ("targets: reef; did you mean 'reef'?" in str(caught.value)) is (constraint is None)
+
+
+def test_override_of_one_file_for_a_target_is_listed_as_lying_over_nothing(
+    configure: Callable[[str], None], tmp_path: Path
+) -> None:
+    configure("targets: {reef: {executor: game}}\n")
+    (tmp_path / "config/jpsi/overrides").mkdir()
+    (tmp_path / "config/jpsi/overrides/reef.py").write_text(HOOKS)
+
+    (it,) = [it for it in jpsi.plugins() if it.kind == "override"]
+
+    assert (it.chosen, "targets cannot be named here" in (it.why_not or "")) == (False, True)
+
+
+BAD_HOOKS = f"""{HOOKS}
+@hookimpl
+def make_engine(setup):
+    return setup.process_engine(setup)
+
+@hookimpl
+def check_spec(spec):
+    return spec.nonsense
+"""
+
+
+def test_failing_hook_is_told_with_the_plugin_that_has_it(tmp_path: Path, place: Path) -> None:
+    overrides = tmp_path / "config/jpsi/overrides"
+    overrides.mkdir(parents=True)
+    (overrides / "toy_x.py").write_text(f"{HOOKS}@hookimpl\ndef check_spec(spec):\n    return 'no'\n")
+    lay(place, "bad", files={"bad_x.py": BAD_HOOKS}, executors={"bad": "bad_x"})
+
+    with pytest.raises(jpsi.PluginError) as failed:
+        JobExecutor("bad").submit(Job(JobSpec("/bin/true")))
+    with pytest.raises(jpsi.PluginError) as answered:
+        JobExecutor("toy_x").submit(Job(JobSpec("/bin/true")))
+
+    what = "failed: AttributeError: 'JobSpec' object has no attribute 'nonsense'"
+    where = f"({place}/bad_x.py, line 11)"
+    assert (
+        str(failed.value) == f"the hook check_spec of the executor 'bad' of bad 1.2 in {place} {what} {where}"
+    )
+    what = "answered str, not Iterable[str]"
+    assert str(answered.value) == f"the hook check_spec of the override {overrides}/toy_x.py {what}"
+
+
 def test_url_chooses_the_transport(configure: Callable[[str], None]) -> None:
     configure(CONFIGURATION)
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import builtins
 import functools
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Self, TypeVar
+from typing import TYPE_CHECKING, Self
 
 from jpsi.contract.hookspecs import Site
 from jpsi.contract.protocols import EngineSetup, Streams, Submission
@@ -15,7 +15,7 @@ from jpsi.engine import defaults, notifier
 from jpsi.engine.transport import LocalTransport
 from jpsi.job import Job, JobStatusCallback, StatusFunction, as_function
 from jpsi.launcher import Launchers
-from jpsi.model.errors import InvalidJobException, JpsiError, PluginError, SubmitException
+from jpsi.model.errors import InvalidJobException, SubmitException
 from jpsi.model.problems import problems, sound_part
 from jpsi.model.spec import copy_spec
 from jpsi.model.states import JobState, JobStatus
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from jpsi.contract.hookspecs import ExecutorHooks
     from jpsi.contract.observation import Observation
     from jpsi.contract.protocols import Engine, Transport
-
-T = TypeVar("T")
 
 _SUBJECT = "the job"
 
@@ -102,31 +100,21 @@ class JobExecutor:
             publish=self._take_news,
             process_engine=_process_engine,
         )
-        engine = self._asked(lambda: self._hooks.make_engine(setup=setup))
+        engine = self._hooks.make_engine(setup=setup)
         if engine is not None:
             return engine
         assembly.stack.check_batch()
         return _batch_engine(setup, self._hooks)
 
     def _open(self, assembly: Assembly, url: str, here: Transport) -> Transport:
-        return self._asked(lambda: open_transport(assembly.plugins, url, assembly.config, here))
+        return open_transport(assembly.plugins, url, assembly.config, here)
 
     def _default_launcher(self) -> str:
-        return self._asked(lambda: self._hooks.capabilities(site=self._site)).default_launcher
+        return self._hooks.capabilities(site=self._site).default_launcher
 
     @property
     def _site(self) -> Site:
         return Site(config=self._config, offers=self._engine.offers())
-
-    def _asked(self, hook: Callable[[], T]) -> T:
-        """What a plugin answers; its mistakes are told as such."""
-        try:
-            return hook()
-        except JpsiError:
-            raise
-        except Exception as e:
-            msg = f"a plugin that the executor {self._name} uses failed: {type(e).__name__}: {e}"
-            raise PluginError(msg, e) from e
 
     @property
     def name(self) -> str:
@@ -189,14 +177,14 @@ class JobExecutor:
         spec = self._defaults.filled_in(sound_part(job.spec) if found else copy_spec(job.spec))
         launcher, missing = self._launchers.of(spec)
         found += missing
-        found += self._asked(lambda: _flat(self._hooks.check_spec(spec=spec, site=self._site)))
+        found += _flat(self._hooks.check_spec(spec=spec, site=self._site))
         found += self._engine.problems(spec)
         if launcher is not None:
-            found += self._asked(lambda: _flat(launcher.check_spec(spec=spec)))
+            found += _flat(launcher.check_spec(spec=spec))
         if found or launcher is None:
             # what a backend checks and then cannot write into a script is one mistake
             raise InvalidJobException.of(_SUBJECT, list(dict.fromkeys(found)))
-        launch = self._asked(lambda: list(launcher.launch(spec=spec)))
+        launch = list(launcher.launch(spec=spec))
         return Submission(job_id=job.id, attempt=attempt, spec=spec, launch=launch)
 
     def cancel(self, job: Job) -> None:

@@ -26,7 +26,7 @@ from jpsi.fakes import (
     on_path,
 )
 from jpsi.plugin import CommandResult
-from jpsi.testing import toy_dialect
+from jpsi.testing import PluginDirectory, toy_dialect
 
 
 class Echo:
@@ -118,6 +118,18 @@ def test_faults_strike_as_often_as_asked_and_only_their_command(scheduler: FakeS
     assert call(scheduler, echo, "esay").returncode == 0
 
 
+@pytest.mark.parametrize("fault", ["fail", "hang", "accept_and_hang", "cut"])
+def test_a_fault_of_a_command_that_is_not_there_is_refused(path: FakeScheduler, fault: str) -> None:
+    """It would strike nothing, and whoever asked for it would believe to have tested something."""
+    for command in ("", "esya"):
+        with pytest.raises(ValueError, match=f"no command '{command}' can go wrong; .*ebreak, eend, eread"):
+            getattr(path.faults, fault)(command)
+
+    path.faults.clear()
+    with pytest.raises(ValueError, match="no command"):
+        getattr(path.faults, fault)("esya")
+
+
 def test_a_fault_may_last_and_strike_every_command(scheduler: FakeScheduler, echo: Echo) -> None:
     scheduler.faults.fail("*", times=None)
     assert {call(scheduler, echo, name, "0").returncode for name in ["esay", "eend", "esay"]} == {1}
@@ -165,6 +177,26 @@ def test_down_is_told_in_the_words_of_the_dialect(scheduler: FakeScheduler, echo
 def test_a_missing_dialect_names_those_that_there_are() -> None:
     with pytest.raises(jpsi.PluginError, match=r"no fake 'nothing'; installed: .*toy"):
         dialect("nothing")
+
+
+@pytest.mark.parametrize(
+    ("source", "told"),
+    [
+        ("", "has no `commands`, a mapping of names to functions and no function `unreachable`"),
+        ("commands = ['asub']\ndef unreachable(command): ...", "has no `commands`, a mapping"),
+        ("commands = {}", "acme has no function `unreachable`"),
+    ],
+    ids=["nothing", "no mapping", "no unreachable"],
+)
+def test_what_is_no_dialect_is_told(plugin_directory: PluginDirectory, source: str, told: str) -> None:
+    plugin_directory.add("acme", entry_points={"jpsi.fakes": {"acme": "acme"}}, files={"acme.py": source})
+
+    command = [sys.executable, "-m", "jpsi.fakes", "acme", "--", "true"]
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
+
+    assert (done.returncode, done.stderr.count("\n")) == (125, 1)
+    assert "the fake 'acme' of acme 1.0 in" in done.stderr
+    assert told in done.stderr
 
 
 def test_dialects_are_found_by_name() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -33,6 +33,10 @@ def real() -> Iterator[FakeScheduler]:
 def submit(scheduler: FakeScheduler, script: str = "", **fields: object) -> FakeJob:
     job = FakeJob(str(scheduler.next_number()), script=script, **fields)  # type: ignore[arg-type]
     return scheduler.submit(job)
+
+
+def states_of(jobs: Iterable[FakeJob]) -> list[str]:
+    return [job.state.value for job in jobs]
 
 
 def states(scheduler: FakeScheduler) -> list[str]:
@@ -111,14 +115,40 @@ def test_listings_lag_and_forget_but_accounting_remembers(clock: FakeClock) -> N
     with FakeScheduler(clock, lag=2, keep=10, accounting_lag=5, outcome=Outcome(60)) as scheduler:
         job = submit(scheduler)
         seen = []
-        for step in (0, 2, 58, 5, 5):
+        for step in (0, 2, 3, 55, 5, 5):
             clock.advance(step)
-            seen.append((job in scheduler.listed(), job in scheduler.accounted()))
+            seen.append((states_of(scheduler.listed()), states_of(scheduler.accounted())))
 
-        assert seen == [(False, False), (True, False), (True, False), (True, True), (False, True)]
+        assert seen == [
+            ([], []),
+            (["running"], []),
+            (["running"], ["running"]),
+            (["completed"], ["running"]),
+            (["completed"], ["completed"]),
+            ([], ["completed"]),
+        ]
         scheduler.accounting = False
         assert scheduler.accounted() == []
         assert scheduler.job(job.native_id) is job
+
+
+def test_the_accounting_hears_late_of_starts_and_ends(clock: FakeClock) -> None:
+    with FakeScheduler(clock, slots=1, accounting_lag=5, outcome=Outcome(10, 7)) as scheduler:
+        submit(scheduler)
+        second, third = submit(scheduler), submit(scheduler)
+        clock.advance(6)
+        assert states_of(scheduler.accounted()) == ["running", "pending", "pending"]
+
+        clock.advance(4)
+        scheduler.cancel(third.native_id)
+        told = scheduler.accounted()
+        assert states_of(told) == ["running", "pending", "pending"]
+        assert [(it.started, it.ended, it.exit_code) for it in told[1:]] == [(None, None, None)] * 2
+        assert (told[0].ended, told[0].exit_code) == (None, None)
+
+        clock.advance(5)
+        assert states_of(scheduler.accounted()) == ["failed", "running", "cancelled"]
+        assert second in scheduler.accounted()
 
 
 def test_a_held_job_waits_for_its_release(scheduler: FakeScheduler, clock: FakeClock) -> None:

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from jpsi.model.errors import ConfigError
+from jpsi.model.errors import ConfigError, DocumentError
 from jpsi.registry import config
+from jpsi.registry.config_file import read
 from jpsi.registry.spec_defaults import SpecDefaults
 
 
@@ -223,3 +224,19 @@ def test_what_is_no_duration(write, text: str) -> None:  # noqa: ANN001
 
     with pytest.raises(ConfigError, match=r"executors\.x\.defaults\.duration: "):
         config.load()
+
+
+@pytest.mark.parametrize(
+    ("version", "told"),
+    [
+        ("0.1", "must be a version constraint in quotes, not 0.1; for this version alone: '== 0.1'"),
+        ("2", "must be a version constraint in quotes, not 2; for this version alone: '== 2'"),
+        ("'0.1'", f"must be a version constraint {CONSTRAINTS}, not '0.1'; for this version alone: '== 0.1'"),
+        ("true", "must be text, not true; put it in quotes"),
+    ],
+)
+def test_version_that_is_no_constraint_is_told_with_one(version: str, told: str) -> None:
+    with pytest.raises(DocumentError) as caught:
+        read(f"executors:\n  kelp:\n    version: {version}\n", "config.yaml")
+
+    assert caught.value.problems == (f"config.yaml:3: executors.kelp.version: {told}",)

@@ -57,6 +57,14 @@ def test_all_mistakes_are_told_at_once() -> None:
     ]
 
 
+def test_wrapper_that_is_no_generator_is_a_mistake() -> None:
+    @hookimpl(wrapper=True)
+    def query() -> None: ...
+
+    told = "query has wrapper=True, but no `yield`; write `answer = yield`, or leave wrapper=True out"
+    assert mistakes(SimpleNamespace(query=query), ALL) == [told]
+
+
 def test_hook_of_another_kind_of_plugin_is_a_mistake() -> None:
     assert mistakes(Hooks(), [LauncherHooks])
 

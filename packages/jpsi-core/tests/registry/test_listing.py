@@ -94,6 +94,7 @@ def test_load_errors_are_told_if_asked_for(tmp_path: Path) -> None:
 
 HOOKLESS = "it implements no hook"
 NO_LAUNCH = "it lacks the hook launch"
+WRAPPER = "from jpsi.plugin import hookimpl\n@hookimpl(wrapper=True)\ndef cancel():\n    return 1\n"
 UNUSABLE = {
     "executor without hooks": ("executors", "x = 1\n", HOOKLESS),
     "executor that lacks some": ("executors", implementing("cancel"), "parse_status, or make_engine"),
@@ -103,6 +104,8 @@ UNUSABLE = {
     "transport with a typing error": ("transports", implementing("open_transpot"), "did you mean 'open_tra"),
     "override without hooks": ("overrides", "x = 1\n", HOOKLESS),
     "override with a typing error": ("overrides", implementing("sumbit"), "did you mean 'submit'"),
+    "override with a wrapper that is none": ("overrides", WRAPPER, "cancel has wrapper=True, but no `yield`"),
+    "executor with a wrapper that is none": ("executors", WRAPPER, "cancel has wrapper=True, but no `yield`"),
     "observer without hooks": ("observers", "x = 1\n", HOOKLESS),
     "observer that only checks": ("observers", implementing("check_spec"), "lacks the hook status_changed"),
     "fake without commands": ("fakes", "def unreachable(command):\n    ...\n", "it lacks commands"),
@@ -171,7 +174,11 @@ def test_overrides_of_one_file_are_listed(tmp_path: Path) -> None:
     ]
     paths[3].chmod(0o666)
 
-    told = listing(Plugins(()), {}, [site, user, tmp_path / "nowhere"], load=True)
+    lay(tmp_path / "place", executors={"broken": "x", "Hookless": "x"})
+
+    plugins = installed([tmp_path / "place"])
+    listed = listing(plugins, {}, [site, user, tmp_path / "nowhere"], load=True)
+    told = [it for it in listed if it.kind == "override"]
 
     assert [it.origin for it in told] == [str(path) for path in paths]
     assert [it.name for it in told] == ["all", "broken", "hookless", "all"]
@@ -181,6 +188,24 @@ def test_overrides_of_one_file_are_listed(tmp_path: Path) -> None:
     assert [it.load_error for it in told][::3] == [None, None]
     assert f"the override {paths[1]} cannot be loaded: ModuleNotFoundError" in (told[1].load_error or "")
     assert f"the override {paths[2]} cannot be used: {HOOKLESS}" in (told[2].load_error or "")
+
+
+def test_override_of_one_file_that_lies_over_nothing_is_not_chosen(tmp_path: Path) -> None:
+    lay(tmp_path / "place", executors={"kelp": "x"})
+    for name in ("all.py", "KELP.py", "klep.py", "nothing.py", "Reef.py"):
+        write(tmp_path / "config", name, implementing("check_spec"))
+
+    listed = listing(installed([tmp_path / "place"]), {}, [tmp_path / "config"], ["reef"], load=True)
+    told = {it.name: (it.why_not, it.load_error) for it in listed if it.kind == "override"}
+
+    nothing = "lies over nothing: there is no executor"
+    assert told == {
+        "all": (None, None),
+        "KELP": (None, None),
+        "klep": (f"{nothing} 'klep'; did you mean 'kelp'?", None),
+        "nothing": (f"{nothing} 'nothing'", None),
+        "Reef": (f"{nothing} 'Reef'; targets cannot be named here, only executors", None),
+    }
 
 
 def test_overrides_of_one_file_run_only_if_asked_for(tmp_path: Path) -> None:

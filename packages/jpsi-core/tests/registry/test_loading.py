@@ -145,6 +145,30 @@ def test_entry_point_that_leads_nowhere(
         find().load()
 
 
+def test_entry_point_of_a_directory_that_leads_nowhere_is_told_without_private_names(tmp_path: Path) -> None:
+    lay(tmp_path / "a", executors={"mine": "bree"})
+    lay(
+        tmp_path / "b",
+        files={"mine.py": "from .bree import x\n"},
+        executors={"mine": "mine"},
+    )
+
+    with pytest.raises(PluginError) as of_entry_point:
+        find(tmp_path / "a").load()
+    with pytest.raises(PluginError) as of_import:
+        find(tmp_path / "b").load()
+
+    told = (
+        "ModuleNotFoundError: No module named 'bree', which its entry point names: mine = bree; reinstall it"
+    )
+    assert f"the executor 'mine' of my-plugin 1.2 in {tmp_path}/a cannot be loaded: {told}" in str(
+        of_entry_point.value
+    )
+    for error in (of_entry_point, of_import):
+        assert "_jpsi_plugin_" not in str(error.value)
+    assert "entry point" not in str(of_import.value)
+
+
 def test_refused_candidate_is_not_imported() -> None:
     it = Candidate(group=EXECUTORS, name="x", distribution="d", version="1", value="no", refusal="it is bad")
 

@@ -114,3 +114,11 @@ def test_links_within_are_followed_and_may_lead_nowhere(tmp_path: Path) -> None:
     (tmp_path / "elsewhere.py").chmod(0o666)
 
     assert "elsewhere.py can be written by others" in (refusal_within(tmp_path / "package") or "")
+
+
+def test_file_that_vanishes_meanwhile_is_skipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "there").touch(0o666)
+    (tmp_path / "there").chmod(0o666)
+    monkeypatch.setattr(os, "walk", lambda path: [(str(path), [], ["gone", "there"])])
+
+    assert f"{tmp_path}/there can be written" in (refusal_within(tmp_path) or "")

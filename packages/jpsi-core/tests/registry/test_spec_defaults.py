@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+import attrs
+
 from jpsi.model.spec import JobAttributes, JobSpec, copy_spec
 from jpsi.registry.spec_defaults import SpecDefaults
 
@@ -66,3 +68,20 @@ def test_stronger_defaults_win_key_by_key() -> None:
         reservation_id="reservation",
         custom_attributes={"slurm.qos": "mine", "slurm.x": 1},
     )
+
+
+def test_attributes_that_no_default_is_for_are_kept() -> None:
+    """Whatever is added to JobAttributes later."""
+
+    @attrs.define(slots=True, init=False)
+    class Later(JobAttributes):
+        later: int
+
+        def __init__(self, *, later: int, **attributes: object) -> None:
+            super().__init__(**attributes)  # type: ignore[arg-type]  as given
+            self.later = later
+
+    filled = ALL.filled_in(JobSpec("x", attributes=Later(later=3)))
+
+    assert isinstance(filled.attributes, Later)
+    assert (filled.attributes.later, filled.attributes.queue_name) == (3, "queue")

@@ -170,6 +170,38 @@ def test_override_supplies_what_the_backend_lacks(place: Path, tmp_path: Path) -
     assert stacked(place, tmp_path, name="poor").lacking == ()
 
 
+def test_wrong_hooks_and_missing_ones_are_told_at_once(place: Path, tmp_path: Path) -> None:
+    text = HOOKS + "@hookimpl\ndef sumbit():\n    ...\n@hookimpl\ndef cancel(x):\n    ...\n"
+    lay(place, "poor", files={"poor.py": text}, executors={"poor": "poor"}, launchers={"poor": "poor"})
+    write(tmp_path, "poor.py", HOOKS + "@hookimpl(wrapper=True)\ndef query():\n    ...\n")
+
+    with pytest.raises(PluginError) as caught:
+        stacked(place, tmp_path, name="poor")
+
+    assert str(caught.value) == (
+        f"the executor 'poor' of poor 1.2 in {place} cannot be used: "
+        "cancel has no argument 'x', only native_ids, site; "
+        "there is no hook 'sumbit'; did you mean 'submit'?; "
+        "it lacks the hooks render_script, submit, parse_submit, query, parse_status, or make_engine\n"
+        f"the override {tmp_path}/overrides/poor.py cannot be used: "
+        "query has wrapper=True, but no `yield`; write `answer = yield`, or leave wrapper=True out"
+    )
+    with pytest.raises(PluginError, match=r"there is no hook 'cancel'; .* it lacks the hook launch\Z"):
+        launcher_hooks(installed([place]), "poor")
+
+
+def test_failing_launcher_is_blamed_itself(place: Path) -> None:
+    text = f"{HOOKS}@hookimpl\ndef launch(spec):\n    return _inner()\ndef _inner():\n    return 1 // 0\n"
+    lay(place, "launching", files={"launching.py": text}, launchers={"mine": "launching"})
+
+    with pytest.raises(PluginError) as caught:
+        launcher_hooks(installed([place]), "mine").launch(spec=JobSpec("x"))
+
+    label = f"the launcher 'mine' of launching 1.2 in {place}"
+    failed = f"failed: ZeroDivisionError: integer division or modulo by zero ({place}/launching.py, line 7)"
+    assert str(caught.value) == f"the hook launch of {label} {failed}"
+
+
 def test_wrapper_is_no_answer(place: Path) -> None:
     hooks = "".join(f"@hookimpl(wrapper=True)\ndef {hook}():\n    return (yield)\n" for hook in BATCH)
     lay(place, "poor", files={"poor.py": HOOKS + hooks}, executors={"poor": "poor"})

@@ -151,6 +151,8 @@ def test_constraint_that_is_none_is_refused(constraint: str) -> None:
         (EXECUTORS, "PBS", "no executor 'PBS'; installed: local, slurm; try: pip install jpsi-pbs"),
         (EXECUTORS, "sge", "no executor 'sge'; installed: local, slurm; try: pip install jpsi-gridengine"),
         (EXECUTORS, "mine", "no executor 'mine'; installed: local, slurm"),
+        (EXECUTORS, "Lcoal", "no executor 'Lcoal'; installed: local, slurm; did you mean 'local'?"),
+        (LAUNCHERS, "slum", "no launcher 'slum'; installed: local, slurm; did you mean 'slurm'?"),
         (TRANSPORTS, "ssh", "no transport 'ssh'; installed: local, slurm; try: pip install jpsi-ssh"),
         (
             LAUNCHERS,
@@ -158,7 +160,16 @@ def test_constraint_that_is_none_is_refused(constraint: str) -> None:
             "no launcher 'mpirun'; installed: local, slurm; try: pip install jpsi-launchers",
         ),
     ],
-    ids=["of this project", "in any case", "alias", "unknown", "transport", "launcher"],
+    ids=[
+        "of this project",
+        "in any case",
+        "alias",
+        "unknown",
+        "close",
+        "close launcher",
+        "transport",
+        "launcher",
+    ],
 )
 def test_plugin_that_is_missing_is_told_with_what_to_install(group: str, name: str, message: str) -> None:
     installed = [candidate("1", "slurm"), candidate("1", "local"), candidate("2", "local")]
@@ -167,6 +178,14 @@ def test_plugin_that_is_missing_is_told_with_what_to_install(group: str, name: s
         choose(installed, group, name, None)
 
     assert str(caught.value) == message
+
+
+def test_configured_targets_may_have_been_meant() -> None:
+    with pytest.raises(PluginError) as caught:
+        choose([candidate("1", "kelp")], EXECUTORS, "reff", None, ["far", "reef"])
+
+    told = "no executor 'reff'; installed: kelp; targets: far, reef; did you mean 'reef'?"
+    assert str(caught.value) == told
 
 
 def test_nothing_installed_is_told() -> None:

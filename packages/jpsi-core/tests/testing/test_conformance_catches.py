@@ -12,13 +12,24 @@ from jpsi.testing import toy
 
 _TEST = """
 import broken
+import pytest
 from jpsi.testing import ExecutorConformance
+from pathlib import Path
 
 class TestBroken(ExecutorConformance):
     executor_name = "broken"
     dialect = "toy"
     submit_command = "tsubmit"
     plugin = broken
+    patience = 3
+
+    @pytest.fixture(autouse=True)
+    def installed(self, plugin_directory):
+        plugin_directory.add(
+            "broken",
+            entry_points={"jpsi.executors": {"broken": "broken"}},
+            files={"broken.py": Path(broken.__file__).read_text()},
+        )
 """
 
 #: What is replaced by what, and the test that must see it.
@@ -54,9 +65,51 @@ MISTAKES = {
 _GONE = "\n_GONE = {'999999': Observation(state=JobState.COMPLETED, word='gone')}\n"
 
 
-def conforms(folder: Path, source: str, keyword: str) -> subprocess.CompletedProcess[str]:
+# A dialect whose commands complain about jobs that they do not know, and do the rest.
+_STRICT = """
+from jpsi.fakes import FakeScheduler
+from jpsi.plugin import CommandResult
+from jpsi.testing import toy_dialect
+from jpsi.testing.toy_dialect import unreachable
+
+def _strict(name):
+    def command(scheduler, invocation):
+        known = {it.native_id for it in scheduler.listed() if not (name == "tdel" and it.state.final)}
+        result = toy_dialect.commands[name](scheduler, invocation)
+        strange = [it for it in invocation.arguments if it.isdigit() and it not in known]
+        complaints = "".join(f"{name}: {it}: unknown job\\n" for it in strange)
+        return CommandResult(returncode=1 if strange else 0, stdout=result.stdout, stderr=complaints)
+    return command
+
+commands = {**toy_dialect.commands, "tstat": _strict("tstat"), "tdel": _strict("tdel")}
+"""
+# What a backend needs for it.
+_LENIENT = (
+    ("lines = result.checked().stdout", "lines = _answered(result).stdout"),
+    (
+        "def _rows(",
+        """
+@hookimpl
+def parse_cancel(result: CommandResult, native_ids: Sequence[str]) -> dict[str, str]:
+    _answered(result)
+    return {}
+
+
+def _answered(result: CommandResult) -> CommandResult:
+    told = result.stderr.splitlines()
+    unknown = told and all(it.endswith(": unknown job") for it in told)
+    return result if unknown and not result.timed_out else result.checked()
+
+
+def _rows(""",
+    ),
+)
+
+
+def conforms(folder: Path, source: str, keyword: str, test: str = _TEST) -> subprocess.CompletedProcess[str]:
     (folder / "broken.py").write_text(source + _GONE)
-    (folder / "test_broken.py").write_text(_TEST)
+    (folder / "strict.py").write_text(_STRICT)
+    (folder / "test_broken.py").write_text(test)
     arguments = ["-q", "-p", "no:cacheprovider", "-k", keyword, "test_broken.py"]
     return subprocess.run(
         [sys.executable, "-m", "pytest", *arguments], check=False, capture_output=True, text=True, cwd=folder
@@ -82,3 +135,90 @@ def test_the_toy_itself_passes_the_same(tmp_path: Path) -> None:
     done = conforms(tmp_path, Path(toy.__file__).read_text(), keywords)
 
     assert done.returncode == 0, done.stdout
+
+
+_STRICT_TEST = _TEST.replace('"toy"', "strict").replace("import broken", "import broken\nimport strict")
+_ABOUT_UNKNOWN_IDS = "hide_the_known or forgotten_is_no_error or unknown_id_never"
+
+
+def test_who_takes_an_unknown_id_for_no_answer_does_not_pass(tmp_path: Path) -> None:
+    source = Path(toy.__file__).read_text()
+
+    done = conforms(tmp_path, source, _ABOUT_UNKNOWN_IDS, _STRICT_TEST)
+
+    assert "3 failed" in done.stdout, done.stdout
+    assert "of which 999999 is unknown, parse_status raised" in done.stdout
+    assert "it has ended already" in done.stdout
+
+
+def test_who_reads_on_passes(tmp_path: Path) -> None:
+    source = Path(toy.__file__).read_text()
+    for right, other in _LENIENT:
+        assert source.count(right) == 1, "the toy has changed"
+        source = source.replace(right, other)
+
+    done = conforms(tmp_path, source, _ABOUT_UNKNOWN_IDS, _STRICT_TEST)
+
+    assert "3 passed" in done.stdout, done.stdout
+
+
+@pytest.mark.parametrize("command", ["", "tsubmti"])
+def test_a_submit_command_that_is_not_there_is_told(tmp_path: Path, command: str) -> None:
+    test = _TEST.replace('"tsubmit"', repr(command))
+
+    done = conforms(tmp_path, Path(toy.__file__).read_text(), "submit_command or unclear", test)
+
+    assert "5 failed" in done.stdout, done.stdout
+    assert f"submit_command is {command!r}; it must be the command that submits" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("right", "told"), [('"TOY_JOB_ID"', "'not set'"), ("", "skipped")], ids=["wrong", "none"]
+)
+def test_a_variable_that_does_not_hold_the_id_is_told(tmp_path: Path, right: str, told: str) -> None:
+    source = Path(toy.__file__).read_text()
+    source = source.replace('id_variable="TOY_JOB_ID"', 'id_variable="TOYJOB"' if right else 'id_variable=""')
+
+    done = conforms(tmp_path, source, "knows_its_native_id", _TEST)
+
+    assert told in done.stdout
+    assert not right or "id_variable is 'TOYJOB'; in the running job 1" in done.stdout
+
+
+def test_what_was_warned_of_is_told_of_a_job_that_does_not_end(tmp_path: Path) -> None:
+    source = Path(toy.__file__).read_text()
+    right = 'return {row["id"]: _observation(row) for row in _rows(result)}'
+    source = source.replace(right, "raise KeyError(native_ids)", 1).replace(
+        "parse_status(result: CommandResult)", "parse_status(result: CommandResult, native_ids: object)"
+    )
+
+    done = conforms(tmp_path, source, "unknown_id_never", _TEST)
+
+    assert "jpsi has warned:" in done.stdout, done.stdout
+    assert "KeyError" in done.stdout
+
+
+_LAUNCHER = """
+import broken
+from jpsi.testing import LauncherConformance
+
+class TestLauncher(LauncherConformance):
+    launcher_name = "NAME"
+    plugin = broken
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("nowhere", "'nowhere' leads to no plugin, is its distribution installed with its entry point?"),
+        ("single", "the launcher 'single' of jpsi-core"),
+    ],
+)
+def test_a_launcher_that_users_would_not_get_is_told(tmp_path: Path, name: str, told: str) -> None:
+    test = _LAUNCHER.replace("NAME", name)
+
+    done = conforms(tmp_path, Path(toy.__file__).read_text(), "leads_to", test)
+
+    assert "1 failed" in done.stdout
+    assert told in done.stdout

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol, cast
 import attrs
 
 from jpsi.contract.command import CommandResult
+from jpsi.model.errors import PluginError
 
 if TYPE_CHECKING:
     from jpsi.fakes.scheduler import FakeScheduler
@@ -68,8 +69,21 @@ def dialect(name: str) -> Dialect:
     """The dialect of this name that a backend offers, installed or on the plugin path; case does not matter.
 
     Raises:
-        PluginError: no backend offers it, or it cannot be loaded.
+        PluginError: no backend offers it, it cannot be loaded, or it is no dialect.
     """
     from jpsi.registry.discovery import installed  # noqa: PLC0415  slow to import, and rarely needed
 
-    return cast("Dialect", installed().find(GROUP, name).load())
+    candidate = installed().find(GROUP, name)
+    found = candidate.load()
+    if wrong := _missing(found):
+        msg = f"{candidate.label} is no dialect: {candidate.value} has no {' and no '.join(wrong)}"
+        raise PluginError(msg)
+    return cast("Dialect", found)
+
+
+def _missing(found: object) -> list[str]:
+    has_commands = isinstance(getattr(found, "commands", None), Mapping)
+    return [
+        *([] if has_commands else ["`commands`, a mapping of names to functions"]),
+        *([] if callable(getattr(found, "unreachable", None)) else ["function `unreachable`"]),
+    ]

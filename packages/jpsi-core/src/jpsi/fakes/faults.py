@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Iterable
 
 import attrs
 
@@ -37,13 +38,19 @@ class Faults:
     """The faults of a fake batch system; each strikes the next `times` calls of a command, or all for None.
 
     The command `"*"` is any. Several faults of one command strike one after the other, in the order in which
-    they were asked for.
+    they were asked for. Once a dialect speaks to the batch system, a command that it does not have is refused
+    with `ValueError`: such a fault would strike nothing, and a test that asks for it would prove nothing.
     """
 
     def __init__(self) -> None:
+        self._commands: set[str] = set()
         self._planned: list[Fault] = []
         self._down: Effect | None = None
         self._banner = ("", "")
+
+    def know(self, commands: Iterable[str]) -> None:
+        """Hear of the commands of a dialect that speaks to the batch system from now on."""
+        self._commands.update(commands)
 
     def fail(
         self,
@@ -56,19 +63,19 @@ class Faults:
     ) -> None:
         """The command does nothing and answers this; with returncode 0 it lies."""
         result = CommandResult(returncode=returncode, stdout=stdout, stderr=stderr)
-        self._planned.append(Fault(command, Effect.ANSWER, times, result))
+        self._plan(Fault(command, Effect.ANSWER, times, result))
 
     def hang(self, command: str, times: int | None = 1) -> None:
         """The command does nothing and never answers."""
-        self._planned.append(Fault(command, Effect.HANG, times))
+        self._plan(Fault(command, Effect.HANG, times))
 
     def accept_and_hang(self, command: str, times: int | None = 1) -> None:
         """The command does what it is asked to and never answers."""
-        self._planned.append(Fault(command, Effect.ACCEPT_AND_HANG, times))
+        self._plan(Fault(command, Effect.ACCEPT_AND_HANG, times))
 
     def cut(self, command: str, times: int | None = 1) -> None:
         """The command does what it is asked to, prints half of its answer, and is killed."""
-        self._planned.append(Fault(command, Effect.CUT, times))
+        self._plan(Fault(command, Effect.CUT, times))
 
     def banner(self, stdout: str = "", stderr: str = "") -> None:
         """Have every command print this first, as login scripts and wrappers of sites do."""
@@ -84,7 +91,9 @@ class Faults:
 
     def clear(self) -> None:
         """Nothing goes wrong any more."""
-        self.__init__()  # type: ignore[misc]  # the state of a new one is what is meant
+        self._planned.clear()
+        self._down = None
+        self._banner = ("", "")
 
     def strike(self, command: str) -> Fault | None:
         """The fault that this call of a command meets, which is thereby used up."""
@@ -99,3 +108,10 @@ class Faults:
         """A result with the banner before it."""
         stdout, stderr = self._banner
         return attrs.evolve(result, stdout=stdout + result.stdout, stderr=stderr + result.stderr)
+
+    def _plan(self, fault: Fault) -> None:
+        if self._commands and fault.command not in {*self._commands, EVERY}:
+            known = ", ".join(sorted(self._commands))
+            msg = f"no command {fault.command!r} can go wrong; the dialect has {known}, and {EVERY!r} is any"
+            raise ValueError(msg)
+        self._planned.append(fault)

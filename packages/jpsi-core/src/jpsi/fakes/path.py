@@ -42,6 +42,7 @@ def on_path(dialect: str | Dialect, scheduler: FakeScheduler | None = None) -> I
             scheduler = stack.enter_context(FakeScheduler())
         folder = _private_folder()
         stack.callback(shutil.rmtree, folder, ignore_errors=True)
+        scheduler.faults.know(spoken.commands)
         server = CommandServer(folder / _SOCKET, scheduler, spoken)
         stack.callback(server.close)
         _write_commands(folder / "bin", spoken.commands, folder / _SOCKET)

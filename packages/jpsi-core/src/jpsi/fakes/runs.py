@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import signal
 from collections.abc import Callable
 from pathlib import Path
@@ -80,3 +81,17 @@ def put_back(job: FakeJob) -> None:
     job.state = FakeState.PENDING
     job.restarts += 1
     job.started = job.ended = job.exit_code = job.signal = None
+
+
+def as_of(moment: float, job: FakeJob) -> FakeJob:
+    """The job as it was at a moment: itself, or a copy that has not ended yet, or not even started."""
+    has_ended = job.ended is not None and job.ended <= moment
+    has_started = job.started is not None and job.started <= moment
+    if has_ended or (job.ended is None and (has_started or job.started is None)):
+        return job
+    before = copy.copy(job)
+    before.state = FakeState.RUNNING if has_started else FakeState.PENDING
+    before.started = job.started if has_started else None
+    before.ending = before.ended = before.exit_code = before.signal = None
+    before.why = ""
+    return before

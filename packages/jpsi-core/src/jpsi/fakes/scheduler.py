@@ -12,7 +12,7 @@ from jpsi.fakes.faults import Faults
 from jpsi.fakes.job import FakeJob, FakeState, Outcome
 from jpsi.fakes.log import Call, Log
 from jpsi.fakes.machine import Machine
-from jpsi.fakes.runs import put_back
+from jpsi.fakes.runs import as_of, put_back
 
 _PATIENCE = 30.0
 
@@ -53,7 +53,7 @@ class FakeScheduler(Machine):
         self.keep = keep
         #: Whether there is accounting.
         self.accounting = accounting
-        #: How long the accounting takes to hear of a submission or of an end.
+        #: How long the accounting takes to hear of a submission, a start or an end.
         self.accounting_lag = accounting_lag
         #: What goes wrong with commands.
         self.faults = Faults()
@@ -99,11 +99,14 @@ class FakeScheduler(Machine):
             ]
 
     def accounted(self) -> list[FakeJob]:
-        """The jobs that the accounting knows; none if there is no accounting."""
+        """The jobs that the accounting knows; none if there is no accounting.
+
+        One of which the accounting has not heard the latest is a copy of the job as it was.
+        """
         with self.lock:
-            now = self.clock() - self.accounting_lag
+            heard = self.clock() - self.accounting_lag
             known = self._known.values() if self.accounting else ()
-            return [job for job in known if max(job.submitted, job.ended or 0.0) <= now]
+            return [as_of(heard, job) for job in known if job.submitted <= heard]
 
     def cancel(self, native_id: str) -> bool:
         """End a job; False if there is none that could be ended."""

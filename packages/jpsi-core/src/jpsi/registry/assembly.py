@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from jpsi.contract.config import ExecutorConfig
+from jpsi.model.errors import PluginError
 from jpsi.registry import config as configuration
 from jpsi.registry.candidate import EXECUTORS
 from jpsi.registry.discovery import Plugins, installed
@@ -59,12 +60,21 @@ def assemble(
     """
     settings = configuration.load()
     plugins = installed(settings.plugin_path)
+    place = "" if name else settings.default_place
     name = name or settings.default_executor or DEFAULT
     target = settings.target(name)
     executor = name if target is None or target.executor is None else target.executor
     section = _section(target, settings.executor(_names(plugins, executor)))
     wanted = section.version if constraint is None and section is not None else constraint
-    candidate = plugins.find(EXECUTORS, executor, wanted)
+    try:
+        candidate = plugins.find(EXECUTORS, executor, wanted, settings.targets)
+    except PluginError as e:
+        if target is not None:
+            place = target.places["executor"]
+        if plugins.named(EXECUTORS, executor):
+            # then its version is what does not fit
+            place = section.places.get("version", "") if section is not None and constraint is None else ""
+        raise PluginError(_with_place(str(e), place), e) from e
     stack = executor_stack(plugins, candidate, lowest, configuration.folders())
     if url is None and section is not None:
         url = section.url
@@ -76,6 +86,12 @@ def assemble(
         url=url,
         defaults=SpecDefaults() if section is None else section.defaults,
     )
+
+
+def _with_place(message: str, place: str) -> str:
+    """A message about what is asked for, with the place in the configuration that asks for it."""
+    first, separator, rest = message.partition("\n")
+    return f"{first}; it is asked for in {place}{separator}{rest}" if place else message
 
 
 def _names(plugins: Plugins, name: str) -> set[str]:

@@ -17,8 +17,9 @@ from jpsi.contract.hookspecs import (
 from jpsi.model.errors import PluginError
 from jpsi.registry.candidate import EXECUTORS, LAUNCHERS, OBSERVERS, OVERRIDES, TRANSPORTS, Candidate
 from jpsi.registry.discovery import Plugins
+from jpsi.registry.layers import checked
 from jpsi.registry.overrides import file_layer
-from jpsi.registry.stack import checked, executor_layers
+from jpsi.registry.stack import executor_layers
 
 _LAID_OVER = (ExecutorHooks, ObserverHooks)
 #: What plugins that stand alone may implement, and what they must.

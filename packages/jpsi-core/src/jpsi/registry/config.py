@@ -36,6 +36,16 @@ class Settings:
         """The executor or target for those who name none."""
         return next((it.default_executor for it in self.layers if it.default_executor), None)
 
+    @property
+    def default_place(self) -> str:
+        """Where that is configured; empty if it is not."""
+        return next((it.default_place for it in self.layers if it.default_executor), "")
+
+    @property
+    def targets(self) -> list[str]:
+        """The names of all targets, in small letters."""
+        return sorted({name for layer in self.layers for name in layer.targets})
+
     def target(self, name: str) -> Section | None:
         """What is configured for a target of this name, or None.
 

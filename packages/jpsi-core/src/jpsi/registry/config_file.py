@@ -28,6 +28,8 @@ class Section:
     #: Values for fields of the executor's configuration, and where each is written.
     config: Mapping[str, Value] = attrs.field(factory=dict)
     defaults: SpecDefaults = attrs.field(factory=SpecDefaults)
+    #: Where `executor`, `url` and `version` are written: `config.yaml:3: targets.far.executor`.
+    places: Mapping[str, str] = attrs.field(factory=dict)
 
     def over(self, lower: Section) -> Section:
         """This section, and for what it leaves open a weaker one."""
@@ -37,6 +39,7 @@ class Section:
             version=self.version or lower.version,
             config=_joined(self.config, lower.config),
             defaults=self.defaults.over(lower.defaults),
+            places={**lower.places, **self.places},
         )
 
 
@@ -45,6 +48,8 @@ class Layer:
     """What one configuration file says; names of executors and targets are in small letters."""
 
     default_executor: str | None = None
+    #: Where that is written.
+    default_place: str = ""
     plugin_path: tuple[Path, ...] = ()
     executors: Mapping[str, Section] = attrs.field(factory=dict)
     targets: Mapping[str, Section] = attrs.field(factory=dict)
@@ -67,6 +72,7 @@ def _layer(value: Value) -> Layer:
     found = _fields(value, ("default_executor", "plugin_path", "executors", "targets"))
     return Layer(
         default_executor=found["default_executor"].text() if "default_executor" in found else None,
+        default_place=_place(found["default_executor"]) if "default_executor" in found else "",
         plugin_path=tuple(map(_directory, found["plugin_path"].items())) if "plugin_path" in found else (),
         executors=_sections(found.get("executors"), ()),
         targets=_sections(found.get("targets"), ("executor", "url")),
@@ -87,14 +93,31 @@ def _sections(value: Value | None, more: tuple[str, ...]) -> dict[str, Section]:
 
 def _section(value: Value, more: tuple[str, ...]) -> Section:
     found = _fields(value, (*more, "version", "config", "defaults"))
-    texts = {name: found[name].text() for name in (*more, "version") if name in found}
-    if "version" in texts and not is_constraint(texts["version"]):
-        found["version"].must_be("a version constraint such as '>= 0.2' or '>= 0.2, < 1'")
+    texts = {name: found[name].text() for name in more if name in found}
+    if "version" in found:
+        texts["version"] = _constraint(found["version"])
     return Section(
         **texts,
+        places={name: _place(found[name]) for name in texts},
         config=found["config"].mapping() if "config" in found else {},
         defaults=_defaults(found["defaults"]) if "defaults" in found else SpecDefaults(),
     )
+
+
+def _constraint(value: Value) -> str:
+    raw = value.raw
+    if isinstance(raw, int | float) and not isinstance(raw, bool):
+        value.must_be("a version constraint in quotes", f"; for this version alone: '== {raw}'")
+        return ""
+    text = value.text()
+    if not is_constraint(text):
+        this = f"; for this version alone: '== {text}'" if is_constraint(f"== {text}") else ""
+        value.must_be("a version constraint such as '>= 0.2' or '>= 0.2, < 1'", this)
+    return text
+
+
+def _place(value: Value) -> str:
+    return value.mistakes.located(value.place, "")
 
 
 def _defaults(value: Value) -> SpecDefaults:

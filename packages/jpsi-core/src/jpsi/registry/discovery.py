@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 
 import attrs
@@ -44,11 +44,13 @@ class Plugins:
             if candidate.group == group and candidate.is_called(name)
         ]
 
-    def find(self, group: str, name: str, constraint: str | None = None) -> Candidate:
+    def find(
+        self, group: str, name: str, constraint: str | None = None, targets: Collection[str] = ()
+    ) -> Candidate:
         """The candidate of a group that is meant by a name and a version constraint; see `choose`."""
         named = self.named(group, name)
         others = [it for it in self.candidates if it.group == group]
-        return choose(named or others, group, name, constraint)
+        return choose(named or others, group, name, constraint, targets)
 
     def judged(self, candidate: Candidate) -> Candidate:
         """A candidate, refused if it may not be loaded."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import inspect
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -25,8 +24,8 @@ def mistakes(plugin: object, specifications: Iterable[type]) -> list[str]:
     known = specified(specifications)
     found = [
         sentence
-        for hook, _, function in _implementations(plugin)
-        for sentence in _wrong(hook, function, known)
+        for hook, is_wrapper, function in _implementations(plugin)
+        for sentence in _wrong(hook, function, known, is_wrapper=is_wrapper)
     ]
     return found or ([] if implemented(plugin) else ["it implements no hook (is `@hookimpl` missing?)"])
 
@@ -49,10 +48,18 @@ def lacking(layers: Iterable[object], required: Iterable[str]) -> tuple[str, ...
     return tuple(hook for hook in required if hook not in answered)
 
 
-def _wrong(hook: str, function: Any, known: Mapping[str, tuple[str, ...]]) -> Iterator[str]:  # noqa: ANN401  any callable
+def _wrong(
+    hook: str,
+    function: Any,  # noqa: ANN401  any callable
+    known: Mapping[str, tuple[str, ...]],
+    *,
+    is_wrapper: bool,
+) -> Iterator[str]:
     if hook not in known:
         yield f"there is no hook {hook!r}{_suggestion(hook, known)}"
         return
+    if is_wrapper and not inspect.isgeneratorfunction(function):
+        yield f"{hook} has wrapper=True, but no `yield`; write `answer = yield`, or leave wrapper=True out"
     for name, parameter in inspect.signature(function).parameters.items():
         has_default = parameter.default is not parameter.empty
         if name not in known[hook] and not has_default:
@@ -62,8 +69,9 @@ def _wrong(hook: str, function: Any, known: Mapping[str, tuple[str, ...]]) -> It
 
 
 def _suggestion(word: str, known: Iterable[str]) -> str:
-    close = difflib.get_close_matches(word, list(known), n=1)
-    return f"; did you mean {close[0]!r}?" if close else ""
+    from jpsi.model.document_mistakes import did_you_mean  # most programs never need it
+
+    return did_you_mean(word, known)
 
 
 def _implementations(plugin: object) -> Iterator[tuple[str, bool, Any]]:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
 from jpsi.model.errors import PluginError
-from jpsi.registry.hooks import mistakes
+from jpsi.registry.hooks import implemented, lacking, mistakes
+from jpsi.registry.relay import Relay
+
+if TYPE_CHECKING:
+    from jpsi.registry.candidate import Candidate
 
 
 @attrs.frozen(slots=True)
@@ -19,19 +23,49 @@ class Layer:
     label: str
     plugin: Any  # pluggy takes any object
 
-    def check(self, specifications: Sequence[type]) -> None:
-        """See that it implements hooks that exist, by the arguments that they have.
+    def mistakes(self, specifications: Sequence[type]) -> list[str]:
+        """What is wrong with how it implements hooks; one phrase each."""
+        return mistakes(self.plugin, specifications)
+
+    def check(self, specifications: Sequence[type], required: Sequence[str] = ()) -> None:
+        """See that it implements hooks that exist, by the arguments that they have, and those it must.
 
         Raises:
             PluginError: it does not; everything that is wrong is named.
         """
-        if found := mistakes(self.plugin, specifications):
-            msg = f"{self.label} cannot be used: {'; '.join(found)}"
-            raise PluginError(msg)
+        found = self.mistakes(specifications)
+        if implemented(self.plugin) and (missing := lacking([self.plugin], required)):
+            found.append(f"it lacks {named(missing)}")
+        if found:
+            raise PluginError(self.unusable(found))
+
+    def unusable(self, found: Sequence[str]) -> str:
+        """That it cannot be used, and why."""
+        return f"{self.label} cannot be used: {'; '.join(found)}"
 
 
-def relay(layers: Iterable[Layer], specifications: Iterable[type]) -> object:
-    """What passes a call on to the layers, the last one first.
+def named(hooks: Sequence[str]) -> str:
+    """Hooks in a sentence.
+
+    >>> named(["submit", "query"])
+    'the hooks submit, query'
+    """
+    return f"the hook {hooks[0]}" if len(hooks) == 1 else f"the hooks {', '.join(hooks)}"
+
+
+def checked(candidate: Candidate, specifications: Sequence[type], required: Sequence[str]) -> Layer:
+    """The layer of a plugin that stands alone.
+
+    Raises:
+        PluginError: it cannot be loaded, is broken, or lacks a hook that is required.
+    """
+    layer = Layer(candidate.label, candidate.load())
+    layer.check(specifications, required)
+    return layer
+
+
+def relay(layers: Iterable[Layer], specifications: Sequence[type]) -> object:
+    """What passes a call on to the layers, the last one first, and checks what they answer.
 
     Raises:
         PluginError: pluggy finds something wrong.
@@ -47,6 +81,5 @@ def relay(layers: Iterable[Layer], specifications: Iterable[type]) -> object:
         try:
             manager.register(layer.plugin, name=layer.label)
         except PluginValidationError as e:
-            msg = f"{layer.label} cannot be used: {e}"
-            raise PluginError(msg, e) from e
-    return manager.hook
+            raise PluginError(layer.unusable([" ".join(str(e).split())]), e) from e
+    return Relay(manager.hook, specifications)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import attrs
 
+from jpsi.model.document_mistakes import did_you_mean
 from jpsi.registry import checks, config, ownership
 from jpsi.registry.candidate import EXECUTORS, GROUPS, OBSERVERS, OVERRIDES, Candidate, kind
 from jpsi.registry.discovery import Plugins, installed
-from jpsi.registry.overrides import by_distribution, files
+from jpsi.registry.overrides import ALL, by_distribution, files
 from jpsi.registry.versions import conflict, verdicts
 
 #: Groups of which all plugins are taken, not the one that is asked for.
@@ -58,13 +59,14 @@ def plugins(*, load: bool = False) -> list[Plugin]:
         section = settings.executor([candidate.name, *candidate.aliases])
         if candidate.group == EXECUTORS and section is not None:
             constraints[candidate.name.lower()] = section.version
-    return listing(found, constraints, config.folders(), load=load)
+    return listing(found, constraints, config.folders(), settings.targets, load=load)
 
 
 def listing(
     found: Plugins,
     constraints: Mapping[str, str | None],
     folders: Sequence[Path] = (),
+    targets: Collection[str] = (),
     *,
     load: bool = False,
 ) -> list[Plugin]:
@@ -74,13 +76,19 @@ def listing(
         found: what is installed.
         constraints: the configured version constraints of executors, by their names in small letters.
         folders: the configuration folders that may hold overrides of one file, the strongest last.
+        targets: the names of the configured targets.
         load: whether to try to load them.
     """
-    return list(_listed(found, constraints, folders, load=load))
+    return list(_listed(found, constraints, folders, targets, load=load))
 
 
 def _listed(
-    found: Plugins, constraints: Mapping[str, str | None], folders: Sequence[Path], *, load: bool
+    found: Plugins,
+    constraints: Mapping[str, str | None],
+    folders: Sequence[Path],
+    targets: Collection[str],
+    *,
+    load: bool,
 ) -> Iterator[Plugin]:
     for group in GROUPS:
         for candidate, why_not in _judged(found.of(group), group, constraints):
@@ -88,7 +96,11 @@ def _listed(
             load_error = checks.error(found, candidate, folders) if is_tried else None
             yield _plugin(candidate, why_not, load_error)
         if group == OVERRIDES:
-            yield from (_file(path, load=load) for folder in folders for path in files(folder))
+            executors = sorted({it.name for it in found.candidates if it.group == EXECUTORS})
+            for path in (path for folder in folders for path in files(folder)):
+                refusal = ownership.refusal(path)
+                load_error = checks.file_error(path) if load and refusal is None else None
+                yield _file(path, refusal or over_nothing(path.stem, executors, targets), load_error)
 
 
 def _judged(
@@ -133,8 +145,7 @@ def _plugin(candidate: Candidate, why_not: str | None, load_error: str | None) -
     )
 
 
-def _file(path: Path, *, load: bool) -> Plugin:
-    refusal = ownership.refusal(path)
+def _file(path: Path, why_not: str | None, load_error: str | None) -> Plugin:
     return Plugin(
         kind=kind(OVERRIDES),
         name=path.stem,
@@ -142,7 +153,22 @@ def _file(path: Path, *, load: bool) -> Plugin:
         version=_NONE,
         distribution=_NONE,
         origin=str(path),
-        chosen=refusal is None,
-        why_not=refusal,
-        load_error=checks.file_error(path) if load and refusal is None else None,
+        chosen=why_not is None,
+        why_not=why_not,
+        load_error=load_error,
     )
+
+
+def over_nothing(name: str, executors: Collection[str], targets: Collection[str]) -> str | None:
+    """Why an override of one file with this name lies over nothing; None if it lies over something.
+
+    >>> over_nothing("klep", ["kelp", "local"], [])
+    "lies over nothing: there is no executor 'klep'; did you mean 'kelp'?"
+    """
+    if name.lower() in {ALL, *map(str.lower, executors)}:
+        return None
+    if name.lower() in targets:
+        advice = "; targets cannot be named here, only executors"
+    else:
+        advice = did_you_mean(name.lower(), executors)
+    return f"lies over nothing: there is no executor {name!r}{advice}"

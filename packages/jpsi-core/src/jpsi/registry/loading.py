@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from jpsi.model.errors import PluginError
 from jpsi.registry.contents import own_modules
-from jpsi.registry.private import forget, import_privately, is_within, private_name, public_name
+from jpsi.registry.private import forget, import_privately, is_within, private_name, public_name, public_text
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -36,7 +36,8 @@ def load(candidate: Candidate) -> Any:  # noqa: ANN401  pluggy takes any object
     except PluginError:
         raise
     except (Exception, SystemExit) as e:
-        msg = f"{candidate.label} cannot be loaded: {type(e).__name__}: {told(e)}; {_advice(candidate, e)}"
+        what = f"{type(e).__name__}: {told(e)}{_named_by_entry_point(candidate, e)}"
+        msg = f"{candidate.label} cannot be loaded: {what}; {_advice(candidate, e)}"
         raise PluginError(msg, e) from e
 
 
@@ -79,10 +80,18 @@ def _import_cleanly(name: str) -> ModuleType:
 
 
 def told(error: BaseException) -> str:
-    """What an exception says, with the place if it is about the text of a program."""
+    """What an exception says to a user, with the place if it is about the text of a program."""
     if isinstance(error, SyntaxError) and error.filename:
         return f"{error.msg} ({error.filename}, line {error.lineno})"
-    return str(error)
+    return public_text(str(error))
+
+
+def _named_by_entry_point(candidate: Candidate, error: BaseException) -> str:
+    """That the module that is not there is the plugin's own, by the metadata of its distribution."""
+    module = candidate.value.partition(":")[0].strip()
+    missing = public_name(error.name or "") if isinstance(error, ModuleNotFoundError) else ""
+    is_meant = missing and is_within(module, missing)
+    return f", which its entry point names: {candidate.name} = {candidate.value}" if is_meant else ""
 
 
 def _advice(candidate: Candidate, error: BaseException) -> str:

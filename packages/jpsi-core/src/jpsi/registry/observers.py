@@ -9,8 +9,8 @@ from jpsi.contract.hookspecs import REQUIRED_OBSERVER_HOOKS, ExecutorHooks, Obse
 from jpsi.model.errors import PluginError
 from jpsi.registry.candidate import OBSERVERS
 from jpsi.registry.discovery import Plugins
-from jpsi.registry.hooks import implemented, lacking
-from jpsi.registry.layers import Layer, relay
+from jpsi.registry.hooks import implemented
+from jpsi.registry.layers import Layer, checked, relay
 from jpsi.registry.overrides import latest
 
 _SPECIFICATIONS = (ExecutorHooks, ObserverHooks)
@@ -37,11 +37,7 @@ def _installed(plugins: Plugins) -> Iterator[Layer]:
                 if refusals:
                     msg = f"{candidate.label} is refused: {'; '.join(refusals)}"
                     raise PluginError(msg)  # noqa: TRY301  one way to tell of both
-                layer = Layer(candidate.label, candidate.load())
-                layer.check(_SPECIFICATIONS)
-                if missing := lacking([layer.plugin], REQUIRED_OBSERVER_HOOKS):
-                    msg = f"{candidate.label} cannot be used: it lacks the hook {missing[0]}"
-                    raise PluginError(msg)  # noqa: TRY301  as above
+                layer = checked(candidate, _SPECIFICATIONS, REQUIRED_OBSERVER_HOOKS)
             except PluginError as e:
                 _warn(str(e))
             else:

@@ -26,7 +26,10 @@ def refusal_within(path: str | os.PathLike[str]) -> str | None:
     for parent, directories, files in os.walk(path):
         for name in (".", *directories, *files):
             at = os.path.normpath(os.path.join(parent, name))  # noqa: PTH118  os.walk speaks text
-            status = os.lstat(at)
+            try:
+                status = os.lstat(at)
+            except FileNotFoundError:
+                continue  # what vanished meanwhile, such as the draft of a .pyc, is not loaded
             if found := refusal(at) if stat.S_ISLNK(status.st_mode) else _judged(at, status):
                 return found
     return None if os.path.isdir(path) else refusal(path)  # noqa: PTH112

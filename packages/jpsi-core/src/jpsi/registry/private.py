@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 import sys
 import threading
 from collections.abc import Collection
@@ -10,6 +11,7 @@ from types import ModuleType
 
 #: How the modules of plugins from directories are called.
 PRIVATE = "_jpsi_plugin_"
+_PREFIX = re.compile(PRIVATE + r"[0-9a-f]{16}\.")
 _locks: dict[str, threading.RLock] = {}
 _lock = threading.Lock()
 
@@ -29,6 +31,15 @@ def public_name(module: str) -> str:
     ('toy.part', 'numpy')
     """
     return module.partition(".")[2] if module.startswith(PRIVATE) else module
+
+
+def public_text(text: str) -> str:
+    """A message without the names of private packages.
+
+    >>> public_text("No module named '_jpsi_plugin_0123456789abcdef.toy'")
+    "No module named 'toy'"
+    """
+    return _PREFIX.sub("", text)
 
 
 def import_privately(package: str, directory: str, module: str) -> ModuleType:

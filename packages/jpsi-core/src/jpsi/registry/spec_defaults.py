@@ -36,13 +36,13 @@ class SpecDefaults:
         if self == SpecDefaults():
             return spec
         custom = {**self.custom_attributes, **(given.custom_attributes or {})}
-        attributes = JobAttributes(
+        attributes = attrs.evolve(
+            given,
             duration=_either(given.duration, self.duration),
             queue_name=_either(given.queue_name, self.queue_name),
             project_name=_either(given.project_name, self.project_name),
             reservation_id=_either(given.reservation_id, self.reservation_id),
             custom_attributes=custom or given.custom_attributes,
-            user=given.user,
         )
         return attrs.evolve(spec, launcher=_either(spec.launcher, self.launcher), attributes=attributes)
 

@@ -17,10 +17,10 @@ from jpsi.contract.hookspecs import (
     TransportHooks,
 )
 from jpsi.model.errors import ConfigError, PluginError
-from jpsi.registry.candidate import EXECUTORS, LAUNCHERS, TRANSPORTS, Candidate
+from jpsi.registry.candidate import LAUNCHERS, TRANSPORTS, Candidate
 from jpsi.registry.discovery import Plugins
-from jpsi.registry.hooks import lacking
-from jpsi.registry.layers import Layer, relay
+from jpsi.registry.hooks import implemented, lacking
+from jpsi.registry.layers import Layer, checked, named, relay
 from jpsi.registry.observers import observers
 from jpsi.registry.overrides import overrides
 
@@ -51,7 +51,8 @@ class Stack:
             PluginError: it lacks hooks for that; all are named.
         """
         if self.lacking:
-            raise PluginError(_lacks(self.candidate, self.lacking))
+            msg = f"{self.candidate.label} cannot be used: {_lacks(self.lacking)}"
+            raise PluginError(msg)
 
 
 def executor_stack(
@@ -87,11 +88,13 @@ def executor_layers(
         PluginError: as for `executor_stack`.
     """
     layers = [Layer(candidate.label, candidate.load()), *overrides(plugins, candidate, folders)]
-    for layer in layers:
-        layer.check((ExecutorHooks, ObserverHooks))
+    wrong = [layer.mistakes((ExecutorHooks, ObserverHooks)) for layer in layers]
     missing = lacking((layer.plugin for layer in layers), REQUIRED_BATCH_HOOKS)
-    if missing and lacking((layer.plugin for layer in layers), [_MAKE_ENGINE]):
-        raise PluginError(_lacks(candidate, missing))
+    is_lacking = bool(missing and lacking((layer.plugin for layer in layers), [_MAKE_ENGINE]))
+    if is_lacking and (implemented(layers[0].plugin) or not wrong[0]):
+        wrong[0].append(_lacks(missing))
+    if found := [layer.unusable(its) for layer, its in zip(layers, wrong, strict=True) if its]:
+        raise PluginError("\n".join(found))
     return layers, missing
 
 
@@ -126,23 +129,8 @@ def _single(candidate: Candidate, specification: type, required: Sequence[str]) 
     return relay([checked(candidate, (specification,), required)], (specification,))
 
 
-def checked(candidate: Candidate, specifications: Sequence[type], required: Sequence[str]) -> Layer:
-    """The layer of a plugin that stands alone.
-
-    Raises:
-        PluginError: it is broken, or lacks a hook that is required.
-    """
-    layer = Layer(candidate.label, candidate.load())
-    layer.check(specifications)
-    if missing := lacking([layer.plugin], required):
-        raise PluginError(_lacks(candidate, missing))
-    return layer
-
-
-def _lacks(candidate: Candidate, missing: Sequence[str]) -> str:
-    alternative = f", or {_MAKE_ENGINE}" if candidate.group == EXECUTORS else ""
-    hooks = f"the hook {missing[0]}" if len(missing) == 1 else f"the hooks {', '.join(missing)}"
-    return f"{candidate.label} cannot be used: it lacks {hooks}{alternative}"
+def _lacks(missing: Sequence[str]) -> str:
+    return f"it lacks {named(missing)}, or {_MAKE_ENGINE}"
 
 
 def _name_and_constraint(text: str) -> tuple[str, str]:

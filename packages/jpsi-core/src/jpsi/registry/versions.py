@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from jpsi.model.errors import PluginError
@@ -36,10 +36,23 @@ KNOWN_DISTRIBUTIONS = {
 _PLAIN_VERSION = re.compile(r"\d+(\.\d+)*((a|b|rc)\d+)?(\.post\d+)?(\.dev\d+)?", re.ASCII)
 
 
-def choose(installed: Iterable[Candidate], group: str, name: str, constraint: str | None) -> Candidate:
+def choose(
+    installed: Iterable[Candidate],
+    group: str,
+    name: str,
+    constraint: str | None,
+    targets: Collection[str] = (),
+) -> Candidate:
     """The candidate with this name, case ignored, whose version fits and is the highest.
 
     Final releases come before pre-releases (PEP 440); of equal versions the one whose place comes first.
+
+    Args:
+        installed: what there is.
+        group: the group that is looked through, for the message.
+        name: the name.
+        constraint: a version constraint.
+        targets: the names of configured targets, which could have been meant.
 
     Raises:
         PluginError: there is none, or one place offers several of the same version.
@@ -48,7 +61,7 @@ def choose(installed: Iterable[Candidate], group: str, name: str, constraint: st
     installed = list(installed)
     named = [candidate for candidate in installed if candidate.is_called(name)]
     if not named:
-        raise PluginError(missing(installed, group, name))
+        raise PluginError(missing(installed, group, name, targets))
     why_not = verdicts(named, constraint)
     best = [candidate for candidate, why in zip(named, why_not, strict=True) if why is None]
     if not best:
@@ -101,12 +114,15 @@ def is_constraint(text: str) -> bool:
     return True
 
 
-def missing(installed: Iterable[Candidate], group: str, name: str) -> str:
+def missing(installed: Iterable[Candidate], group: str, name: str, targets: Collection[str] = ()) -> str:
     """That there is no such plugin, which there are, and what to do."""
-    names = ", ".join(sorted({candidate.name for candidate in installed})) or "none"
+    from jpsi.model.document_mistakes import did_you_mean  # most programs never need it
+
+    names = sorted({candidate.name for candidate in installed})
+    configured = f"; targets: {', '.join(targets)}" if targets else ""
     known = KNOWN_DISTRIBUTIONS.get(group, {}).get(name.lower())
-    advice = f"; try: pip install {known}" if known else ""
-    return f"no {kind(group)} {name!r}; installed: {names}{advice}"
+    advice = f"; try: pip install {known}" if known else did_you_mean(name.lower(), [*targets, *names])
+    return f"no {kind(group)} {name!r}; installed: {', '.join(names) or 'none'}{configured}{advice}"
 
 
 def conflict(best: Sequence[Candidate]) -> str:

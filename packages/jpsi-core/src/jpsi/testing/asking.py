@@ -6,13 +6,15 @@ import contextlib
 import copy
 import inspect
 from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 from typing import Any
 from unittest import mock
 
 import attrs
 
 from jpsi import JobSpec
-from jpsi.plugin import ExecutorConfig, Script, ShellLine, Site, SubmitContext, SubmitException
+from jpsi.plugin import ExecutorConfig, PluginError, Script, ShellLine, Site, SubmitContext, SubmitException
+from jpsi.registry.discovery import installed
 
 #: The tag that `Hooks` has jobs carry.
 TAG = "jpsi-0b9e6f0e-0000-4000-a000-000000000000-1"
@@ -65,6 +67,25 @@ class Hooks:
             return None
         assert isinstance(script, Script)
         return attrs.evolve(script, run=ShellLine("exec /bin/sh /x/run"))
+
+
+def assert_leads_to(group: str, name: str, plugin: object) -> None:
+    """Fail unless users who ask for this name get this plugin, or a copy of it on the plugin path."""
+    try:
+        candidate = installed().find(group, name)
+        found = candidate.load()
+    except PluginError as e:
+        msg = f"{name!r} leads to no plugin, is its distribution installed with its entry point? {e}"
+        raise AssertionError(msg) from e
+    assert found is plugin or _code(found) == _code(plugin), (
+        f"{candidate.label} is {candidate.value}, {found!r}, and not what is tested, {plugin!r}"
+    )
+
+
+def _code(plugin: object) -> tuple[str, bytes]:
+    """What a plugin consists of; that of the plugin path is another module with the same text."""
+    of = plugin if inspect.ismodule(plugin) or inspect.isclass(plugin) else type(plugin)
+    return "" if inspect.ismodule(of) else of.__qualname__, Path(inspect.getfile(of)).read_bytes()
 
 
 def _answer(function: Callable[..., Any], values: Mapping[str, Any]) -> Any:  # noqa: ANN401  as above

@@ -10,6 +10,7 @@ import pytest
 import jpsi
 from jpsi import Job, JobExecutor, JobState
 from jpsi.fakes import FakeScheduler
+from jpsi.fakes import dialect as dialect_of
 from jpsi.testing.conformance_kit import Gate, Kit, Proof
 
 _TROUBLES: dict[str, Callable[[FakeScheduler], None]] = {
@@ -23,6 +24,17 @@ _TROUBLES: dict[str, Callable[[FakeScheduler], None]] = {
 
 class FaultTests(Kit):
     """For fake batch systems only."""
+
+    def test_the_submit_command_is_one_of_the_dialect(self) -> None:
+        """Or else no submission would ever meet a fault."""
+        if self.dialect is None:
+            pytest.skip("there is no dialect")
+        spoken = dialect_of(self.dialect) if isinstance(self.dialect, str) else self.dialect
+
+        assert self.submit_command in spoken.commands, (
+            f"submit_command is {self.submit_command!r}; it must be the command that submits, one of "
+            f"the dialect's {', '.join(sorted(spoken.commands))}"
+        )
 
     @pytest.mark.parametrize("trouble", _TROUBLES)
     def test_a_troubled_system_changes_no_outcome(

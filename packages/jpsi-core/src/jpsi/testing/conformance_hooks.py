@@ -3,29 +3,21 @@
 from __future__ import annotations
 
 import contextlib
-import re
-from collections.abc import Mapping
-from importlib.metadata import entry_points
-from typing import Any
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from jpsi import JobAttributes, JobSpec
-from jpsi.fakes import Dialect, FakeClock, FakeScheduler, Invocation, Outcome, answer
-from jpsi.fakes import dialect as dialect_of
-from jpsi.plugin import (
-    CommandResult,
-    ExecutorConfig,
-    JobState,
-    NotOffered,
-    Observation,
-    SubmitException,
-)
-from jpsi.testing.asking import TAG, Hooks
-from jpsi.testing.conformance_kit import Kit
+from jpsi import Job, JobAttributes, JobExecutor, JobSpec
+from jpsi.plugin import CommandResult, ExecutorConfig, SubmitException
+from jpsi.registry.discovery import installed
+from jpsi.testing.asking import TAG, Hooks, assert_leads_to
+from jpsi.testing.conformance_kit import Kit, shell
 from jpsi.testing.strategies import HOSTILE, specs
 
+_GROUP = "jpsi.executors"
+# Fixtures hold nothing that changes, and several classes of one session may inherit the test.
+_HARMLESS = (HealthCheck.function_scoped_fixture, HealthCheck.differing_executors)
 _REQUIRED = ("render_script", "submit", "parse_submit", "query", "parse_status", "cancel")
 _GARBAGE = ("", "\n", "garbage\n", "{", "[]", "null", "Welcome to the cluster!\n\n", "a|b|c\n", "\x00\n")
 
@@ -38,24 +30,19 @@ class HookTests(Kit):
         """The plugin's hooks."""
         plugin = self.plugin
         if plugin is None:
-            (entry,) = entry_points(group="jpsi.executors", name=self.executor_name)
-            plugin = entry.load()
+            plugin = installed().find(_GROUP, self.executor_name).load()
         if callable(getattr(plugin, "make_engine", None)):
             pytest.skip("it has an engine of its own and needs no commands")
         return Hooks(plugin, config)
 
-    @pytest.fixture
-    def played(self) -> tuple[FakeScheduler, Dialect]:
-        """A fake batch system whose jobs are played, and its dialect."""
-        if self.dialect is None:
-            pytest.skip("there is no dialect")
-        found = dialect_of(self.dialect) if isinstance(self.dialect, str) else self.dialect
-        return FakeScheduler(FakeClock(), slots=1, outcome=Outcome(60)), found
+    def test_the_name_leads_to_the_plugin(self) -> None:
+        if self.plugin is not None:
+            assert_leads_to(_GROUP, self.executor_name, self.plugin)
 
     def test_every_required_hook_is_there(self, hooks: Hooks) -> None:
         assert [name for name in _REQUIRED if not hooks.has(name)] == []
 
-    @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+    @settings(max_examples=60, deadline=None, suppress_health_check=_HARMLESS)
     @given(spec=specs())
     def test_a_script_of_any_job_holds_its_tag(self, hooks: Hooks, spec: JobSpec) -> None:
         if hooks.has("check_spec"):
@@ -89,67 +76,18 @@ class HookTests(Kit):
             result = CommandResult(returncode=0, stdout=stdout)
             assert dict(hooks(hook, result=result, native_ids=["1"])) == {}
 
-    def test_no_contact_is_no_answer(self, hooks: Hooks, played: tuple[FakeScheduler, Dialect]) -> None:
-        """An empty answer would say that every job is gone."""
-        scheduler, _ = played
-        scheduler.faults.down()
-        result = self._call(played, hooks("query", native_ids=["1"]))
-
-        with pytest.raises(SubmitException):
-            hooks("parse_status", result=result, native_ids=["1"])
-
-    def test_a_job_is_found_by_its_tag_and_id(
-        self, hooks: Hooks, played: tuple[FakeScheduler, Dialect]
+    def test_a_running_job_knows_its_native_id(
+        self, hooks: Hooks, executor: JobExecutor, tmp_path: Path
     ) -> None:
-        native_id = self._submit(hooks, played)
+        """Or else a job that was requeued could not be told from a ghost, and would not run again."""
+        variable = hooks("capabilities").id_variable if hooks.has("capabilities") else ""
+        if not variable:
+            pytest.skip("its capabilities name no id_variable")
+        job = Job(shell(f'printf %s "${{{variable}-}}" > "$1"', tmp_path / "id"))
+        executor.submit(job)
+        self.end(job)
 
-        observed = self._observed(hooks, played, native_id)[native_id]
-        assert observed.state in {JobState.QUEUED, JobState.ACTIVE}
-        command = hooks("find", tags=[TAG, "jpsi-none-1"]) if hooks.has("find") else None
-        if command is not None and not isinstance(command, NotOffered):
-            result = self._call(played, command)
-            assert hooks("parse_find", result=result, tags=[TAG, "jpsi-none-1"]) == {TAG: native_id}
-
-    def test_a_job_that_is_not_there_is_not_mentioned(
-        self, hooks: Hooks, played: tuple[FakeScheduler, Dialect]
-    ) -> None:
-        native_id = self._submit(hooks, played)
-
-        assert self.unknown_id not in self._observed(hooks, played, native_id, self.unknown_id)
-
-    def test_a_word_that_nobody_knows_is_no_state(
-        self, hooks: Hooks, played: tuple[FakeScheduler, Dialect]
-    ) -> None:
-        native_id = self._submit(hooks, played)
-        result = self._call(played, hooks("query", native_ids=[native_id]))
-        word = hooks("parse_status", result=result, native_ids=[native_id])[native_id].word
-        strange = CommandResult(
-            returncode=result.returncode,
-            stdout=re.sub(rf"\b{re.escape(word)}\b", "XYZZY", result.stdout),
-            stderr=result.stderr,
+        found = (tmp_path / "id").read_text()
+        assert found == job.native_id, (
+            f"id_variable is {variable!r}; in the running job {job.native_id} that is {found or 'not set'!r}"
         )
-
-        observed = hooks("parse_status", result=strange, native_ids=[native_id]).get(native_id)
-
-        assert observed is None or observed.state is None, f"taken for {observed}"
-
-    def _submit(self, hooks: Hooks, played: tuple[FakeScheduler, Dialect]) -> str:
-        spec = JobSpec("/bin/true", name="a name")
-        script = hooks.script(spec)
-        result = self._call(played, hooks("submit", script=script, spec=spec))
-        assert result.returncode == 0, result
-        return str(hooks("parse_submit", result=result))
-
-    def _observed(
-        self, hooks: Hooks, played: tuple[FakeScheduler, Dialect], *native_ids: str
-    ) -> Mapping[str, Observation]:
-        result = self._call(played, hooks("query", native_ids=list(native_ids)))
-        found: Mapping[str, Observation] = hooks("parse_status", result=result, native_ids=list(native_ids))
-        return found
-
-    @staticmethod
-    def _call(played: tuple[FakeScheduler, Dialect], command: Any) -> CommandResult:  # noqa: ANN401  a hook's answer
-        scheduler, dialect = played
-        environment = {"PATH": "/usr/bin:/bin", **command.environment}
-        invocation = Invocation(argv=command.argv, stdin=command.stdin or "", environment=environment)
-        return answer(scheduler, dialect, invocation)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import select
-from collections.abc import Iterator
+import traceback
+from collections.abc import Iterable, Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, ClassVar
@@ -26,6 +28,9 @@ _QUICK = {
     "grace": timedelta(seconds=1),
 }
 
+# How many of the last warnings a failure tells.
+_WARNINGS = 5
+
 
 class Kit:
     """What a subclass says about its executor, and how the tests use it."""
@@ -44,6 +49,11 @@ class Kit:
     unknown_id: ClassVar[str] = "999999"
     #: How long a job may take, in seconds, however busy the machine is.
     patience: ClassVar[float] = 60.0
+    _caplog: pytest.LogCaptureFixture | None = None
+
+    @pytest.fixture(autouse=True)
+    def _overheard(self, caplog: pytest.LogCaptureFixture) -> None:
+        self._caplog = caplog
 
     @pytest.fixture
     def work_directory(self, tmp_path: Path) -> Path:
@@ -92,12 +102,33 @@ class Kit:
     def end(self, job: Job) -> JobStatus:
         """The final status of a job."""
         status = job.wait(self.patience)
-        assert status is not None, f"{job!r} has not ended"
+        assert status is not None, self._late(job, "has not ended")
         return status
 
     def active(self, job: Job) -> None:
         """Wait until a job runs."""
-        assert job.wait(self.patience, target_states=JobState.ACTIVE), f"{job!r} does not run"
+        assert job.wait(self.patience, target_states=JobState.ACTIVE), self._late(job, "does not run")
+
+    def _late(self, job: Job, what: str) -> str:
+        """What is wrong with a job, and the last warnings: one of them mostly says why."""
+        told = [] if self._caplog is None else warnings(self._caplog.records)
+        heard = "\n".join(["jpsi has warned:", *told[-_WARNINGS:]]) if told else "jpsi has warned of nothing"
+        return f"{job!r} {what} in {self.patience:g} s; {heard}"
+
+
+def warnings(records: Iterable[logging.LogRecord]) -> list[str]:
+    """What jpsi has warned of, each with the exception that it was about; none twice."""
+    told = [
+        _warning(it) for it in records if it.levelno >= logging.WARNING and f"{it.name}.".startswith("jpsi.")
+    ]
+    # the last of those that are alike counts
+    return list(reversed(dict.fromkeys(reversed(told))))
+
+
+def _warning(record: logging.LogRecord) -> str:
+    error = record.exc_info[1] if record.exc_info else None
+    about = "" if error is None else ": " + "".join(traceback.format_exception_only(error)).strip()
+    return f"{record.name}: {record.getMessage()}{about}"
 
 
 def shell(text: str, *arguments: object, **fields: Any) -> JobSpec:  # noqa: ANN401  the fields of a spec

@@ -34,6 +34,7 @@ class FakeTransport:
         #: The batch system.
         self.scheduler = scheduler
         self._dialect = dialect_of(dialect) if isinstance(dialect, str) else dialect
+        scheduler.faults.know(self._dialect.commands)
         #: What leads to this transport within this process.
         self.url = f"{_SCHEME}{name or next(_numbers)}"
         _transports[self.url] = self

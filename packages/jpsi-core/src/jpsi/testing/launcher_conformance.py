@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 import subprocess
 from collections.abc import Sequence
-from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -14,10 +13,14 @@ from hypothesis import HealthCheck, given, settings
 
 from jpsi import JobSpec
 from jpsi.plugin import ExecutorConfig, ResourceSpecV1
-from jpsi.testing.asking import Hooks
+from jpsi.registry.discovery import installed
+from jpsi.testing.asking import Hooks, assert_leads_to
 from jpsi.testing.strategies import HOSTILE, specs
 
+_GROUP = "jpsi.launchers"
 _SHELLS = [found for name in ("dash", "bash", "sh") if (found := shutil.which(name))]
+# Fixtures hold nothing that changes, and several classes of one session may inherit the test.
+_HARMLESS = (HealthCheck.function_scoped_fixture, HealthCheck.differing_executors)
 _FRAME = "#!/bin/sh\n(\n{lines}\n)\n"
 
 
@@ -41,9 +44,14 @@ class LauncherConformance:
         """The plugin's hooks."""
         plugin = self.plugin
         if plugin is None:
-            (entry,) = entry_points(group="jpsi.launchers", name=self.launcher_name)
-            plugin = entry.load()
+            plugin = installed().find(_GROUP, self.launcher_name).load()
         return Hooks(plugin, ExecutorConfig())
+
+    def test_the_name_leads_to_the_plugin(self) -> None:
+        if self.plugin is None:
+            installed().find(_GROUP, self.launcher_name).load()
+            return
+        assert_leads_to(_GROUP, self.launcher_name, self.plugin)
 
     @pytest.fixture
     def script(self, hooks: Hooks, tmp_path: Path) -> Path:
@@ -52,7 +60,7 @@ class LauncherConformance:
             pytest.skip(f"{self.program} is not installed")
         return self._script(hooks, tmp_path)
 
-    @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+    @settings(max_examples=60, deadline=None, suppress_health_check=_HARMLESS)
     @given(spec=specs())
     def test_lines_are_shell_and_nothing_of_the_users_stands_in_them(
         self, hooks: Hooks, spec: JobSpec

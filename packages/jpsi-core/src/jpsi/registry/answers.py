@@ -1,0 +1,82 @@
+"""Tells whether what a hook answered is what its specification says: pure functions."""
+
+from __future__ import annotations
+
+import types
+import typing
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from typing import Any, NewType
+
+
+def answer_type(specification: type, hook: str) -> Any:  # noqa: ANN401  whatever may stand in an annotation
+    """What a hook answers by its annotation; None itself if nothing is made of the answer."""
+    returned = typing.get_type_hints(getattr(specification, hook))["return"]
+    return None if returned is types.NoneType else returned
+
+
+def settled(answers: Any) -> Any:  # noqa: ANN401  whatever plugins answer
+    """The answers of several layers, read: what runs only when it is read fails here, not later."""
+    if not isinstance(answers, list):
+        return answers
+    return [list(it) if isinstance(it, Iterator) else it for it in answers]
+
+
+def mistake(answer: object, expected: Any) -> str | None:  # noqa: ANN401  as above
+    """What an answer is that it should not be, and what instead; None if it is sound.
+
+    >>> mistake(None, str)
+    'NoneType, not str; is `return` missing?'
+    >>> mistake("squeue", Sequence[str])
+    'str, not Sequence[str]'
+    """
+    if fits(answer, expected):
+        return None
+    inside = "" if isinstance(answer, str) else _strangers(answer, expected)
+    return f"{type(answer).__name__}{inside}, not {spelled(expected)}{_hint(answer)}"
+
+
+def fits(answer: object, expected: Any) -> bool:  # noqa: ANN401  as above
+    """Whether an answer is of the type that an annotation says; of mappings only that they are some."""
+    origin = typing.get_origin(expected)
+    if isinstance(expected, NewType):
+        return fits(answer, expected.__supertype__)
+    if origin in {types.UnionType, typing.Union}:
+        return any(fits(answer, it) for it in typing.get_args(expected))
+    if origin is type:
+        return isinstance(answer, type) and issubclass(answer, typing.get_args(expected)[0])
+    if origin in {Sequence, Iterable}:
+        (inner,) = typing.get_args(expected)
+        is_some = isinstance(answer, origin) and not isinstance(answer, str | bytes)
+        return is_some and all(fits(it, inner) for it in typing.cast("Iterable[object]", answer))
+    if getattr(expected, "_is_protocol", False):
+        return answer is not None and not isinstance(answer, Generator)
+    return isinstance(answer, origin or expected)
+
+
+def spelled(expected: Any) -> str:  # noqa: ANN401  as above
+    """An annotation as messages write it.
+
+    >>> spelled(Sequence[str] | None)
+    'Sequence[str] or None'
+    """
+    origin, inner = typing.get_origin(expected), typing.get_args(expected)
+    if origin in {types.UnionType, typing.Union}:
+        return " or ".join(map(spelled, inner))
+    if origin is not None:
+        return f"{origin.__name__}[{', '.join(map(spelled, inner))}]"
+    return "None" if expected is types.NoneType else str(expected.__name__)
+
+
+def _strangers(answer: object, expected: Any) -> str:  # noqa: ANN401  as above
+    """What in a list should not be there."""
+    if typing.get_origin(expected) not in {Sequence, Iterable} or not isinstance(answer, list | tuple):
+        return ""
+    (inner,) = typing.get_args(expected)
+    found = sorted({type(it).__name__ for it in answer if not fits(it, inner)})
+    return f" of {' and '.join(found)}"
+
+
+def _hint(answer: object) -> str:
+    if answer is None:
+        return "; is `return` missing?"
+    return "; is wrapper=True missing?" if isinstance(answer, Generator) else ""

@@ -1,0 +1,132 @@
+"""The hooks of a backend over its dialect: what they make of the answers of its commands."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+
+from jpsi import JobSpec
+from jpsi.fakes import Dialect, FakeClock, FakeScheduler, FakeState, Invocation, Outcome, answer
+from jpsi.fakes import dialect as dialect_of
+from jpsi.plugin import CommandResult, JobState, NotOffered, Observation, SubmitException
+from jpsi.testing.asking import TAG, Hooks
+from jpsi.testing.conformance_hooks import HookTests
+
+
+class AnswerTests(HookTests):
+    """Each command is answered by the dialect, whose jobs are played."""
+
+    @pytest.fixture
+    def played(self) -> tuple[FakeScheduler, Dialect]:
+        """A fake batch system whose jobs are played, and its dialect."""
+        if self.dialect is None:
+            pytest.skip("there is no dialect")
+        found = dialect_of(self.dialect) if isinstance(self.dialect, str) else self.dialect
+        return FakeScheduler(FakeClock(), slots=1, outcome=Outcome(60)), found
+
+    def test_no_contact_is_no_answer(self, hooks: Hooks, played: tuple[FakeScheduler, Dialect]) -> None:
+        """An empty answer would say that every job is gone."""
+        scheduler, _ = played
+        scheduler.faults.down()
+        result = self._call(played, hooks("query", native_ids=["1"]))
+
+        with pytest.raises(SubmitException):
+            hooks("parse_status", result=result, native_ids=["1"])
+
+    def test_a_job_is_found_by_its_tag_and_id(
+        self, hooks: Hooks, played: tuple[FakeScheduler, Dialect]
+    ) -> None:
+        native_id = self._submit(hooks, played)
+
+        observed = self._observed(hooks, played, native_id)[native_id]
+        assert observed.state in {JobState.QUEUED, JobState.ACTIVE}
+        command = hooks("find", tags=[TAG, "jpsi-none-1"]) if hooks.has("find") else None
+        if command is not None and not isinstance(command, NotOffered):
+            result = self._call(played, command)
+            assert hooks("parse_find", result=result, tags=[TAG, "jpsi-none-1"]) == {TAG: native_id}
+
+    def test_a_job_that_is_not_there_is_not_mentioned(
+        self, hooks: Hooks, played: tuple[FakeScheduler, Dialect]
+    ) -> None:
+        native_id = self._submit(hooks, played)
+
+        assert self.unknown_id not in self._observed(hooks, played, native_id, self.unknown_id)
+
+    def test_an_unknown_id_does_not_hide_the_known(
+        self, hooks: Hooks, played: tuple[FakeScheduler, Dialect]
+    ) -> None:
+        """Whatever its exit code: jobs that are forgotten one by one are asked for with all the others."""
+        native_id, unknown = self._submit(hooks, played), self.unknown_id
+
+        for native_ids in ([native_id, unknown], [unknown, native_id], [unknown]):
+            try:
+                observed = self._observed(hooks, played, *native_ids)
+            except (SubmitException, ValueError) as e:
+                pytest.fail(
+                    f"asked for {native_ids}, of which {unknown} is unknown, parse_status raised: {e}"
+                )
+            assert list(observed) == [it for it in native_ids if it == native_id], f"asked for {native_ids}"
+
+    def test_to_cancel_what_has_ended_or_is_forgotten_is_no_error(
+        self, hooks: Hooks, played: tuple[FakeScheduler, Dialect]
+    ) -> None:
+        scheduler, _ = played
+        native_id = self._submit(hooks, played)
+        scheduler.end_as(native_id, FakeState.COMPLETED)
+        assert self._not_cancelled(hooks, played, [native_id]) == {}, "it has ended already"
+        scheduler.vanish(native_id)
+
+        assert self._not_cancelled(hooks, played, [native_id]) == {}, "the batch system has forgotten it"
+        running = self._submit(hooks, played)
+        assert self._not_cancelled(hooks, played, [self.unknown_id, running]) == {}, "one of them is unknown"
+        assert scheduler.job(running).state is FakeState.CANCELLED, "the unknown one has kept the other alive"
+
+    def test_a_word_that_nobody_knows_is_no_state(
+        self, hooks: Hooks, played: tuple[FakeScheduler, Dialect]
+    ) -> None:
+        native_id = self._submit(hooks, played)
+        result = self._call(played, hooks("query", native_ids=[native_id]))
+        word = hooks("parse_status", result=result, native_ids=[native_id])[native_id].word
+        strange = CommandResult(
+            returncode=result.returncode,
+            stdout=re.sub(rf"\b{re.escape(word)}\b", "XYZZY", result.stdout),
+            stderr=result.stderr,
+        )
+
+        observed = hooks("parse_status", result=strange, native_ids=[native_id]).get(native_id)
+
+        assert observed is None or observed.state is None, f"taken for {observed}"
+
+    def _submit(self, hooks: Hooks, played: tuple[FakeScheduler, Dialect]) -> str:
+        spec = JobSpec("/bin/true", name="a name")
+        script = hooks.script(spec)
+        result = self._call(played, hooks("submit", script=script, spec=spec))
+        assert result.returncode == 0, result
+        return str(hooks("parse_submit", result=result))
+
+    def _observed(
+        self, hooks: Hooks, played: tuple[FakeScheduler, Dialect], *native_ids: str
+    ) -> Mapping[str, Observation]:
+        result = self._call(played, hooks("query", native_ids=list(native_ids)))
+        found: Mapping[str, Observation] = hooks("parse_status", result=result, native_ids=list(native_ids))
+        return found
+
+    def _not_cancelled(
+        self, hooks: Hooks, played: tuple[FakeScheduler, Dialect], native_ids: Sequence[str]
+    ) -> Mapping[str, str]:
+        result = self._call(played, hooks("cancel", native_ids=native_ids))
+        if not hooks.has("parse_cancel"):
+            # the core's own answer
+            return {} if result.returncode == 0 else dict.fromkeys(native_ids, result.complaint)
+        found: Mapping[str, str] = hooks("parse_cancel", result=result, native_ids=native_ids)
+        return found
+
+    @staticmethod
+    def _call(played: tuple[FakeScheduler, Dialect], command: Any) -> CommandResult:  # noqa: ANN401  a hook's answer
+        scheduler, dialect = played
+        environment = {"PATH": "/usr/bin:/bin", **command.environment}
+        invocation = Invocation(argv=command.argv, stdin=command.stdin or "", environment=environment)
+        return answer(scheduler, dialect, invocation)
