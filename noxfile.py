@@ -135,7 +135,17 @@ def _e2e(session: nox.Session, system: str, name: str) -> None:
             session.run(
                 *("runuser", "-u", CI_USER, "--", "env", "-i", f"HOME=/home/{CI_USER}", "LANG=C.UTF-8"),
                 *("PATH=/usr/local/bin:/usr/bin:/bin", f"JPSI_CI_CONTROL={control}"),
-                *(python, "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", "-o", "faulthandler_timeout=0"),
+                *(
+                    python,
+                    "-m",
+                    "pytest",
+                    "-q",
+                    "-rs",
+                    "-p",
+                    "no:cacheprovider",
+                    "-o",
+                    "faulthandler_timeout=0",
+                ),
                 *(str(place / "tests"), *session.posargs),
                 external=True,
             )
