@@ -15,12 +15,14 @@ from typing import Self
 import pytest
 
 import jpsi
+from jpsi.engine import notifier
 from jpsi.fakes import FakeScheduler
 from jpsi.testing import FakeTransport, PluginDirectory
 from jpsi_slurm.config import SlurmConfig
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "site-policy"
 MODULE = "site_policy.py"
+PATIENCE = 60.0
 PATIENCE = 60
 
 
@@ -76,13 +78,18 @@ def submit(policy: None, slurm: FakeScheduler, tmp_path: Path) -> Iterator[Calla
     transport = FakeTransport(slurm, "slurm")
     config = SlurmConfig(work_directory=tmp_path / "work", longest_interval=timedelta(seconds=0.3))
     with jpsi.JobExecutor.get_instance("slurm", url=transport.url, config=config) as executor:
+        jobs: list[jpsi.Job] = []
 
         def submit(project: str | None, executable: str = "/bin/true") -> jpsi.Job:
             job = jpsi.Job(jpsi.JobSpec(executable, attributes=jpsi.JobAttributes(project_name=project)))
             executor.submit(job)
+            jobs.append(job)
             return job
 
         yield submit
+        # the observer must not write into the home directory of the next test
+        assert all(job.wait(PATIENCE) for job in jobs)
+        assert notifier.shared().drain(PATIENCE)
 
 
 def test_every_script_names_the_account_that_pays(

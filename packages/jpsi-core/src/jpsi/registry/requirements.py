@@ -29,7 +29,7 @@ def _is_of_core(text: str) -> bool:
 
 def _unmet(text: str, core: str) -> str | None:
     from packaging.requirements import InvalidRequirement, Requirement  # slow to import, and rarely needed
-    from packaging.version import InvalidVersion
+    from packaging.version import InvalidVersion, Version
 
     try:
         wanted = Requirement(text)
@@ -38,7 +38,8 @@ def _unmet(text: str, core: str) -> str | None:
     if wanted.marker is not None and not wanted.marker.evaluate({"extra": ""}):
         return None
     try:
-        fits = wanted.specifier.contains(core, prereleases=True)
+        # parsed here: what becomes of text that is no version depends on the release of packaging
+        fits = wanted.specifier.contains(Version(core), prereleases=True)
     except InvalidVersion:
         fits = True  # a checkout that knows no version of its own
     return None if fits else f"it requires {text}, but jpsi-core {core} runs"
