@@ -32,6 +32,7 @@ EVERYTHING: Given = {
     "queue": "q",
     "project": "p",
     "reservation": "r",
+    "after": ("7", "any:8"),
     "launcher": "mpirun",
     "pre_launch": "pre",
     "post_launch": "post",
@@ -76,6 +77,7 @@ def test_every_option_has_a_field() -> None:
             queue_name="q",
             project_name="p",
             reservation_id="r",
+            after=[jpsi.Dependency("7"), jpsi.Dependency("8", jpsi.DependencyKind.ANY)],
             custom_attributes={"slurm.qos": "debug", "pbs.x": "a=b"},
         ),
     )

@@ -209,7 +209,7 @@ def test_what_is_no_long_option_is_refused(name: str) -> None:
     found = list(spec_problems(_spec(custom_attributes={f"slurm.{name}": "x"}), SITE))
 
     assert len(found) == 1
-    assert "long name" in found[0]
+    assert "whole name" in found[0]
 
 
 def test_everything_wrong_is_reported_at_once() -> None:

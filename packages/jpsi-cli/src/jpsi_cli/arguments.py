@@ -78,6 +78,13 @@ PARAMETERS: tuple[click.Parameter, ...] = (
     _batch("--project", metavar="NAME", help="The project or account that is charged."),
     _batch("--reservation", metavar="ID", help="The advance reservation to run in."),
     _batch(
+        "--after",
+        metavar="[KIND:]ID",
+        multiple=True,
+        help="Start once the job with this native id has ended: well (ok, the default), however (any), or "
+        "not well (notok), as in any:4711. Can be repeated.",
+    ),
+    _batch(
         "--attribute",
         metavar="SYSTEM.NAME=VALUE",
         multiple=True,

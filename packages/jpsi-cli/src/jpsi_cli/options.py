@@ -106,6 +106,19 @@ def _environment(spec: jpsi.JobSpec, values: object) -> None:
     spec.environment = {**(spec.environment or {}), **_pairs(values, "NAME=VALUE")}
 
 
+def _after(spec: jpsi.JobSpec, values: object) -> None:
+    texts = values if isinstance(values, tuple) else ()
+    _attributes(spec).after = [*(_attributes(spec).after or ()), *map(_dependency, texts)]
+
+
+def _dependency(text: str) -> jpsi.Dependency:
+    kind, colon, native_id = text.rpartition(":")
+    if colon and kind not in {kind.value for kind in jpsi.DependencyKind}:
+        msg = f"{text!r} is not of the form [KIND:]ID with KIND one of ok, any, notok"
+        raise ValueError(msg)
+    return jpsi.Dependency(native_id, jpsi.DependencyKind(kind or "ok"))
+
+
 def _custom(spec: jpsi.JobSpec, values: object) -> None:
     for name, value in _pairs(values, "SYSTEM.NAME=VALUE").items():
         _attributes(spec).set_custom_attribute(name, value)
@@ -140,6 +153,7 @@ _FIELDS: dict[str, Callable[[jpsi.JobSpec, object], None]] = {
     "queue": _Text("queue_name", str, _attributes),
     "project": _Text("project_name", str, _attributes),
     "reservation": _Text("reservation_id", str, _attributes),
+    "after": _after,
     "launcher": _Text("launcher", str),
     "pre_launch": _Text("pre_launch", Path),
     "post_launch": _Text("post_launch", Path),

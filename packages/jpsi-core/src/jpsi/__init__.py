@@ -11,6 +11,7 @@
 from typing import TYPE_CHECKING, Any
 
 from jpsi.job import Job, JobStatusCallback
+from jpsi.model.dependencies import Dependency, DependencyKind
 from jpsi.model.errors import (
     ConfigError,
     DocumentError,
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ConfigError",
+    "Dependency",
+    "DependencyKind",
     "DocumentError",
     "DocumentWarning",
     "Evidence",

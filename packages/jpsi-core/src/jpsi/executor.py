@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Self
 
 from jpsi.contract.hookspecs import Site
 from jpsi.contract.protocols import EngineSetup, Streams, Submission
+from jpsi.dependencies import resolved
 from jpsi.engine import defaults, notifier
 from jpsi.engine.transport import LocalTransport
 from jpsi.job import Job, JobStatusCallback, StatusFunction, as_function
@@ -52,6 +53,7 @@ class JobExecutor:
         assembly = assemble(name, version_constraint, url, config, lowest=defaults)
         self._name = assembly.stack.candidate.name
         self._version = assembly.stack.candidate.version
+        self._target = assembly.target
         self._hooks = assembly.stack.hooks
         self._defaults = assembly.defaults
         self._config = assembly.config
@@ -177,6 +179,9 @@ class JobExecutor:
         spec = self._defaults.filled_in(sound_part(job.spec) if found else copy_spec(job.spec))
         launcher, missing = self._launchers.of(spec)
         found += missing
+        capabilities = self._hooks.capabilities(site=self._site)
+        spec, unresolved = resolved(spec, capabilities.dependencies, self._is_here)
+        found += unresolved
         found += _flat(self._hooks.check_spec(spec=spec, site=self._site))
         found += self._engine.problems(spec)
         if launcher is not None:
@@ -186,6 +191,11 @@ class JobExecutor:
             raise InvalidJobException.of(_SUBJECT, list(dict.fromkeys(found)))
         launch = list(launcher.launch(spec=spec))
         return Submission(job_id=job.id, attempt=attempt, spec=spec, launch=launch)
+
+    def _is_here(self, job: Job) -> bool:
+        """Whether a job is one of the same batch system."""
+        other = job.executor
+        return other is not None and (other._name, other._target) == (self._name, self._target)  # noqa: SLF001
 
     def cancel(self, job: Job) -> None:
         """Ask the backend to end a job; its status tells when it has.

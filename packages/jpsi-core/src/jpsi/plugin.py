@@ -1,5 +1,16 @@
 """Door 2, for authors of plugins: everything that a plugin needs of the core."""
 
+from jpsi.contract.asked import (
+    RANK_VARIABLES,
+    custom_options,
+    custom_problems,
+    dependencies,
+    duration,
+    empty_names,
+    option_text,
+    units,
+    unsayable,
+)
 from jpsi.contract.command import Command, CommandResult
 from jpsi.contract.config import BatchConfig, ExecutorConfig
 from jpsi.contract.hookspecs import (
@@ -15,6 +26,7 @@ from jpsi.contract.hookspecs import (
 from jpsi.contract.observation import NOT_OFFERED, Failure, FailureKind, NotOffered, Observation
 from jpsi.contract.protocols import Engine, EngineSetup, Recovered, Streams, Submission, Transport
 from jpsi.contract.shell import Directive, Script, ShellLine, line, word
+from jpsi.model.dependencies import Dependency, DependencyKind
 from jpsi.model.errors import (
     ConfigError,
     InvalidJobException,
@@ -29,11 +41,14 @@ from jpsi.model.states import Evidence, JobState, JobStatus, Reason
 
 __all__ = [
     "NOT_OFFERED",
+    "RANK_VARIABLES",
     "BatchConfig",
     "Capabilities",
     "Command",
     "CommandResult",
     "ConfigError",
+    "Dependency",
+    "DependencyKind",
     "Directive",
     "Engine",
     "EngineSetup",
@@ -71,7 +86,15 @@ __all__ = [
     "Transport",
     "TransportError",
     "TransportHooks",
+    "custom_options",
+    "custom_problems",
+    "dependencies",
+    "duration",
+    "empty_names",
     "hookimpl",
     "line",
+    "option_text",
+    "units",
+    "unsayable",
     "word",
 ]

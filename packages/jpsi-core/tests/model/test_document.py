@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from documents import DOCUMENT, changed, read_quietly, system
 from jpsi.model import document
+from jpsi.model.dependencies import Dependency, DependencyKind
 from jpsi.model.document import read_document, write_document
 from jpsi.model.errors import DocumentWarning, InvalidJobException
 from jpsi.model.plain import encode
@@ -105,6 +106,10 @@ attributes:
       queue_name: debug
       project_name: 'on'
       reservation_id: '12'
+      after:
+        - '4711'
+        - job: '4712'
+          kind: any
       custom_attributes:
         slurm.qos: high
   user:
@@ -140,6 +145,7 @@ FULL = JobSpec(
         queue_name="debug",
         project_name="on",
         reservation_id="12",
+        after=["4711", Dependency("4712", DependencyKind.ANY)],
         custom_attributes={"slurm.qos": "high", "job.campaign": "2026-01-01", "count.site": 7},
         user={"notes": [1, None]},
     ),

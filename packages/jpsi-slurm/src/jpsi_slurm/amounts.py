@@ -1,8 +1,10 @@
-"""Times and sizes as Slurm counts them, rounded up so that a job never gets less than it asked for."""
+"""Times and sizes as Slurm counts them."""
 
 from __future__ import annotations
 
 from datetime import timedelta
+
+from jpsi.plugin import units
 
 _MEBIBYTE = 1 << 20
 
@@ -13,7 +15,7 @@ def minutes(duration: timedelta) -> int:
     >>> minutes(timedelta(seconds=61))
     2
     """
-    return -(-duration // timedelta(minutes=1))
+    return units(duration, timedelta(minutes=1))
 
 
 def mebibytes(size: int, shares: int = 1) -> str:
@@ -22,4 +24,4 @@ def mebibytes(size: int, shares: int = 1) -> str:
     >>> mebibytes(3 * 2**20, shares=2)
     '2M'
     """
-    return f"{-(-size // (shares * _MEBIBYTE))}M"
+    return f"{units(size, shares * _MEBIBYTE)}M"

@@ -24,6 +24,7 @@ from . import accounting, requests, squeue, submission
 from . import probe as probing
 from . import script as scripts
 from .config import SlurmConfig
+from .dependencies import KINDS
 from .failures import failure
 
 # `squeue --jobs` has slurmctld list every job, whatever their number, so that few calls cost least. Linux
@@ -43,6 +44,7 @@ def capabilities(site: Site) -> Capabilities:
         id_variable="SLURM_JOB_ID",
         ids_per_query=_IDS_PER_QUERY,
         requeue_exit_codes=probing.Offers.of(site).requeue_exit_codes,
+        dependencies=KINDS,
     )
 
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any
 
-from jpsi.plugin import JobSpec
+from jpsi.plugin import JobSpec, custom_options, custom_problems, option_text
 
 #: Options of sbatch without their dashes, with their values; None is an option without a value.
 Options = Mapping[str, str | None]
 
-_PREFIX = "slurm."
+_SYSTEM = "slurm"
 # sbatch(1), OPTIONS: long names
 _NAME = re.compile(r"[a-z][a-z0-9]+(-[a-z0-9]+)*\Z")
 
@@ -40,7 +39,8 @@ _REFUSED = {
 }
 # What jpsi sets itself: abbreviated, which sbatch understands, it would be set twice
 _ALREADY_SET = frozenset(
-    {"account", "comment", "cpus-per-task", "exclusive", "gpus-per-task", "job-name", "mem", "mem-per-cpu"}
+    {"account", "comment", "cpus-per-task", "dependency", "exclusive", "gpus-per-task", "job-name"}
+    | {"kill-on-invalid-dep", "mem", "mem-per-cpu"}
     | {"nodes", "ntasks", "ntasks-per-node", "partition", "reservation", "requeue", "no-requeue", "time"}
 )
 # What an option that a custom attribute sets contradicts, of those that jpsi sets itself
@@ -57,66 +57,33 @@ _EXCLUDES = {
 def with_custom(options: Options, spec: JobSpec) -> dict[str, str | None]:
     """The options with what the custom attributes of a sound spec add, replace and take away."""
     merged = dict(options)
-    for name, value in _custom(spec).items():
+    for name, value in custom_options(spec, _SYSTEM).items():
         if name == "comment":
             # The last word stays the tag, by which the job is found.
-            merged[name] = " ".join(text for text in (_text(value), options.get(name)) if text)
+            merged[name] = " ".join(text for text in (option_text(value), options.get(name)) if text)
             continue
         merged.pop(name, None)
         if value is None or value is False:
             continue
         for other in _EXCLUDES.get(name, ()):
             merged.pop(other, None)
-        merged[name] = _text(value)
+        merged[name] = option_text(value)
     return merged
 
 
-def custom_problems(spec: JobSpec) -> Iterator[str]:
+def option_problems(spec: JobSpec) -> Iterator[str]:
     """What is wrong with the custom attributes for Slurm, one sentence each."""
-    for name, value in _custom(spec).items():
-        if not _NAME.match(name):
-            yield (
-                f"custom attribute {_PREFIX}{name}: an option's long name is needed, in small letters and "
-                "without dashes before it, such as slurm.qos"
-            )
-            continue
-        refused, whole = _refused(name), _abbreviated(name)
-        if refused is not None:
-            yield f"custom attribute {_PREFIX}{name} cannot be set: {_REFUSED[refused]}"
+    yield from custom_problems(spec, _SYSTEM, _NAME, "qos", _REFUSED)
+    for name in custom_options(spec, _SYSTEM):
+        whole = _abbreviated(name)
+        if whole in _REFUSED:
+            yield f"custom attribute {_SYSTEM}.{name} cannot be set: {_REFUSED[whole]}"
         elif whole is not None:
-            yield f"custom attribute {_PREFIX}{name}: sbatch takes it for --{whole}; write {_PREFIX}{whole}"
-        if value is not None and not isinstance(value, str | int | float):
-            yield (
-                f"custom attribute {_PREFIX}{name} must be text, a number, True for an option without a "
-                f"value, or None or False to leave the option out, not {value!r}"
-            )
-
-
-def _refused(name: str) -> str | None:
-    """The refused option that `name` sets; sbatch also knows an option by how it begins."""
-    if name in _REFUSED:
-        return name
-    return next((option for option in _REFUSED if option.startswith(name)), None)
+            yield f"custom attribute {_SYSTEM}.{name}: sbatch takes it for --{whole}; write {_SYSTEM}.{whole}"
 
 
 def _abbreviated(name: str) -> str | None:
-    """The option of those that jpsi sets which sbatch takes `name` for."""
-    if name in _ALREADY_SET:
+    """The option that sbatch takes `name` for, which is only how it begins."""
+    if name in _ALREADY_SET or name in _REFUSED or not _NAME.fullmatch(name):
         return None
-    return next((option for option in sorted(_ALREADY_SET) if option.startswith(name)), None)
-
-
-def _custom(spec: JobSpec) -> dict[str, Any]:
-    attributes = None if spec.attributes is None else spec.attributes.custom_attributes
-    return {
-        name[len(_PREFIX) :]: value
-        for name, value in (attributes or {}).items()
-        if name.lower().startswith(_PREFIX)
-    }
-
-
-def _text(value: object) -> str | None:
-    """What stands behind an option's `=`; None for an option without a value."""
-    if value is None or isinstance(value, bool):
-        return None
-    return str(value)
+    return next((option for option in [*_REFUSED, *sorted(_ALREADY_SET)] if option.startswith(name)), None)

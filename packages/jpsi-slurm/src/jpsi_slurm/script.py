@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import timedelta
 
 import attrs
 
-from jpsi.plugin import Directive, JobAttributes, JobSpec, ResourceSpecV1, Script, Site, SubmitContext
+from jpsi.plugin import (
+    Dependency,
+    Directive,
+    JobAttributes,
+    JobSpec,
+    ResourceSpecV1,
+    Script,
+    Site,
+    SubmitContext,
+    duration,
+    empty_names,
+    unsayable,
+)
 
 from .amounts import mebibytes, minutes
-from .options import custom_problems, with_custom
+from .dependencies import dependency_options, dependency_problems
+from .options import option_problems, with_custom
 
 _MARK = "#SBATCH"
 _DEFAULT_NAME = "jpsi"
@@ -26,28 +39,17 @@ def script(spec: JobSpec, context: SubmitContext) -> Script:
     Raises:
         ValueError: something cannot be said; `spec_problems` says so first.
     """
-    options = _options(spec, context.site, context.tag)
+    options = _options(spec, context.site, context.tag, context.after)
     return Script([Directive.of(_MARK, f"--{option}", value) for option, value in options.items()])
 
 
 def spec_problems(spec: JobSpec, site: Site) -> Iterator[str]:
     """Why Slurm can never be asked for this, one sentence each."""
-    yield from _empty(spec.attributes or JobAttributes())
-    wrong = list(custom_problems(spec))
+    yield from empty_names(spec)
+    yield from dependency_problems(spec)
+    wrong = list(option_problems(spec))
     yield from wrong
     yield from _unsayable(_without_custom(spec) if wrong else spec, site)
-
-
-def duration(spec: JobSpec, site: Site) -> timedelta:
-    """How long a job may run; zero is no limit."""
-    asked = None if spec.attributes is None else spec.attributes.duration
-    return site.config.default_duration if asked is None else asked
-
-
-def _empty(attributes: JobAttributes) -> Iterator[str]:
-    for name in ("queue_name", "project_name", "reservation_id"):
-        if getattr(attributes, name) == "":
-            yield f"attributes.{name} is empty; None leaves the choice to Slurm"
 
 
 def _without_custom(spec: JobSpec) -> JobSpec:
@@ -61,18 +63,11 @@ def _unsayable(spec: JobSpec, site: Site) -> Iterator[str]:
     except ValueError as e:
         yield f"a custom attribute cannot be written down: {e}"
         return
-    for option, value in options.items():
-        try:
-            Directive.of(_MARK, f"--{option}", value)
-            length = len((value or "").encode())
-        except ValueError as e:
-            yield str(e)
-        else:
-            if length > _LONGEST:
-                yield f"--{option} has {length} bytes, more than the {_LONGEST} that Slurm takes"
+    named = [(f"--{option}", value) for option, value in options.items()]
+    yield from unsayable(_MARK, named, longest=_LONGEST)
 
 
-def _options(spec: JobSpec, site: Site, tag: str) -> dict[str, str | None]:
+def _options(spec: JobSpec, site: Site, tag: str, after: Iterable[Dependency] = ()) -> dict[str, str | None]:
     """The options of sbatch by their long names; sbatch(1), OPTIONS."""
     options: dict[str, str | None] = {
         "job-name": spec.name or _DEFAULT_NAME,
@@ -86,9 +81,10 @@ def _options(spec: JobSpec, site: Site, tag: str) -> dict[str, str | None]:
         # their environment; and values with commas arrive cut when they stand in the option.
         "export": "ALL",
         **_attributes(spec.attributes or JobAttributes()),
-        **_time(duration(spec, site)),
+        **_time(duration(spec, site.config)),
         **_resources(spec.resources),
         **_requeue(site.config.requeue),
+        **dependency_options(after),
     }
     return with_custom(options, spec)
 

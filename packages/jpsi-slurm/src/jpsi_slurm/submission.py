@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from jpsi.plugin import Command, JobSpec, ResourceSpecV1, Script, Site
+from jpsi.plugin import RANK_VARIABLES, Command, JobSpec, ResourceSpecV1, Script, Site
 
 from .commands import slurm
 
@@ -20,8 +20,7 @@ _NOT_THIS_JOBS = (
     *("SLURM_SC*", "SLURM_SE*", "SLURM_SH*", "SLURM_SI*", "SLURM_SP*", "SLURM_SR*", "SLURM_ST*", "SLURM_SU*"),
     "SLURMD_*",
     "SRUN_*",
-    # what srun gives its tasks, for MPI
-    *("PMI_*", "PMIX_RANK", "PMIX_NAMESPACE", "PMIX_SERVER_*"),
+    *RANK_VARIABLES,
 )
 
 # What --parsable prints, and what it replaces, should a site's wrapper take it away

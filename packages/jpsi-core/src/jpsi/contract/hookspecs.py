@@ -21,6 +21,7 @@ from jpsi.contract.config import ExecutorConfig
 from jpsi.contract.observation import Failure, NotOffered, Observation
 from jpsi.contract.protocols import Engine, EngineSetup, Transport
 from jpsi.contract.shell import Script, ShellLine
+from jpsi.model.dependencies import Dependency, DependencyKind
 from jpsi.model.spec import JobSpec
 from jpsi.model.states import JobStatus
 
@@ -50,6 +51,8 @@ class Capabilities:
     ids_per_query: int | None = 200
     #: Exit codes by which a job asks the system to run it again.
     requeue_exit_codes: frozenset[int] = frozenset()
+    #: How a job can wait for others; what is not among them is refused.
+    dependencies: frozenset[DependencyKind] = frozenset()
 
 
 @attrs.frozen(slots=True, kw_only=True)
@@ -71,6 +74,9 @@ class SubmitContext:
     #: What the batch system must carry for the job, so that it can be found again: up to 60 characters
     #: of A-Z, a-z, 0-9 and `-`, unique to this attempt.
     tag: str
+    #: The jobs of the batch system that must have ended first, each by its native id. None of them had ended
+    #: a moment ago; those that had are not among them.
+    after: tuple[Dependency, ...] = ()
 
 
 class ExecutorHooks(Protocol):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from typing import TypeGuard, TypeVar
+from typing import TypeVar
 
 import attrs
 
@@ -15,13 +15,12 @@ from jpsi.contract.observation import Failure, FailureKind, NotOffered, Observat
 from jpsi.contract.protocols import EngineSetup
 from jpsi.contract.shell import Script, ShellLine
 from jpsi.model.errors import JpsiError, PluginError, SubmitException, TransportError
+from jpsi.model.native_id import is_native_id
 from jpsi.model.spec import JobSpec
 
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
-
-_LONGEST_NATIVE_ID = 200
 
 
 @attrs.frozen(slots=True)
@@ -240,18 +239,6 @@ _EVERY_FAILURE = range(1, 256)
 
 def _split(items: Sequence[str], size: int) -> Iterator[Sequence[str]]:
     return (items[start : start + size] for start in range(0, len(items), size))
-
-
-def is_native_id(text: object) -> TypeGuard[str]:
-    """Whether `text` can be a native id: one printable word that no command takes for an option."""
-    return (
-        isinstance(text, str)
-        and 0 < len(text) <= _LONGEST_NATIVE_ID
-        and text.isascii()
-        and text.isprintable()
-        and " " not in text
-        and not text.startswith("-")
-    )
 
 
 def _native_id(answer: object) -> str:

@@ -20,15 +20,17 @@ from typing import Any
 
 import platformdirs
 
+from jpsi.contract.asked import dependencies
 from jpsi.contract.hookspecs import ExecutorHooks, SubmitContext
 from jpsi.contract.observation import Failure, FailureKind, Observation
 from jpsi.contract.protocols import EngineSetup, Recovered, Streams, Submission
 from jpsi.contract.shell import ShellLine, line
 from jpsi.engine import runner
-from jpsi.engine.backend import Backend, is_native_id
+from jpsi.engine.backend import Backend
 from jpsi.engine.filesystems import is_on_network
 from jpsi.engine.poller import Poller
 from jpsi.engine.prechecks import at_home, problems_here
+from jpsi.engine.predecessors import Predecessors
 from jpsi.engine.rounds import Rounds
 from jpsi.engine.runner_frame import UNNAMED, BatchFrame
 from jpsi.engine.spool import REVOKED, Intent, Spool, folder_name, is_transient
@@ -36,7 +38,9 @@ from jpsi.engine.tracker import CANCEL, Stop, never_ran
 from jpsi.engine.tracking import Tracked, Tracking
 from jpsi.engine.verdict import settles
 from jpsi.model import plain
+from jpsi.model.dependencies import Dependency
 from jpsi.model.errors import InvalidJobException, JpsiError, SubmitException
+from jpsi.model.native_id import is_native_id
 from jpsi.model.spec import JobSpec
 
 log = logging.getLogger(__name__)
@@ -58,6 +62,7 @@ class BatchEngine:
         self._grace_seconds = _LOCAL_GRACE_SECONDS
         root = config.work_directory or platformdirs.user_state_path("jpsi") / "work"
         self._spool = Spool(Path(root).expanduser().absolute() / folder_name(setup.executor, setup.target))
+        self._predecessors = Predecessors(self._backend, self._spool, self._own)
         self._renew()
         _engines.add(self)
 
@@ -73,7 +78,8 @@ class BatchEngine:
 
     def problems(self, spec: JobSpec) -> list[str]:
         """Why a spec cannot run here as things are now; see `jpsi.plugin.Engine`."""
-        context = SubmitContext(site=self._backend.site, job_id="0", tag=_tag("0", 1))
+        after = tuple(dependencies(spec))
+        context = SubmitContext(site=self._backend.site, job_id="0", tag=_tag("0", 1), after=after)
         try:
             self._backend.render(spec, context)
         except ValueError as e:
@@ -88,12 +94,14 @@ class BatchEngine:
         """Submit one job; see `jpsi.plugin.Engine`."""
         job_id, attempt = submission.job_id, submission.attempt
         tracking, _ = self._open()
+        with self._reading():
+            after = self._predecessors.still_open(submission.spec)
         with self._slots:
-            native_id = self._submit(submission)
+            native_id = self._submit(submission, after)
         tracking.add(Tracked(job_id, job_id, attempt, native_id))
         return native_id
 
-    def _submit(self, submission: Submission) -> str:
+    def _submit(self, submission: Submission, after: tuple[Dependency, ...]) -> str:
         job_id, attempt = submission.job_id, submission.attempt
         try:
             self._end_earlier(job_id, attempt)
@@ -106,7 +114,7 @@ class BatchEngine:
             msg = f"job {job_id} could not be written down: {e}"
             raise SubmitException(msg, e, transient=is_transient(e)) from e
         try:
-            native_id = self._send(submission, lock)
+            native_id = self._send(submission, after, lock)
             self._note(job_id, lock, native_id)
         finally:
             os.close(lock)
@@ -150,11 +158,11 @@ class BatchEngine:
             raise
         return lock
 
-    def _send(self, submission: Submission, lock: int) -> str:
+    def _send(self, submission: Submission, after: tuple[Dependency, ...], lock: int) -> str:
         """Have the batch system take a job that is on disk, and return its native id."""
         job_id, attempt = submission.job_id, submission.attempt
         tag = _tag(job_id, attempt)
-        context = SubmitContext(site=self._backend.site, job_id=job_id, tag=tag)
+        context = SubmitContext(site=self._backend.site, job_id=job_id, tag=tag, after=after)
         try:
             script = self._backend.render(submission.spec, context)
             run = self._run_line(job_id, attempt)
@@ -331,18 +339,24 @@ class BatchEngine:
             msg = f"{native_id!r} cannot be the native id of a job"
             raise SubmitException(msg)
         tracking, _ = self._open()
+        own = self._own(native_id)
+        if own is None:
+            tracking.add(Tracked(job_id, job_id, 0, native_id))
+        else:
+            tracking.add(Tracked(job_id, own.job_id, own.attempt, native_id))
+
+    def _own(self, native_id: str) -> Intent | None:
+        """The intent of the job of jpsi's that has this native id."""
         with self._reading():
             job_ids = self._spool.job_ids()
-        for other in job_ids:
+        for job_id in job_ids:
             try:
-                intent = self._spool.last_intent(other)
-                is_it = intent is not None and self._native_id_of(intent) == native_id
+                intent = self._spool.last_intent(job_id)
+                if intent is not None and self._native_id_of(intent) == native_id:
+                    return intent
             except (OSError, ValueError):
                 continue  # one odd folder says nothing of the others
-            if intent is not None and is_it:
-                tracking.add(Tracked(job_id, other, intent.attempt, native_id))
-                return
-        tracking.add(Tracked(job_id, job_id, 0, native_id))
+        return None
 
     def _native_id_of(self, intent: Intent) -> str | None:
         return intent.native_id or self._claimant(intent.job_id, intent.attempt)

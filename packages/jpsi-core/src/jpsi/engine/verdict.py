@@ -150,7 +150,12 @@ def _told(facts: Facts, end: Observation, time: datetime | None, code: int | Non
     code = end.exit_code if code is None else code
     if end.state is JobState.CANCELED:
         status = _cancelled(when, code, evidence)
-        return attrs.evolve(status, message=end.message or status.message, metadata=metadata)
+        return attrs.evolve(
+            status,
+            message=end.message or status.message,
+            reason=end.reason or status.reason,
+            metadata=metadata,
+        )
     if end.state is JobState.FAILED and end.reason is not None and end.reason not in _OF_THE_CODE:
         message = end.message or f"the batch system ended the job: {end.word}"
         return JobStatus(

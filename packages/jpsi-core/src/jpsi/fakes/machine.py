@@ -53,6 +53,7 @@ class Machine:
         self._files = 0
         self._thread: threading.Thread | None = None
         self._is_closed = False
+        self._is_settling = False
         if isinstance(clock, FakeClock):
             clock.on_advance(self.settle)
 
@@ -78,6 +79,16 @@ class Machine:
             shutil.rmtree(self._folder, ignore_errors=True)
 
     def _settle(self) -> None:
+        if self._is_settling:
+            return  # `blocked` has cancelled a job, in the middle of this
+        self._is_settling = True
+        try:
+            self._move_on()
+        finally:
+            self._is_settling = False
+        self._changed.notify_all()
+
+    def _move_on(self) -> None:
         now = max(self.clock(), self._moment)
         while not self._is_closed:
             self._start_jobs()
@@ -89,7 +100,6 @@ class Machine:
         self._moment = now
         if not self._is_closed:
             self._start_jobs()
-        self._changed.notify_all()
 
     def _due(self) -> float | None:
         """When the clock alone moves something the next time."""

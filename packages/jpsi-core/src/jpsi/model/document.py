@@ -31,6 +31,7 @@ import ast
 import re
 import warnings
 
+from jpsi.model.dependencies import Dependency
 from jpsi.model.document_dump import dump_json, dump_yaml
 from jpsi.model.document_mistakes import Mistakes, Place, spelled
 from jpsi.model.document_standard import from_spec, place_of, to_spec
@@ -70,16 +71,28 @@ def read_document(text: str, source: str = "<document>") -> JobSpec:
 def write_document(spec: JobSpec, *, as_json: bool = False) -> str:
     """The document, YAML unless `as_json`, of a valid spec; `read_document` makes an equal spec of it.
 
-    Only a tuple becomes a list, and what is a subclass of text, number, list or mapping just that.
+    Only a tuple becomes a list, what is a subclass of text, number, list or mapping just that, and a Job in
+    `attributes.after` its native id.
 
     Raises:
         InvalidJobException: The spec is not valid, or says what a document cannot hold.
     """
     _refuse(problems(spec))
+    _refuse(_nameless(spec))
     document = from_spec(spec)
     found = [f"{spelled(place)} {sentence}" for place, sentence in inexpressible(document)]
     _refuse(found)
     return dump_json(document) if as_json else dump_yaml(document)
+
+
+def _nameless(spec: JobSpec) -> list[str]:
+    """What is said of jobs that have no native id yet."""
+    after = (None if spec.attributes is None else spec.attributes.after) or []
+    return [
+        f"attributes.after[{index}] is a job that was not submitted yet, which a document cannot name"
+        for index, item in enumerate(after)
+        if Dependency.of(item).native_id is None
+    ]
 
 
 def _refuse(found: list[str]) -> None:

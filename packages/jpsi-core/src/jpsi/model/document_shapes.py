@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from jpsi.model.dependencies import DependencyKind
 from jpsi.model.document_values import Value
 from jpsi.model.plain import encode_flags
 from jpsi.model.spec import StageOutFlags, StagingMode
@@ -52,6 +53,18 @@ def _stage(value: Value, shapes: Mapping[str, Shape]) -> dict[str, Any]:
     return shaped(value.fields(("source", "target"), shapes), shapes)
 
 
+def _after(value: Value) -> Any:  # noqa: ANN401  text or a mapping
+    if not isinstance(value.raw, dict):
+        return value.text()
+    shapes = {"job": Value.text, "kind": _kind}
+    plain = shaped(value.fields(("job",), shapes), shapes)
+    return {"kind": DependencyKind.OK.value, **plain}
+
+
+def _kind(value: Value) -> str:
+    return value.one_of([kind.value for kind in DependencyKind])
+
+
 def _each(shape: Shape) -> Shape:
     return _or_null(lambda value: [shape(item) for item in value.items()])
 
@@ -76,6 +89,7 @@ ATTRIBUTES: Mapping[str, Shape] = {
     "queue_name": _or_null(Value.text),
     "project_name": _or_null(Value.text),
     "reservation_id": _or_null(Value.text),
+    "after": _each(_after),
 }
 #: Fields of ResourceSpecV1.
 RESOURCES: Mapping[str, Shape] = {

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import attrs
 
+from jpsi.model.dependencies import Dependency, OtherJob
 from jpsi.model.resources import ResourceSpecV1
 from jpsi.model.spec import JobAttributes, JobSpec, StageIn, StageOut, StageOutFlags, StagingMode
 from jpsi.model.states import Evidence, JobState, JobStatus, Reason
@@ -145,6 +146,17 @@ def _decode_stage_out(plain: Mapping[str, Any]) -> StageOut:
     return StageOut(**_decoded(plain, _STAGE_CODECS))
 
 
+def _encode_after(item: Dependency | OtherJob | str) -> Any:  # noqa: ANN401  text or a mapping
+    if isinstance(item, str):
+        return item
+    dependency = Dependency.of(item)
+    return {"job": dependency.native_id, "kind": dependency.kind.value}
+
+
+def _decode_after(plain: Any) -> Dependency | str:  # noqa: ANN401  what `_encode_after` made
+    return plain if isinstance(plain, str) else Dependency(plain["job"], plain["kind"])
+
+
 def _each(codec: Codec) -> Codec:
     return Codec(
         lambda items: [codec.encode(item) for item in items],
@@ -167,6 +179,7 @@ _STAGE_CODECS = {
 #: The fields of JobAttributes that are not plain already.
 ATTRIBUTE_CODECS: Mapping[str, Codec] = {
     "duration": Codec(timedelta.total_seconds, lambda seconds: timedelta(seconds=seconds)),
+    "after": _each(Codec(_encode_after, _decode_after)),
 }
 #: The fields of JobSpec that are not plain already.
 SPEC_CODECS: Mapping[str, Codec] = {

@@ -12,6 +12,8 @@ from typing import TypeVar
 
 import attrs
 
+from jpsi.model.dependencies import Dependency, DependencyKind, OtherJob
+from jpsi.model.native_id import is_native_id
 from jpsi.model.resources import resource_problems
 from jpsi.model.spec import JobAttributes, JobSpec, StageIn, StageOut, StageOutFlags, StagingMode
 
@@ -152,9 +154,28 @@ def _attributes(attributes: object) -> Iterator[str]:
     for name in ("queue_name", "project_name", "reservation_id"):
         if getattr(attributes, name) is not None:
             yield from _text(f"attributes.{name}", getattr(attributes, name))
+    yield from _after(attributes.after)
     for name in ("custom_attributes", "user"):
         if getattr(attributes, name) is not None:
             yield from _json_mapping(f"attributes.{name}", getattr(attributes, name))
+
+
+def _after(after: object) -> Iterator[str]:
+    if after is None:
+        return
+    if not isinstance(after, list | tuple):
+        yield f"attributes.after must be a list of jobs, native ids and Dependency, not {after!r}"
+        return
+    for index, item in enumerate(after):
+        where = f"attributes.after[{index}]"
+        job = item.job if isinstance(item, Dependency) else item
+        if isinstance(job, str) and not is_native_id(job):
+            yield f"{where} is {job!r}, which cannot be the native id of a job"
+        elif not isinstance(job, str | OtherJob):
+            yield f"{where} must be a Job, a native id or a Dependency on one, not {item!r}"
+        if isinstance(item, Dependency) and not isinstance(item.kind, DependencyKind):
+            kinds = ", ".join(kind.value for kind in DependencyKind)
+            yield f"{where} is of the kind {item.kind!r}, which is none of {kinds}"
 
 
 def _json_mapping(where: str, value: object) -> Iterator[str]:

@@ -10,6 +10,7 @@ from typing import Any, TypeVar, overload
 
 import attrs
 
+from jpsi.model.dependencies import Dependency, OtherJob
 from jpsi.model.resources import ResourceSpec
 
 T = TypeVar("T")
@@ -91,6 +92,9 @@ class JobAttributes:
     project_name: str | None
     #: The advance reservation to run in.
     reservation_id: str | None
+    #: The jobs that must have ended before this one starts, each a `Dependency`; a Job or a native id alone
+    #: must be COMPLETED. A Job must have been submitted, to the same batch system.
+    after: list[Dependency | OtherJob | str] | None
     #: Options of one batch system, named `<system>.<option>`; others ignore them.
     custom_attributes: dict[str, Any] | None
     #: The `attributes.user` mapping of the job document; jpsi carries it and never reads it.
@@ -104,6 +108,7 @@ class JobAttributes:
         project_name: str | None = None,
         account: str | None = None,
         reservation_id: str | None = None,
+        after: list[Dependency | OtherJob | str] | None = None,
         custom_attributes: dict[str, Any] | None = None,
         user: dict[str, Any] | None = None,
     ) -> None:
@@ -114,6 +119,7 @@ class JobAttributes:
         self.queue_name = queue_name
         self.project_name = account if project_name is None else project_name
         self.reservation_id = reservation_id
+        self.after = after
         self.custom_attributes = custom_attributes
         self.user = user
 
@@ -211,6 +217,7 @@ def _copy_attributes(attributes: JobAttributes) -> JobAttributes:
         queue_name=attributes.queue_name,
         project_name=attributes.project_name,
         reservation_id=attributes.reservation_id,
+        after=_listed(attributes.after),
     )
     if attributes.custom_attributes is not None:
         copied.custom_attributes = copy.deepcopy(attributes.custom_attributes)

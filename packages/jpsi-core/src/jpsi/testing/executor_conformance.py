@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from jpsi.testing.conformance_answers import AnswerTests
+from jpsi.testing.conformance_dependencies import DependencyTests
 from jpsi.testing.conformance_ends import EndTests
 from jpsi.testing.conformance_faults import FaultTests
 from jpsi.testing.conformance_hostile import HostileTests
@@ -10,7 +11,9 @@ from jpsi.testing.conformance_recovery import RecoveryTests
 from jpsi.testing.conformance_runs import RunTests
 
 
-class ExecutorConformance(AnswerTests, RunTests, HostileTests, EndTests, RecoveryTests, FaultTests):
+class ExecutorConformance(
+    AnswerTests, RunTests, HostileTests, EndTests, DependencyTests, RecoveryTests, FaultTests
+):
     """Inherit it in a backend's tests, and say what is to be tested.
 
         class TestSlurm(ExecutorConformance):

@@ -8,7 +8,17 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from jpsi.plugin import JobAttributes, JobSpec, ResourceSpecV1, StageIn, StageOut, StageOutFlags, StagingMode
+from jpsi.plugin import (
+    Dependency,
+    DependencyKind,
+    JobAttributes,
+    JobSpec,
+    ResourceSpecV1,
+    StageIn,
+    StageOut,
+    StageOutFlags,
+    StagingMode,
+)
 
 #: Texts that YAML, JSON, a shell or a batch system may take for something else.
 # fmt: off
@@ -114,6 +124,20 @@ def resource_specs(draw: st.DrawFn) -> ResourceSpecV1:
     )
 
 
+def native_ids() -> st.SearchStrategy[str]:
+    """Native ids; those of most batch systems are numbers."""
+    return st.integers(1, 10**7).map(str) | st.from_regex(
+        r"[0-9]{1,5}(\[[0-9]\])?(\.[a-z]+)?", fullmatch=True
+    )
+
+
+def dependencies() -> st.SearchStrategy[list[Any]]:
+    """What a job may wait for."""
+    return st.lists(
+        native_ids() | st.builds(Dependency, native_ids(), st.sampled_from(DependencyKind)), max_size=3
+    )
+
+
 def job_attributes() -> st.SearchStrategy[JobAttributes]:
     """Valid attributes."""
     return st.builds(
@@ -122,6 +146,7 @@ def job_attributes() -> st.SearchStrategy[JobAttributes]:
         queue_name=st.none() | hostile_text(),
         project_name=st.none() | hostile_text(),
         reservation_id=st.none() | hostile_text(),
+        after=st.none() | dependencies(),
         custom_attributes=st.none()
         | st.dictionaries(custom_names(), hostile_text() | json_values(), max_size=4),
         user=st.none() | st.dictionaries(hostile_text(), json_values(), max_size=3),

@@ -14,6 +14,7 @@ from jpsi.plugin import (
     Capabilities,
     Command,
     CommandResult,
+    DependencyKind,
     Directive,
     ExecutorConfig,
     Failure,
@@ -37,6 +38,7 @@ _STATES: Mapping[str, tuple[JobState, Reason | None]] = {
     "DONE": (JobState.COMPLETED, None),
     "ERROR": (JobState.FAILED, None),
     "DELETED": (JobState.CANCELED, Reason.CANCELLED),
+    "VAIN": (JobState.CANCELED, Reason.DEPENDENCY),
     "TIMEUP": (JobState.FAILED, Reason.TIMEOUT),
     "NODELOST": (JobState.FAILED, Reason.NODE_FAIL),
 }
@@ -57,7 +59,9 @@ def config_class() -> type[ExecutorConfig]:
 
 @hookimpl
 def capabilities() -> Capabilities:
-    return Capabilities(default_launcher="multiple", id_variable="TOY_JOB_ID")
+    return Capabilities(
+        default_launcher="multiple", id_variable="TOY_JOB_ID", dependencies=frozenset(DependencyKind)
+    )
 
 
 @hookimpl
@@ -84,6 +88,7 @@ def _options(spec: JobSpec, context: SubmitContext) -> Iterator[tuple[str, str |
     yield "seconds", str(-(-duration // _SECOND)) if duration else None
     if isinstance(spec.resources, ResourceSpecV1):
         yield "slots", str(spec.resources.computed_process_count)
+    yield "after", ",".join(f"{it.kind.value}:{it.native_id}" for it in context.after) or None
 
 
 @hookimpl

@@ -20,7 +20,7 @@ _WORDS = {
     FakeState.NODE_FAIL: "NODELOST",
     FakeState.OUT_OF_MEMORY: "ERROR",
 }
-_OPTIONS = frozenset({"tag", "name", "queue", "project", "seconds", "slots"})
+_OPTIONS = frozenset({"tag", "name", "queue", "project", "seconds", "slots", "after"})
 _QUEUES = frozenset({"", "main", "debug"})
 _LONGEST_NAME = 200
 
@@ -47,8 +47,32 @@ def _tsubmit(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
         slots=int(options.get("slots", "1")),
         time_limit=float(options["seconds"]) if "seconds" in options else None,
     )
+    if "after" in options:
+        job.blocked = _blocked(scheduler, number, options["after"])
     scheduler.submit(job)
     return CommandResult(returncode=0, stdout=f"accepted as job {number}\n")
+
+
+_VAIN = "waits in vain"
+
+
+def _blocked(scheduler: FakeScheduler, number: str, after: str) -> Callable[[], str | None]:
+    """Says why a job waits for others; one that waits in vain is deleted."""
+    wanted = [part.split(":") for part in after.split(",")]
+
+    def why() -> str | None:
+        known = {job.native_id: job.state for job in scheduler.listed()}
+        states = [(kind, known[other]) for kind, other in wanted if other in known]
+        if any(state.final and not _is_met(kind, state) for kind, state in states):
+            scheduler.cancel(number)
+            return _VAIN
+        return None if all(state.final for _, state in states) else "waits"
+
+    return why
+
+
+def _is_met(kind: str, state: FakeState) -> bool:
+    return kind == "any" or (state is FakeState.COMPLETED) == (kind == "ok")
 
 
 def _directives(script: str) -> dict[str, str]:
@@ -78,7 +102,8 @@ def _row(job: FakeJob) -> str:
     code = "-"
     if job.state.final and job.started is not None:
         code = str(128 + job.signal if job.signal is not None else job.exit_code or 0)
-    return f"{job.native_id} {_WORDS[job.state]} {code} {job.restarts} {job.tag}\n"
+    word = "VAIN" if job.state.final and job.why == _VAIN else _WORDS[job.state]
+    return f"{job.native_id} {word} {code} {job.restarts} {job.tag}\n"
 
 
 def _each(change: Callable[[FakeScheduler, str], bool]) -> CommandFunction:

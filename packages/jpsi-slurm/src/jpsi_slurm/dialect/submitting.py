@@ -10,6 +10,7 @@ from jpsi.fakes import FakeJob, FakeScheduler, FakeState, Invocation
 from jpsi.plugin import CommandResult
 
 from .arguments import UnknownOptionError, parse
+from .depending import blocked, dependency_refusal
 
 #: The cluster, and what there is on it.
 CLUSTER = "ci"
@@ -82,7 +83,9 @@ def sbatch(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
     if refusal := _refusal(options):
         failed = f"sbatch: error: Batch job submission failed: {refusal}\n"
         return CommandResult(returncode=1, stderr=failed)
-    scheduler.submit(_job(number, options, invocation))
+    job = _job(number, options, invocation)
+    job.blocked = blocked(scheduler, number, options)
+    scheduler.submit(job)
     return CommandResult(returncode=0, stdout=_answer(number, options))
 
 
@@ -117,7 +120,8 @@ def _refusal(options: Mapping[str, str]) -> str | None:
         "Requested node configuration is not available": crowded,
         "Pathname of a file, directory or other parameter too long": bool(long),
     }
-    return next((text for text, refused in refusals.items() if refused), None)
+    found = next((text for text, refused in refusals.items() if refused), None)
+    return found or dependency_refusal(options.get("dependency", ""))
 
 
 def _job(number: str, options: Mapping[str, str], invocation: Invocation) -> FakeJob:

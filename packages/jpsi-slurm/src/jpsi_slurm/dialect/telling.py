@@ -7,6 +7,8 @@ from typing import NamedTuple
 
 from jpsi.fakes import FakeJob, FakeState, Invocation
 
+from .depending import NEVER
+
 _WORDS = {
     FakeState.PENDING: "PENDING",
     FakeState.HELD: "PENDING",
@@ -68,7 +70,7 @@ def _reason(job: FakeJob) -> str:
         return "JobHeldUser"
     if job.state is FakeState.FAILED:
         return "NonZeroExitCode" if job.exit_code else "JobLaunchFailure"
-    return _ENDED.get(job.state, "None")
+    return _ENDED.get(job.state, NEVER if job.why == NEVER else "None")
 
 
 def _status(job: FakeJob) -> int:

@@ -1,0 +1,55 @@
+"""What the jobs that a job waits for come to when it is submitted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import attrs
+
+from jpsi.contract.asked import dependencies
+from jpsi.engine.dependencies import unmet
+from jpsi.job import Job
+from jpsi.model.dependencies import Dependency, DependencyKind, OtherJob
+from jpsi.model.spec import JobSpec
+
+
+def resolved(
+    spec: JobSpec, offered: frozenset[DependencyKind], is_here: Callable[[Job], bool]
+) -> tuple[JobSpec, list[str]]:
+    """The spec with dependencies on native ids alone, without those that are satisfied already.
+
+    Args:
+        spec: a valid spec.
+        offered: what the batch system can wait for.
+        is_here: whether a job is one of the same batch system.
+
+    Returns:
+        The spec, and what is wrong with its dependencies, one sentence each.
+    """
+    wanted = dependencies(spec)
+    if spec.attributes is None or not wanted:
+        return spec, []
+    problems = [it for it in (_problem(dependency, offered, is_here) for dependency in wanted) if it]
+    after: list[Dependency | OtherJob | str] = [
+        Dependency(dependency.native_id or "", dependency.kind)
+        for dependency in wanted
+        if not (isinstance(dependency.job, Job) and dependency.kind.is_met(dependency.job.status.state))
+    ]
+    return attrs.evolve(spec, attributes=attrs.evolve(spec.attributes, after=after)), problems
+
+
+def _problem(
+    dependency: Dependency, offered: frozenset[DependencyKind], is_here: Callable[[Job], bool]
+) -> str | None:
+    job = dependency.job
+    if dependency.kind not in offered:
+        return f"attributes.after: no job can wait here for the end of another ({dependency.kind.value})"
+    if not isinstance(job, Job):
+        return None
+    if job.status.final and dependency.kind.is_met(job.status.state) is False:
+        return unmet(dependency, job.id, job.status.state)
+    if job.native_id is None:
+        return f"attributes.after names the job {job.id}, which must be submitted first"
+    if not is_here(job):
+        return f"attributes.after names the job {job.id}, which was submitted elsewhere"
+    return None

@@ -1,0 +1,73 @@
+"""Which other jobs a job waits for, and what counts as their end."""
+
+from __future__ import annotations
+
+import enum
+from typing import Protocol, runtime_checkable
+
+import attrs
+
+from jpsi.model.states import JobState, JobStatus
+
+
+class DependencyKind(enum.Enum):
+    """How another job must have ended before a job may start."""
+
+    #: It is COMPLETED.
+    OK = "ok"
+    #: It has ended, however.
+    ANY = "any"
+    #: It is FAILED or CANCELED.
+    NOTOK = "notok"
+
+    def is_met(self, state: JobState) -> bool | None:
+        """Whether a job in this state satisfies the dependency; None while it may or may not come to that.
+
+        >>> DependencyKind.OK.is_met(JobState.FAILED), DependencyKind.NOTOK.is_met(JobState.FAILED)
+        (False, True)
+        """
+        if not state.final:
+            return None
+        return self is DependencyKind.ANY or (state is JobState.COMPLETED) == (self is DependencyKind.OK)
+
+
+@runtime_checkable
+class OtherJob(Protocol):
+    """A job as the one that waits for it sees it; a `Job` is one."""
+
+    @property
+    def id(self) -> str:
+        """The id that jpsi gave the job."""
+
+    @property
+    def native_id(self) -> str | None:
+        """The id that the backend gave the job; None before it was submitted."""
+
+    @property
+    def status(self) -> JobStatus:
+        """Its latest status."""
+
+
+def _kind(value: DependencyKind | str) -> DependencyKind | str:
+    # What is no kind stays as it is: `problems` names it at submit.
+    return DependencyKind(value) if value in {kind.value for kind in DependencyKind} else value
+
+
+@attrs.frozen(slots=True)
+class Dependency:
+    """One job that another waits for."""
+
+    #: A submitted Job, or the native id of a job of the same batch system.
+    job: OtherJob | str
+    #: How it must have ended; `"ok"`, `"any"` and `"notok"` do as well.
+    kind: DependencyKind = attrs.field(default=DependencyKind.OK, converter=_kind)
+
+    @classmethod
+    def of(cls, item: Dependency | OtherJob | str) -> Dependency:
+        """What an item of `JobAttributes.after` stands for: of a job alone, that it must be COMPLETED."""
+        return item if isinstance(item, Dependency) else cls(item)
+
+    @property
+    def native_id(self) -> str | None:
+        """The native id of the job; None if it was not submitted yet."""
+        return self.job if isinstance(self.job, str) else self.job.native_id

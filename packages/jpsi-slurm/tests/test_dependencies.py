@@ -1,0 +1,92 @@
+"""What Slurm is told of the jobs that a job waits for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+import pytest
+
+from jpsi.fakes import FakeClock, FakeScheduler, FakeState, Invocation, Outcome
+from jpsi.plugin import Dependency, DependencyKind, JobAttributes, JobSpec, ShellLine
+from jpsi_slurm import dialect
+from jpsi_slurm.script import script, spec_problems
+from slurm_support import CONTEXT, SITE
+
+OK, ANY, NOTOK = DependencyKind.OK, DependencyKind.ANY, DependencyKind.NOTOK
+AFTER = (Dependency("7", OK), Dependency("8_3", ANY), Dependency("9", NOTOK))
+
+
+def _spec(after: Any, **custom: Any) -> JobSpec:
+    named = {f"slurm.{name}": value for name, value in custom.items()}
+    return JobSpec("/bin/true", attributes=JobAttributes(after=after, custom_attributes=named or None))
+
+
+def _directives(*after: Dependency) -> list[str]:
+    lines = script(_spec(None), attrs.evolve(CONTEXT, after=after)).text.splitlines()
+    return [line for line in lines if "depend" in line or "invalid-dep" in line]
+
+
+def test_all_of_them_must_be_satisfied() -> None:
+    assert _directives(*AFTER) == [
+        "#SBATCH --dependency=afterok:7,afterany:8_3,afternotok:9",
+        "#SBATCH --kill-on-invalid-dep=yes",
+    ]
+
+
+def test_a_job_that_waits_for_none_says_nothing() -> None:
+    assert _directives() == []
+
+
+def test_what_is_no_job_id_is_refused() -> None:
+    assert list(spec_problems(_spec(["7?afterany:8"]), SITE)) == [
+        "attributes.after: '7?afterany:8' is no job id of Slurm's"
+    ]
+
+
+@pytest.mark.parametrize("name", ["dependency", "DEPENDENCY"])
+def test_two_ways_to_say_it_are_one_too_many(name: str) -> None:
+    spec = JobSpec(
+        "/bin/true",
+        attributes=JobAttributes(after=["7"], custom_attributes={f"slurm.{name}": "singleton"}),
+    )
+
+    assert any("slurm.dependency" in problem for problem in spec_problems(spec, SITE))
+    assert list(spec_problems(_spec(None, dependency="singleton"), SITE)) == []
+
+
+def _submitted(scheduler: FakeScheduler, *after: Dependency, **custom: Any) -> str:
+    text = attrs.evolve(
+        script(_spec(None, **custom), attrs.evolve(CONTEXT, after=after)), run=ShellLine("true")
+    ).text
+    call = Invocation(argv=["sbatch", "--parsable"], stdin=text)
+    return dialect.commands["sbatch"](scheduler, call).stdout.strip()
+
+
+def test_the_fake_takes_a_forgotten_job_for_one_that_ended_well() -> None:
+    """As Slurm does: the trap that jpsi must not walk into."""
+    clock = FakeClock()
+    with FakeScheduler(clock, outcome=Outcome(seconds=1, exit_code=1), keep=10) as scheduler:
+        first = _submitted(scheduler)
+        clock.advance(60)
+        second = _submitted(scheduler, Dependency(first, OK))
+
+        assert scheduler.job(first).state is FakeState.FAILED
+        assert scheduler.job(second).state is FakeState.RUNNING
+
+
+def test_the_fake_cancels_what_can_never_start() -> None:
+    clock = FakeClock()
+    with FakeScheduler(clock, outcome=Outcome(seconds=1, exit_code=1)) as scheduler:
+        first = _submitted(scheduler)
+        second = _submitted(scheduler, Dependency(first, OK))
+        third = _submitted(scheduler, Dependency(first, OK), **{"kill-on-invalid-dep": "no"})
+        waits = (scheduler.job(second).state, scheduler.job(second).why)
+        clock.advance(1)
+
+        assert waits == (FakeState.PENDING, "Dependency")
+        assert scheduler.job(second).state is FakeState.CANCELLED
+        assert (scheduler.job(third).state, scheduler.job(third).why) == (
+            FakeState.PENDING,
+            "DependencyNeverSatisfied",
+        )
