@@ -24,6 +24,15 @@ def state_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
+def no_launchers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hides the package jpsi-launchers, where it is installed, behind one of that name that has nothing."""
+    folder = tmp_path / "hiding" / "jpsi_launchers-0.dist-info"
+    folder.mkdir(parents=True)
+    (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: jpsi-launchers\nVersion: 0\n")
+    monkeypatch.syspath_prepend(folder.parent)
+
+
+@pytest.fixture
 def config(state_home: Path) -> jpsi.ExecutorConfig:
     return jpsi.ExecutorConfig(work_directory=state_home / "work", kill_delay=timedelta(seconds=0.2))
 

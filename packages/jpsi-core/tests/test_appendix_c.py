@@ -126,7 +126,7 @@ def assert_needs_a_launcher(jex: psij.JobExecutor, job: psij.Job) -> None:
         jex.submit(job)
 
 
-def test_run_a_job_with_p_processes_of_c_cores_and_g_gpus(tmp_path: Path) -> None:
+def test_run_a_job_with_p_processes_of_c_cores_and_g_gpus(no_launchers: None, tmp_path: Path) -> None:
     res_spec = psij.ResourceSpecV1()
     res_spec.process_count = 10
     res_spec.cpu_cores_per_process = 4
@@ -168,7 +168,7 @@ def test_n_exclusive_nodes_each_with_p_processes() -> None:
         psij.JobExecutor().submit(job)
 
 
-def test_a_job_that_uses_all_the_knobs(tmp_path: Path) -> None:
+def test_a_job_that_uses_all_the_knobs(no_launchers: None, tmp_path: Path) -> None:
     res_spec = psij.ResourceSpecV1()
     res_spec.exclusive_node_use = False  # other jobs can run on the job's nodes
     res_spec.process_count = 10  # run a total of 10 ranks

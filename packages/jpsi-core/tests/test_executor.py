@@ -169,6 +169,8 @@ def test_what_is_exported_is_pinned() -> None:
         "ConfigError",
         "DocumentError",
         "DocumentWarning",
+        "Dependency",
+        "DependencyKind",
         "Evidence",
         "ExecutorConfig",
         "InvalidJobException",

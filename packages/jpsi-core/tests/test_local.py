@@ -303,7 +303,7 @@ def test_the_job_starts_with_default_signals_and_no_foreign_descriptor(
     assert int(descriptors) <= 4
 
 
-def test_many_processes_need_a_launcher_that_is_named(executor: JobExecutor) -> None:
+def test_many_processes_need_a_launcher_that_is_named(no_launchers: None, executor: JobExecutor) -> None:
     job = Job(JobSpec("/bin/true", resources=ResourceSpecV1(process_count=10)))
 
     with pytest.raises(jpsi.InvalidJobException, match="pip install jpsi-launchers"):
@@ -312,7 +312,7 @@ def test_many_processes_need_a_launcher_that_is_named(executor: JobExecutor) -> 
     assert job.status.state is JobState.NEW
 
 
-def test_everything_that_is_wrong_is_said_at_once(executor: JobExecutor) -> None:
+def test_everything_that_is_wrong_is_said_at_once(no_launchers: None, executor: JobExecutor) -> None:
     spec = JobSpec("/bin/true", directory="/no/such/dir", pre_launch="nope.sh", cleanup=[Path("x")])
     spec.resources = ResourceSpecV1(node_count=2, processes_per_node=2)
 

@@ -185,12 +185,19 @@ class JobExecutor:
         found += _flat(self._hooks.check_spec(spec=spec, site=self._site))
         found += self._engine.problems(spec)
         if launcher is not None:
-            found += _flat(launcher.check_spec(spec=spec))
+            found += _flat(launcher.hooks.check_spec(spec=spec))
         if found or launcher is None:
             # what a backend checks and then cannot write into a script is one mistake
             raise InvalidJobException.of(_SUBJECT, list(dict.fromkeys(found)))
-        launch = list(launcher.launch(spec=spec))
-        return Submission(job_id=job.id, attempt=attempt, spec=spec, launch=launch)
+        return Submission(
+            job_id=job.id,
+            attempt=attempt,
+            spec=spec,
+            launch=list(launcher.hooks.launch(spec=spec)),
+            rank_variables=launcher.rank_variables,
+            sources_scripts=launcher.sources_scripts,
+            nodes=list(self._hooks.nodes(spec=spec, site=self._site)),
+        )
 
     def _is_here(self, job: Job) -> bool:
         """Whether a job is one of the same batch system."""

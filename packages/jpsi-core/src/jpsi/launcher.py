@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+import attrs
+
 from jpsi.model.errors import PluginError
-from jpsi.model.resources import ResourceSpec, ResourceSpecV1
+from jpsi.model.resources import process_count
 from jpsi.model.spec import JobSpec
 from jpsi.registry.stack import launcher_hooks
 
@@ -15,6 +18,19 @@ if TYPE_CHECKING:
     from jpsi.registry.discovery import Plugins
 
 _SINGLE = "single"
+# What means the same to fnmatch and to a shell, and nothing else to either.
+_PATTERN = re.compile(r"[A-Za-z0-9_*?\[\]!-]+\Z")
+
+
+@attrs.frozen(slots=True, kw_only=True)
+class Launcher:
+    """One launcher: its hooks, and what they answer whatever the spec."""
+
+    hooks: LauncherHooks
+    #: Patterns of the variables that it gives each process.
+    rank_variables: Sequence[str]
+    #: Whether its lines source pre_launch and post_launch and open the streams.
+    sources_scripts: bool
 
 
 class Launchers:
@@ -24,20 +40,26 @@ class Launchers:
         """The default is the one for several processes."""
         self._plugins = plugins
         self._default = default
-        self._found: dict[str, LauncherHooks] = {}
+        self._found: dict[str, Launcher] = {}
 
-    def of(self, spec: JobSpec) -> tuple[LauncherHooks | None, list[str]]:
+    def of(self, spec: JobSpec) -> tuple[Launcher | None, list[str]]:
         """The launcher for a spec, or what is wrong with the choice."""
-        count = _count(spec.resources)
+        count = process_count(spec.resources)
         name = spec.launcher or (self._default() if count > 1 else _SINGLE)
         try:
             if name not in self._found:
-                self._found[name] = launcher_hooks(self._plugins, name)
+                self._found[name] = _asked(launcher_hooks(self._plugins, name), name)
         except PluginError as e:
             why = "" if spec.launcher is not None else f" ({count} processes need it)"
             return None, [f"{e}{why}"]
         return self._found[name], []
 
 
-def _count(resources: ResourceSpec | None) -> int:
-    return resources.computed_process_count if isinstance(resources, ResourceSpecV1) else 1
+def _asked(hooks: LauncherHooks, name: str) -> Launcher:
+    patterns = hooks.rank_variables() or ()
+    if strange := [pattern for pattern in patterns if not _PATTERN.match(pattern)]:
+        msg = f"the launcher {name} names variables by patterns such as 'PMI_*', and not {strange[0]!r}"
+        raise PluginError(msg)
+    return Launcher(
+        hooks=hooks, rank_variables=tuple(patterns), sources_scripts=bool(hooks.sources_scripts())
+    )

@@ -25,6 +25,7 @@ from jpsi.contract.hookspecs import (
 )
 from jpsi.contract.observation import NOT_OFFERED, Failure, FailureKind, NotOffered, Observation
 from jpsi.contract.protocols import Engine, EngineSetup, Recovered, Streams, Submission, Transport
+from jpsi.contract.script_launcher import ScriptLauncher
 from jpsi.contract.shell import Directive, Script, ShellLine, line, word
 from jpsi.model.dependencies import Dependency, DependencyKind
 from jpsi.model.errors import (
@@ -73,6 +74,7 @@ __all__ = [
     "ResourceSpec",
     "ResourceSpecV1",
     "Script",
+    "ScriptLauncher",
     "ShellLine",
     "Site",
     "StageIn",

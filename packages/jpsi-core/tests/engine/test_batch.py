@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import threading
 from collections.abc import Iterator
@@ -233,6 +234,7 @@ def test_vanished_job_is_lost_after_the_grace_and_never_completed(bench: Bench) 
     bench.ask()
     bench.scheduler.vanish(native_id)
 
+    bench.clock.advance(5)
     bench.ask()
     assert bench.states() == [JobState.ACTIVE]
     bench.clock.advance(GRACE)
@@ -391,6 +393,22 @@ def test_native_id_that_is_none_is_no_answer(bench: Bench) -> None:
 
     with pytest.raises(SubmitException, match="unclear answer"):
         bench.engine.submit(bench.submission())
+
+
+def test_job_that_is_not_safely_on_disk_is_not_submitted(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(_: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Spool, "sync", staticmethod(full))
+        with pytest.raises(SubmitException, match=r"could not be written down: .*No space left") as caught:
+            bench.submit()
+
+    assert caught.value.transient
+    assert (bench.scheduler.jobs, bench.spool.job_ids()) == ([], [])
+    assert bench.submit() == "1"
 
 
 def test_at_most_so_many_submissions_are_sent_at_a_time(bench: Bench) -> None:
@@ -641,7 +659,7 @@ def test_child_of_a_fork_leaves_the_jobs_of_its_parent_alone(bench: Bench) -> No
     tracking, _ = bench.engine._open()
 
     # a lock that a thread of the parent holds is held for ever in the child
-    with tracking._lock, bench.engine._lock:
+    with tracking._judging._lock, bench.engine._lock:
         pid = os.fork()
         if pid == 0:
             bench.engine.submit(bench.submission("a2"))
@@ -848,6 +866,7 @@ def test_job_that_a_retrying_command_made_twice_is_the_one_that_runs(bench: Benc
     bench.scheduler.vanish(native_id)
 
     bench.ask()
+    bench.clock.advance(5)
     bench.ask()
     bench.leave("exit.run.0")
     bench.see()

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import platform
+import subprocess
+
 import pluggy
 import pytest
 
@@ -10,6 +13,8 @@ from jpsi.contract.config import BatchConfig
 from jpsi.contract.hookspecs import PROJECT, REQUIRED_BATCH_HOOKS, ExecutorHooks
 from jpsi.contract.observation import NOT_OFFERED, Failure, FailureKind
 from jpsi.engine import defaults
+from jpsi.model.resources import ResourceSpecV1
+from jpsi.model.spec import JobSpec
 from jpsi.registry.hooks import implemented, mistakes, specified
 
 SILENT = {"check_spec", "make_engine"}
@@ -61,3 +66,13 @@ def test_request_fails_for_all_or_none(
     hooks: pluggy.HookRelay, name: str, result: CommandResult, expected: dict[str, str]
 ) -> None:
     assert getattr(hooks, name)(result=result, native_ids=["1", "2"], site=None) == expected
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_every_process_is_on_this_machine(hooks: pluggy.HookRelay, count: int) -> None:
+    lines = hooks.nodes(spec=JobSpec("x", resources=ResourceSpecV1(process_count=count)), site=None)
+
+    printed = subprocess.run(
+        ["sh", "-c", "\n".join(lines)], check=True, capture_output=True, text=True
+    ).stdout
+    assert printed == f"{platform.node()}\n" * count

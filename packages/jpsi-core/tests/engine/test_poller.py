@@ -19,7 +19,7 @@ def asked_until(poller: Poller, end: float) -> Iterator[float]:
     """When a question is asked by somebody who always asks when it is due."""
     while (due := poller.due()) < end:
         yield due
-        poller.asked(due)
+        poller.asked(due, due)
 
 
 def test_nothing_is_due_before_anybody_wants_to_know() -> None:
@@ -64,7 +64,7 @@ def test_many_submissions_neither_hurry_nor_put_off_the_question(pauses: list[fl
         now += pause
         while asking.due() <= now:
             times.append(asking.due())
-            asking.asked(asking.due())
+            asking.asked(asking.due(), asking.due())
 
     gaps = [later - earlier for earlier, later in zip([0.0, *times], [*times, now], strict=True)]
     assert all(gap <= 2.0 + 1.9 for gap in gaps)
@@ -81,7 +81,7 @@ def test_while_markers_arrive_the_queue_is_hardly_asked() -> None:
         asking.wanted(now)
         if asking.due() <= now:
             times.append(now)
-            asking.asked(now)
+            asking.asked(now, now)
 
     assert 5 <= len(times) <= 60 / QUIET_SECONDS + 1
 
@@ -90,15 +90,83 @@ def test_jitter_keeps_programs_apart() -> None:
     early, late = poller(0.0), poller(1.0)
     for asking in (early, late):
         asking.wanted(0.0)
-        asking.asked(2.0)
+        asking.asked(2.0, 2.0)
 
     assert early.due() < late.due() <= 2.0 + 2.0 * 1.1
+
+
+def test_answer_of_another_process_does_if_it_was_begun_after_what_is_new() -> None:
+    asking = poller()
+    asking.wanted(100.0)
+    asking.wanted(101.5)
+
+    assert not asking.is_news(99.9, 101.0, 102.0)
+    assert asking.is_news(100.0, 101.0, 102.0)
+
+
+def test_answer_of_another_process_does_once_and_not_when_it_is_old() -> None:
+    asking = poller()
+    asking.wanted(0.0)
+    asking.asked(10.0, 11.0)
+
+    assert not asking.is_news(10.0, 11.0, 12.9)
+    assert asking.is_news(10.1, 11.0, 12.9)
+    assert not asking.is_news(10.1, 11.0, 11.0 + 2 * 1.6), "the second interval is over"
+
+
+def test_what_came_up_after_a_question_was_begun_is_asked_in_the_shortest_interval() -> None:
+    asking = poller()
+    asking.wanted(0.0)
+    list(asked_until(asking, 300.0))
+    asking.wanted(301.0)
+    asking.wanted(302.5)
+
+    asking.asked(302.0, 302.2)
+
+    assert asking.due() == 304.2
+    assert asking.is_news(302.1, 302.2, 304.0)
+
+
+def test_older_answer_that_comes_later_changes_nothing_back() -> None:
+    asking = poller()
+    asking.asked(5.0, 6.0)
+    asking.asked(4.0, 7.0)
+
+    assert not asking.is_news(5.0, 6.0, 7.0)
+
+
+def test_somebody_who_asks_is_waited_for_but_not_longer_than_an_interval() -> None:
+    asking = poller()
+    asking.wanted(0.0)
+
+    assert asking.is_busy(2.0)
+    assert 2.0 < asking.due() < 2.5
+    assert asking.is_busy(3.9)
+    assert not asking.is_busy(4.0)
+
+
+def test_nobody_asks_when_somebody_was_answered_just_now() -> None:
+    asking = poller()
+    asking.wanted(0.0)
+
+    assert asking.is_too_soon(2.0, 1.0)
+    assert asking.due() == 3.0
+    assert not asking.is_too_soon(3.0, 1.0)
+
+
+def test_question_is_not_put_off_for_ever() -> None:
+    asking = poller()
+    asking.wanted(0.0)
+
+    put_off = [now for now in range(2, 20) if asking.is_too_soon(now, now)]
+
+    assert put_off == [2, 3, 4, 5, 6, 7]
 
 
 def test_what_markers_cannot_tell_is_asked_soon_all_the_same() -> None:
     asking = poller()
     asking.wanted(0.0)
-    asking.asked(2.0)
+    asking.asked(2.0, 2.0)
     asking.marked(3.0)
     assert asking.due() == 2.0 + QUIET_SECONDS
 

@@ -11,7 +11,7 @@ from typing import cast
 
 import pytest
 
-from jpsi.engine.rounds import Rounds
+from jpsi.engine.rounds import Rounds, _ask_once, next_pause
 from jpsi.engine.tracking import Tracking
 
 PATIENCE = 20.0
@@ -23,6 +23,7 @@ class Seen:
     def __init__(self) -> None:
         self.jobs: list[str] = ["a1"]
         self.due: float | None = None
+        self.is_expecting = False
         self.looks = threading.Semaphore(0)
         self.questions = threading.Semaphore(0)
 
@@ -31,6 +32,9 @@ class Seen:
 
     def see_markers(self, now: float, appeared: Collection[str]) -> None:
         self.looks.release()
+
+    def expects_markers(self, now: float) -> bool:
+        return self.is_expecting
 
     def next_question(self) -> float | None:
         return self.due
@@ -98,6 +102,21 @@ def test_question_that_is_due_is_asked_once(tmp_path: Path) -> None:
     end(seen, rounds)
 
 
+def test_question_that_fails_is_not_asked_again_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    seen = Seen()
+    seen.due = 0.0
+    monkeypatch.setattr(seen, "ask", lambda: None)  # takes no clock
+    rounds = rounds_of(seen, tmp_path)
+
+    wait = _ask_once(weakref.ref(rounds))
+
+    assert wait is not None
+    assert wait > 1
+    assert "TypeError" in caplog.text
+
+
 def test_threads_end_with_the_last_job_and_come_again_with_the_next(tmp_path: Path) -> None:
     seen = Seen()
     rounds = rounds_of(seen, tmp_path)
@@ -109,6 +128,53 @@ def test_threads_end_with_the_last_job_and_come_again_with_the_next(tmp_path: Pa
 
     assert len(threads()) == 2
     end(seen, rounds)
+
+
+def test_directory_is_scanned_each_second_while_more_is_expected() -> None:
+    assert [next_pause(pause, is_expecting=True) for pause in (1.0, 2.0, 5.0)] == [1.0, 1.0, 1.0]
+
+
+def test_scans_grow_rare_while_nothing_is_expected() -> None:
+    pauses = [1.0]
+    while pauses[-1] < 5.0:
+        pauses.append(next_pause(pauses[-1], is_expecting=False))
+
+    assert 5 < len(pauses) < 12
+    assert next_pause(5.0, is_expecting=False) == 5.0
+
+
+@pytest.mark.parametrize(
+    ("is_announced", "is_expecting", "expected"),
+    [(True, True, [10.0, 10.0]), (False, True, [1.0, 1.0]), (False, False, [1.25, 1.5625])],
+    ids=["announced", "running", "waiting"],
+)
+def test_thread_waits_as_long_as_there_is_nothing_to_see(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    is_announced: bool,
+    is_expecting: bool,
+    expected: list[float],
+) -> None:
+    waits: list[float] = []
+
+    class Poll:
+        def register(self, descriptor: object, mask: int) -> None:
+            pass
+
+        def poll(self, milliseconds: float) -> bool:
+            waits.append(milliseconds / 1000)
+            if len(waits) == 2:
+                seen.jobs.clear()
+            return False
+
+    seen = Seen()
+    seen.is_expecting = is_expecting
+    monkeypatch.setattr("jpsi.engine.rounds.select.poll", Poll)
+    rounds = Rounds(cast("Tracking", seen), str(tmp_path), is_announced=is_announced)
+
+    rounds._see()()
+
+    assert waits == expected
 
 
 def test_abandoned_executor_goes_away_with_its_threads(tmp_path: Path) -> None:

@@ -11,7 +11,6 @@ import sys
 import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
 
 import attrs
 import pytest
@@ -20,12 +19,10 @@ from hypothesis import strategies as st
 
 from jpsi.contract.shell import ShellLine
 from jpsi.engine import runner
-from jpsi.engine.runner_frame import BatchFrame, Frame, ProcessFrame
+from jpsi.engine.runner_frame import BatchFrame, ProcessFrame
 from jpsi.model.references import escape
 from jpsi.model.spec import JobSpec
-
-SINGLE = [ShellLine('exec "$@"')]
-PATH = "/usr/bin:/bin"
+from runners import PATH, SINGLE, Place, script, shell_job
 
 linux = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="reads /proc")
 # env(1) makes the environment of a job that inherits nothing, whatever the shell
@@ -38,147 +35,6 @@ ways = pytest.mark.parametrize(
 properties = settings(
     deadline=None, max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
-
-
-@attrs.frozen
-class Ended:
-    """How a run of the script ended."""
-
-    code: int
-    #: The markers, without the job's id and the attempt.
-    markers: list[str]
-    stdout: bytes
-    stderr: bytes
-
-
-@attrs.frozen
-class Place:
-    """Where one job has its files."""
-
-    root: Path
-    shell: str = "/bin/sh"
-    frame: Frame = attrs.field(factory=ProcessFrame)
-    job_id: str = "a1"
-
-    @property
-    def folder(self) -> Path:
-        return self.root / "jobs" / self.job_id
-
-    @property
-    def events(self) -> Path:
-        return self.root / "events"
-
-    @property
-    def directory(self) -> Path:
-        """Where the job runs."""
-        return self.root / "work"
-
-    @property
-    def proof(self) -> Path:
-        """What a job may write to show that it ran."""
-        return self.root / "proof"
-
-    @property
-    def home(self) -> Path:
-        return self.root / "home"
-
-    def write(self, spec: JobSpec, **fields: Any) -> Path:
-        """Write the script of an attempt, as the spool would."""
-        for path in (self.folder, self.events, self.directory, self.home):
-            path.mkdir(parents=True, exist_ok=True)
-        given = {
-            "job_id": self.job_id,
-            "attempt": 1,
-            "folder": str(self.folder),
-            "events": str(self.events),
-            "directory": str(self.directory),
-            "spec": spec,
-            "launch": SINGLE,
-            "frame": self.frame,
-            **fields,
-        }
-        script = self.folder / f"run.{given['attempt']}"
-        script.write_bytes(runner.render(runner.Run(**given)).encode("utf-8", "surrogateescape"))
-        return script
-
-    def start(self, script: Path, environment: Mapping[str, str] | None = None) -> Ended:
-        """Carry out a script that was written."""
-        result = subprocess.run(
-            [self.shell, str(script)],
-            env={"PATH": PATH, "HOME": str(self.home), **(environment or {})},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            check=False,
-        )
-        return Ended(result.returncode, self.markers(), self.read("stdout"), self.read("stderr"))
-
-    def run(self, spec: JobSpec, environment: Mapping[str, str] | None = None, **fields: Any) -> Ended:
-        """Write the script and carry it out."""
-        return self.start(self.write(spec, **fields), environment)
-
-    def markers(self) -> list[str]:
-        prefix = f"{self.job_id}.1."
-        names = [path.name.removeprefix(prefix) for path in self.events.iterdir()]
-        return sorted(name for name in names if name != "active")
-
-    def read(self, stream: str) -> bytes:
-        path = self.folder / stream
-        return path.read_bytes() if path.exists() else b""
-
-
-@pytest.fixture(scope="module", params=["sh", "bash"])
-def shell(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """What /bin/sh is here, and what it is on many clusters: bash under that name."""
-    path = shutil.which(request.param)
-    if path is None:
-        pytest.skip(f"there is no {request.param} here")
-    link = tmp_path_factory.mktemp("bin") / "sh"
-    link.symlink_to(path)
-    return str(link)
-
-
-@pytest.fixture(params=[ProcessFrame(), BatchFrame("JOB_ID")], ids=["process", "batch"])
-def place(tmp_path: Path, shell: str, request: pytest.FixtureRequest) -> Place:
-    return Place(tmp_path, shell, request.param)
-
-
-@pytest.fixture
-def process(tmp_path: Path, shell: str) -> Place:
-    return Place(tmp_path, shell, ProcessFrame())
-
-
-@pytest.fixture
-def batch(tmp_path: Path, shell: str) -> Place:
-    return Place(tmp_path, shell, BatchFrame("JOB_ID"))
-
-
-@pytest.fixture
-def simple(tmp_path: Path) -> Place:
-    """For what does not depend on the shell."""
-    return Place(tmp_path)
-
-
-@pytest.fixture
-def fifo(tmp_path: Path) -> Callable[[str], Path]:
-    def make(name: str) -> Path:
-        path = tmp_path / name
-        os.mkfifo(path)
-        return path
-
-    return make
-
-
-def shell_job(text: str, *arguments: Path, **fields: Any) -> JobSpec:
-    """A job that is a line of shell, with its arguments as $1, $2, ..."""
-    return JobSpec("/bin/sh", ["-c", text, "-", *map(str, arguments)], **fields)
-
-
-def script(path: Path, text: str, mode: int = 0o755) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text)
-    path.chmod(mode)
-    return path
 
 
 # ------------------------------------------------------------------------------------------- the text
@@ -200,6 +56,7 @@ cd '/data/my runs' || _jpsi_end directory 125
 command exec </dev/null || _jpsi_end stdin 125
 command exec >/spool/jobs/a1/stdout || _jpsi_end stdout 125
 command exec 8>/spool/jobs/a1/stderr || _jpsi_end stderr 125
+export JPSI_JOB_ID=a1
 [ -f /bin/echo ] && [ -x /bin/echo ] || {
   [ -e /bin/echo ] || _jpsi_end executable 127
   _jpsi_end executable 126
@@ -231,6 +88,7 @@ cd "$_jpsi_home"/runs || _jpsi_end directory 125
 command exec <'in' || _jpsi_end stdin 125
 command exec >out || _jpsi_end stdout 125
 exec 8>&1
+export JPSI_JOB_ID=a1
 export A=1
 export PATH=/opt/bin:"${PATH-}"
 _jpsi_value_2="${A-}",
@@ -238,11 +96,14 @@ unset LANG
 (
 exec 2>&8
 trap : HUP INT QUIT TERM USR1 USR2 XCPU
-echo pre_launch >/spool/jobs/a1/phase.2 || exit 125
+command echo pre_launch >/spool/jobs/a1/phase.2 || exit 125
 . ./pre.sh
 set +aefuxvC -- "$?"
+unset -f cd command echo false kill printf read test true wait
 [ "$1" -eq 0 ] || exit "$1"
 unset IFS
+command trap - ABRT ALRM BUS CHLD CONT FPE ILL PIPE PROF SEGV SYS TRAP TSTP TTIN TTOU URG VTALRM XFSZ \
+  2>/dev/null || :
 trap : HUP INT QUIT TERM USR1 USR2 XCPU
 command cd "$_jpsi_home"/runs || exit 125
 exec 8>&1
@@ -263,14 +124,15 @@ command echo "post_launch $_jpsi_code" >/spool/jobs/a1/phase.2
 exec 2>&8
 . "$_jpsi_home"/post.sh
 set +aefuxvC -- "$?"
+unset -f cd command echo false kill printf read test true wait
 [ "$1" -ne 0 ] || command echo "run $_jpsi_code" >/spool/jobs/a1/phase.2
 exit "$_jpsi_code"
 )
 _jpsi_code=$?
 { read -r _jpsi_phase _jpsi_known </spool/jobs/a1/phase.2; } 2>/dev/null || :
-if [ "${_jpsi_phase:-run}" = pre_launch ] && [ "$_jpsi_code" -eq 0 ]; then
-  _jpsi_code=125
-fi
+case "${_jpsi_phase-} $_jpsi_code" in
+'pre_launch 0') _jpsi_code=125 ;;
+esac
 _jpsi_end "${_jpsi_phase:-run}" "${_jpsi_known:-$_jpsi_code}"
 """
 
@@ -321,6 +183,11 @@ cd /data || _jpsi_end directory 125
 command exec </dev/null || _jpsi_end stdin 125
 command exec >/spool/jobs/b2/stdout || _jpsi_end stdout 125
 command exec 8>/spool/jobs/b2/stderr || _jpsi_end stderr 125
+(
+uname -n
+) </dev/null >/spool/jobs/b2/nodes.1 2>&8 8>&- && [ -s /spool/jobs/b2/nodes.1 ] || _jpsi_end nodes 125
+export JPSI_NODEFILE=/spool/jobs/b2/nodes.1 PSIJ_NODEFILE=/spool/jobs/b2/nodes.1
+export JPSI_JOB_ID=b2
 [ -f /bin/echo ] && [ -x /bin/echo ] || {
   [ -e /bin/echo ] || _jpsi_end executable 127
   _jpsi_end executable 126
@@ -391,6 +258,7 @@ GOLDEN = {
             directory="/data",
             spec=JobSpec("/bin/echo", ["x"]),
             launch=SINGLE,
+            nodes=[ShellLine("uname -n")],
             frame=BatchFrame("SLURM_JOB_ID"),
         ),
         BATCH,
@@ -533,7 +401,7 @@ def test_references_are_expanded_and_all_else_arrives_unchanged(
 
     found_arguments, found_environment = seen(place, spec)
 
-    inherited = {"PATH": PATH, "HOME": str(place.home), **INHERITED}
+    inherited = {"PATH": PATH, "HOME": str(place.home), **INHERITED, "JPSI_JOB_ID": place.job_id}
     expected_arguments, expected_environment = model(spec, inherited)
     assert found_arguments == [os.fsencode(text) for text in expected_arguments]
     if inherit:
@@ -616,12 +484,12 @@ def test_reference_to_what_the_job_inherits_is_expanded(simple: Place, name: str
 
 
 @linux
-def test_nothing_of_the_runner_is_in_the_environment_of_the_job(place: Place) -> None:
+def test_nothing_of_the_runner_but_the_id_is_in_the_environment_of_the_job(place: Place) -> None:
     pre = script(place.root / "pre.sh", "set -a\nFROM_PRE=1\n")
 
     _, environment = seen(place, JobSpec("", [], environment={"IFS": "x"}, pre_launch=pre))
 
-    assert [name for name in environment if b"jpsi" in name.lower()] == []
+    assert [name for name in environment if b"jpsi" in name.lower()] == [b"JPSI_JOB_ID"]
     assert environment[b"FROM_PRE"] == b"1"
 
 
@@ -646,205 +514,6 @@ def test_job_that_inherits_nothing_sees_nothing_of_pre_launch(place: Place) -> N
     )
 
     assert (arguments, environment) == ([b"${NEW}"], {b"B": b"2"})
-
-
-# ------------------------------------------------------------------------------- pre- and post-launch
-
-#: pre_launch scripts after which the job runs as if there were none.
-HARMLESS = {
-    "nothing": "",
-    "set -eu": "set -eu",
-    "set -f": "set -f",
-    "set -x": "set -x",
-    "set -C": "set -C",
-    "set -m": "set -m",
-    "cd /": "cd /",
-    "cd to nowhere": "cd /nonexistent\ntrue",
-    "trap": "trap 'exit 9' EXIT\ntrap 'exit 9' TERM\ntrap '' INT",
-    "ignored children": "trap '' CHLD",
-    "set --": "set -- a b c",
-    "shift": "set --; shift 0",
-    "IFS of digits": "IFS=0123456789",
-    "IFS of letters": "IFS=prelaunchrun",
-    "alias": "alias set=false exec=false exit=true trap=false unset=false",
-    "function cd": "cd() { exit 5; }",
-    "function echo": "echo() { exit 5; }",
-    "function test": "test() { exit 5; }",
-    "function read": "read() { exit 5; }",
-    "function true": "true() { exit 5; }",
-    "no output": "exec >/dev/null 2>&1",
-    "closed streams": "exec <&- >&- 2>&-",
-    "no PATH": "unset PATH",
-    "no HOME": "unset HOME",
-    "umask": "umask 777",
-    "unset of the runner's own": "unset _jpsi_mark _jpsi_folder",
-    "lost working directory": 'd=$(mktemp -d) && cd "$d" && rmdir "$d"',
-}
-#: pre_launch scripts after which nothing may run, and the code with which the job fails.
-FATAL = {
-    "exit 0": ("exit 0", 125),
-    "exit 3": ("exit 3", 3),
-    "exit in set -e": ("set -e\nfalse\ntrue", 1),
-    "unset in set -u": ("set -u\n: $UNSET_1\ntrue", None),
-    "return 4": ("return 4", 4),
-    "last command fails": ("true\n(exit 6)", 6),
-    "set -n": ("set -n", 125),
-    "exec": ("exec true", 125),
-    "killed": ("kill -KILL $(exec sh -c 'echo $PPID')", 137),
-    "syntax error": ("if", None),
-    "readonly": ("readonly X=1; X=2; exit 3", None),
-}
-#: post_launch scripts, and the phase that they leave.
-AFTER = {
-    "nothing": ("", "run"),
-    "exit 0": ("exit 0", "post_launch"),
-    "exit 3": ("exit 3", "post_launch"),
-    "return 4": ("return 4", "post_launch"),
-    "fails": ("false", "post_launch"),
-    "set -eu": ("set -eu", "run"),
-    "set -e and fails": ("set -e\nfalse\ntrue", "post_launch"),
-    "cd /": ("cd /", "run"),
-    "trap": ("trap 'exit 9' EXIT", "run"),
-    "set --": ("set -- a b c", "run"),
-    "IFS": ("IFS=0123456789", "run"),
-    "set -n": ("set -n", "post_launch"),
-    "alias": ("alias exit=false command=false", "run"),
-    "function echo": ("echo() { exit 5; }", "run"),
-    "no output": ("exec >/dev/null 2>&1", "run"),
-    "exec": ("exec true", "post_launch"),
-    "killed": ("kill -KILL $(exec sh -c 'echo $PPID')", "post_launch"),
-    "syntax error": ("if", "post_launch"),
-}
-
-
-@pytest.mark.parametrize("text", HARMLESS.values(), ids=HARMLESS)
-def test_hostile_pre_launch_changes_neither_marker_nor_code(place: Place, text: str) -> None:
-    pre = script(place.root / "pre.sh", text)
-
-    ended = place.run(shell_job('pwd >"$1"; exit 7', place.proof, pre_launch=pre))
-
-    assert (ended.code, ended.markers) == (7, ["exit.run.7"])
-    assert place.proof.read_text() == f"{place.directory}\n"
-
-
-@pytest.mark.parametrize("name", ["set -eu", "cd /", "IFS of digits", "no PATH", "closed streams", "alias"])
-def test_hostile_pre_launch_does_not_change_what_post_launch_means(place: Place, name: str) -> None:
-    pre = script(place.root / "pre.sh", HARMLESS[name])
-    post = script(place.root / "post.sh", "false")
-
-    ended = place.run(shell_job("exit 7", pre_launch=pre, post_launch=post))
-
-    assert (ended.code, ended.markers) == (7, ["exit.post_launch.7"])
-
-
-@pytest.mark.parametrize(("text", "code"), FATAL.values(), ids=FATAL)
-def test_pre_launch_that_fails_launches_nothing(place: Place, text: str, code: int | None) -> None:
-    """Nor does it run post_launch; the code is its own, but never 0."""
-    pre = script(place.root / "pre.sh", text)
-    post = script(place.root / "post.sh", f"echo >{place.proof}")
-
-    ended = place.run(shell_job('pwd >"$1"', place.proof, pre_launch=pre, post_launch=post))
-
-    assert ended.code == code if code is not None else ended.code != 0
-    assert ended.markers == [f"exit.pre_launch.{ended.code}"]
-    assert not place.proof.exists()
-
-
-@pytest.mark.parametrize(("text", "phase"), AFTER.values(), ids=AFTER)
-def test_hostile_post_launch_never_changes_the_code(place: Place, text: str, phase: str) -> None:
-    post = script(place.root / "post.sh", text)
-
-    ended = place.run(shell_job("exit 7", post_launch=post))
-
-    assert (ended.code, ended.markers) == (7, [f"exit.{phase}.7"])
-
-
-def test_job_that_succeeds_does_so_whatever_post_launch_does(place: Place) -> None:
-    post = script(place.root / "post.sh", "exit 3")
-
-    ended = place.run(shell_job("exit 0", post_launch=post))
-
-    assert (ended.code, ended.markers) == (0, ["exit.post_launch.0"])
-
-
-def test_pre_launch_and_post_launch_are_sourced_once_around_the_job(place: Place) -> None:
-    pre = script(place.directory / "pre.sh", "echo pre\nX=1\n")
-    script(place.home / "post.sh", "echo post $X $#\n")
-
-    ended = place.run(shell_job("echo job", pre_launch=Path(pre.name), post_launch=Path("~/post.sh")))
-
-    assert ended.stdout.startswith(b"pre\njob\npost 1 ")
-
-
-@pytest.mark.parametrize("how", ["{}>/dev/null", "{}>&-"], ids=["taken", "closed"])
-def test_descriptors_of_pre_launch_are_its_own(place: Place, how: str) -> None:
-    """It may hold a lock on one of them, say, and close all that it does not know."""
-    pre = script(place.root / "pre.sh", f"exec {' '.join(map(how.format, range(3, 10)))}")
-
-    ended = place.run(shell_job("echo out; echo err >&2; exit 7", pre_launch=pre))
-
-    assert (ended.code, ended.markers) == (7, ["exit.run.7"])
-    assert (ended.stdout, ended.stderr) == (b"out\n", b"err\n")
-
-
-def test_all_of_the_job_s_shell_speaks_on_the_streams_of_the_job(place: Place) -> None:
-    pre = script(place.root / "pre.sh", "echo pre; echo pre >&2")
-    post = script(place.root / "post.sh", "echo post; echo post >&2")
-
-    ended = place.run(shell_job("echo job; echo job >&2", pre_launch=pre, post_launch=post))
-
-    assert (ended.stdout, ended.stderr) == (b"pre\njob\npost\n",) * 2
-
-
-def test_nothing_but_the_job_speaks_on_its_streams(place: Place) -> None:
-    """A shell reports what a signal ended, with the command line."""
-    ended = place.run(shell_job("kill -KILL $$"))
-
-    assert (ended.code, ended.stdout, ended.stderr) == (137, b"", b"")
-
-
-@pytest.mark.parametrize("name", ["pre_launch", "post_launch"])
-def test_script_that_is_gone_by_then_fails_its_phase(place: Place, name: str) -> None:
-    ended = place.run(shell_job("exit 7", **{name: Path("/nonexistent/script")}))
-
-    if name == "pre_launch":
-        assert ended.code != 0
-        assert ended.markers == [f"exit.pre_launch.{ended.code}"]
-    else:
-        assert (ended.code, ended.markers) == (7, ["exit.post_launch.7"])
-
-
-def test_script_is_found_by_its_path_whatever_that_is_called(place: Place) -> None:
-    path = script(place.directory / "-d x" / "pre $A.sh", "X=found\n")
-    post = script(place.root / "post.sh", "echo $X\n")
-
-    ended = place.run(shell_job("exit 7", pre_launch=path.relative_to(place.directory), post_launch=post))
-
-    assert (ended.code, ended.markers, ended.stdout) == (7, ["exit.run.7"], b"found\n")
-
-
-def test_home_that_the_job_is_given_is_not_where_its_files_are(simple: Place) -> None:
-    """`~/` is the home directory of the machine, whatever HOME says to the job."""
-    script(simple.home / "pre.sh", "echo pre\n")
-    (simple.home / "runs").mkdir()
-
-    ended = simple.run(
-        shell_job("pwd; echo $HOME", environment={"HOME": "/elsewhere"}, pre_launch=Path("~/pre.sh")),
-        directory="~/runs",
-    )
-
-    assert (ended.code, ended.stdout) == (0, f"pre\n{simple.home}/runs\n/elsewhere\n".encode())
-
-
-def test_child_in_the_background_delays_nothing(place: Place, fifo: Callable[[str], Path]) -> None:
-    """Of pre_launch, which the launcher's wait must not wait for."""
-    held = fifo("held")
-    pre = script(place.root / "pre.sh", f"(read x <{held}) &\n")
-
-    ended = place.run(shell_job("exit 7", pre_launch=pre))
-
-    with held.open("w"):  # lets the child end
-        assert (ended.code, ended.markers) == (7, ["exit.run.7"])
 
 
 # -------------------------------------------------------------------------------- claim and markers

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import signal
@@ -129,3 +130,36 @@ def test_input_that_cannot_be_encoded_starts_nothing(tmp_path: Path) -> None:
         transport.run(sh('echo >"$1"', str(tmp_path / "proof"), stdin="\ud800"))
 
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_command_is_given_nothing_before_everything_is_ready(tmp_path: Path) -> None:
+    proof = tmp_path / "proof"
+
+    result = transport.run(
+        sh('cat >/dev/null; cat "$1"', str(proof), stdin="go"), ready=lambda: proof.write_text("before")
+    )
+
+    assert result.stdout == "before"
+
+
+def test_a_command_that_reads_nothing_starts_once_everything_is_ready(tmp_path: Path) -> None:
+    proof = tmp_path / "proof"
+
+    assert (
+        transport.run(sh('cat "$1"', str(proof)), ready=lambda: proof.write_text("before")).stdout == "before"
+    )
+
+
+@pytest.mark.parametrize("stdin", [None, "go"])
+def test_a_command_for_which_not_everything_is_ready_does_nothing(tmp_path: Path, stdin: str | None) -> None:
+    proof = tmp_path / "proof"
+
+    def full() -> None:
+        raise OSError(errno.ENOSPC, "full")
+
+    with pytest.raises(OSError, match="full"):
+        transport.run(
+            sh('read line; [ -z "$line" ] || echo "$line" >"$1"', str(proof), stdin=stdin), ready=full
+        )
+
+    assert not proof.exists()

@@ -183,11 +183,16 @@ def test_verdict(known: dict[str, Any], expected: object) -> None:
     assert found == expected
 
 
-def test_requeue_is_told_in_metadata() -> None:
-    status = judge(facts(markers=[STARTED, left("active", 9, restart=1)]))
+@pytest.mark.parametrize(
+    ("what", "state"), [([], ACTIVE), (["exit.run.0"], COMPLETED), (["exit.run.7"], FAILED)]
+)
+def test_requeue_is_told_in_metadata_to_the_end(what: list[str], state: JobState) -> None:
+    second = [left("active", 9, restart=1), *(left(it, 10, restart=1) for it in what)]
+
+    status = judge(facts(markers=[*stopped("run.5"), *second]))
 
     assert status is not None
-    assert (status.state, status.metadata) == (ACTIVE, {"requeued": True})
+    assert (status.state, status.metadata) == (state, {"requeued": True})
 
 
 def test_the_systems_own_word_is_kept() -> None:

@@ -79,4 +79,9 @@ def test_wrapper_answers_nothing_of_its_own() -> None:
 
 
 def test_specifications_are_read_without_self() -> None:
-    assert specified([LauncherHooks]) == {"check_spec": ("spec",), "launch": ("spec",)}
+    assert specified([LauncherHooks]) == {
+        "check_spec": ("spec",),
+        "launch": ("spec",),
+        "rank_variables": (),
+        "sources_scripts": (),
+    }

@@ -222,3 +222,82 @@ def test_a_launcher_that_users_would_not_get_is_told(tmp_path: Path, name: str, 
 
     assert "1 failed" in done.stdout
     assert told in done.stdout
+
+
+_LAUNCHING = """
+import broken
+import pytest
+from pathlib import Path
+from jpsi.testing import LauncherConformance
+
+class TestLauncher(LauncherConformance):
+    launcher_name = "broken"
+    plugin = broken
+    max_processes = 2
+    patience = 3
+
+    @pytest.fixture(autouse=True)
+    def installed(self, plugin_directory):
+        plugin_directory.add(
+            "broken",
+            entry_points={"jpsi.launchers": {"broken": "broken"}},
+            files={"broken.py": Path(broken.__file__).read_text()},
+        )
+"""
+_TWICE = """
+from jpsi.plugin import JobState, Observation, ResourceSpecV1, ShellLine, hookimpl
+
+ONE = '''exec "$@"'''
+TWO = '''
+trap 'kill $_pids; wait; exit 143' TERM
+_pids=
+command exec 3<&0
+set -- /usr/bin/env --default-signal=INT,QUIT "$@"
+"$@" <&3 3<&- &
+_pids=$!
+"$@" </dev/null 3<&- &
+_pids="$_pids $!"
+_code=0
+for _pid in $_pids; do wait $_pid || _code=$?; done
+(exit $_code)
+'''
+
+@hookimpl
+def launch(spec):
+    resources = spec.resources
+    is_one = not isinstance(resources, ResourceSpecV1) or resources.computed_process_count == 1
+    return [ShellLine(line) for line in (ONE if is_one else TWO).splitlines()]
+"""
+#: What is replaced by what in a launcher that is right, and the test that must see it.
+LAUNCHER_MISTAKES = {
+    "a code is lost": ("|| _code=$?", "|| :", "process_that_fails"),
+    "nobody is waited for": ("do wait $_pid || _code=$?; done", "do :; done", "post_launch_runs_after"),
+    "a process too many": ('_pids="$_pids $!"', '"$@" </dev/null & _pids="$_pids $!"', "process_runs_once"),
+    "words of its own": ("_code=0", "_code=0; echo starting", "output_is_that"),
+    "input for nobody": ('"$@" <&3', '"$@" </dev/null', "input_goes"),
+    "an environment of its own": (
+        "_pids=\n",
+        '_pids=\nset -- /usr/bin/env -u FROM_PRE "$@"\n',
+        "pre_launch_exports_reaches",
+    ),
+    "words are split": ('set -- /usr/bin/env --default-signal=INT,QUIT "$@"', "set -- $*", "paths_may_be"),
+    "what it starts is left": ("trap 'kill $_pids; wait; exit 143' TERM\n", "", "term_leaves_no_process"),
+    "signals are ignored": ("--default-signal=INT,QUIT", "--ignore-signal=PIPE", "dispositions"),
+}
+
+
+@pytest.mark.parametrize("mistake", LAUNCHER_MISTAKES)
+def test_a_mistake_of_a_launcher_is_seen(tmp_path: Path, mistake: str) -> None:
+    right, wrong, keyword = LAUNCHER_MISTAKES[mistake]
+    assert right in _TWICE
+
+    done = conforms(tmp_path, _TWICE.replace(right, wrong), keyword, _LAUNCHING)
+
+    assert done.returncode == 1, done.stdout
+    assert "failed" in done.stdout
+
+
+def test_the_launcher_without_mistakes_passes_all(tmp_path: Path) -> None:
+    done = conforms(tmp_path, _TWICE, "test", _LAUNCHING)
+
+    assert done.returncode == 0, done.stdout

@@ -2,10 +2,33 @@
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Iterable
 from datetime import timedelta
 from pathlib import Path
 
 import attrs
+
+
+def _shell_words(_: object, __: object, value: object) -> None:
+    try:
+        words = shlex.split(value) if isinstance(value, str) else []
+    except ValueError:
+        words = []  # a quote without its partner
+    if not words or not words[0].startswith("/"):
+        msg = f"shell must be the absolute path of a shell, with options or without, not {value!r}"
+        raise ValueError(msg)
+
+
+def _lines(value: object) -> object:
+    """A tuple of what was given; one text is not taken for its letters."""
+    return value if isinstance(value, str) or not isinstance(value, Iterable) else tuple(value)
+
+
+def _shell_lines(_: object, __: object, value: object) -> None:
+    if not isinstance(value, tuple) or not all(isinstance(it, str) and "\0" not in it for it in value):
+        msg = f"prologue must be a list of lines of shell, not {value!r}"
+        raise ValueError(msg)
 
 
 @attrs.frozen(slots=True, kw_only=True)
@@ -14,14 +37,23 @@ class ExecutorConfig:
 
     #: Where jpsi keeps what it must remember; None is the user's state directory.
     work_directory: Path | None = attrs.field(default=None, converter=attrs.converters.optional(Path))
-    #: The shell that runs the job's script.
-    shell: str = "/bin/sh"
+    #: The shell that runs the job's script: its absolute path, and options as words of a command line, such
+    #: as `/bin/bash -l`. It must take a script of POSIX shell.
+    shell: str = attrs.field(default="/bin/sh", validator=_shell_words)
+    #: Lines of POSIX shell that every job runs before its pre_launch, such as `module load openmpi`. What
+    #: they export reaches the launcher and the job; if they fail, or end the shell, nothing is launched.
+    prologue: tuple[str, ...] = attrs.field(default=(), converter=_lines, validator=_shell_lines)
     #: How long a cancelled job has between the request to end (TERM) and its end (KILL).
     kill_delay: timedelta = timedelta(seconds=5)
     #: How long the files of a final job are kept.
     keep_time: timedelta = timedelta(days=30)
     #: How many jobs' files are kept.
     keep_count: int = 100_000
+
+    @property
+    def shell_command(self) -> list[str]:
+        """The words of `shell`."""
+        return shlex.split(self.shell)
 
 
 @attrs.frozen(slots=True, kw_only=True)

@@ -199,12 +199,38 @@ class ExecutorHooks(Protocol):
         """Why which of these jobs could not be released; like `parse_cancel`."""
 
     @hookspec(firstresult=True)
+    def nodes(self, spec: JobSpec, site: Site) -> Sequence[ShellLine]:
+        """POSIX shell that prints the name of the node of each process of the job, one on a line.
+
+        It runs at the beginning of the job, with the environment that the batch system gives it; what it
+        prints, grouped by node and in the order of the ranks, is the file `$JPSI_NODEFILE`. If its exit code
+        is not 0, or it prints nothing, the job fails. The core's own answer is the name of the machine that
+        it runs on, for every process.
+        """
+
+    @hookspec(firstresult=True)
     def make_engine(self, setup: EngineSetup) -> Engine | None:
         """An engine of the plugin's own, only where no command line serves; None for the core's."""
 
 
 class LauncherHooks(Protocol):
-    """What a launcher plugin implements (entry-point group `jpsi.launchers`)."""
+    """What a launcher plugin implements (entry-point group `jpsi.launchers`).
+
+    Its lines of shell find, besides what the job's own environment holds:
+
+    - `$JPSI_JOB_ID`: jpsi's id of the job.
+    - `$JPSI_NODEFILE`, and `$PSIJ_NODEFILE`, which is the same: a file with the name of a node on a line for
+      each process, grouped by node, in the order of the ranks. It is there on every batch system, and on one
+      machine if there is more than one process.
+    - `$_jpsi_folder`, a private directory of the job for files that the launcher makes, whose names begin
+      with that of the launcher.
+    - `$_jpsi_log`, a file there that does not exist yet. What the lines write to it, they say themselves and
+      not the job. If it exists at the end, and its last line is not `_PSI_J_LAUNCHER_DONE`, the launcher has
+      failed: so has the job, with this text as its message.
+
+    The folder and the log are variables of the shell, and not of the environment. Others that begin with
+    `_jpsi_` are not for plugins.
+    """
 
     @hookspec
     def check_spec(self, spec: JobSpec) -> Iterable[str]:
@@ -216,6 +242,22 @@ class LauncherHooks(Protocol):
 
         The job's command line is in `"$@"`. The lines run in a subshell of their own, with the job's
         directory, environment and streams, and leave its exit code in `$?` at their end.
+        """
+
+    @hookspec(firstresult=True)
+    def rank_variables(self) -> Sequence[str] | None:
+        """Patterns, as of fnmatch, of the variables that the launcher gives each process: `PMI_*`.
+
+        They reach the processes of a job that inherits no environment, too. None if there are none.
+        """
+
+    @hookspec(firstresult=True)
+    def sources_scripts(self) -> bool | None:
+        """Whether the lines source pre_launch and post_launch themselves, and open the streams of the job.
+
+        Nobody else does it then. The lines find in `$_jpsi_pre_launch`, `$_jpsi_post_launch` (empty if there
+        is none), `$_jpsi_stdin` (`/dev/null` if there is none), `$_jpsi_stdout` and `$_jpsi_stderr` what is
+        to be sourced and opened, as absolute paths.
         """
 
 

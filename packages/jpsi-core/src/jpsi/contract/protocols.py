@@ -27,6 +27,12 @@ class Submission:
     spec: JobSpec
     #: What the launcher answered.
     launch: Sequence[ShellLine]
+    #: Patterns of the variables that the launcher gives each process.
+    rank_variables: Sequence[str] = ()
+    #: Whether the launcher's lines source pre_launch and post_launch and open the streams.
+    sources_scripts: bool = False
+    #: What prints the name of the node of each process.
+    nodes: Sequence[ShellLine] = ()
 
 
 @attrs.frozen(slots=True, kw_only=True)
@@ -118,13 +124,18 @@ class Transport(Protocol):
     def is_local(self) -> bool:
         """Whether commands run on the machine that this process runs on, and see its files."""
 
-    def run(self, command: Command, keep: int | None = None) -> CommandResult:
+    def run(
+        self, command: Command, keep: int | None = None, ready: Callable[[], None] | None = None
+    ) -> CommandResult:
         """Run a command to its end, or until it has taken too long.
 
         Args:
             command: what to run; its `timeout` is set.
             keep: a descriptor of this process that the command, if it is a process of this machine, holds
                 open until it ends, whatever becomes of this process.
+            ready: called before the command is given anything to read, or before it is run. A program takes a
+                while to start, in which this can be done. What it raises is raised, and the command then has
+                been given nothing.
 
         Raises:
             TransportError: the command could not be run, or it is unknown how it ended.

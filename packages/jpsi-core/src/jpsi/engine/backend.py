@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import logging
+import os
+import shutil
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import TypeVar
 
@@ -13,7 +16,8 @@ from jpsi.contract.config import BatchConfig
 from jpsi.contract.hookspecs import Capabilities, ExecutorHooks, Site, SubmitContext
 from jpsi.contract.observation import Failure, FailureKind, NotOffered, Observation
 from jpsi.contract.protocols import EngineSetup
-from jpsi.contract.shell import Script, ShellLine
+from jpsi.contract.shell import Script
+from jpsi.engine.transport import environment_of
 from jpsi.model.errors import JpsiError, PluginError, SubmitException, TransportError
 from jpsi.model.native_id import is_native_id
 from jpsi.model.spec import JobSpec
@@ -43,6 +47,9 @@ class Backend:
             raise PluginError(msg)
         self.name = setup.executor
         self.config: BatchConfig = setup.config
+        self._version = setup.version
+        # stands for a system that nobody else is known to ask
+        self._alone = os.urandom(16).hex()
         self._hooks = hooks
         self._transport = setup.transport
         self.site = Site(config=setup.config)
@@ -58,6 +65,35 @@ class Backend:
     def requeue_exit_codes(self) -> Collection[int]:
         """Exit codes after which a job may be run again: those of any failure, before the site was asked."""
         return self.capabilities.requeue_exit_codes if self._is_probed else _EVERY_FAILURE
+
+    @property
+    def lists_all(self) -> bool:
+        """Whether each question about states is about all jobs of the user, whatever ids it was asked for."""
+        return self.capabilities.ids_per_query is None
+
+    def system(self) -> str:
+        """What two processes have in common that ask the same batch system and read its answers alike.
+
+        It takes more than the executor's name: the same command may be another program's on another PATH,
+        another cluster's by an option, or by a variable of the environment, whose name then begins as that of
+        the variable in which a job finds its native id.
+        """
+        try:
+            command = self._ask(lambda: self._hooks.query(native_ids=None, site=self.site))
+            variable = self._ask(lambda: self.capabilities.id_variable)
+        except JpsiError:
+            log.debug("what the executor %s asks is not known", self.name, exc_info=True)
+            return self._alone
+        environment = environment_of(command, os.environ)
+        family, _, _ = variable.partition("_")
+        meant = (
+            self._version,
+            command.argv,
+            shutil.which(command.argv[0], path=environment.get("PATH")),
+            sorted(command.environment.items()),
+            sorted(item for item in environment.items() if family and item[0].startswith(f"{family}_")),
+        )
+        return hashlib.sha256(repr(meant).encode(errors="surrogateescape")).hexdigest()
 
     def probe(self) -> None:
         """Find out, once, what this site offers.
@@ -88,13 +124,20 @@ class Backend:
             raise self._mistake(e) from e
 
     def submit(
-        self, script: Script, run: ShellLine, spec: JobSpec, context: SubmitContext, lock: int | None
+        self,
+        script: Script,
+        spec: JobSpec,
+        context: SubmitContext,
+        lock: int | None = None,
+        ready: Callable[[], None] | None = None,
     ) -> Submitted:
-        """Submit a script; a failure that may have had its effect all the same is AMBIGUOUS."""
-        script = attrs.evolve(script, run=run)
+        """Submit a script; a failure that may have had its effect all the same is AMBIGUOUS.
+
+        The command holds `lock` open until it ends, and is given the script only after `ready` has returned.
+        """
         command = self._ask(lambda: self._hooks.submit(script=script, spec=spec, context=context))
         try:
-            result = self._transport.run(self._timed(command), lock)
+            result = self._transport.run(self._timed(command), lock, ready)
         except TransportError as e:
             kind = FailureKind.TRANSIENT if e.transient else FailureKind.PERMANENT
             return Submitted(None, Failure(FailureKind.AMBIGUOUS if e.may_have_run else kind, str(e)))

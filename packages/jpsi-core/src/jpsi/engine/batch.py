@@ -7,6 +7,7 @@ that first claims its attempt: so that each job runs once, whatever fails betwee
 from __future__ import annotations
 
 import contextlib
+import functools
 import logging
 import os
 import random
@@ -18,6 +19,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import attrs
 import platformdirs
 
 from jpsi.contract.asked import dependencies
@@ -26,16 +28,20 @@ from jpsi.contract.observation import Failure, FailureKind, Observation
 from jpsi.contract.protocols import EngineSetup, Recovered, Streams, Submission
 from jpsi.contract.shell import ShellLine, line
 from jpsi.engine import runner
+from jpsi.engine.asking import Asking
 from jpsi.engine.backend import Backend
 from jpsi.engine.filesystems import is_on_network
+from jpsi.engine.judging import Judging
 from jpsi.engine.poller import Poller
 from jpsi.engine.prechecks import at_home, problems_here
 from jpsi.engine.predecessors import Predecessors
 from jpsi.engine.rounds import Rounds
 from jpsi.engine.runner_frame import UNNAMED, BatchFrame
+from jpsi.engine.sharing import Sharing
 from jpsi.engine.spool import REVOKED, Intent, Spool, folder_name, is_transient
+from jpsi.engine.tracked import Tracked
 from jpsi.engine.tracker import CANCEL, Stop, never_ran
-from jpsi.engine.tracking import Tracked, Tracking
+from jpsi.engine.tracking import Tracking
 from jpsi.engine.verdict import settles
 from jpsi.model import plain
 from jpsi.model.dependencies import Dependency
@@ -138,6 +144,10 @@ class BatchEngine:
             directory=directory,
             spec=spec,
             launch=submission.launch,
+            rank_variables=submission.rank_variables,
+            sources_scripts=submission.sources_scripts,
+            nodes=submission.nodes,
+            prologue=self._config.prologue,
             frame=BatchFrame(self._backend.capabilities.id_variable),
         )
         intent = {
@@ -149,24 +159,24 @@ class BatchEngine:
             "directory": directory,
             "spec": plain.encode(spec),
         }
-        lock = self._spool.prepare(job_id, submission.attempt, intent, runner.render(run))
-        try:
-            self._spool.sync(lock)
-        except BaseException:
-            os.close(lock)
-            self._spool.discard(job_id, submission.attempt)
-            raise
-        return lock
+        return self._spool.prepare(job_id, submission.attempt, intent, runner.render(run))
 
     def _send(self, submission: Submission, after: tuple[Dependency, ...], lock: int) -> str:
-        """Have the batch system take a job that is on disk, and return its native id."""
+        """Have the batch system take a job that is written down, and return its native id."""
         job_id, attempt = submission.job_id, submission.attempt
         tag = _tag(job_id, attempt)
         context = SubmitContext(site=self._backend.site, job_id=job_id, tag=tag, after=after)
         try:
             script = self._backend.render(submission.spec, context)
-            run = self._run_line(job_id, attempt)
-            submitted = self._backend.submit(script, run, submission.spec, context, lock)
+            script = attrs.evolve(script, run=self._run_line(job_id, attempt))
+            # What is written outlives a crash of this machine before the batch system hears of it.
+            ready = functools.partial(self._spool.sync, lock)
+            submitted = self._backend.submit(script, submission.spec, context, lock, ready)
+        except OSError as e:
+            # only `ready` raises it: nothing was submitted
+            self._spool.discard(job_id, attempt)
+            msg = f"job {job_id} could not be written down: {e}"
+            raise SubmitException(msg, e, transient=is_transient(e)) from e
         except BaseException:
             # Whether the command had its effect or never began: the attempt can run no more, or has begun.
             native_id = self._given_up(job_id, attempt)
@@ -188,7 +198,7 @@ class BatchEngine:
         raise SubmitException(msg, transient=failure.kind is FailureKind.TRANSIENT)
 
     def _run_line(self, job_id: str, attempt: int) -> ShellLine:
-        return line("exec", *self._config.shell.split(), f"{self._spool.folder(job_id)}/run.{attempt}")
+        return line("exec", *self._config.shell_command, f"{self._spool.folder(job_id)}/run.{attempt}")
 
     def _resolve(self, job_id: str, attempt: int, tag: str, failure: Failure) -> str:
         """Find out what became of a submission that got no clear answer.
@@ -265,18 +275,24 @@ class BatchEngine:
                 is_shared = is_on_network(self._spool.events)
             patience = config.grace.total_seconds()
             self._grace_seconds = patience if is_shared else min(patience, _LOCAL_GRACE_SECONDS)
+            poller = Poller(
+                config.shortest_interval.total_seconds(),
+                config.longest_interval.total_seconds(),
+                random.random,
+            )
             tracking = Tracking(
                 self._backend,
                 self._spool,
-                Poller(
-                    config.shortest_interval.total_seconds(),
-                    config.longest_interval.total_seconds(),
-                    random.random,
+                poller=poller,
+                asking=Asking(self._backend, Sharing(self._spool.root), poller),
+                judging=Judging(
+                    self._backend,
+                    self._spool,
+                    grace=self._grace_seconds,
+                    patience=patience,
+                    publish=self._setup.publish,
                 ),
-                grace=self._grace_seconds,
-                patience=patience,
                 corrected=self._corrected,
-                publish=self._setup.publish,
             )
             self._opened = tracking, Rounds(tracking, self._spool.events, is_announced=not is_shared)
             threading.Thread(target=self._prune, name="jpsi-prune", daemon=True).start()
@@ -469,23 +485,25 @@ class BatchEngine:
             msg = f"job {job_id} could not be told to end: {e}"
             raise SubmitException(msg, e, transient=is_transient(e)) from e
         self._check(self._backend.cancel([job.native_id]), job, "cancelled")
-        tracking.wanted(time.monotonic())
+        tracking.changed(job, time.monotonic())
         rounds.begin()
 
     def hold(self, job_id: str) -> None:
         """Keep a pending job from starting; see `jpsi.plugin.Engine`."""
         job = self._present(job_id)
         self._check(self._backend.hold([job.native_id]), job, "held")
+        self._open()[0].changed(job, time.monotonic())
 
     def release(self, job_id: str) -> None:
         """Let a held job start; see `jpsi.plugin.Engine`."""
         job = self._present(job_id)
         self._check(self._backend.release([job.native_id]), job, "released")
+        self._open()[0].changed(job, time.monotonic())
 
     def info(self, job_id: str) -> Observation | None:
         """What the batch system says about a job now; see `jpsi.plugin.Engine`."""
-        native_id = self._present(job_id).native_id
-        return self._backend.states([native_id]).get(native_id)
+        job = self._present(job_id)
+        return self._open()[0].info(job, time.monotonic, time.sleep)
 
     def _present(self, job_id: str) -> Tracked:
         job = self._open()[0].get(job_id)

@@ -9,6 +9,9 @@ from jpsi.contract.command import CommandResult
 from jpsi.contract.config import BatchConfig, ExecutorConfig
 from jpsi.contract.hookspecs import Capabilities, hookimpl
 from jpsi.contract.observation import NOT_OFFERED, Failure, FailureKind, NotOffered, Observation
+from jpsi.contract.shell import ShellLine
+from jpsi.model.resources import process_count
+from jpsi.model.spec import JobSpec
 
 
 @hookimpl
@@ -93,6 +96,19 @@ def release() -> NotOffered:
 def parse_release(result: CommandResult, native_ids: Sequence[str]) -> Mapping[str, str]:
     """All or none, by the exit code."""
     return _refused(result, native_ids)
+
+
+@hookimpl
+def nodes(spec: JobSpec) -> Sequence[ShellLine]:
+    """This machine, for every process."""
+    return [
+        ShellLine("node=$(uname -n) || exit"),
+        ShellLine(f"left={process_count(spec.resources)}"),
+        ShellLine("while [ $left -gt 0 ]; do"),
+        ShellLine('  echo "$node"'),
+        ShellLine("  left=$((left - 1))"),
+        ShellLine("done"),
+    ]
 
 
 def _refused(result: CommandResult, native_ids: Sequence[str]) -> dict[str, str]:

@@ -14,8 +14,9 @@ from typing import Any
 
 import attrs
 
-from jpsi.engine import exits, runner, runner_command
+from jpsi.engine import exits
 from jpsi.engine.exits import Exit
+from jpsi.engine.explaining import explained
 from jpsi.engine.markers import Marker
 from jpsi.engine.procfs import ProcessId, session
 from jpsi.engine.spool import Spool
@@ -51,17 +52,6 @@ class Followed:
     def has_runner(self) -> bool:
         """Whether the process is a runner, which leaves markers."""
         return self.attempt > 0
-
-
-# Which field of the spec is to blame when the runner ends in a phase.
-_CULPRITS = {
-    runner.DIRECTORY: "directory",
-    runner.STDIN: "stdin_path",
-    runner.STDOUT: "stdout_path",
-    runner.STDERR: "stderr_path",
-    runner_command.EXECUTABLE: "executable",
-    runner.PRE_LAUNCH: "pre_launch",
-}
 
 
 class Follower:
@@ -212,16 +202,7 @@ class Follower:
             return
         status = conclude(markers, job.stop, job.gone, has_runner=job.has_runner)
         if status is not None:
-            self._finish(job, self._naming(job, status))
-
-    def _naming(self, job: Followed, status: JobStatus) -> JobStatus:
-        """The status with the name of what could not be used, where that is what it tells."""
-        field = _CULPRITS.get(status.metadata.get("phase", ""))
-        intent = None if field is None else self._spool.last_intent(job.spool_id)
-        if intent is None or field is None:
-            return status
-        culprit = intent.content["spec"].get(field) or intent.content.get(field)
-        return attrs.evolve(status, message=f"{status.message}: {culprit}") if culprit else status
+            self._finish(job, explained(self._spool, job.spool_id, job.attempt, status))
 
     def _stop_on_disk(self, job: Followed) -> Stop | None:
         if not job.has_runner:

@@ -41,6 +41,7 @@ from jpsi.engine.spool import Intent, Spool, folder_name, is_transient
 from jpsi.engine.tracker import CANCEL, exited_at_all, from_ns, never_ran
 from jpsi.model import plain
 from jpsi.model.errors import SubmitException
+from jpsi.model.resources import process_count
 from jpsi.model.spec import JobSpec
 from jpsi.model.states import JobState
 
@@ -56,6 +57,7 @@ class ProcessEngine:
 
     def __init__(self, setup: EngineSetup) -> None:
         self._setup = setup
+        self._shell = setup.config.shell_command
         root = setup.config.work_directory or platformdirs.user_state_path("jpsi") / "work"
         # A home directory may be shared between machines; processes are not.
         folder = Path(root).expanduser().absolute() / folder_name(setup.executor, setup.target)
@@ -71,7 +73,7 @@ class ProcessEngine:
 
     def problems(self, spec: JobSpec) -> list[str]:
         """Why a spec cannot run on this machine as it is now; see `jpsi.plugin.Engine`."""
-        return problems_here(spec, self._setup.config.shell)
+        return problems_here(spec, self._shell[0])
 
     def submit(self, submission: Submission) -> str:
         """Start a job; see `jpsi.plugin.Engine`."""
@@ -100,6 +102,11 @@ class ProcessEngine:
             directory=directory,
             spec=spec,
             launch=submission.launch,
+            rank_variables=submission.rank_variables,
+            sources_scripts=submission.sources_scripts,
+            # one process needs nobody to tell it where it is
+            nodes=submission.nodes if process_count(spec.resources) > 1 else (),
+            prologue=self._setup.config.prologue,
             frame=ProcessFrame(),
         )
         intent = {
@@ -127,7 +134,7 @@ class ProcessEngine:
         script = f"{self._spool.folder(job_id)}/run.{attempt}"
         tick = start_tick()
         try:
-            pid = spawn([self._setup.config.shell, script], lock)
+            pid = spawn([*self._shell, script], lock)
         except BaseException:
             self._spool.discard(job_id, attempt)
             raise

@@ -15,6 +15,8 @@ from pathlib import Path
 
 import attrs
 
+#: What `boot_id` says where the system has no name for a boot.
+NO_BOOT = "0"
 #: The start time of a process that is no more, or of which it is not known: it is never anybody's.
 NOBODY = 0
 
@@ -52,7 +54,7 @@ def boot_id() -> str:
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii")[:8]
     except OSError:
-        return "0"
+        return NO_BOOT
 
 
 def parse_native_id(native_id: str) -> ProcessId | None:

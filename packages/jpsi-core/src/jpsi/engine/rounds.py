@@ -19,9 +19,12 @@ from jpsi.engine.watcher import MarkerWatch
 
 log = logging.getLogger(__name__)
 
-# How often the directory is looked at where nothing announces what appears in it, and where something does.
-_SCAN_SECONDS = 1.0
+# How often the directory is looked at where something announces what appears in it, and where nothing does:
+# from the first to the last of these, the less there is to expect.
 _ANNOUNCED_SECONDS = 10.0
+_SCAN_SECONDS = 1.0
+_LONGEST_SCAN_SECONDS = 5.0
+_SCAN_GROWTH = 1.25
 _IDLE_SECONDS = 5.0
 _FENCE = "following jobs failed once and goes on"
 
@@ -32,7 +35,8 @@ class Rounds:
     Args:
         tracking: whose rounds.
         events: the directory in which markers appear.
-        is_announced: whether the kernel announces what appears there; it is scanned each second otherwise.
+        is_announced: whether the kernel announces what appears there; it is scanned otherwise, each second
+            while a job runs.
     """
 
     def __init__(self, tracking: Tracking, events: str, *, is_announced: bool) -> None:
@@ -42,6 +46,8 @@ class Rounds:
         self._lock = threading.Lock()
         self._running: set[str] = set()
         self._changed = threading.Event()
+        # When the next question is thought of again; while that is found out, no time is too early.
+        self._asks_at = float("inf")
         self._bell = _Bell()
         # not when the program ends: the thread would listen to a bell that never stops
         weakref.finalize(self, self._bell.close).atexit = False
@@ -52,13 +58,20 @@ class Rounds:
         Raises:
             RuntimeError: no thread can be started now.
         """
-        self._changed.set()
-        self._bell.ring()
+        self._hasten()
+        if self._bell.is_needed:
+            self._bell.ring()
         with self._lock:
             for name, work in (("see", self._see), ("ask", self._ask)):
                 if name not in self._running:
                     threading.Thread(target=work(), name=f"jpsi-batch-{name}", daemon=True).start()
                     self._running.add(name)
+
+    def _hasten(self) -> None:
+        """Have the thread that asks think again, if a question is due before it would."""
+        due = self._tracking.next_question()
+        if due is not None and due < self._asks_at:
+            self._changed.set()
 
     def _may_end(self, name: str) -> bool:
         """Whether a thread has nothing left to do; it ends then, and `begin` starts another."""
@@ -79,11 +92,15 @@ class Rounds:
                 if watch is not None:
                     stack.callback(watch.close)
                     poll.register(watch, select.POLLIN)
-                pause = _ANNOUNCED_SECONDS if watch is not None and is_announced else _SCAN_SECONDS
+                is_told = watch is not None and is_announced
+                # A job that is followed from now on is looked at by whoever follows it.
+                bell.is_needed = not is_told
+                pause = _SCAN_SECONDS
                 appeared: set[str] = set()
-                while _see_once(rounds, appeared):
+                while (is_expecting := _see_once(rounds, appeared)) is not None:
+                    pause = next_pause(pause, is_expecting=is_expecting)
                     appeared = set()
-                    if poll.poll(pause * 1000):
+                    if poll.poll(1000 * (_ANNOUNCED_SECONDS if is_told else pause)):
                         bell.hear()
                         if watch is not None:
                             appeared = watch.drain()
@@ -95,7 +112,6 @@ class Rounds:
 
         def ask() -> None:
             while True:
-                changed.clear()
                 wait = _ask_once(rounds)
                 if wait is None:
                     return
@@ -108,6 +124,8 @@ class _Bell:
     """A descriptor that another thread can make readable."""
 
     def __init__(self) -> None:
+        #: Whether whoever listens would not hear of new jobs soon enough without it.
+        self.is_needed = True
         self._reader, self._writer = os.pipe()
         os.set_blocking(self._reader, False)
         os.set_blocking(self._writer, False)
@@ -139,20 +157,27 @@ def _watch(events: str) -> MarkerWatch | None:
         return None
 
 
-def _see_once(reference: weakref.ref[Rounds], appeared: Collection[str]) -> bool:
-    """One round; returns whether there is to be another."""
+def next_pause(pause: float, *, is_expecting: bool) -> float:
+    """How long to wait for the next scan, after having waited so long for this one."""
+    return _SCAN_SECONDS if is_expecting else min(pause * _SCAN_GROWTH, _LONGEST_SCAN_SECONDS)
+
+
+def _see_once(reference: weakref.ref[Rounds], appeared: Collection[str]) -> bool | None:
+    """One round; returns whether more is to be expected soon, or None if there is to be no other."""
     rounds = reference()
     if rounds is None or rounds._may_end("see"):  # noqa: SLF001  two halves of one thing
-        return False
+        return None
+    tracking, now, is_expecting = rounds._tracking, time.monotonic(), True  # noqa: SLF001
     try:
-        rounds._tracking.see_markers(time.monotonic(), appeared)  # noqa: SLF001
+        tracking.see_markers(now, appeared)
+        is_expecting = tracking.expects_markers(now)
     except OSError as e:
         log.warning("markers cannot be read: %s", e)
     except Exception:
         log.exception(_FENCE)
     # what was seen may have made a question due
-    rounds._changed.set()  # noqa: SLF001
-    return True
+    rounds._hasten()  # noqa: SLF001
+    return is_expecting
 
 
 def _ask_once(reference: weakref.ref[Rounds]) -> float | None:
@@ -161,14 +186,16 @@ def _ask_once(reference: weakref.ref[Rounds]) -> float | None:
     if rounds is None or rounds._may_end("ask"):  # noqa: SLF001
         return None
     tracking = rounds._tracking  # noqa: SLF001
-    due = tracking.next_question()
-    if due is None:
-        return _IDLE_SECONDS
-    left = due - time.monotonic()
-    if left > 0:
-        return min(left, _IDLE_SECONDS)
+    rounds._asks_at = float("inf")  # noqa: SLF001
+    rounds._changed.clear()  # noqa: SLF001
+    due, now = tracking.next_question(), time.monotonic()
+    wait = _IDLE_SECONDS if due is None else min(due - now, _IDLE_SECONDS)
+    if wait > 0:
+        rounds._asks_at = now + wait  # noqa: SLF001
+        return wait
     try:
         tracking.ask(time.monotonic)
     except Exception:
         log.exception(_FENCE)
+        return _IDLE_SECONDS
     return 0.0

@@ -7,41 +7,58 @@ the user do to the shell they are sourced in, marker and exit code are right.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Iterator
 
-import attrs
+from jpsi.contract.shell import word
+from jpsi.engine import runner_environment, runner_streams
+from jpsi.engine.runner_command import CommandLines, Through
+from jpsi.engine.runner_frame import SETUP_CODE
+from jpsi.engine.runner_nodes import NODEFILES, NODES, node_file
+from jpsi.engine.runner_run import (
+    DIRECTORY,
+    HOME,
+    LAUNCH,
+    POST_LAUNCH,
+    PRE_LAUNCH,
+    PROLOGUE,
+    RAN,
+    STDERR,
+    STDIN,
+    STDOUT,
+    Run,
+    at_home,
+    file_of,
+)
+from jpsi.engine.runner_shelter import sheltered
 
-from jpsi.contract.shell import ShellLine, path_word, word
-from jpsi.engine.runner_command import CommandLines
-from jpsi.engine.runner_frame import SETUP_CODE, Frame
-from jpsi.model.spec import JobSpec
+__all__ = [
+    "DIRECTORY",
+    "LAUNCH",
+    "LAUNCHED",
+    "POST_LAUNCH",
+    "PRE_LAUNCH",
+    "PROLOGUE",
+    "RAN",
+    "STDERR",
+    "STDIN",
+    "STDOUT",
+    "Run",
+    "log_file",
+    "render",
+]
 
-#: Phases in which the runner can end, as they stand in the exit marker.
-RAN = "run"
-POST_LAUNCH = "post_launch"
-PRE_LAUNCH = "pre_launch"
-DIRECTORY = "directory"
-STDIN, STDOUT, STDERR = "stdin", "stdout", "stderr"
+#: The last line of what a launcher says that worked.
+LAUNCHED = "_PSI_J_LAUNCHER_DONE"
+
+_JOB_ID = "JPSI_JOB_ID"
+_FOLDER, _LOG = "_jpsi_folder", "_jpsi_log"
+# Whatever PATH the job has.
+_FOUND = "PATH=${PATH-}:/usr/bin:/bin command"
 
 
-@attrs.frozen(slots=True, kw_only=True)
-class Run:
-    """Everything that the script of one attempt depends on."""
-
-    job_id: str
-    attempt: int
-    #: The job's folder in the spool.
-    folder: str
-    #: The directory of markers.
-    events: str
-    #: The directory to run in; may start with `~/`.
-    directory: str
-    spec: JobSpec
-    #: What the launcher answered.
-    launch: Sequence[ShellLine]
-    #: What depends on who starts and ends the job.
-    frame: Frame
+def log_file(folder: str, attempt: int) -> str:
+    """The path of what the launcher of an attempt says itself."""
+    return file_of(folder, LAUNCH, attempt)
 
 
 def render(run: Run) -> str:
@@ -55,111 +72,77 @@ def render(run: Run) -> str:
 def _lines(run: Run) -> Iterator[str]:
     yield "#!/bin/sh"
     yield f"# Attempt {run.attempt} of jpsi job {run.job_id}; the intent beside it says what was asked."
-    mark = f"{run.events}/{run.job_id}.{run.attempt}"
-    yield from run.frame.begin(mark, run.folder, run.attempt)
-    if _mentions_home(run):
+    own = {_JOB_ID: run.job_id} | dict.fromkeys(NODEFILES if run.nodes else (), run.file(NODES))
+    through = _through(run)
+    command = CommandLines(run.spec, own, through)
+    if through is not None:
+        yield from runner_environment.starting(command.environment, run.rank_variables)
+    yield from run.frame.begin(f"{run.events}/{run.job_id}.{run.attempt}", run.folder, run.attempt)
+    if run.mentions_home:
         # HOME may be one of the variables that the job is given.
-        yield f"{_HOME}=${{HOME-}}"
-    yield from _directory(run.spec, run.directory)
-    yield from _streams(run)
-    command = CommandLines(run.spec)
+        yield f"{HOME}=${{HOME-}}"
+    yield from _directory(run)
+    yield from runner_streams.opened(run)
+    if run.nodes:
+        yield from node_file(run.nodes, run.file(NODES))
+    yield f"export {_JOB_ID}={word(run.job_id)}"
     yield from command.setup
-    if run.spec.pre_launch is None and run.spec.post_launch is None:
-        yield from command.before
-        yield command.arguments
-        yield from run.frame.launch(run.launch)
-        yield from command.after
-        yield f'_jpsi_end {RAN} "$_jpsi_code"'
+
+    def launching() -> Iterator[str]:
+        return _launching(run, command)
+
+    if run.preparations or run.post_launch is not None:
+        has_names = through is not None and through.has_scripts
+        yield from sheltered(run, launching, has_names=has_names)
     else:
-        yield from _sourcing(run, command)
+        yield from launching()
+        yield f'_jpsi_end {RAN} "$_jpsi_code"'
 
 
-_HOME = "_jpsi_home"
+def _through(run: Run) -> Through | None:
+    """What starts the processes of a job that inherits nothing, where a launcher starts them."""
+    if run.spec.inherit_environment or not run.starts_processes:
+        return None
+    has_scripts = bool(run.preparations)
+    words = runner_environment.through(word(run.file("run")), has_scripts=has_scripts)
+    return Through(words=words, has_scripts=has_scripts)
 
 
-def _mentions_home(run: Run) -> bool:
-    spec = run.spec
-    streams = (spec.stdin_path, spec.stdout_path, spec.stderr_path)
-    paths = (run.directory, *streams, spec.pre_launch, spec.post_launch)
-    return any(str(path).startswith("~") for path in paths)
-
-
-def _path(path: str) -> str:
-    return path_word(path, home=_HOME)
-
-
-def _directory(spec: JobSpec, directory: str) -> Iterator[str]:
-    target = _path(directory)
-    if spec.create_directory:
+def _directory(run: Run) -> Iterator[str]:
+    target = at_home(run.directory)
+    if run.spec.create_directory:
         yield f"mkdir -p -- {target}"
     yield f"cd {target} || _jpsi_end {DIRECTORY} {SETUP_CODE}"
 
 
-def _streams(run: Run) -> Iterator[str]:
-    # Standard error stays the runner's own until the launch: a shell reports there what signals end.
-    stdin, stdout = run.spec.stdin_path, run.spec.stdout_path
-    yield _open("<", str(stdin or "/dev/null"), STDIN)
-    yield _open(">", str(stdout or f"{run.folder}/{STDOUT}"), STDOUT)
-    yield _open_stderr(run, ">", f"_jpsi_end {STDERR} {SETUP_CODE}")
-
-
-def _open_stderr(run: Run, operator: str, otherwise: str) -> str:
-    stdout, stderr = run.spec.stdout_path, run.spec.stderr_path
-    if stderr is not None and stderr == stdout:
-        return "exec 8>&1"
-    path = _path(str(stderr or f"{run.folder}/{STDERR}"))
-    return f"command exec 8{operator}{path} || {otherwise}"
-
-
-def _open(operator: str, path: str, phase: str) -> str:
-    # `command` keeps a failing redirection from ending the shell (POSIX XCU 2.8.1).
-    return f"command exec {operator}{_path(path)} || _jpsi_end {phase} {SETUP_CODE}"
-
-
-def _sourcing(run: Run, command: CommandLines) -> Iterator[str]:
-    # The scripts may exit, trap, cd or set whatever they like: they do it in a subshell, and how far that
-    # came, with what code, is in a file that the shell around it reads.
-    phase = word(f"{run.folder}/phase.{run.attempt}")
-    yield from run.frame.shelter(_sheltered(run, command, phase))
-    yield f"{{ read -r _jpsi_phase _jpsi_known <{phase}; }} 2>/dev/null || :"
-    # An exit in pre_launch, whatever its code, means that nothing was launched.
-    yield f'if [ "${{_jpsi_phase:-{RAN}}}" = {PRE_LAUNCH} ] && [ "$_jpsi_code" -eq 0 ]; then'
-    yield f"  _jpsi_code={SETUP_CODE}"
-    yield "fi"
-    yield f'_jpsi_end "${{_jpsi_phase:-{RAN}}}" "${{_jpsi_known:-$_jpsi_code}}"'
-
-
-def _sheltered(run: Run, command: CommandLines, phase: str) -> Iterator[str]:
-    yield "exec 2>&8"
-    yield from run.frame.catch()
-    if run.spec.pre_launch is not None:
-        yield f"echo {PRE_LAUNCH} >{phase} || exit {SETUP_CODE}"
-        yield from _source(run.spec.pre_launch)
-        yield '[ "$1" -eq 0 ] || exit "$1"'
-        yield "unset IFS"
-        yield from run.frame.catch()
-        yield f"command cd {_path(run.directory)} || exit {SETUP_CODE}"
-        # what it did to descriptor 8 is its own affair
-        yield _open_stderr(run, ">>", f"exit {SETUP_CODE}")
-    yield f'_jpsi_end() {{ command echo "$1 $2" >{phase}; exit "$2"; }}'
-    yield f"command echo {RAN} >{phase}"
-    yield from command.before
+def _launching(run: Run, command: CommandLines) -> Iterator[str]:
+    """The lines that launch, and leave the exit code in `_jpsi_code`."""
+    if not run.sources_scripts:  # what these set decides where the executable is
+        yield from command.before
     yield command.arguments
-    yield "exec 2>/dev/null"
+    is_sheltered = bool(run.preparations or run.post_launch)
+    if is_sheltered:
+        yield "exec 2>/dev/null"
+    text = "".join(run.launch)
+    log = word(log_file(run.folder, run.attempt))
+    if is_sheltered and _FOLDER in text:  # the scripts may have changed it
+        yield f"{_FOLDER}={word(run.folder)}"
+    if _LOG in text:
+        yield f"{_LOG}={log}"
+        yield f"[ ! -e {log} ] || {_FOUND} rm -f {log}"  # of another run of this attempt
     yield from run.frame.launch(run.launch)
-    yield from command.after
-    if run.spec.post_launch is None:
-        yield f'_jpsi_end {RAN} "$_jpsi_code"'
-    else:
-        yield f'command echo "{POST_LAUNCH} $_jpsi_code" >{phase}'
-        yield "exec 2>&8"
-        yield from _source(run.spec.post_launch)
-        yield f'[ "$1" -ne 0 ] || command echo "{RAN} $_jpsi_code" >{phase}'
-        yield 'exit "$_jpsi_code"'
+    if _LOG in text:
+        yield from _judging_the_launcher(log)
+    if not run.sources_scripts:
+        yield from command.after
 
 
-def _source(script: Path) -> Iterator[str]:
-    # A name without a slash would be looked up on PATH, one that starts with - be an option (XCU 2.14, dot).
-    text = str(script)
-    yield f". {_path(text if script.is_absolute() or text.startswith('~') else f'./{text}')}"
-    yield 'set +aefuxvC -- "$?"'
+def _judging_the_launcher(log: str) -> Iterator[str]:
+    """The lines that end the job if its launcher left a log and did not say in it that it worked."""
+    yield f"if [ -e {log} ]; then"
+    yield f"  _jpsi_last=$({_FOUND} tail -n 1 {log})"
+    yield f'  if [ "$_jpsi_last" != {LAUNCHED} ]; then'
+    yield f"    [ $_jpsi_code -ne 0 ] || _jpsi_code={SETUP_CODE}"
+    yield f"    _jpsi_end {LAUNCH} $_jpsi_code"
+    yield "  fi"
+    yield "fi"

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
+import attrs
+
 from jpsi.contract.shell import expanding, word
 from jpsi.model.references import Reference, expand, has_reference, pieces
 from jpsi.model.spec import JobSpec
@@ -45,12 +49,31 @@ _SHELL_OWNED = frozenset(
 _PASSED_ON = frozenset({"PWD", "OLDPWD"})
 
 
+@attrs.frozen(slots=True, kw_only=True)
+class Through:
+    """A program by which a launcher has each process of a job that inherits nothing started."""
+
+    #: The words of its command line that go before the job's.
+    words: Sequence[str]
+    #: Whether what scripts export reaches the processes: it is in `_jpsi_new_NAME` then.
+    has_scripts: bool
+
+
 class CommandLines:
     """The lines that make the job's environment and put its command line into "$@"."""
 
-    def __init__(self, spec: JobSpec) -> None:
+    def __init__(self, spec: JobSpec, own: Mapping[str, str], through: Through | None = None) -> None:
+        """What is needed for a spec.
+
+        Args:
+            spec: what the user asked for.
+            own: the variables that the runner has exported, which the spec cannot change.
+            through: what starts the processes of a job that inherits nothing; None is env(1).
+        """
         self._executable = spec.executable or ""
         self._arguments = spec.arguments or []
+        #: The words that run env(1) with the variables of a job that inherits nothing.
+        self.environment: list[str] = []
         #: Lines that set the environment, before pre_launch.
         self.setup: list[str] = []
         #: Lines that end the job if there is plainly no such executable.
@@ -59,12 +82,15 @@ class CommandLines:
         self.after: list[str] = []
         #: The line that sets "$@"; `${NAME}` in arguments is expanded when it runs.
         self.arguments = ""
+        environment = spec.environment or {}
         if spec.inherit_environment:
-            self._inheriting(spec.environment or {})
+            self._inheriting(_without(own, environment))
+        elif through is None:
+            self._exactly(environment)
         else:
-            self._exactly(spec.environment or {})
+            self._through(through, {**own, **_without(own, environment)})
 
-    def _inheriting(self, environment: dict[str, str | None]) -> None:
+    def _inheriting(self, environment: Mapping[str, str | None]) -> None:
         owned: dict[str, str | None] = {}
         for index, (name, value) in enumerate(environment.items()):
             if _is_owned(name):
@@ -79,21 +105,48 @@ class CommandLines:
         prefix = [f"-u {name}" for name, held in owned.items() if held is None]
         prefix += [f'"{name}=${held}"' for name, held in owned.items() if held is not None]
         arguments = [_word(text, owned, keep_unset=True) for text in self._arguments]
-        self._finish(["/usr/bin/env", *prefix] if prefix else [], arguments)
+        self._finish(["/usr/bin/env", *prefix] if prefix else [], arguments, '"$PATH"')
 
-    def _exactly(self, environment: dict[str, str | None]) -> None:
+    def _exactly(self, environment: Mapping[str, str | None]) -> None:
         # Nothing of the place where the job runs can show, so all is known now.
+        known = self._know(environment)
+        arguments = [word(expand(text, known, keep_unset=True)) for text in self._arguments]
+        self._finish(self.environment, arguments, word(known.get("PATH", _DEFAULT_PATH)))
+
+    def _know(self, environment: Mapping[str, str | None]) -> dict[str, str]:
+        """The variables of a job that inherits nothing."""
         known: dict[str, str] = {}
         for name, value in environment.items():
             if value is None:
                 known.pop(name, None)
             else:
                 known[name] = expand(value, known, keep_unset=False)
-        prefix = [word(f"{name}={value}") for name, value in known.items()]
-        arguments = [word(expand(text, known, keep_unset=True)) for text in self._arguments]
-        self._finish(["/usr/bin/env", "-i", *prefix], arguments, path=known.get("PATH", _DEFAULT_PATH))
+        self.environment = ["/usr/bin/env", "-i", *(f"{name}={word(value)}" for name, value in known.items())]
+        return known
 
-    def _finish(self, prefix: list[str], arguments: list[str], path: str | None = None) -> None:
+    def _through(self, through: Through, environment: Mapping[str, str | None]) -> None:
+        known = self._know(environment)
+        path = known.get("PATH", _DEFAULT_PATH)
+        if not through.has_scripts:
+            arguments = [word(expand(text, known, keep_unset=True)) for text in self._arguments]
+            self._finish(through.words, arguments, word(path))
+            return
+        # What a reference means is not known before the scripts ran.
+        referred = {
+            piece.name
+            for text in self._arguments
+            if has_reference(text)
+            for piece in pieces(text)
+            if isinstance(piece, Reference)
+        }
+        values = {name: known.get(name, f"${{{name}}}") for name in sorted(referred)} | {"PATH": path}
+        self.setup += [f"_jpsi_new_{name}={word(value)}" for name, value in values.items()]
+        held: dict[str, str | None] = {name: f"_jpsi_new_{name}" for name in values}
+        arguments = [_word(text, held, keep_unset=True) for text in self._arguments]
+        self._finish(through.words, arguments, '"$_jpsi_new_PATH"')
+
+    def _finish(self, prefix: Sequence[str], arguments: Sequence[str], path: str) -> None:
+        """Set what depends on the executable, which is looked for on `path`, a word of shell."""
         executable = self._executable
         if "=" in executable or executable.startswith("-"):
             # env(1) would take it for an assignment or option; nice(1) changes nothing but that.
@@ -112,18 +165,22 @@ class CommandLines:
             "}",
         ]
 
-    def _look_for(self, name: str, path: str | None) -> None:
-        if path is None:
+    def _look_for(self, name: str, path: str) -> None:
+        if not self.environment:
             self.before = [f"command -v -- {name} >/dev/null || {_BLAME} {NOT_FOUND_CODE}"]
         # That was content with a builtin, and env(1), where there is one, looked for itself.
-        places = '"$PATH"' if path is None else word(path)
         looks = f'[ -f "${{_jpsi_place:-.}}"/{name} ] && exit 0'
         self.after = [
             "_jpsi_search() {",
             f"  set -f; IFS=:; for _jpsi_place in $1; do {looks}; done; exit 1",
             "}",
-            f"[ $_jpsi_code -ne {NOT_FOUND_CODE} ] || (_jpsi_search {places}) || {_BLAME} {NOT_FOUND_CODE}",
+            f"[ $_jpsi_code -ne {NOT_FOUND_CODE} ] || (_jpsi_search {path}) || {_BLAME} {NOT_FOUND_CODE}",
         ]
+
+
+def _without(own: Mapping[str, str], environment: Mapping[str, str | None]) -> dict[str, str | None]:
+    """The variables of a spec but for the runner's, which it may have copied from a surrounding job."""
+    return {name: value for name, value in environment.items() if name not in own}
 
 
 _BLAME = f"_jpsi_end {EXECUTABLE}"

@@ -10,6 +10,7 @@
     <root>/jobs/<id>/stdout, stderr     streams without a path of their own
     <root>/trash/                       folders that are being removed
     <root>/events/                      markers until somebody consumes them; then they are in the folder
+    <root>/asking/                      what processes tell each other about the batch system; see `sharing`
 
 Everything is private to the user. What more than one process may read at any time appears complete or not at
 all.

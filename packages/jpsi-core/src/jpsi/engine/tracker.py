@@ -13,7 +13,7 @@ from typing import Any
 
 import attrs
 
-from jpsi.engine import runner, runner_command
+from jpsi.engine import runner, runner_command, runner_environment, runner_nodes
 from jpsi.engine.markers import Marker
 from jpsi.engine.runner_frame import SETUP_CODE
 from jpsi.model.states import Evidence, JobState, JobStatus, Reason
@@ -123,7 +123,7 @@ def ended(marker: Marker) -> JobStatus:
     code = marker.code or 0
     if marker.detail in _SETUP:
         reason, message = _SETUP[marker.detail]
-        if code == runner_command.NOT_EXECUTABLE_CODE:
+        if marker.detail == runner_command.EXECUTABLE and code == runner_command.NOT_EXECUTABLE_CODE:
             message = "the executable may not be executed"
         return _failed(marker.time, code, reason, message, Evidence.MARKER, {"phase": marker.detail})
     if marker.detail == runner.POST_LAUNCH:
@@ -136,8 +136,12 @@ _SETUP = {
     runner.STDIN: (Reason.SETUP, "the file for standard input could not be opened"),
     runner.STDOUT: (Reason.SETUP, "the file for standard output could not be opened"),
     runner.STDERR: (Reason.SETUP, "the file for standard error could not be opened"),
+    runner_nodes.NODES: (Reason.SETUP, "the names of the job's nodes could not be found out"),
+    runner_environment.ENVIRONMENT: (Reason.SETUP, "awk(1), which the job's environment takes, did not run"),
     runner_command.EXECUTABLE: (Reason.EXECUTABLE, "the executable was not found"),
+    runner.PROLOGUE: (Reason.PRE_LAUNCH, "the configured prologue failed, so that nothing was launched"),
     runner.PRE_LAUNCH: (Reason.PRE_LAUNCH, "pre_launch failed, so that nothing was launched"),
+    runner.LAUNCH: (Reason.LAUNCH, "the launcher failed"),
 }
 
 

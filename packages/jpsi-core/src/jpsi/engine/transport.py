@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
+import re
 import signal
 import subprocess
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Mapping
 
 from jpsi.contract.command import Command, CommandResult
 from jpsi.engine.spool import is_transient
@@ -24,13 +26,17 @@ class LocalTransport:
         """Always true."""
         return True
 
-    def run(self, command: Command, keep: int | None = None) -> CommandResult:
+    def run(
+        self, command: Command, keep: int | None = None, ready: Callable[[], None] | None = None
+    ) -> CommandResult:
         """Run a command; see `jpsi.plugin.Transport`.
 
         It is a session of its own, so that what a terminal sends to this program (Ctrl-C, a closed window)
         does not reach it, and all of it ends when it has taken too long.
         """
         data = None if command.stdin is None else command.stdin.encode(errors="surrogateescape")
+        if ready is not None and data is None:
+            ready()
         try:
             # not waited for by `with`: a child in the kernel's hands must not hold up whoever asked
             process = _Process(
@@ -48,6 +54,8 @@ class LocalTransport:
             raise TransportError(msg, e, transient=is_transient(e)) from e
         seconds = None if command.timeout is None else command.timeout.total_seconds()
         try:
+            if ready is not None and data is not None:
+                ready()
             stdout, stderr = process.communicate(data, timeout=seconds)
         except subprocess.TimeoutExpired:
             stdout, stderr = _kill(process)
@@ -88,14 +96,18 @@ def environment_of(command: Command, inherited: Mapping[str, str]) -> dict[str, 
     >>> environment_of(command, {"A": "", "AB": "", "SBATCH_X": ""})
     {'AB': '', 'B': '1'}
     """
-    kept = {name: value for name, value in inherited.items() if not _is_unset(name, command.unset)}
+    if not command.unset:
+        return {**inherited, **command.environment}
+    is_unset = _unset(command.unset).match
+    kept = {name: value for name, value in inherited.items() if not is_unset(name)}
     return {**kept, **command.environment}
 
 
-def _is_unset(name: str, patterns: Iterable[str]) -> bool:
-    return any(
-        name.startswith(pattern[:-1]) if pattern.endswith("*") else name == pattern for pattern in patterns
-    )
+@functools.lru_cache
+def _unset(patterns: tuple[str, ...]) -> re.Pattern[str]:
+    """What the names match that `Command.unset` means; a command of Slurm has dozens of them."""
+    alternatives = (re.escape(it[:-1]) if it.endswith("*") else rf"{re.escape(it)}\Z" for it in patterns)
+    return re.compile("|".join(alternatives), re.DOTALL)
 
 
 def _kill(process: subprocess.Popen[bytes]) -> tuple[bytes, bytes]:

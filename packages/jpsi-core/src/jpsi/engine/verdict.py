@@ -91,6 +91,13 @@ def judge(facts: Facts) -> JobStatus | None:
 
     A final one is the last word.
     """
+    status = _judged(facts)
+    if status is None or not any(marker.restart for marker in facts.markers):
+        return status
+    return attrs.evolve(status, metadata={**status.metadata, "requeued": True})
+
+
+def _judged(facts: Facts) -> JobStatus | None:
     exit_marker = facts.exit_marker
     if exit_marker is not None:
         if not _is_provisional(facts, exit_marker):
@@ -215,10 +222,9 @@ def _lost(facts: Facts) -> JobStatus:
 
 def _not_ended(facts: Facts) -> JobStatus | None:
     active = [marker for marker in facts.markers if marker.kind == "active"]
-    requeued = {"requeued": True} if any(marker.restart for marker in facts.markers) else {}
     if active:
         first = min(active, key=lambda marker: marker.time_ns)
-        return JobStatus(JobState.ACTIVE, time=first.time, evidence=Evidence.MARKER, metadata=requeued)
+        return JobStatus(JobState.ACTIVE, time=first.time, evidence=Evidence.MARKER)
     queued = facts.queued
     if queued is None or queued.state not in {JobState.QUEUED, JobState.ACTIVE} or facts.absent:
         return None

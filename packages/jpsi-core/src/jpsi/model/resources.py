@@ -87,6 +87,15 @@ class ResourceSpecV1(ResourceSpec):
         return -(-self.computed_process_count // self.computed_node_count)
 
 
+def process_count(resources: ResourceSpec | None) -> int:
+    """The number of processes that a job runs as, whatever it says about resources.
+
+    >>> process_count(None), process_count(ResourceSpecV1(node_count=2))
+    (1, 2)
+    """
+    return resources.computed_process_count if isinstance(resources, ResourceSpecV1) else 1
+
+
 def resource_problems(resources: object) -> list[str]:
     """Everything that is wrong with a resource specification, one sentence each."""
     if not isinstance(resources, ResourceSpec):

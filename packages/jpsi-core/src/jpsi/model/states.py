@@ -74,9 +74,9 @@ class Reason(enum.Enum):
     SETUP = "setup"
     #: The executable was not found or may not be executed.
     EXECUTABLE = "executable"
-    #: The pre_launch script failed or ended the shell; nothing was launched.
+    #: pre_launch, or the prologue that is configured, failed or ended the shell; nothing was launched.
     PRE_LAUNCH = "pre_launch"
-    #: The batch system could not start the job, or could not start it where it was meant to run.
+    #: The batch system or the launcher could not start the job, or not where it was meant to run.
     LAUNCH = "launch"
     #: The job used more memory than it may, and was ended for it.
     OUT_OF_MEMORY = "out_of_memory"

@@ -62,7 +62,7 @@ class DependencyTests(HookTests):
         gate.open()
 
         assert self.end(second).exit_code == 5
-        assert first.status.exit_code == code
+        assert self.end(first).exit_code == code
         assert proof.runs == 1
 
     @pytest.mark.parametrize(("kind", "code"), [(_OK, 3), (_NOTOK, 0)], ids=str)

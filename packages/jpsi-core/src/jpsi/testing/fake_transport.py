@@ -6,6 +6,7 @@ import itertools
 import os
 import posixpath
 import weakref
+from collections.abc import Callable
 
 from jpsi.engine.transport import environment_of
 from jpsi.fakes import Dialect, FakeScheduler, Invocation, answer
@@ -44,12 +45,16 @@ class FakeTransport:
         """Always true: jobs that really run do so on this machine."""
         return True
 
-    def run(self, command: Command, keep: int | None = None) -> CommandResult:
+    def run(
+        self, command: Command, keep: int | None = None, ready: Callable[[], None] | None = None
+    ) -> CommandResult:
         """Answer a command; see `jpsi.plugin.Transport`."""
         name = posixpath.basename(command.argv[0])
         if name not in self._dialect.commands:
             msg = f"the command {command.argv[0]} was not found on PATH"
             raise TransportError(msg)
+        if ready is not None:
+            ready()
         invocation = Invocation(
             argv=command.argv,
             stdin=command.stdin or "",

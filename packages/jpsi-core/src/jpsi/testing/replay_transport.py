@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from jpsi.plugin import Command, CommandResult, TransportError
 from jpsi.testing.recordings import Recording
@@ -29,12 +29,16 @@ class ReplayTransport:
         """Always true."""
         return True
 
-    def run(self, command: Command, keep: int | None = None) -> CommandResult:
+    def run(
+        self, command: Command, keep: int | None = None, ready: Callable[[], None] | None = None
+    ) -> CommandResult:
         """Answer a command; see `jpsi.plugin.Transport`.
 
         Raises:
             TransportError: there is no recording of it.
         """
+        if ready is not None:
+            ready()
         with self._lock:
             self.commands.append(command)
             answers = self._answers.get(command.argv)

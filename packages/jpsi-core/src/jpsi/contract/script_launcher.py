@@ -1,0 +1,72 @@
+"""A launcher that is one launcher script of PSI/J."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import attrs
+
+from jpsi.contract.hookspecs import hookimpl
+from jpsi.contract.shell import ShellLine, line
+from jpsi.model.spec import JobSpec
+
+# What the script is given before the command. What it says goes where it may write its notes, too: each
+# appends, so that neither overwrites the other.
+_ARGUMENTS = (
+    ('"$JPSI_JOB_ID"', '"$_jpsi_log"'),
+    ('"$_jpsi_pre_launch"', '"$_jpsi_post_launch"'),
+    ('"$_jpsi_stdin"', '"$_jpsi_stdout"', '"$_jpsi_stderr"'),
+    ('"$@"',),
+)
+
+
+@attrs.frozen(slots=True)
+class ScriptLauncher:
+    """A launcher that is one script, with the interface that launcher scripts of PSI/J have.
+
+    The script is run with these arguments: the job's id, the path of a log file that it may append to, the
+    paths of pre_launch and post_launch (empty if there are none), the paths of the job's standard input
+    (`/dev/null` if there is none), output and error, and then the job's command line. It does everything
+    that is to be done with them, and exits with the job's exit code.
+
+    What it prints is appended to the log. If the last line there is `_PSI_J_LAUNCHER_DONE`, the script has
+    worked; if not, the job fails, and the end of the log is the message of its status.
+
+    Where a batch system ends a job, TERM reaches the script, and nobody else.
+    """
+
+    #: Where the script is on the machines where jobs run.
+    path: Path = attrs.field(converter=Path)
+    #: What runs it; a script of PSI/J is one for bash.
+    interpreter: str = attrs.field(default="/bin/bash", kw_only=True)
+    #: Patterns of the names of the variables that it gives each process.
+    variables: Sequence[str] = attrs.field(default=(), converter=tuple, kw_only=True)
+
+    @hookimpl
+    def check_spec(self, spec: JobSpec) -> Iterable[str]:
+        """Refuse what the script would write over; see `LauncherHooks`."""
+        if spec.stdout_path is not None and spec.stdout_path == spec.stderr_path:
+            return ["a launcher script cannot write both streams to one file; give stderr_path another"]
+        return []
+
+    @hookimpl
+    def launch(self) -> Sequence[ShellLine]:
+        """Become the script; see `LauncherHooks`."""
+        script = line("exec", self.interpreter, str(self.path))
+        first, *others = (" ".join(arguments) for arguments in _ARGUMENTS)
+        return [
+            ShellLine(f"{script} {first} \\"),
+            *(ShellLine(f"  {arguments} \\") for arguments in others),
+            ShellLine('  </dev/null >>"$_jpsi_log" 2>&1'),
+        ]
+
+    @hookimpl
+    def rank_variables(self) -> Sequence[str]:
+        """Those that were named; see `LauncherHooks`."""
+        return self.variables
+
+    @hookimpl
+    def sources_scripts(self) -> bool:
+        """It does; see `LauncherHooks`."""
+        return True

@@ -1,0 +1,100 @@
+"""What a batch system said to one question, as a value and as JSON that other processes read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Any, NamedTuple
+
+import attrs
+
+from jpsi.contract.observation import Observation
+from jpsi.model.states import JobState, Reason
+
+
+@attrs.frozen(slots=True, kw_only=True)
+class Answer:
+    """An answer, and to what. Times are seconds of a clock that all who may see it share."""
+
+    #: When the question was begun: what happened later it cannot know.
+    begun: float
+    ended: float
+    #: The native ids that it was about; None if it was about all jobs of the user.
+    asked: frozenset[str] | None
+    #: What it said about each job that it mentioned.
+    seen: Mapping[str, Observation]
+
+    def tells_of(self, native_id: str, since: float) -> bool:
+        """Whether it tells what became of a job since then, be it that there is no such job."""
+        return since <= self.begun and (self.asked is None or native_id in self.asked)
+
+
+def encode(answer: Answer) -> dict[str, Any]:
+    """An answer as plain values, which JSON can hold unless a plugin put into `details` what it cannot."""
+    return {
+        "begun": answer.begun,
+        "ended": answer.ended,
+        "asked": None if answer.asked is None else sorted(answer.asked),
+        "seen": {native_id: _encode(observation) for native_id, observation in answer.seen.items()},
+    }
+
+
+def decode(plain: Mapping[str, Any]) -> Answer:
+    """The answer that `encode` made `plain` of.
+
+    Raises:
+        KeyError, TypeError, ValueError, AttributeError: it was made by something else.
+    """
+    asked = plain["asked"]
+    return Answer(
+        begun=float(plain["begun"]),
+        ended=float(plain["ended"]),
+        asked=None if asked is None else frozenset(map(_text, _typed(asked, list))),
+        seen={native_id: _decode(fields) for native_id, fields in plain["seen"].items()},
+    )
+
+
+def _encode(observation: Observation) -> dict[str, Any]:
+    values = ((name, getattr(observation, name)) for name in _FIELDS)
+    return {name: _FIELDS[name].encode(value) for name, value in values if value not in (None, (), {})}
+
+
+def _decode(plain: Mapping[str, Any]) -> Observation:
+    fields = {name: _FIELDS[name].decode(_typed(value, _FIELDS[name].kind)) for name, value in plain.items()}
+    return Observation(state=fields.pop("state", None), word=fields.pop("word"), **fields)
+
+
+def _typed(value: Any, kind: type) -> Any:  # noqa: ANN401  any value of JSON
+    if not isinstance(value, kind):
+        msg = f"{value!r} is no {kind.__name__}"
+        raise TypeError(msg)
+    return value
+
+
+def _text(value: object) -> str:
+    return str(_typed(value, str))
+
+
+class _Field(NamedTuple):
+    """How one field of an observation becomes a plain value of some type and comes back."""
+
+    kind: type
+    encode: Callable[[Any], Any] = lambda value: value
+    decode: Callable[[Any], Any] = lambda value: value
+
+
+_TIME = _Field(str, datetime.isoformat, datetime.fromisoformat)
+_FIELDS: Mapping[str, _Field] = {
+    "state": _Field(str, lambda state: state.value, JobState),
+    "word": _Field(str),
+    "reason": _Field(str, lambda reason: reason.value, Reason),
+    "message": _Field(str),
+    "exit_code": _Field(int),
+    "ran": _Field(bool),
+    "time": _TIME,
+    "restarts": _Field(int),
+    "nodes": _Field(list, list, tuple),
+    "position": _Field(int),
+    "start_estimate": _TIME,
+    "details": _Field(dict, dict),
+}

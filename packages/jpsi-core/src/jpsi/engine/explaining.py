@@ -1,0 +1,51 @@
+"""What the folder of a job adds to how it ended: what could not be used, or what its launcher said."""
+
+from __future__ import annotations
+
+import os
+
+import attrs
+
+from jpsi.engine import runner, runner_command
+from jpsi.engine.spool import Spool
+from jpsi.model.states import JobStatus
+
+# Which field of the spec is to blame when the runner ends in a phase.
+_CULPRITS = {
+    runner.DIRECTORY: "directory",
+    runner.STDIN: "stdin_path",
+    runner.STDOUT: "stdout_path",
+    runner.STDERR: "stderr_path",
+    runner_command.EXECUTABLE: "executable",
+    runner.PRE_LAUNCH: "pre_launch",
+}
+
+# How much of what a launcher said last becomes a message.
+_SAID_BYTES = 4096
+
+
+def explained(spool: Spool, job_id: str, attempt: int, status: JobStatus) -> JobStatus:
+    """A final status with the name of what could not be used, or with what the launcher said."""
+    phase = status.metadata.get("phase", "")
+    if phase == runner.LAUNCH:
+        cause = _said(runner.log_file(spool.folder(job_id), attempt))
+    else:
+        cause = _culprit(spool, job_id, phase)
+    return attrs.evolve(status, message=f"{status.message}: {cause}") if cause else status
+
+
+def _culprit(spool: Spool, job_id: str, phase: str) -> str:
+    field = _CULPRITS.get(phase)
+    intent = None if field is None else spool.last_intent(job_id)
+    if intent is None or field is None:
+        return ""
+    return intent.content["spec"].get(field) or intent.content.get(field) or ""
+
+
+def _said(path: str) -> str:
+    try:
+        with open(path, "rb") as file:  # noqa: PTH123  text, as all of the spool's paths
+            file.seek(max(0, os.fstat(file.fileno()).st_size - _SAID_BYTES))
+            return file.read(_SAID_BYTES).decode(errors="replace").strip()
+    except OSError:
+        return ""

@@ -1,0 +1,170 @@
+"""The jobs that one executor follows: judges them by what is known, and publishes what follows from it."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from datetime import UTC, datetime
+
+from jpsi.engine.backend import Backend
+from jpsi.engine.explaining import explained
+from jpsi.engine.markers import Marker
+from jpsi.engine.outbox import Outbox
+from jpsi.engine.spool import Spool
+from jpsi.engine.tracked import Tracked, is_final
+from jpsi.engine.tracker import Stop
+from jpsi.engine.verdict import Facts, judge, settles
+from jpsi.model.plain import decode_status, encode_status
+from jpsi.model.states import Evidence, JobStatus
+
+log = logging.getLogger(__name__)
+
+
+class Judging:
+    """Jobs, their judge, and where verdicts go. Methods may be called from any thread.
+
+    Args:
+        backend: which batch system it is.
+        spool: where ends are written that markers do not tell.
+        grace: seconds until a marker that was left is seen here for certain.
+        patience: seconds until a batch system that does not mention a job is believed.
+        publish: called with a job id and a status, one call at a time and under no lock.
+    """
+
+    def __init__(
+        self,
+        backend: Backend,
+        spool: Spool,
+        *,
+        grace: float,
+        patience: float,
+        publish: Callable[[str, JobStatus], None],
+    ) -> None:
+        self._backend = backend
+        self._spool = spool
+        self._grace = grace
+        self._patience = patience
+        self._outbox = Outbox(publish)
+        self._lock = threading.Lock()
+        self._jobs: dict[str, Tracked] = {}
+        self._knowing = threading.Lock()
+
+    def add(self, job: Tracked) -> None:
+        """Know a job."""
+        with self._lock:
+            self._jobs[job.job_id] = job
+
+    def get(self, job_id: str) -> Tracked | None:
+        """The job with this id, unless it is final or was never here."""
+        with self._lock:
+            return self._jobs.get(job_id)
+
+    def all(self) -> list[Tracked]:
+        """Every job that is not final."""
+        with self._lock:
+            return list(self._jobs.values())
+
+    @contextlib.contextmanager
+    def session(self) -> Iterator[None]:
+        """What is known of jobs changes, and is judged, within one of these; verdicts are published after it.
+
+        One thread at a time has one, and not one within another.
+        """
+        try:
+            with self._knowing:
+                yield
+        finally:
+            self._outbox.empty()
+
+    def read(self, job: Tracked, now: float) -> bool:
+        """Know what is on disk about a job, and judge it; returns as `take` does.
+
+        Raises:
+            OSError: its folder cannot be read.
+        """
+        if not job.has_runner:
+            return False
+        content = self._spool.read_final(job.spool_id, job.attempt)
+        if content is not None:
+            self._end(job, decode_status(content))
+            return False
+        job.stop = self._stop_of(job)
+        markers = job.own(self._spool.collect([job.spool_id])[job.spool_id])
+        return bool(markers) and self.take(job, markers, now)
+
+    def take(self, job: Tracked, markers: Iterable[Marker], now: float) -> bool:
+        """Know what a job has left, and judge it; returns whether the batch system must tell how it ended."""
+        is_open = job.take(markers, now) and not self.settles(job)
+        if is_open:
+            job.stop = job.stop or self._stop_of(job)
+        self.judge(job, now)
+        return is_open
+
+    def settles(self, job: Tracked) -> bool:
+        """Whether the markers of a job say all that there is to know about how it ended."""
+        return settles(job.markers, self._backend.requeue_exit_codes)
+
+    def judge(self, job: Tracked, now: float) -> None:
+        """Publish what follows from all that is known of a job."""
+        status = judge(self._facts(job, now))
+        if status is not None and status.final:
+            self._end(job, explained(self._spool, job.spool_id, job.attempt, status), self._write)
+        elif status is not None:
+            self._outbox.put(job.job_id, status)
+
+    def _facts(self, job: Tracked, now: float) -> Facts:
+        if is_final(job.queued) and job.ended_since is None:
+            job.ended_since = now
+        absent_for = 0.0 if job.absent_since is None else now - job.absent_since
+        ended_for = 0.0 if job.ended_since is None else now - job.ended_since
+        overdue = absent_for >= max(self._grace, self._patience)
+        return Facts(
+            system=self._backend.name,
+            now=datetime.now(UTC),
+            has_runner=job.has_runner,
+            markers=job.markers,
+            requeue_exit_codes=self._backend.requeue_exit_codes,
+            stop=job.stop,
+            queued=job.queued,
+            accounted=job.accounted,
+            absent=job.absent_since is not None,
+            unaccounted=job.is_unaccounted and (job.has_no_accounting or overdue),
+            settled=ended_for >= self._grace,
+            overdue=overdue,
+        )
+
+    def _end(
+        self, job: Tracked, status: JobStatus, write: Callable[[Tracked, JobStatus], None] | None = None
+    ) -> None:
+        with self._lock:
+            if self._jobs.get(job.job_id) is not job:
+                return
+            del self._jobs[job.job_id]
+        if write is not None:
+            write(job, status)
+        self._outbox.put(job.job_id, status)
+
+    def _write(self, job: Tracked, status: JobStatus) -> None:
+        # Before a site's requeue codes are known, no failure tells it: so that is what is asked here always.
+        is_told = status.evidence is Evidence.MARKER and settles(job.markers, range(1, 256))
+        if not job.has_runner or (is_told and job.stop is None):
+            return
+        try:
+            self._spool.finish(job.spool_id, job.attempt, encode_status(status))
+        except OSError:
+            log.warning("job %s: its end is not on disk", job.job_id, exc_info=True)
+
+    def remember_stop(self, job: Tracked, stop: Stop) -> None:
+        """Write down that jpsi told a job to end, before it does."""
+        if not job.has_runner:
+            job.stop = job.stop or stop
+            return
+        content = {"why": stop.why, "time": stop.time.isoformat()}
+        kept = self._spool.stop(job.spool_id, job.attempt, content)
+        job.stop = Stop(kept["why"], datetime.fromisoformat(kept["time"]))
+
+    def _stop_of(self, job: Tracked) -> Stop | None:
+        content = self._spool.read_stop(job.spool_id, job.attempt)
+        return None if content is None else Stop(content["why"], datetime.fromisoformat(content["time"]))

@@ -1,0 +1,125 @@
+"""What one process knows of one job of a batch system that is not final, and how that grows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import attrs
+
+from jpsi.contract.observation import Observation
+from jpsi.engine.markers import Marker
+from jpsi.engine.tracker import Stop
+from jpsi.model.states import JobState
+
+_NOT_YET = float("inf")
+_NEVER = float("-inf")
+
+
+@attrs.define(slots=True, eq=False)
+class Tracked:
+    """One job. Times are by the clock of whoever follows it."""
+
+    job_id: str
+    #: The id in the spool; another than `job_id` for a job that was attached.
+    spool_id: str
+    #: 0 for a job that is none of jpsi's: nothing of it is in the spool.
+    attempt: int
+    native_id: str
+    #: Whether its statuses are published; before, the job is not bound.
+    is_followed: bool = False
+    #: Answers to questions that were begun before this tell nothing of it: it was followed or ended then.
+    since: float = _NOT_YET
+    #: When jpsi last had the batch system do something to it; what came of it no older answer tells.
+    changed: float = _NEVER
+    #: Whether what was on disk about it when it was followed first has been read.
+    is_read: bool = False
+    markers: list[Marker] = attrs.field(factory=list)
+    stop: Stop | None = None
+    queued: Observation | None = None
+    accounted: Observation | None = None
+    #: Whether the accounting, asked since the job left the queue, does not know it; or there is none.
+    is_unaccounted: bool = False
+    has_no_accounting: bool = False
+    #: Since when the queue has not known it, or it is known to have ended.
+    absent_since: float | None = None
+    ended_since: float | None = None
+
+    @property
+    def has_runner(self) -> bool:
+        """Whether it is a job of jpsi's, which leaves markers."""
+        return self.attempt > 0
+
+    @property
+    def has_exit(self) -> bool:
+        """Whether its last run has left how it ended."""
+        return _has_exit(self.markers)
+
+    @property
+    def has_left(self) -> bool:
+        """Whether the queue says that it has ended, or does not know it."""
+        return self.absent_since is not None or is_final(self.queued)
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it is known to run, so that it may leave an exit marker any moment."""
+        if not self.has_runner or self.has_exit:
+            return False
+        last = _last_run(self.markers)
+        is_active = any(marker.kind == "active" and marker.restart == last for marker in self.markers)
+        return is_active or (self.queued is not None and self.queued.state is JobState.ACTIVE)
+
+    def own(self, markers: Iterable[Marker]) -> list[Marker]:
+        """Those of these markers that are of its attempt."""
+        return [marker for marker in markers if marker.attempt == self.attempt]
+
+    def take(self, markers: Iterable[Marker], now: float) -> bool:
+        """Know these markers as well; returns whether one of them tells a new end."""
+        # Two threads, and other processes, may have seen more than this look at the folder.
+        known = {marker.name: marker for marker in (*self.markers, *markers)}
+        old, self.markers = self.markers, list(known.values())
+        is_end = self.has_exit and (not _has_exit(old) or _last_run(self.markers) > _last_run(old))
+        if is_end:
+            # What the queue said before that is old: only a new answer tells how it saw the end.
+            self.queued = self.accounted = self.absent_since = None
+            self.since = now
+        return is_end
+
+    def observe(self, seen: Observation | None, now: float) -> None:
+        """Know what the queue says about it; None is that there is no such job."""
+        if seen is None:
+            self.absent_since = now if self.absent_since is None else self.absent_since
+            return
+        self.queued, self.absent_since = seen, None
+        self.accounted, self.is_unaccounted = None, False
+        if not is_final(seen):
+            self.ended_since = None
+
+    def account(self, found: Mapping[str, Observation] | None, now: float) -> None:
+        """Know what the accounting says about it; None if there is none."""
+        if self.absent_since is None:
+            return
+        self.has_no_accounting = found is None
+        self.accounted = None if found is None else found.get(self.native_id)
+        # one that it calls running, long after the queue has forgotten it, is not known either
+        self.is_unaccounted = not is_final(self.accounted)
+        if is_final(self.accounted):
+            self.ended_since = now if self.ended_since is None else self.ended_since
+
+    def rename(self, native_id: str) -> None:
+        """Ask by another native id from now on, of which nothing is known yet."""
+        self.native_id = native_id
+        self.queued = self.accounted = self.absent_since = self.ended_since = None
+
+
+def is_final(observation: Observation | None) -> bool:
+    """Whether a batch system says that a job has ended."""
+    return observation is not None and observation.state is not None and observation.state.final
+
+
+def _last_run(markers: Iterable[Marker]) -> int:
+    return max((marker.restart for marker in markers), default=0)
+
+
+def _has_exit(markers: Sequence[Marker]) -> bool:
+    last = _last_run(markers)
+    return any(marker.kind == "exit" and marker.restart == last for marker in markers)

@@ -1,0 +1,174 @@
+"""What the parts of `LauncherConformance` share: what a subclass says, and how a launcher's lines are run."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+import attrs
+import pytest
+
+from jpsi import JobSpec
+from jpsi.plugin import ExecutorConfig, ResourceSpecV1
+from jpsi.registry.discovery import installed
+from jpsi.testing.asking import Hooks
+
+GROUP = "jpsi.launchers"
+SHELLS = [found for name in ("dash", "bash", "sh") if (found := shutil.which(name))]
+
+_POLL_SECONDS = 0.02
+_PROC = Path("/proc")
+
+
+class LaunchKit:
+    """What a subclass says about its launcher."""
+
+    #: The name that the launcher is asked for by.
+    launcher_name: ClassVar[str]
+    #: The program that it needs; tests that run it are skipped where it is missing.
+    program: ClassVar[str | None] = None
+    #: The module or object that implements the hooks; None is what the entry point of the name leads to.
+    plugin: Any = None
+    #: How many processes it is tried with, on this machine.
+    max_processes: ClassVar[int] = 1
+    #: Whether TERM ends all processes where it only reaches the launcher's own shell.
+    ends_on_term: ClassVar[bool] = True
+    #: How long a job may take, in seconds, however busy the machine is.
+    patience: ClassVar[float] = 60.0
+
+    @pytest.fixture
+    def hooks(self) -> Hooks:
+        """The plugin's hooks."""
+        plugin = self.plugin
+        if plugin is None:
+            plugin = installed().find(GROUP, self.launcher_name).load()
+        return Hooks(plugin, ExecutorConfig())
+
+    def resources(self, count: int) -> ResourceSpecV1:
+        """What a job of so many processes asks for."""
+        return ResourceSpecV1(process_count=count)
+
+    @pytest.fixture
+    def lines(self, hooks: Hooks, tmp_path: Path) -> Lines:
+        """The launcher's lines for one process, to be run."""
+        self.need_program()
+        return self.new_lines(hooks, tmp_path, 1)
+
+    def new_lines(self, hooks: Hooks, folder: Path, count: int) -> Lines:
+        """The launcher's lines for so many processes."""
+        spec = JobSpec("/bin/true", resources=self.resources(count), launcher=self.launcher_name)
+        text = "\n".join(hooks("launch", spec=spec))
+        (folder / "nodes").write_text(f"{os.uname().nodename}\n" * count)
+        return Lines(folder=folder, text=text, patience=self.patience)
+
+    def need_program(self) -> None:
+        """Skip the test where the launcher cannot be run."""
+        if self.program is not None and shutil.which(self.program) is None:
+            pytest.skip(f"{self.program} is not installed")
+
+    def until(self, condition: Callable[[], bool], what: str) -> None:
+        """Wait until something is so."""
+        deadline = time.monotonic() + self.patience
+        while not condition():
+            assert time.monotonic() < deadline, f"{what}: not so in {self.patience:g} s"
+            time.sleep(_POLL_SECONDS)
+
+
+@attrs.frozen(slots=True, kw_only=True)
+class Lines:
+    """A launcher's lines among what the runner has around them."""
+
+    folder: Path
+    text: str
+    #: How many seconds they may take.
+    patience: float
+
+    @property
+    def log(self) -> Path:
+        """What the launcher says itself."""
+        return self.folder / "log"
+
+    def script(self) -> Path:
+        """A file with the lines, which launches its arguments."""
+        variables = {
+            "folder": self.folder,
+            "log": self.log,
+            "pre_launch": "",
+            "post_launch": "",
+            "stdin": self.folder / "stdin",
+            "stdout": self.folder / "stdout",
+            "stderr": self.folder / "stderr",
+        }
+        told = "".join(f"_jpsi_{name}='{value}'\n" for name, value in variables.items())
+        path = self.folder / "launch"
+        path.write_text(f"#!/bin/sh\n{told}{self.text}\n")
+        return path
+
+    def start(
+        self,
+        shell: str,
+        words: Sequence[str],
+        *,
+        stdin: bytes = b"",
+        job_id: str = "1",
+        environment: dict[str, str] | None = None,
+    ) -> subprocess.Popen[bytes]:
+        """Have a shell run the lines, in a session of its own."""
+        (self.folder / "stdin").write_bytes(stdin)
+        nodes = str(self.folder / "nodes")
+        told = {"JPSI_JOB_ID": job_id, "JPSI_NODEFILE": nodes, "PSIJ_NODEFILE": nodes}
+        with contextlib.ExitStack() as stack:
+            files = [
+                stack.enter_context((self.folder / name).open(mode))
+                for name, mode in (("stdin", "rb"), ("stdout", "wb"), ("stderr", "wb"))
+            ]
+            return subprocess.Popen(
+                [shell, self.script(), *words],
+                stdin=files[0],
+                stdout=files[1],
+                stderr=files[2],
+                env={**(os.environ if environment is None else environment), **told},
+                start_new_session=True,
+            )
+
+    def run(
+        self,
+        shell: str,
+        *words: str,
+        stdin: bytes = b"",
+        environment: dict[str, str] | None = None,
+    ) -> subprocess.CompletedProcess[bytes]:
+        """Have a shell run the lines to their end."""
+        process = self.start(shell, words, stdin=stdin, environment=environment)
+        code = process.wait(self.patience)
+        stdout, stderr = ((self.folder / name).read_bytes() for name in ("stdout", "stderr"))
+        return subprocess.CompletedProcess(words, code, stdout, stderr)
+
+
+def processes_of(job_id: str) -> list[int]:
+    """The processes of this machine that belong to a job: their environment says so."""
+    mark = f"JPSI_JOB_ID={job_id}".encode()
+    return [pid for pid, variables in _environments() if mark in variables]
+
+
+def _environments() -> Sequence[tuple[int, list[bytes]]]:
+    if not (_PROC / "self" / "environ").exists():
+        pytest.skip("there is no /proc that tells what runs")
+    found = []
+    for folder in _PROC.iterdir():
+        # of others, and of those that have just ended, nothing is to be read
+        with contextlib.suppress(OSError, ValueError):
+            found.append((int(folder.name), (folder / "environ").read_bytes().split(b"\0")))
+    return found
+
+
+def ignored_signals(status: str) -> set[int]:
+    """The signals of POSIX that a process ignores, by what /proc says of it."""
+    mask = next(int(line.split()[1], 16) for line in status.splitlines() if line.startswith("SigIgn:"))
+    return {number for number in range(1, 32) if mask >> (number - 1) & 1}

@@ -1,0 +1,153 @@
+"""A launcher that is one launcher script of PSI/J, carried out by the runner."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from jpsi.contract.hookspecs import LauncherHooks
+from jpsi.contract.script_launcher import ScriptLauncher
+from jpsi.engine.runner_frame import BatchFrame, Frame, ProcessFrame
+from jpsi.model.spec import JobSpec
+from jpsi.registry.hooks import mistakes
+from runners import Ended, Place, script, shell_job
+
+#: As PSI/J has it: `set -e`, notes appended to the log, and everything done by the script.
+SCRIPT = r"""
+set -e
+job_id=$1 log=$2 pre=$3 post=$4 in=$5 out=$6 err=$7
+shift 7
+note() { echo "note: $1" >>"$log"; }
+note "launching $job_id"
+echo "said"
+[ -z "$pre" ] || . "$pre"
+set +e
+"$@" <"$in" >"$out" 2>"$err"
+code=$?
+set -e
+note "done with $code"
+[ -z "$post" ] || . "$post"
+echo _PSI_J_LAUNCHER_DONE
+exit $code
+"""
+
+
+@pytest.fixture(params=[ProcessFrame(), BatchFrame("JOB_ID")], ids=["process", "batch"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+    frame: Frame = request.param
+    return Place(tmp_path / "it's a place", frame=frame)
+
+
+def launched(place: Place, spec: JobSpec, text: str = SCRIPT) -> Ended:
+    launcher = ScriptLauncher(script(place.root / "my launch.sh", text))
+    return place.run(spec, launch=launcher.launch(), sources_scripts=launcher.sources_scripts())
+
+
+def log(place: Place) -> list[str]:
+    return (place.folder / "launch.1").read_text().splitlines()
+
+
+def test_it_implements_hooks_that_there_are() -> None:
+    assert mistakes(ScriptLauncher("/x"), [LauncherHooks]) == []
+
+
+def test_lines_read_as_they_are_written_here() -> None:
+    assert ScriptLauncher("/opt/my launch.sh", interpreter="/bin/sh").launch() == [
+        'exec /bin/sh \'/opt/my launch.sh\' "$JPSI_JOB_ID" "$_jpsi_log" \\',
+        '  "$_jpsi_pre_launch" "$_jpsi_post_launch" \\',
+        '  "$_jpsi_stdin" "$_jpsi_stdout" "$_jpsi_stderr" \\',
+        '  "$@" \\',
+        '  </dev/null >>"$_jpsi_log" 2>&1',
+    ]
+
+
+@pytest.mark.parametrize("code", [0, 7, 125])
+def test_code_is_that_of_a_script_that_is_done(place: Place, code: int) -> None:
+    ended = launched(place, shell_job(f"cat; echo err >&2; exit {code}", stdin_path=Path("/dev/null")))
+
+    assert (ended.code, ended.markers) == (code, [f"exit.run.{code}"])
+    assert (ended.stdout, ended.stderr) == (b"", b"err\n")
+    assert log(place) == [
+        f"note: launching {place.job_id}",
+        "said",
+        f"note: done with {code}",
+        "_PSI_J_LAUNCHER_DONE",
+    ]
+
+
+def test_script_has_streams_and_scripts_and_sources_them_once(place: Place) -> None:
+    pre = script(place.directory / "pre it's", 'echo >>"$PROOF"; export A="pre launch"')
+    post = script(place.home / "post", 'echo >>"$PROOF"; echo "$A $code" >post_proof')
+    script(place.directory / "in", "put in\n")
+    spec = shell_job(
+        'cat; echo "$A"; echo err >&2; exit 3',
+        pre_launch=Path(pre.name),
+        post_launch=Path("~/post"),
+        stdin_path=Path("in"),
+        stdout_path=Path('out "x"'),
+        stderr_path=place.root / "err",
+        environment={"PROOF": str(place.proof)},
+    )
+
+    ended = launched(place, spec)
+
+    assert (ended.code, ended.markers) == (3, ["exit.run.3"])
+    assert (place.directory / 'out "x"').read_text() == "put in\npre launch\n"
+    assert (place.root / "err").read_text() == "err\n"
+    assert (place.directory / "post_proof").read_text() == "pre launch 3\n"
+    assert place.proof.read_text() == "\n\n"
+    assert post.exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "marker", "said"),
+    [
+        ("echo no mpirun; exit 4", "exit.launch.4", ["no mpirun"]),
+        ("echo no mpirun", "exit.launch.125", ["no mpirun"]),
+        ("exit 0", "exit.launch.125", []),
+        ("if", "exit.launch.2", None),
+        ("nonexistent-program; exit", "exit.launch.127", None),
+        ("echo _PSI_J_LAUNCHER_DONE; echo but; exit 3", "exit.launch.3", ["_PSI_J_LAUNCHER_DONE", "but"]),
+        ("echo no >&2; exec >&- 2>&-; kill -KILL $$", "exit.launch.137", ["no"]),
+    ],
+)
+def test_script_that_is_not_done_has_failed(
+    place: Place, text: str, marker: str, said: list[str] | None
+) -> None:
+    ended = launched(place, shell_job("exit 9"), text)
+
+    assert ended.markers == [marker]
+    assert log(place) == said if said is not None else log(place)
+
+
+@pytest.mark.parametrize("text", ["exit 3", "false", "return 5"])
+def test_pre_launch_that_fails_launches_nothing(place: Place, text: str) -> None:
+    pre = script(place.root / "pre.sh", text)
+
+    ended = launched(place, shell_job('echo >"$1"', place.proof, pre_launch=pre))
+
+    assert [marker.rpartition(".")[0] for marker in ended.markers] == ["exit.launch"]
+    assert not place.proof.exists()
+
+
+def test_interpreter_that_is_missing_is_told(place: Place) -> None:
+    launcher = ScriptLauncher("/x", interpreter="/nonexistent/bash")
+
+    ended = place.run(shell_job(":"), launch=launcher.launch(), sources_scripts=True)
+
+    assert ended.markers == ["exit.launch.127"]
+    assert "/nonexistent/bash" in "".join(log(place))
+
+
+def test_streams_that_would_be_one_file_are_refused() -> None:
+    launcher = ScriptLauncher("/x")
+
+    assert list(launcher.check_spec(JobSpec("a", stdout_path=Path("o"), stderr_path=Path("o"))))
+    assert list(launcher.check_spec(JobSpec("a", stdout_path=Path("o"), stderr_path=Path("e")))) == []
+    assert list(launcher.check_spec(JobSpec("a"))) == []
+
+
+def test_variables_that_it_gives_are_named() -> None:
+    assert ScriptLauncher("/x", variables=["PMI_*"]).rank_variables() == ("PMI_*",)
+    assert ScriptLauncher("/x").rank_variables() == ()

@@ -1,0 +1,117 @@
+"""An answer comes back from JSON as it was, and what is none is refused."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta, timezone
+from typing import Any
+
+import attrs
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jpsi.contract.observation import Observation
+from jpsi.engine.answers import Answer, decode, encode
+from jpsi.model.states import JobState, Reason
+
+REFUSED = (AttributeError, KeyError, TypeError, ValueError)
+
+texts = st.text(max_size=20)
+times = st.datetimes(
+    min_value=datetime(1900, 1, 1),  # noqa: DTZ001  hypothesis adds the zone
+    timezones=st.sampled_from([UTC, timezone(timedelta(hours=5, minutes=30))]),
+)
+observations = st.builds(
+    Observation,
+    state=st.none() | st.sampled_from(JobState),
+    word=texts,
+    reason=st.none() | st.sampled_from(Reason),
+    message=st.none() | texts,
+    exit_code=st.none() | st.integers(0, 255),
+    ran=st.none() | st.booleans(),
+    time=st.none() | times,
+    restarts=st.none() | st.integers(0, 9),
+    nodes=st.lists(texts, max_size=3).map(tuple),
+    position=st.none() | st.integers(0, 9),
+    start_estimate=st.none() | times,
+    details=st.dictionaries(texts, texts | st.integers() | st.booleans(), max_size=3),
+)
+answers = st.builds(
+    Answer,
+    begun=st.floats(0, 1e9),
+    ended=st.floats(0, 1e9),
+    asked=st.none() | st.frozensets(texts, max_size=4),
+    seen=st.dictionaries(texts, observations, max_size=4),
+)
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | texts,
+    lambda values: st.lists(values, max_size=3) | st.dictionaries(texts, values, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(answers)
+def test_answer_comes_back_from_json_as_it_was(answer: Answer) -> None:
+    assert decode(json.loads(json.dumps(encode(answer)))) == answer
+
+
+def test_every_field_of_an_observation_is_told() -> None:
+    full = Observation(
+        state=JobState.FAILED,
+        word="w",
+        reason=Reason.TIMEOUT,
+        message="m",
+        exit_code=0,
+        ran=False,
+        time=datetime(2026, 1, 1, tzinfo=UTC),
+        restarts=0,
+        nodes=("n",),
+        position=0,
+        start_estimate=datetime(2026, 1, 2, tzinfo=UTC),
+        details={"slurm.reason": "r"},
+    )
+
+    plain = encode(Answer(begun=1, ended=2, asked=None, seen={"1": full}))
+
+    assert plain["seen"]["1"].keys() == {field.name for field in attrs.fields(Observation)}
+
+
+@given(st.dictionaries(st.sampled_from(["begun", "ended", "asked", "seen"]), json_values))
+def test_what_is_no_answer_is_refused_and_nothing_worse(plain: dict[str, Any]) -> None:
+    try:
+        answer = decode(plain)
+    except REFUSED:
+        return
+
+    assert encode(answer)["begun"] is not None
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"word": 1},
+        {"state": "QUEUED"},
+        {"state": "NAPPING", "word": "w"},
+        {"word": "w", "exit_code": "0"},
+        {"word": "w", "nodes": "n1"},
+        {"word": "w", "colour": "red"},
+        {"word": "w", "details": []},
+        {"word": "w", "time": "yesterday"},
+        [],
+        None,
+    ],
+    ids=str,
+)
+def test_odd_observation_is_refused(fields: Any) -> None:
+    with pytest.raises(REFUSED):
+        decode({"begun": 1.0, "ended": 2.0, "asked": None, "seen": {"1": fields}})
+
+
+def test_answer_tells_of_what_it_was_asked_since_before_it_was_begun() -> None:
+    answer = Answer(begun=5, ended=6, asked=frozenset({"1"}), seen={})
+
+    assert answer.tells_of("1", 5)
+    assert not answer.tells_of("1", 5.1)
+    assert not answer.tells_of("2", 0)
+    assert attrs.evolve(answer, asked=None).tells_of("2", 0)

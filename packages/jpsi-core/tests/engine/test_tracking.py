@@ -1,0 +1,432 @@
+"""Executors of one user over one batch system: they ask together, and each publishes what it knows."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import cast
+
+import attrs
+import pluggy
+import pytest
+
+from jpsi.contract.command import Command, CommandResult
+from jpsi.contract.config import BatchConfig
+from jpsi.contract.hookspecs import PROJECT, Capabilities, ExecutorHooks, hookimpl
+from jpsi.contract.observation import Observation
+from jpsi.contract.protocols import EngineSetup, Submission
+from jpsi.contract.shell import ShellLine
+from jpsi.engine import defaults
+from jpsi.engine.batch import BatchEngine
+from jpsi.engine.rounds import Rounds
+from jpsi.engine.tracked import Tracked
+from jpsi.engine.tracking import Tracking
+from jpsi.fakes import FakeClock, FakeScheduler, Outcome
+from jpsi.model.errors import SubmitException
+from jpsi.model.spec import JobSpec
+from jpsi.model.states import JobState, JobStatus
+from jpsi.testing import FakeTransport, toy, toy_dialect
+
+GRACE = 90.0
+PATIENCE = 20.0
+
+
+class ListsAll:
+    """Lies over the toy: each question is about all jobs of the user."""
+
+    @hookimpl
+    def capabilities(self) -> Capabilities:
+        return Capabilities(default_launcher="multiple", id_variable="TOY_JOB_ID", ids_per_query=None)
+
+
+@attrs.define(eq=False)
+class Client:
+    """One process of the user; its rounds take place when a test says so."""
+
+    root: Path
+    scheduler: FakeScheduler
+    clock: FakeClock
+    overrides: tuple[object, ...] = ()
+    config: BatchConfig | None = None
+    published: list[tuple[str, JobStatus]] = attrs.field(factory=list)
+    #: Called before a status is taken down.
+    on_publish: Callable[[], None] = lambda: None
+    tracking: Tracking = attrs.field(init=False)
+    engine: BatchEngine = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        manager = pluggy.PluginManager(PROJECT)
+        manager.add_hookspecs(ExecutorHooks)
+        for layer in (defaults, toy, *self.overrides):
+            manager.register(layer)
+        setup = EngineSetup(
+            executor="toy",
+            version="1",
+            config=self.config
+            or BatchConfig(work_directory=self.root, grace=timedelta(seconds=GRACE), network_files=True),
+            transport=FakeTransport(self.scheduler, toy_dialect),
+            publish=self._publish,
+            process_engine=lambda setup: pytest.fail("a batch system needs no processes"),
+        )
+        self.engine = BatchEngine(setup, cast("ExecutorHooks", manager.hook))
+        self.tracking, _ = self.engine._open()
+
+    def _publish(self, job_id: str, status: JobStatus) -> None:
+        self.on_publish()
+        self.published.append((job_id, status))
+
+    def submit(self, *job_ids: str) -> list[Tracked]:
+        """Submit jobs and follow them."""
+        for job_id in job_ids:
+            spec = JobSpec("/bin/true", directory=self.root)
+            self.engine.submit(
+                Submission(job_id=job_id, attempt=1, spec=spec, launch=[ShellLine('exec "$@"')])
+            )
+        jobs = [self.job(job_id) for job_id in job_ids]
+        for job in jobs:
+            self.tracking.follow(job, self.clock())
+        return jobs
+
+    def job(self, job_id: str) -> Tracked:
+        job = self.tracking.get(job_id)
+        assert job is not None
+        return job
+
+    def info(self, job: Tracked) -> Observation | None:
+        return self.tracking.info(job, self.clock, self.clock.advance)
+
+    def ask(self) -> None:
+        self.tracking.ask(self.clock)
+
+    def leave(self, job_id: str, *markers: str) -> None:
+        """Leave markers as the runner would."""
+        for marker in markers:
+            path = Path(self.engine._spool.events, f"{job_id}.1.{marker}")
+            path.touch()
+            os.utime(path, (self.clock(), self.clock()))
+
+    def states(self, job_id: str) -> list[JobState]:
+        return [status.state for name, status in self.published if name == job_id]
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock()
+
+
+@pytest.fixture
+def scheduler(clock: FakeClock) -> Iterator[FakeScheduler]:
+    """A batch system whose jobs are only played: they leave no markers of their own."""
+    with FakeScheduler(clock, outcome=Outcome(seconds=60), slots=1) as scheduler:
+        yield scheduler
+
+
+@pytest.fixture
+def client(tmp_path: Path, scheduler: FakeScheduler, clock: FakeClock, no_threads: None) -> Client:
+    return Client(tmp_path, scheduler, clock)
+
+
+@pytest.fixture
+def no_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Rounds, "begin", lambda rounds: None)
+    monkeypatch.setattr(BatchEngine, "_prune", lambda engine: None)
+
+
+def another(client: Client, *overrides: object) -> Client:
+    """Another process of the same user."""
+    return Client(client.root, client.scheduler, client.clock, overrides or client.overrides)
+
+
+def questions(client: Client) -> list[tuple[str, ...]]:
+    calls = (call.invocation.argv for call in client.scheduler.log.of("tstat"))
+    return [tuple(argv[1:]) for argv in calls if "--finished" not in argv]
+
+
+# ---------------------------------------------------------------------------------------------- sharing
+
+
+def test_two_processes_ask_once(client: Client) -> None:
+    other = another(client)
+    other.submit("b1")
+    other.ask()
+    client.submit("a1")
+    client.clock.advance(2)
+
+    client.ask()
+    other.ask()
+
+    assert questions(client) == [("1",), ("1", "2")]
+    assert client.states("a1") == [JobState.QUEUED]
+    assert other.states("b1") == [JobState.ACTIVE, JobState.ACTIVE]
+
+
+def test_answer_begun_before_a_submission_never_counts_as_absence(client: Client) -> None:
+    """The one answer lists all jobs of the user, as they were before."""
+    client = another(client, ListsAll())
+    other = another(client)
+    first = client.submit("a1")[0]
+    other.submit("b1")
+    other.clock.advance(1)
+    other.ask()
+    client.clock.advance(0.1)
+    second = client.submit("a2")[0]
+    client.clock.advance(0.5)
+
+    client.ask()
+
+    assert questions(client) == [("--all",)]
+    assert (first.queued is not None, second.queued) == (True, None)
+    assert second.absent_since is None
+    client.clock.advance(GRACE)
+    client.ask()
+    assert JobState.FAILED not in client.states("a2")
+
+
+def test_answer_of_another_process_from_before_the_exit_marker_tells_nothing_of_the_end(
+    client: Client,
+) -> None:
+    other = another(client)
+    job = client.submit("a1")[0]
+    client.ask()
+    other.engine.attach("b1", job.native_id)
+    other.tracking.follow(other.job("b1"), other.clock())
+    other.clock.advance(2)
+    other.ask()
+    client.clock.advance(0.1)
+    client.leave("a1", "active", "signalled", "exit.run.0")
+    client.tracking.see_markers(client.clock())
+
+    client.ask()
+
+    assert job.queued is None
+    assert not any(state.final for state in client.states("a1"))
+
+
+def test_processes_with_other_configurations_that_ask_otherwise_do_not_share(client: Client) -> None:
+    class Elsewhere:
+        @hookimpl
+        def query(self, native_ids: list[str] | None) -> object:
+            command = toy.query(native_ids)
+            return attrs.evolve(command, environment={"TOY_SERVER": "elsewhere"})
+
+    other = another(client, Elsewhere())
+    client.submit("a1")
+    other.submit("b1")
+    client.ask()
+    client.clock.advance(2)
+
+    other.ask()
+
+    assert questions(client) == [("1",), ("2",)]
+
+
+@pytest.mark.parametrize(
+    ("name", "is_shared"), [("TOY_SERVER", False), ("TERM", True)], ids=["of the system", "of no concern"]
+)
+def test_variable_that_may_lead_to_another_system_keeps_processes_apart(
+    client: Client, monkeypatch: pytest.MonkeyPatch, name: str, is_shared: bool
+) -> None:
+    other = another(client)
+    client.submit("a1")
+    other.submit("b1")
+    client.ask()
+    client.clock.advance(2)
+    client.ask()
+    client.clock.advance(2)
+
+    monkeypatch.setenv(name, "elsewhere")
+    other.ask()
+
+    assert questions(client)[-1] == (("1", "2") if is_shared else ("2",))
+
+
+def test_plugin_that_cannot_ask_for_all_jobs_asks_alone(client: Client) -> None:
+    class Limited:
+        @hookimpl
+        def query(self, native_ids: list[str] | None) -> object:
+            assert native_ids is not None
+            return toy.query(native_ids)
+
+    client = another(client, Limited())
+    other = another(client)
+    client.submit("a1")
+    other.submit("b1")
+
+    client.ask()
+    other.ask()
+
+    assert questions(client) == [("1",), ("2",)]
+    assert (client.states("a1"), other.states("b1")) == ([JobState.ACTIVE], [JobState.QUEUED])
+
+
+# ------------------------------------------------------------------------------------------------- info
+
+
+def test_info_about_every_job_is_one_question(client: Client) -> None:
+    jobs = client.submit(*(f"a{number}" for number in range(300)))
+
+    told = [client.info(job) for job in jobs]
+
+    assert all(it is not None for it in told)
+    assert len(questions(client)) == 2, "200 ids at a time"
+    assert client.states("a0") == [JobState.ACTIVE], "it counts as a round"
+    assert client.states("a299") == [JobState.QUEUED]
+
+
+def test_info_is_asked_for_again_after_the_shortest_interval(client: Client) -> None:
+    job = client.submit("a1")[0]
+    client.info(job)
+    client.clock.advance(1.9)
+    client.info(job)
+    assert len(questions(client)) == 1
+
+    client.clock.advance(0.2)
+    client.info(job)
+
+    assert len(questions(client)) == 2
+
+
+def test_info_about_a_job_that_came_after_the_answer_is_asked_for(client: Client) -> None:
+    client.info(client.submit("a1")[0])
+    client.clock.advance(0.1)
+
+    told = client.info(client.submit("a2")[0])
+
+    assert told is not None
+    assert questions(client) == [("1",), ("1", "2")]
+
+
+def test_info_about_what_was_just_changed_is_new(client: Client) -> None:
+    job = client.submit("a1", "a2")[1]
+    client.info(job)
+    client.clock.advance(0.1)
+    client.scheduler.hold(job.native_id)
+    client.tracking.changed(job, client.clock())
+
+    told = client.info(job)
+
+    assert told is not None
+    assert told.word == "HELD"
+
+
+def test_job_that_is_changed_over_and_over_is_told_of_all_the_same(client: Client) -> None:
+    job = client.submit("a1")[0]
+    transport = client.engine._backend._transport
+    client.clock.advance(2)
+    run = transport.run
+
+    def slow(command: Command, keep: int | None = None) -> CommandResult:
+        result = run(command, keep)
+        client.clock.advance(1)
+        client.tracking.changed(job, client.clock())
+        return result
+
+    transport.run = slow  # type: ignore[method-assign]  # a batch system that takes its time
+
+    client.ask()
+
+    assert client.states("a1") == [JobState.ACTIVE]
+
+
+def test_info_takes_what_another_process_was_told(client: Client) -> None:
+    other = another(client)
+    jobs = client.submit("a1"), other.submit("b1")
+    client.info(jobs[0][0])
+    client.clock.advance(0.5)
+    other.info(jobs[1][0])
+    client.clock.advance(0.5)
+
+    told = client.info(jobs[0][0])
+
+    assert told is not None
+    assert questions(client) == [("1",), ("1", "2")]
+
+
+def test_question_that_info_asked_puts_off_the_next_one(client: Client) -> None:
+    job = client.submit("a1")[0]
+    client.clock.advance(1)
+
+    client.info(job)
+
+    due = client.tracking.next_question()
+    assert due is not None
+    assert due >= client.clock() + 2
+
+
+def test_info_without_an_answer_says_so_and_changes_nothing(client: Client) -> None:
+    job = client.submit("a1")[0]
+    client.scheduler.faults.down()
+
+    with pytest.raises(SubmitException, match="cannot contact"):
+        client.info(job)
+
+    assert client.published == []
+
+
+def test_info_about_a_job_that_the_system_does_not_mention_is_none(client: Client) -> None:
+    client.engine.attach("a1", "999")
+    client.tracking.follow(client.job("a1"), client.clock())
+
+    assert client.info(client.job("a1")) is None
+
+
+# ------------------------------------------------------------------------------------------- publishing
+
+
+def test_statuses_are_published_under_no_lock(client: Client) -> None:
+    """Whoever is told may wait for a thread that asks for the same job."""
+    done: list[bool] = []
+
+    def publish() -> None:
+        if not done:
+            thread = threading.Thread(target=lambda: client.tracking.follow(job, client.clock()))
+            thread.start()
+            thread.join(PATIENCE)
+            done.append(not thread.is_alive())
+
+    job = client.submit("a1")[0]
+    client.on_publish = publish
+
+    client.ask()
+
+    assert done == [True]
+
+
+# ------------------------------------------------------------------------------------- what is expected
+
+
+def test_markers_are_expected_after_a_submission_and_while_a_job_runs(client: Client) -> None:
+    client.submit("a1", "a2")
+    assert client.tracking.expects_markers(client.clock())
+    client.clock.advance(30)
+    assert not client.tracking.expects_markers(client.clock()), "it waits, as far as is known"
+
+    client.leave("a1", "active")
+    client.tracking.see_markers(client.clock())
+
+    assert client.tracking.expects_markers(client.clock())
+    client.leave("a1", "exit.run.0")
+    client.tracking.see_markers(client.clock())
+    assert not client.tracking.expects_markers(client.clock()), "the other one waits"
+
+
+def test_markers_are_expected_of_a_job_that_the_queue_calls_running(client: Client) -> None:
+    client.submit("a1")
+    client.clock.advance(30)
+    client.ask()
+
+    assert client.tracking.expects_markers(client.clock())
+
+
+def test_no_markers_are_expected_of_a_foreign_job(client: Client) -> None:
+    native_id = client.submit("a1")[0].native_id
+    other = Client(client.root / "other", client.scheduler, client.clock)
+    other.engine.attach("b1", native_id)
+    other.tracking.follow(other.job("b1"), other.clock())
+    other.ask()
+
+    assert other.states("b1") == [JobState.ACTIVE]
+    assert not other.tracking.expects_markers(other.clock())
