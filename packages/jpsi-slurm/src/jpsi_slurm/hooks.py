@@ -15,12 +15,13 @@ from jpsi.plugin import (
     NotOffered,
     Observation,
     Script,
+    ShellLine,
     Site,
     SubmitContext,
     hookimpl,
 )
 
-from . import accounting, requests, squeue, submission
+from . import accounting, nodefile, requests, squeue, submission
 from . import probe as probing
 from . import script as scripts
 from .config import SlurmConfig
@@ -81,6 +82,11 @@ def parse_submit(result: CommandResult) -> str:
 @hookimpl
 def classify_failure(result: CommandResult) -> Failure:
     return failure(result)
+
+
+@hookimpl
+def nodes() -> Sequence[ShellLine]:
+    return nodefile.nodes()
 
 
 @hookimpl

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from jpsi.fakes import FakeJob, FakeScheduler, Invocation
 from jpsi.plugin import CommandResult
 
+from ..hostlist import nodes
 from .arguments import parse
 from .submitting import CLUSTER
 
@@ -36,10 +37,12 @@ def scancel(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
 
 
 def scontrol(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
-    """Show the configuration, or hold, release or requeue jobs."""
+    """Show the configuration or the names of nodes, or hold, release or requeue jobs."""
     words = parse(invocation.arguments, _OPTIONS, _SHORT).words
     if words == ("show", "config"):
         return CommandResult(returncode=0, stdout=_configuration(scheduler))
+    if words[:2] == ("show", "hostnames"):
+        return CommandResult(returncode=0, stdout="".join(f"{node}\n" for node in nodes(words[2])))
     verb = words[0] if words else ""
     if verb not in _VERBS:
         return CommandResult(returncode=1, stderr=f"invalid keyword: {verb}\n")

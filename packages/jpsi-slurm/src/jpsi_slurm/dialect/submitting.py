@@ -17,6 +17,7 @@ CLUSTER = "ci"
 _PARTITIONS = frozenset({"main", "debug"})
 _ACCOUNTS = frozenset({"proj1", "proj2"})
 _NODES, _CPUS_PER_NODE = 2, 8
+_NODE_NAMES = {1: "node01", 2: "node[01-02]"}
 _LONGEST = 1024
 
 # sbatch(1), OPTIONS: those that take no value, and those that do
@@ -138,8 +139,10 @@ def _job(number: str, options: Mapping[str, str], invocation: Invocation) -> Fak
             "SLURM_CLUSTER_NAME": CLUSTER,
             "SLURM_JOBID": number,
             "SLURM_JOB_ID": number,
+            "SLURM_JOB_NODELIST": _NODE_NAMES[nodes],
             "SLURM_JOB_NUM_NODES": str(nodes),
             "SLURM_NTASKS": options.get("ntasks", "1"),
+            "SLURM_TASKS_PER_NODE": _tasks_per_node(int(options.get("ntasks", "1")), nodes),
         },
         directory=options.get("chdir", invocation.directory),
         stdout=_file(options.get("output", f"slurm-{number}.out")),
@@ -150,6 +153,13 @@ def _job(number: str, options: Mapping[str, str], invocation: Invocation) -> Fak
         attributes={"options": dict(options), "nodes": nodes},
         state=FakeState.HELD if "hold" in options else FakeState.PENDING,
     )
+
+
+def _tasks_per_node(tasks: int, nodes: int) -> str:
+    """How many tasks each node has, as even as can be."""
+    few, more = divmod(tasks, nodes)
+    counts = [few + (node < more) for node in range(nodes)]
+    return str(few) if nodes == 1 else f"{few}(x{nodes})" if not more else ",".join(map(str, counts))
 
 
 def _count_restarts(job: FakeJob) -> None:
