@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 from jpsi.engine import notifier
 from jpsi.model.errors import InvalidJobException, SubmitException, UnreachableStateException
 from jpsi.model.spec import JobSpec
-from jpsi.model.states import JobState, JobStatus, transitions
+from jpsi.model.states import JobState, JobStatus, enriched, transitions
 
 if TYPE_CHECKING:
     from jpsi.contract.protocols import Streams
@@ -209,6 +209,7 @@ class Job:
     def _publish(self, news: JobStatus) -> bool:
         """Take in a piece of news; returns whether the job is final."""
         with self._lock:
+            self._statuses[-1] = enriched(self._statuses[-1], news)
             for status in transitions(self._statuses[-1], news):
                 self._statuses.append(status)
                 if self._executor is not None:

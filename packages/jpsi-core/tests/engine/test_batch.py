@@ -403,7 +403,7 @@ def test_job_that_is_not_safely_on_disk_is_not_submitted(
 
     with monkeypatch.context() as patched:
         patched.setattr(Spool, "sync", staticmethod(full))
-        with pytest.raises(SubmitException, match=r"could not be written down: .*No space left") as caught:
+        with pytest.raises(SubmitException, match=r"could not be written down in .*No space left") as caught:
             bench.submit()
 
     assert caught.value.transient
@@ -888,3 +888,79 @@ def test_child_of_a_fork_that_cancels_a_job_of_its_parent_is_told(bench: Bench) 
 
     with pytest.raises(SubmitException, match="is followed by another process"):
         bench.engine.cancel("a1")
+
+
+# ------------------------------------------------------------------------------- faults that were seen once
+
+
+def test_directory_of_markers_that_is_gone_is_made_again_and_costs_no_end(bench: Bench) -> None:
+    native_id = bench.submit()
+    bench.ask()
+    Path(bench.spool.events).rmdir()
+
+    bench.scheduler.end_as(native_id, FakeState.TIMEOUT)
+    bench.clock.advance(5)
+    bench.ask()
+    bench.clock.advance(GRACE)
+    bench.ask()
+
+    assert bench.last() == (JobState.FAILED, 143, Reason.TIMEOUT, Evidence.QUEUE)
+    assert Path(bench.spool.events).is_dir()
+
+
+def test_accounting_that_was_down_is_given_time_to_hear_of_all(bench: Bench) -> None:
+    """The first answer after that comes before the end of the job does."""
+    native_id = bench.submit()
+    bench.ask()
+    bench.scheduler.vanish(native_id)
+    down = SubmitException("down", transient=True)
+    ended = {native_id: Observation(state=JobState.COMPLETED, word="DONE", exit_code=0)}
+    answers = iter([down, down, {}, ended])
+
+    def finished(_: object) -> dict[str, Observation]:
+        answer = next(answers)
+        if isinstance(answer, SubmitException):
+            raise answer
+        return answer
+
+    bench.engine._backend.finished = finished  # type: ignore[assignment]
+    for _ in range(5):
+        bench.clock.advance(GRACE)
+        bench.ask()
+
+    assert bench.last() == (JobState.COMPLETED, 0, None, Evidence.ACCOUNTING)
+
+
+def test_job_that_could_leave_no_marker_is_lost_for_that_reason(bench: Bench) -> None:
+    native_id = bench.submit()
+    Path(bench.spool.folder("a1"), "start.1.0").touch()
+    bench.ask()
+    bench.scheduler.vanish(native_id)
+    bench.clock.advance(5)
+    bench.ask()
+    bench.clock.advance(GRACE)
+    bench.ask()
+
+    (status,) = [status for _, status in bench.published if status.state is JobState.FAILED]
+    assert status.reason is Reason.LOST
+    assert status.message is not None
+    assert status.message.endswith(f"could leave no word of its end in {bench.spool.events}")
+
+
+def test_exit_codes_that_were_found_out_count_although_the_queue_does_not_answer(bench: Bench) -> None:
+    bench.overrides.append(Probing("tstat"))
+    bench.engine = bench.process()
+    bench.submit()
+    bench.leave("active", "exit.run.7")
+    bench.see()
+    assert not any(state.final for state in bench.states())
+
+    down = SubmitException("down", transient=True)
+
+    def states(_: object) -> dict[str, Observation]:
+        raise down
+
+    bench.engine._backend.states = states  # type: ignore[assignment]
+    bench.ask()
+
+    assert bench.last() == (JobState.FAILED, 7, Reason.EXIT_CODE, Evidence.MARKER)

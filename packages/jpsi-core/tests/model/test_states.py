@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jpsi.model.states import JobState, JobStatus, transitions
+from jpsi.model.states import JobState, JobStatus, enriched, transitions
 
 NEW, QUEUED, ACTIVE = JobState.NEW, JobState.QUEUED, JobState.ACTIVE
 COMPLETED, FAILED, CANCELED = JobState.COMPLETED, JobState.FAILED, JobState.CANCELED
@@ -216,3 +216,19 @@ def test_highest_news_decides_where_a_job_gets_to(news: list[JobStatus], start: 
     one, other = (published(order, JobStatus(NEW, time=start))[-1].state for order in (news, shuffled))
 
     assert one is other or (one.final and other.final)
+
+
+def test_news_of_the_same_state_add_what_they_know() -> None:
+    queued = JobStatus(JobState.QUEUED, metadata={"a": 1, "b": 1}, message="waits")
+
+    news = enriched(queued, JobStatus(JobState.QUEUED, metadata={"b": 2}))
+
+    assert (dict(news.metadata), news.message, news.time) == ({"a": 1, "b": 2}, "waits", queued.time)
+    assert enriched(news, JobStatus(JobState.QUEUED, message="held")).message == "held"
+
+
+def test_news_of_another_state_and_of_a_final_one_add_nothing() -> None:
+    queued, done = JobStatus(JobState.QUEUED), JobStatus(JobState.COMPLETED)
+
+    assert enriched(queued, JobStatus(JobState.ACTIVE, metadata={"a": 1})) is queued
+    assert enriched(done, JobStatus(JobState.COMPLETED, metadata={"a": 1})) is done

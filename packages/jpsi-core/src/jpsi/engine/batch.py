@@ -117,7 +117,7 @@ class BatchEngine:
             raise SubmitException(msg, e) from e
         except OSError as e:
             self._opened_again()
-            msg = f"job {job_id} could not be written down: {e}"
+            msg = f"job {job_id} could not be written down in {self._spool.root}: {e}"
             raise SubmitException(msg, e, transient=is_transient(e)) from e
         try:
             native_id = self._send(submission, after, lock)
@@ -175,7 +175,7 @@ class BatchEngine:
         except OSError as e:
             # only `ready` raises it: nothing was submitted
             self._spool.discard(job_id, attempt)
-            msg = f"job {job_id} could not be written down: {e}"
+            msg = f"job {job_id} could not be written down in {self._spool.root}: {e}"
             raise SubmitException(msg, e, transient=is_transient(e)) from e
         except BaseException:
             # Whether the command had its effect or never began: the attempt can run no more, or has begun.

@@ -8,7 +8,7 @@ import attrs
 
 from jpsi.engine import runner, runner_command
 from jpsi.engine.spool import Spool
-from jpsi.model.states import JobStatus
+from jpsi.model.states import JobStatus, Reason
 
 # Which field of the spec is to blame when the runner ends in a phase.
 _CULPRITS = {
@@ -25,9 +25,11 @@ _SAID_BYTES = 4096
 
 
 def explained(spool: Spool, job_id: str, attempt: int, status: JobStatus) -> JobStatus:
-    """A final status with the name of what could not be used, or with what the launcher said."""
+    """A final status with the name of what could not be used, what the launcher said, or why it is lost."""
     phase = status.metadata.get("phase", "")
-    if phase == runner.LAUNCH:
+    if status.reason is Reason.LOST and spool.has_only_begun(job_id, attempt):
+        cause = f"it began to run, and could leave no word of its end in {spool.events}"
+    elif phase == runner.LAUNCH:
         cause = _said(runner.log_file(spool.folder(job_id), attempt))
     else:
         cause = _culprit(spool, job_id, phase)

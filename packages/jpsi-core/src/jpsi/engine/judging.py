@@ -119,7 +119,8 @@ class Judging:
             job.ended_since = now
         absent_for = 0.0 if job.absent_since is None else now - job.absent_since
         ended_for = 0.0 if job.ended_since is None else now - job.ended_since
-        overdue = absent_for >= max(self._grace, self._patience)
+        unknown_for = 0.0 if job.unaccounted_since is None else now - job.unaccounted_since
+        overdue = max(self._grace, self._patience)
         return Facts(
             system=self._backend.name,
             now=datetime.now(UTC),
@@ -130,9 +131,9 @@ class Judging:
             queued=job.queued,
             accounted=job.accounted,
             absent=job.absent_since is not None,
-            unaccounted=job.is_unaccounted and (job.has_no_accounting or overdue),
+            unaccounted=job.is_unaccounted and (job.has_no_accounting or unknown_for >= overdue),
             settled=ended_for >= self._grace,
-            overdue=overdue,
+            overdue=absent_for >= overdue,
         )
 
     def _end(

@@ -92,14 +92,14 @@ class Rounds:
                 if watch is not None:
                     stack.callback(watch.close)
                     poll.register(watch, select.POLLIN)
-                is_told = watch is not None and is_announced
-                # A job that is followed from now on is looked at by whoever follows it.
-                bell.is_needed = not is_told
                 pause = _SCAN_SECONDS
                 appeared: set[str] = set()
                 while (is_expecting := _see_once(rounds, appeared)) is not None:
                     pause = next_pause(pause, is_expecting=is_expecting)
                     appeared = set()
+                    is_told = watch is not None and is_announced and not watch.is_over
+                    # A job that is followed from now on is looked at by whoever follows it.
+                    bell.is_needed = not is_told
                     if poll.poll(1000 * (_ANNOUNCED_SECONDS if is_told else pause)):
                         bell.hear()
                         if watch is not None:

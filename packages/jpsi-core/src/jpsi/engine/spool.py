@@ -214,7 +214,12 @@ class Spool:
         With `only_new`, jobs without a new marker are left out.
         """
         wanted = set(job_ids)
-        new = scan(self.events, wanted)
+        try:
+            new = scan(self.events, wanted)
+        except FileNotFoundError:
+            # Somebody removed it, as those do who clean up: jobs that start from now on find it again.
+            _make_private(Path(self.events))
+            new = []
         for marker in new:
             self.consume(marker)
         if only_new:
@@ -241,6 +246,12 @@ class Spool:
     def job_ids(self) -> list[str]:
         """The ids of all jobs that have a folder."""
         return os.listdir(self.jobs)  # noqa: PTH208
+
+    def has_only_begun(self, job_id: str, attempt: int) -> bool:
+        """Whether an attempt began to run, as its folder tells, and none of its markers came here."""
+        names = self._names(job_id)
+        has_begun = any(name.startswith(f"start.{attempt}.") for name in names)
+        return has_begun and all(marker.attempt != attempt for marker in _markers_among(names))
 
     def is_final(self, job_id: str, settles: Callable[[list[Marker]], bool]) -> bool:
         """Whether the last attempt of a job is settled: nobody needs to follow it any more.

@@ -40,6 +40,8 @@ class Tracked:
     #: Whether the accounting, asked since the job left the queue, does not know it; or there is none.
     is_unaccounted: bool = False
     has_no_accounting: bool = False
+    #: Since when the accounting, whenever it answered, has not known how it ended.
+    unaccounted_since: float | None = None
     #: Since when the queue has not known it, or it is known to have ended.
     absent_since: float | None = None
     ended_since: float | None = None
@@ -90,7 +92,7 @@ class Tracked:
             self.absent_since = now if self.absent_since is None else self.absent_since
             return
         self.queued, self.absent_since = seen, None
-        self.accounted, self.is_unaccounted = None, False
+        self.accounted, self.is_unaccounted, self.unaccounted_since = None, False, None
         if not is_final(seen):
             self.ended_since = None
 
@@ -102,13 +104,19 @@ class Tracked:
         self.accounted = None if found is None else found.get(self.native_id)
         # one that it calls running, long after the queue has forgotten it, is not known either
         self.is_unaccounted = not is_final(self.accounted)
-        if is_final(self.accounted):
+        if self.is_unaccounted:
+            self.unaccounted_since = now if self.unaccounted_since is None else self.unaccounted_since
+        else:
             self.ended_since = now if self.ended_since is None else self.ended_since
+
+    def account_later(self) -> None:
+        """Know that the accounting did not answer: when it does again, it may take a while to hear of all."""
+        self.unaccounted_since = None
 
     def rename(self, native_id: str) -> None:
         """Ask by another native id from now on, of which nothing is known yet."""
         self.native_id = native_id
-        self.queued = self.accounted = self.absent_since = self.ended_since = None
+        self.queued = self.accounted = self.absent_since = self.ended_since = self.unaccounted_since = None
 
 
 def is_final(observation: Observation | None) -> bool:

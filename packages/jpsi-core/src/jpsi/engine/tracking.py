@@ -162,6 +162,10 @@ class Tracking:
             answer = self._asking.due(jobs, now)
         except JpsiError as e:
             tell(self._backend.name, e)
+            # What the site offers may have been found out all the same: which exit codes are final.
+            with self._judging.session():
+                for job in [job for job in jobs if job.has_exit and self.get(job.job_id) is job]:
+                    self._judging.judge(job, now())
             return
         if answer is not None:
             self._hear(answer, jobs, now())
@@ -224,6 +228,8 @@ class Tracking:
             found = self._backend.finished(sorted({job.native_id for job in left}))
         except JpsiError as e:
             tell(f"the accounting of {self._backend.name}", e)
+            for job in left:
+                job.account_later()
             return
         with self._judging.session():
             for job in left:

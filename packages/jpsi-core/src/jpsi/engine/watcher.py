@@ -10,6 +10,7 @@ from collections.abc import Iterator
 # <sys/inotify.h>
 _IN_MOVED_TO = 0x80
 _IN_CREATE = 0x100
+_IN_IGNORED = 0x8000
 # struct inotify_event without the name that follows it
 _EVENT = struct.Struct("iIII")
 
@@ -22,6 +23,8 @@ class MarkerWatch:
     """
 
     def __init__(self, directory: str) -> None:
+        #: Whether the directory was removed: nothing appears in it any more, whatever comes in its place.
+        self.is_over = False
         libc = ctypes.CDLL(None, use_errno=True)
         if not hasattr(libc, "inotify_init1"):
             raise OSError(0, "this system has no inotify")
@@ -46,7 +49,9 @@ class MarkerWatch:
         names: set[str] = set()
         try:
             while events := os.read(self._fd, 65536):
-                names.update(_names(events))
+                for mask, name in _events(events):
+                    self.is_over = self.is_over or bool(mask & _IN_IGNORED)
+                    names |= {name} - {""}
         except BlockingIOError:
             pass
         return names
@@ -56,12 +61,12 @@ class MarkerWatch:
         os.close(self._fd)
 
 
-def _names(events: bytes) -> Iterator[str]:
+def _events(events: bytes) -> Iterator[tuple[int, str]]:
     offset = 0
     while offset < len(events):
-        _, _, _, length = _EVENT.unpack_from(events, offset)
+        _, mask, _, length = _EVENT.unpack_from(events, offset)
         offset += _EVENT.size
-        yield os.fsdecode(events[offset : offset + length].rstrip(b"\0"))
+        yield mask, os.fsdecode(events[offset : offset + length].rstrip(b"\0"))
         offset += length
 
 

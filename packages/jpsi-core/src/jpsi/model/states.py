@@ -146,6 +146,20 @@ class JobStatus:
         return f"{self.state}{code}{message}"
 
 
+def enriched(current: JobStatus, news: JobStatus) -> JobStatus:
+    """The status of a job that has not ended, with what news of the same state says besides.
+
+    >>> enriched(JobStatus(JobState.ACTIVE), JobStatus(JobState.ACTIVE, metadata={"a": 1})).metadata["a"]
+    1
+    """
+    if news.state is not current.state or current.final:
+        return current
+    metadata, message = {**current.metadata, **news.metadata}, news.message or current.message
+    if (metadata, message) == (current.metadata, current.message):
+        return current
+    return attrs.evolve(current, metadata=metadata, message=message)
+
+
 def transitions(current: JobStatus, news: JobStatus) -> tuple[JobStatus, ...]:
     """The statuses to publish, in order, when `news` arrives for a job whose status is `current`.
 
