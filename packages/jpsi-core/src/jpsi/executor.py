@@ -227,7 +227,7 @@ class JobExecutor:
         _check_job(job)
         attempt = job._take(self)  # noqa: SLF001
         try:
-            self._engine.attach(job.id, native_id)
+            native_id = self._engine.attach(job.id, native_id)
         except BaseException:
             job._give_back(attempt)  # noqa: SLF001
             raise

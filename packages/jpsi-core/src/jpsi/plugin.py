@@ -23,8 +23,18 @@ from jpsi.contract.hookspecs import (
     TransportHooks,
     hookimpl,
 )
+from jpsi.contract.hostlist import hostlist
 from jpsi.contract.observation import NOT_OFFERED, Failure, FailureKind, NotOffered, Observation
-from jpsi.contract.protocols import Engine, EngineSetup, Recovered, Streams, Submission, Transport
+from jpsi.contract.protocols import (
+    Engine,
+    EngineSetup,
+    Lines,
+    LineTransport,
+    Recovered,
+    Streams,
+    Submission,
+    Transport,
+)
 from jpsi.contract.script_launcher import ScriptLauncher
 from jpsi.contract.shell import Directive, Script, ShellLine, line, word
 from jpsi.model.dependencies import Dependency, DependencyKind
@@ -65,6 +75,8 @@ __all__ = [
     "JobStatus",
     "JpsiError",
     "LauncherHooks",
+    "LineTransport",
+    "Lines",
     "NotOffered",
     "Observation",
     "ObserverHooks",
@@ -94,6 +106,7 @@ __all__ = [
     "duration",
     "empty_names",
     "hookimpl",
+    "hostlist",
     "line",
     "option_text",
     "units",

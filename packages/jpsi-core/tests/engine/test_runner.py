@@ -24,6 +24,8 @@ from jpsi.model.references import escape
 from jpsi.model.spec import JobSpec
 from runners import PATH, SINGLE, Place, script, shell_job
 
+SIGNALS = ("HUP", "INT", "QUIT", "TERM", "ALRM", "USR1", "USR2", "XCPU")
+
 linux = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="reads /proc")
 # env(1) makes the environment of a job that inherits nothing, whatever the shell
 ways = pytest.mark.parametrize(
@@ -51,7 +53,7 @@ exec 9>&-
 # A marker is an empty file whose name is the fact; one that cannot be written stops nothing.
 _jpsi_note() { true >"$_jpsi_mark.$1" || :; }
 _jpsi_end() { _jpsi_note "exit.$1.$2"; exit "$2"; }
-trap '_jpsi_note signalled' HUP INT QUIT TERM USR1 USR2 XCPU
+trap '_jpsi_note signalled' HUP INT QUIT TERM ALRM USR1 USR2 XCPU
 cd '/data/my runs' || _jpsi_end directory 125
 command exec </dev/null || _jpsi_end stdin 125
 command exec >/spool/jobs/a1/stdout || _jpsi_end stdout 125
@@ -81,7 +83,7 @@ exec 9>&-
 # A marker is an empty file whose name is the fact; one that cannot be written stops nothing.
 _jpsi_note() { true >"$_jpsi_mark.$1" || :; }
 _jpsi_end() { _jpsi_note "exit.$1.$2"; exit "$2"; }
-trap '_jpsi_note signalled' HUP INT QUIT TERM USR1 USR2 XCPU
+trap '_jpsi_note signalled' HUP INT QUIT TERM ALRM USR1 USR2 XCPU
 _jpsi_home=${HOME-}
 mkdir -p -- "$_jpsi_home"/runs
 cd "$_jpsi_home"/runs || _jpsi_end directory 125
@@ -95,16 +97,16 @@ _jpsi_value_2="${A-}",
 unset LANG
 (
 exec 2>&8
-trap : HUP INT QUIT TERM USR1 USR2 XCPU
+trap : HUP INT QUIT TERM ALRM USR1 USR2 XCPU
 command echo pre_launch >/spool/jobs/a1/phase.2 || exit 125
 . ./pre.sh
 set +aefuxvC -- "$?"
 unset -f cd command echo false kill printf read test true wait
 [ "$1" -eq 0 ] || exit "$1"
 unset IFS
-command trap - ABRT ALRM BUS CHLD CONT FPE ILL PIPE PROF SEGV SYS TRAP TSTP TTIN TTOU URG VTALRM XFSZ \
+command trap - ABRT BUS CHLD CONT FPE ILL PIPE PROF SEGV SYS TRAP TSTP TTIN TTOU URG VTALRM XFSZ \
   2>/dev/null || :
-trap : HUP INT QUIT TERM USR1 USR2 XCPU
+trap : HUP INT QUIT TERM ALRM USR1 USR2 XCPU
 command cd "$_jpsi_home"/runs || exit 125
 exec 8>&1
 _jpsi_end() { command echo "$1 $2" >/spool/jobs/a1/phase.2; exit "$2"; }
@@ -175,7 +177,7 @@ _jpsi_wait() {
   done
   _jpsi_child=
 }
-for _jpsi_signal in HUP INT QUIT TERM USR1 USR2 XCPU; do
+for _jpsi_signal in HUP INT QUIT TERM ALRM USR1 USR2 XCPU; do
   trap "_jpsi_note signalled; _jpsi_pass $_jpsi_signal" $_jpsi_signal
 done
 _jpsi_note active
@@ -571,6 +573,19 @@ def test_claim_of_a_batch_job_is_its_native_id(batch: Place) -> None:
     assert (batch.folder / "claim.1").read_text() == "17.server\n"
 
 
+@pytest.mark.parametrize(
+    ("environment", "claim"),
+    [({"A": "1", "B": "2"}, "1"), ({"B": "2"}, "2"), ({"A": "", "B": "2"}, "2"), ({}, "unnamed.")],
+    ids=["both", "the second", "an empty one", "none"],
+)
+def test_native_id_is_told_by_the_first_variable_that_is_set(
+    batch: Place, environment: Mapping[str, str], claim: str
+) -> None:
+    attrs.evolve(batch, frame=BatchFrame("A B")).run(shell_job(":"), environment)
+
+    assert (batch.folder / "claim.1").read_text().startswith(claim)
+
+
 def test_batch_job_that_is_run_again_leaves_markers_of_its_own(batch: Place) -> None:
     written = batch.write(shell_job('echo ran >>"$1"; [ $(wc -l <"$1") -eq 2 ]', batch.proof))
 
@@ -651,7 +666,7 @@ def spawned(place: Place, written: Path) -> int:
 
 @pytest.mark.parametrize(
     ("name", "with_post"),
-    [*((name, False) for name in ("HUP", "INT", "QUIT", "TERM", "USR1", "USR2", "XCPU")), ("TERM", True)],
+    [*((name, False) for name in SIGNALS), ("TERM", True)],
 )
 def test_signal_is_noted_and_the_job_waited_for(
     process: Place, fifo: Callable[[str], Path], name: str, with_post: bool
@@ -673,7 +688,7 @@ def test_signal_is_noted_and_the_job_waited_for(
 
 
 @pytest.mark.parametrize("pre_launch", [None, "", "trap 'exit 3' TERM; trap '' USR1", "set -e"])
-@pytest.mark.parametrize("name", ["HUP", "INT", "QUIT", "TERM", "USR1", "USR2", "XCPU"])
+@pytest.mark.parametrize("name", SIGNALS)
 def test_signal_to_the_batch_job_reaches_the_executable(
     batch: Place, fifo: Callable[[str], Path], name: str, pre_launch: str | None
 ) -> None:

@@ -61,7 +61,7 @@ exec 9>&-
 # A marker is an empty file whose name is the fact; one that cannot be written stops nothing.
 _jpsi_note() { true >"$_jpsi_mark.$1" || :; }
 _jpsi_end() { _jpsi_note "exit.$1.$2"; exit "$2"; }
-trap '_jpsi_note signalled' HUP INT QUIT TERM USR1 USR2 XCPU
+trap '_jpsi_note signalled' HUP INT QUIT TERM ALRM USR1 USR2 XCPU
 cd /data || _jpsi_end directory 125
 command exec </dev/null || _jpsi_end stdin 125
 command exec >/spool/jobs/a1/stdout || _jpsi_end stdout 125
@@ -78,16 +78,16 @@ for _jpsi_name in $_jpsi_found; do
 done
 (
 exec 2>&8
-trap : HUP INT QUIT TERM USR1 USR2 XCPU
+trap : HUP INT QUIT TERM ALRM USR1 USR2 XCPU
 command echo prologue >/spool/jobs/a1/phase.1 || exit 125
 . /spool/jobs/a1/prologue.1
 set +aefuxvC -- "$?"
 unset -f cd command echo false kill printf read test true wait
 [ "$1" -eq 0 ] || exit "$1"
 unset IFS
-command trap - ABRT ALRM BUS CHLD CONT FPE ILL PIPE PROF SEGV SYS TRAP TSTP TTIN TTOU URG VTALRM XFSZ \
+command trap - ABRT BUS CHLD CONT FPE ILL PIPE PROF SEGV SYS TRAP TSTP TTIN TTOU URG VTALRM XFSZ \
   2>/dev/null || :
-trap : HUP INT QUIT TERM USR1 USR2 XCPU
+trap : HUP INT QUIT TERM ALRM USR1 USR2 XCPU
 command cd /data || exit 125
 command exec 8>>/spool/jobs/a1/stderr || exit 125
 _jpsi_end() { command echo "$1 $2" >/spool/jobs/a1/phase.1; exit "$2"; }
@@ -605,7 +605,7 @@ def ignored(status: bytes) -> list[int]:
     return [number for number in range(1, 32) if mask >> (number - 1) & 1]
 
 
-IGNORING = "trap '' HUP INT QUIT TERM USR1 USR2 XCPU PIPE CHLD ALRM TSTP TTIN TTOU XFSZ"
+IGNORING = "trap '' HUP INT QUIT TERM ALRM USR1 USR2 XCPU PIPE CHLD ALRM TSTP TTIN TTOU XFSZ"
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads /proc")

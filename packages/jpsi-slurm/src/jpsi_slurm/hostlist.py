@@ -1,49 +1,17 @@
-"""Slurm's short form for the names of many nodes."""
+"""The nodes of a job, as squeue and sacct list them."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
+from jpsi.plugin import hostlist
 
-# node[01-03,7], and anything between commas; a name may have several brackets
-_NAME = re.compile(r"(?:[^,\[\]]|\[[^\]]*\])+")
-_BRACKET = re.compile(r"([^\[]*)\[([^\]]*)\](.*)\Z", re.DOTALL)
-_RANGE = re.compile(r"([0-9]+)-([0-9]+)\Z")
-# No machine has more; an answer that was garbled shall not fill the memory.
-_MOST = 1_000_000
 # squeue, sacct and scontrol where a job has no nodes
 _NONE = frozenset({"", "(null)", "None assigned", "n/a"})
 
 
 def nodes(text: str) -> tuple[str, ...]:
-    """The nodes that a list such as squeue's names (scontrol(1): show hostnames).
+    """The nodes that a list names (scontrol(1): show hostnames).
 
-    >>> nodes("login1,node[08-10,x]-ib")
-    ('login1', 'node08-ib', 'node09-ib', 'node10-ib', 'nodex-ib')
+    >>> nodes("None assigned"), nodes("node[08-09]")
+    ((), ('node08', 'node09'))
     """
-    if text in _NONE:
-        return ()
-    return tuple(node for name in _NAME.findall(text) for node in _expanded(name) if node)
-
-
-def _expanded(name: str) -> Iterator[str]:
-    bracket = _BRACKET.match(name)
-    if bracket is None:
-        yield name
-        return
-    before, inside, after = bracket.groups()
-    ends = list(_expanded(after))
-    for part in inside.split(","):
-        for number in _numbers(part):
-            for end in ends:
-                yield f"{before}{number}{end}"
-
-
-def _numbers(part: str) -> Iterator[str]:
-    match = _RANGE.match(part)
-    if match is None or int(match[2]) - int(match[1]) > _MOST:
-        yield part
-        return
-    first, last = match.groups()
-    for number in range(int(first), int(last) + 1):
-        yield f"{number:0{len(first)}}"
+    return () if text in _NONE else hostlist(text)

@@ -45,10 +45,13 @@ class Capabilities:
 
     #: The launcher for jobs of more than one process that name none.
     default_launcher: str
-    #: The variable that tells a running job its native id; empty if there is none.
+    #: The variable that tells a running job its native id; empty if there is none. Several are separated by
+    #: blanks: the first that is set counts.
     id_variable: str = ""
     #: How many native ids one query may name; None if a query always lists all of the user's jobs.
     ids_per_query: int | None = 200
+    #: How many native ids one question to the accounting may name; None if as many as a query.
+    ids_per_accounting: int | None = None
     #: Exit codes by which a job asks the system to run it again.
     requeue_exit_codes: frozenset[int] = frozenset()
     #: How a job can wait for others; what is not among them is refused.
@@ -125,6 +128,14 @@ class ExecutorHooks(Protocol):
         """The native id that a submit command printed which returned 0 in time.
 
         Whatever else it printed. ValueError if there is no id in it: then the job is looked for by its tag.
+        """
+
+    @hookspec(firstresult=True)
+    def canonical_id(self, native_id: str, site: Site) -> str:
+        """The one spelling of a native id that all other hooks use, whichever it was given in.
+
+        Asked where an id comes from a user, from a running job or from a submit command. ValueError if it
+        cannot be an id here. The core's own answer is the text as it is.
         """
 
     @hookspec(firstresult=True)
@@ -207,6 +218,18 @@ class ExecutorHooks(Protocol):
         is not 0, or it prints nothing, the job fails. The core's own answer is the name of the machine that
         it runs on, for every process.
         """
+
+    @hookspec(firstresult=True)
+    def watch(self, site: Site) -> Command | NotOffered:
+        """A command that prints lines about the user's jobs as they change, and goes on until it is ended.
+
+        It is to print one now and then even if there is no news, so that it is seen that nobody listens. What
+        it tells is a hint: jobs of which it has news are asked about soon, and others as always.
+        """
+
+    @hookspec(firstresult=True)
+    def parse_event(self, line: str, site: Site) -> Sequence[str]:
+        """The native ids of the jobs that a line of `watch` has news of."""
 
     @hookspec(firstresult=True)
     def make_engine(self, setup: EngineSetup) -> Engine | None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import attrs
 
@@ -80,8 +80,11 @@ class Engine(Protocol):
     def track(self, job_id: str) -> None:
         """Publish the statuses of a job from now on, until a final one."""
 
-    def attach(self, job_id: str, native_id: str) -> None:
-        """Let `job_id` stand for the job with this native id; an unknown one is told by `track`."""
+    def attach(self, job_id: str, native_id: str) -> str:
+        """Let `job_id` stand for the job with this native id, which is returned as the backend spells it.
+
+        An unknown one is told by `track`.
+        """
 
     def recover(self) -> Sequence[Recovered]:
         """The jobs on disk that are not final and that this engine does not have yet."""
@@ -143,6 +146,28 @@ class Transport(Protocol):
 
     def close(self) -> None:
         """Give up what the transport holds; commands that run are left to themselves."""
+
+
+class Lines(Protocol):
+    """What a command prints as it goes on; to be iterated over once, by one thread."""
+
+    def __iter__(self) -> Iterator[str]:
+        """The lines, without their ends, until the command has ended."""
+
+    def close(self) -> None:
+        """End the command; any thread may do that."""
+
+
+@runtime_checkable
+class LineTransport(Transport, Protocol):
+    """A transport that also runs commands which go on for long, and are listened to meanwhile."""
+
+    def open(self, command: Command) -> Lines:
+        """Start a command; its `timeout` means nothing.
+
+        Raises:
+            TransportError: it could not be started.
+        """
 
 
 @attrs.frozen(slots=True, kw_only=True)

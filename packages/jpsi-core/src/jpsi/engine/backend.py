@@ -15,7 +15,7 @@ from jpsi.contract.command import Command, CommandResult
 from jpsi.contract.config import BatchConfig
 from jpsi.contract.hookspecs import Capabilities, ExecutorHooks, Site, SubmitContext
 from jpsi.contract.observation import Failure, FailureKind, NotOffered, Observation
-from jpsi.contract.protocols import EngineSetup
+from jpsi.contract.protocols import EngineSetup, Lines, LineTransport
 from jpsi.contract.shell import Script
 from jpsi.engine.transport import environment_of
 from jpsi.model.errors import JpsiError, PluginError, SubmitException, TransportError
@@ -146,13 +146,34 @@ class Backend:
             return Submitted(None, Failure(FailureKind.AMBIGUOUS, result.complaint))
         try:
             if result.returncode == 0:
-                return Submitted(_native_id(self._hooks.parse_submit(result=result, context=context)))
+                printed = self._hooks.parse_submit(result=result, context=context)
+                return Submitted(self.canonical(_native_id(printed)))
             return Submitted(None, self._hooks.classify_failure(result=result, site=self.site))
         except Exception as e:
             # the command is done, whatever the plugin makes of its answer
             log.warning("the answer of %s is not understood: %r", command, result.stdout, exc_info=True)
             message = f"{command.argv[0]} gave an unclear answer: {e}"
             return Submitted(None, Failure(FailureKind.AMBIGUOUS, message))
+
+    def canonical(self, native_id: str) -> str:
+        """The one spelling of a native id that hooks use.
+
+        Raises:
+            ValueError: it cannot be one.
+        """
+        try:
+            return _native_id(self._hooks.canonical_id(native_id=native_id, site=self.site))
+        except (JpsiError, ValueError):
+            raise
+        except Exception as e:
+            raise self._mistake(e) from e
+
+    def spelled(self, text: str) -> str:
+        """A native id as hooks spell it; what cannot be one stays as it is."""
+        try:
+            return self.canonical(text)
+        except ValueError:
+            return text
 
     def find(self, tags: Sequence[str]) -> Mapping[str, str] | None:
         """The native ids of the jobs that carry these tags, by tag; None if there is no way to ask.
@@ -191,7 +212,9 @@ class Backend:
             SubmitException: it did not answer.
         """
         found: dict[str, Observation] = {}
-        for chunk in _split(native_ids, self.capabilities.ids_per_query or _IDS_PER_QUERY):
+        offered = self.capabilities
+        size = offered.ids_per_accounting or offered.ids_per_query or _IDS_PER_QUERY
+        for chunk in _split(native_ids, size):
             command = self._ask(lambda ids=chunk: self._hooks.query_finished(native_ids=ids, site=self.site))  # type: ignore[misc]  # as above
             if isinstance(command, NotOffered):
                 return None
@@ -232,6 +255,30 @@ class Backend:
         return self._ask(
             lambda: self._hooks.parse_release(result=result, native_ids=native_ids, site=self.site)
         )
+
+    @property
+    def tells(self) -> bool:
+        """Whether the batch system tells of its jobs by itself, and can be listened to."""
+        return isinstance(self._transport, LineTransport) and not isinstance(self._watch(), NotOffered)
+
+    def listen(self) -> Lines:
+        """Start the command by which the batch system tells of its jobs.
+
+        Raises:
+            JpsiError: it cannot be listened to.
+        """
+        command = self._watch()
+        if isinstance(command, NotOffered) or not isinstance(self._transport, LineTransport):
+            msg = f"the executor {self.name} does not offer to be listened to"
+            raise SubmitException(msg)
+        return self._transport.open(command)
+
+    def news(self, line: str) -> Sequence[str]:
+        """The native ids of the jobs that a line of that command is about."""
+        return self._ask(lambda: self._hooks.parse_event(line=line, site=self.site))
+
+    def _watch(self) -> Command | NotOffered:
+        return self._ask(lambda: self._hooks.watch(site=self.site))
 
     def _offered(self, what: str, command: Command | NotOffered) -> Command:
         if isinstance(command, NotOffered):

@@ -31,6 +31,7 @@ from jpsi.engine import runner
 from jpsi.engine.asking import Asking
 from jpsi.engine.backend import Backend
 from jpsi.engine.filesystems import is_on_network
+from jpsi.engine.hearing import Hearing, hearing
 from jpsi.engine.judging import Judging
 from jpsi.engine.poller import Poller
 from jpsi.engine.prechecks import at_home, problems_here
@@ -46,7 +47,6 @@ from jpsi.engine.verdict import settles
 from jpsi.model import plain
 from jpsi.model.dependencies import Dependency
 from jpsi.model.errors import InvalidJobException, JpsiError, SubmitException
-from jpsi.model.native_id import is_native_id
 from jpsi.model.spec import JobSpec
 
 log = logging.getLogger(__name__)
@@ -68,7 +68,7 @@ class BatchEngine:
         self._grace_seconds = _LOCAL_GRACE_SECONDS
         root = config.work_directory or platformdirs.user_state_path("jpsi") / "work"
         self._spool = Spool(Path(root).expanduser().absolute() / folder_name(setup.executor, setup.target))
-        self._predecessors = Predecessors(self._backend, self._spool, self._own)
+        self._predecessors = Predecessors(self._backend, self._spool, self._own, self._follows)
         self._renew()
         _engines.add(self)
 
@@ -77,6 +77,7 @@ class BatchEngine:
         self._slots = threading.BoundedSemaphore(self._config.submit_concurrency)
         self._lock = threading.Lock()
         self._opened: tuple[Tracking, Rounds] | None = None
+        self._hearing: Hearing | None = None
 
     def offers(self) -> Mapping[str, Any]:
         """What the probe found; see `jpsi.plugin.Engine`."""
@@ -247,7 +248,7 @@ class BatchEngine:
 
     def _claimant(self, job_id: str, attempt: int) -> str | None:
         claim = self._spool.claim(job_id, attempt)
-        return None if claim is None or claim.text in {"", REVOKED} else claim.text
+        return None if claim is None or claim.text in {"", REVOKED} else self._backend.spelled(claim.text)
 
     def _note(self, job_id: str, lock: int, native_id: str) -> None:
         try:
@@ -294,7 +295,9 @@ class BatchEngine:
                 ),
                 corrected=self._corrected,
             )
-            self._opened = tracking, Rounds(tracking, self._spool.events, is_announced=not is_shared)
+            rounds = Rounds(tracking, self._spool.events, is_announced=not is_shared)
+            self._opened = tracking, rounds
+            self._hearing = hearing(self._backend, tracking, rounds) if self._backend.tells else None
             threading.Thread(target=self._prune, name="jpsi-prune", daemon=True).start()
             return self._opened
 
@@ -331,6 +334,8 @@ class BatchEngine:
             tracking.follow(job, time.monotonic())
             try:
                 rounds.begin()
+                if self._hearing is not None:
+                    self._hearing.begin()
             except RuntimeError:
                 # the batch system has the job; the next one that is followed brings the threads
                 log.warning("no thread could be started to follow jobs", exc_info=True)
@@ -349,17 +354,20 @@ class BatchEngine:
             return (self._backend.find([tag]) or {}).get(tag)
         return None
 
-    def attach(self, job_id: str, native_id: str) -> None:
+    def attach(self, job_id: str, native_id: str) -> str:
         """Let a job stand for one of the batch system's; see `jpsi.plugin.Engine`."""
-        if not is_native_id(native_id):
-            msg = f"{native_id!r} cannot be the native id of a job"
-            raise SubmitException(msg)
+        try:
+            native_id = self._backend.canonical(native_id)
+        except ValueError as e:
+            msg = f"{native_id!r} cannot be the native id of a job: {e}"
+            raise SubmitException(msg, e) from e
         tracking, _ = self._open()
         own = self._own(native_id)
         if own is None:
             tracking.add(Tracked(job_id, job_id, 0, native_id))
         else:
             tracking.add(Tracked(job_id, own.job_id, own.attempt, native_id))
+        return native_id
 
     def _own(self, native_id: str) -> Intent | None:
         """The intent of the job of jpsi's that has this native id."""
@@ -447,6 +455,9 @@ class BatchEngine:
         tag = _tag(job_id, attempt)
         found = (self._backend.find([tag]) or {}).get(tag)
         return found or self._withdraw(job_id, attempt)
+
+    def _follows(self, native_id: str) -> bool:
+        return native_id in self.native_ids()
 
     def native_ids(self) -> list[str]:
         """The native ids of the jobs that are not final."""

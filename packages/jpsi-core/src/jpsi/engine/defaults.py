@@ -39,6 +39,12 @@ def parse_probe() -> Mapping[str, Any]:
 
 
 @hookimpl
+def canonical_id(native_id: str) -> str:
+    """Native ids have one spelling."""
+    return native_id
+
+
+@hookimpl
 def classify_failure(result: CommandResult) -> Failure:
     """The job may be there or not: that is looked up."""
     return Failure(FailureKind.AMBIGUOUS, result.complaint)
@@ -109,6 +115,18 @@ def nodes(spec: JobSpec) -> Sequence[ShellLine]:
         ShellLine("  left=$((left - 1))"),
         ShellLine("done"),
     ]
+
+
+@hookimpl
+def watch() -> NotOffered:
+    """The batch system tells nothing by itself."""
+    return NOT_OFFERED
+
+
+@hookimpl
+def parse_event() -> Sequence[str]:
+    """No line is about a job."""
+    return ()
 
 
 def _refused(result: CommandResult, native_ids: Sequence[str]) -> dict[str, str]:

@@ -27,12 +27,20 @@ class Predecessors:
         backend: whose jobs they are.
         spool: where those of jpsi's are.
         own: finds the intent of the job of jpsi's that has a native id.
+        is_followed: whether a native id is that of a job which is followed here, and so is not final.
     """
 
-    def __init__(self, backend: Backend, spool: Spool, own: Callable[[str], Intent | None]) -> None:
+    def __init__(
+        self,
+        backend: Backend,
+        spool: Spool,
+        own: Callable[[str], Intent | None],
+        is_followed: Callable[[str], bool],
+    ) -> None:
         self._backend = backend
         self._spool = spool
         self._own = own
+        self._is_followed = is_followed
 
     def still_open(self, spec: JobSpec) -> tuple[Dependency, ...]:
         """The dependencies of which the batch system must be told, since the jobs have not ended.
@@ -45,7 +53,7 @@ class Predecessors:
             SubmitException: it cannot be told now whether a job has ended.
             OSError: the spool cannot be read.
         """
-        wanted = dependencies(spec)
+        wanted = [Dependency(self._backend.spelled(it.native_id or ""), it.kind) for it in dependencies(spec)]
         if not wanted:
             return ()
         native_ids = sorted({it.native_id for it in wanted if it.native_id is not None})
@@ -66,10 +74,14 @@ class Predecessors:
             # What the queue has forgotten is over, even if the accounting has not heard of it.
             ended = (self._backend.finished(missing) or {}).items()
             known |= {name: seen.state if _is_final(seen) else None for name, seen in ended}
-        for native_id in [native_id for native_id in missing if known.get(native_id) is None]:
+        for native_id in native_ids:
+            state = known.get(native_id)
+            # One that is followed has not ended; any other may have said so before the queue does.
+            if state is not None and (state.final or self._is_followed(native_id)):
+                continue
             own = self._own(native_id)
             if own is not None:
-                known[native_id] = self._end_on_disk(own)
+                known[native_id] = self._end_on_disk(own) or state
         return known
 
     def _end_on_disk(self, intent: Intent) -> JobState | None:

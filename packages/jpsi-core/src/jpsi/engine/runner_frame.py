@@ -20,7 +20,7 @@ UNNAMED = "unnamed."
 #: The exit code of a job that could not be set up (as env(1), nohup(1) and timeout(1) do).
 SETUP_CODE = 125
 
-_SIGNALS = ("HUP", "INT", "QUIT", "TERM", "USR1", "USR2", "XCPU")
+_SIGNALS = ("HUP", "INT", "QUIT", "TERM", "ALRM", "USR1", "USR2", "XCPU")
 _EVERY_SIGNAL = " ".join(_SIGNALS)
 _FUNCTIONS = """\
 # A marker is an empty file whose name is the fact; one that cannot be written stops nothing.
@@ -83,7 +83,7 @@ class ProcessFrame:
 class BatchFrame:
     """For jobs of a batch system."""
 
-    #: The variable that tells the job its native id; empty if there is none.
+    #: The variable that tells the job its native id, or several, separated by blanks; empty if there is none.
     id_variable: str
 
     def begin(self, mark: str, folder: str, attempt: int) -> Iterator[str]:
@@ -91,7 +91,9 @@ class BatchFrame:
         yield f"_jpsi_folder={word(folder)}"
         yield f"_jpsi_mark={word(mark)}"
         # Without an id nobody knows another run of the same job from a stranger's.
-        native_id = f"${{{self.id_variable}:-{UNNAMED}$$}}" if self.id_variable else f"{UNNAMED}$$"
+        native_id = f"{UNNAMED}$$"
+        for variable in reversed(self.id_variable.split()):
+            native_id = f"${{{variable}:-{native_id}}}"
         yield f"_jpsi_native_id={native_id}"
         yield _CLAIM.format(attempt=attempt, code=SETUP_CODE)
         yield _FUNCTIONS

@@ -14,7 +14,7 @@ from jpsi.engine.runner_frame import SETUP_CODE
 from jpsi.engine.runner_run import POST_LAUNCH, PROLOGUE, RAN, Run, at_home
 
 # What POSIX names besides those that a frame traps: a job is to find none of them ignored.
-_OTHER_SIGNALS = "ABRT ALRM BUS CHLD CONT FPE ILL PIPE PROF SEGV SYS TRAP TSTP TTIN TTOU URG VTALRM XFSZ"
+_OTHER_SIGNALS = "ABRT BUS CHLD CONT FPE ILL PIPE PROF SEGV SYS TRAP TSTP TTIN TTOU URG VTALRM XFSZ"
 
 # What the rest of the script and launchers call: functions of these names would be called instead.
 _COMMANDS = "cd command echo false kill printf read test true wait"

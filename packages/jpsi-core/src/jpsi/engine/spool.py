@@ -169,7 +169,7 @@ class Spool:
     def claim(self, job_id: str, attempt: int) -> Claim | None:
         """Who has claimed an attempt, or None."""
         try:
-            with open(f"{self.folder(job_id)}/claim.{attempt}", encoding="ascii", errors="replace") as file:  # noqa: PTH123
+            with open(f"{self.folder(job_id)}/claim.{attempt}", encoding="utf-8", errors="replace") as file:  # noqa: PTH123
                 return Claim(file.read().strip(), os.fstat(file.fileno()).st_mtime_ns)
         except FileNotFoundError:
             return None

@@ -112,6 +112,10 @@ class Tracking:
             # nothing may keep a job from being followed that the batch system has
             log.warning("job %s: its folder cannot be read", job.job_id, exc_info=True)
 
+    def told(self, now: float) -> None:
+        """The batch system itself has news, of which markers may tell as well."""
+        self._poller.wanted(now)
+
     def see_markers(self, now: float, appeared: Collection[str] = ()) -> None:
         """Take in what jobs have left, and publish it.
 

@@ -11,6 +11,7 @@ import subprocess
 from collections.abc import Callable, Mapping
 
 from jpsi.contract.command import Command, CommandResult
+from jpsi.engine.lines import ProcessLines
 from jpsi.engine.spool import is_transient
 from jpsi.model.errors import TransportError
 
@@ -70,6 +71,10 @@ class LocalTransport:
             )
             raise TransportError(msg, transient=True, may_have_run=True)
         return _result(process, stdout, stderr, timed_out=False)
+
+    def open(self, command: Command) -> ProcessLines:
+        """Start a command that is listened to; see `jpsi.plugin.LineTransport`."""
+        return ProcessLines(command, environment_of(command, os.environ))
 
     def close(self) -> None:
         """Nothing is held."""

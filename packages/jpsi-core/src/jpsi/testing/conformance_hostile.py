@@ -100,6 +100,10 @@ class HostileTests(Kit):
         assert _read(tmp_path / "out") == texts
         assert not canary.exists()
 
+    def native_name(self, name: str) -> str:
+        """What the batch system is told of a job's name; override it where names are made legal."""
+        return name
+
     def test_names_arrive_unchanged_or_are_refused(
         self, executor: JobExecutor, texts: list[str], canary: Path, scheduler: FakeScheduler | None
     ) -> None:
@@ -108,7 +112,7 @@ class HostileTests(Kit):
             assert job.spec is not None
             assert self.end(job).state is JobState.COMPLETED, job.spec.name
             if scheduler is not None:
-                assert scheduler.job(job.native_id or "").name == job.spec.name
+                assert scheduler.job(job.native_id or "").name == self.native_name(job.spec.name or "")
         assert not canary.exists()
 
     @pytest.mark.parametrize(("attribute", "field"), [("queue_name", "queue"), ("project_name", "project")])

@@ -1,0 +1,152 @@
+"""Native ids that have several spellings: the engine knows a job by one of them, whichever it is given."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import cast
+
+import pluggy
+import pytest
+
+from jpsi.contract.command import CommandResult
+from jpsi.contract.config import BatchConfig
+from jpsi.contract.hookspecs import PROJECT, ExecutorHooks, SubmitContext, hookimpl
+from jpsi.contract.observation import NOT_OFFERED, NotOffered
+from jpsi.contract.protocols import EngineSetup, Submission
+from jpsi.contract.shell import ShellLine
+from jpsi.engine import defaults
+from jpsi.engine.batch import BatchEngine
+from jpsi.fakes import FakeClock, FakeScheduler, Outcome
+from jpsi.model.dependencies import Dependency
+from jpsi.model.errors import SubmitException
+from jpsi.model.spec import JobAttributes, JobSpec
+from jpsi.testing import FakeTransport, toy, toy_dialect
+
+FOREIGN = {"one": "1", "\N{LATIN SMALL LETTER F WITH HOOK}17": "17", "f17": "17"}
+
+
+class Spelling:
+    """A layer over the toy, whose ids people also spell otherwise."""
+
+    def __init__(self) -> None:
+        #: What jobs were submitted after.
+        self.after: tuple[Dependency, ...] = ()
+
+    @hookimpl
+    def canonical_id(self, native_id: str) -> str:
+        spelled = FOREIGN.get(native_id, native_id)
+        if not spelled.isdecimal():
+            msg = "ids are numbers"
+            raise ValueError(msg)
+        return spelled
+
+    @hookimpl(wrapper=True)
+    def render_script(self, context: SubmitContext) -> Iterator[None]:
+        self.after = context.after
+        return (yield)  # type: ignore[return-value]  # what pluggy makes of wrappers has no type
+
+    @hookimpl
+    def find(self) -> NotOffered:
+        return NOT_OFFERED
+
+
+class Printing(Spelling):
+    """The submit command spells as people do."""
+
+    @hookimpl
+    def parse_submit(self, result: CommandResult) -> str:
+        return f"f{result.stdout.split()[-1]}"
+
+    @hookimpl
+    def canonical_id(self, native_id: str) -> str:
+        return native_id.removeprefix("f")
+
+
+@pytest.fixture
+def scheduler() -> Iterator[FakeScheduler]:
+    with FakeScheduler(FakeClock(), slots=1, outcome=Outcome(60)) as scheduler:
+        yield scheduler
+
+
+def engine(root: Path, scheduler: FakeScheduler, layer: object) -> BatchEngine:
+    manager = pluggy.PluginManager(PROJECT)
+    manager.add_hookspecs(ExecutorHooks)
+    for it in (defaults, toy, layer):
+        manager.register(it)
+    setup = EngineSetup(
+        executor="toy",
+        version="1",
+        config=BatchConfig(work_directory=root),
+        transport=FakeTransport(scheduler, toy_dialect),
+        publish=lambda job_id, status: None,
+        process_engine=lambda setup: pytest.fail("a batch system needs no processes"),
+    )
+    return BatchEngine(setup, cast("ExecutorHooks", manager.hook))
+
+
+def submission(root: Path, job_id: str = "a1", **fields: object) -> Submission:
+    spec = JobSpec("/bin/true", directory=root, attributes=JobAttributes(**fields))  # type: ignore[arg-type]  # some of its fields
+    return Submission(job_id=job_id, attempt=1, spec=spec, launch=[ShellLine('exec "$@"')])
+
+
+def test_what_a_submit_command_prints_is_spelled_as_hooks_do(
+    tmp_path: Path, scheduler: FakeScheduler
+) -> None:
+    assert engine(tmp_path, scheduler, Printing()).submit(submission(tmp_path)) == "1"
+
+
+def test_what_a_running_job_claims_is_spelled_as_hooks_do(tmp_path: Path, scheduler: FakeScheduler) -> None:
+    """The claim of a job whose submit command never answered is all that tells its id."""
+    tested = engine(tmp_path, scheduler, Spelling())
+    tested._open()
+    scheduler.faults.hang("tsubmit")
+    given_up = tested._spool.revoke
+
+    def claimed_meanwhile(job_id: str, attempt: int) -> bool:
+        claim = Path(tested._spool.folder(job_id), f"claim.{attempt}")
+        claim.write_text("\N{LATIN SMALL LETTER F WITH HOOK}17\n", encoding="utf-8")
+        return given_up(job_id, attempt)
+
+    tested._spool.revoke = claimed_meanwhile  # type: ignore[method-assign]  # between two instructions
+
+    assert tested.submit(submission(tmp_path)) == "17"
+
+
+def test_a_claim_that_is_no_id_stays_as_it_is(tmp_path: Path, scheduler: FakeScheduler) -> None:
+    tested = engine(tmp_path, scheduler, Spelling())
+    tested.submit(submission(tmp_path))
+    Path(tested._spool.folder("a1"), "claim.1").write_text("unnamed.99\n")
+
+    assert tested._claimant("a1", 1) == "unnamed.99"
+
+
+@pytest.mark.parametrize("text", ["1", "one"])
+def test_any_spelling_can_be_attached_to(tmp_path: Path, scheduler: FakeScheduler, text: str) -> None:
+    tested = engine(tmp_path, scheduler, Spelling())
+    tested.submit(submission(tmp_path))
+
+    assert tested.attach("b1", text) == "1"
+
+    job = tested._open()[0].get("b1")
+    assert job is not None
+    assert (job.native_id, job.spool_id) == ("1", "a1")
+
+
+def test_what_cannot_be_an_id_is_not_attached_to(tmp_path: Path, scheduler: FakeScheduler) -> None:
+    with pytest.raises(SubmitException, match="'two' cannot be the native id of a job: ids are numbers"):
+        engine(tmp_path, scheduler, Spelling()).attach("b1", "two")
+
+
+def test_any_spelling_can_be_waited_for(tmp_path: Path, scheduler: FakeScheduler) -> None:
+    layer = Spelling()
+    tested = engine(tmp_path, scheduler, layer)
+    tested.submit(submission(tmp_path))
+
+    tested.submit(submission(tmp_path, "a2", after=["one"]))
+
+    assert layer.after == (Dependency("1"),)
+
+
+def test_ids_have_one_spelling_unless_a_backend_says_otherwise() -> None:
+    assert defaults.canonical_id("4711.pbs") == "4711.pbs"

@@ -1,0 +1,76 @@
+"""What it means for a job that its submission failed: whether Flux may have the job nonetheless."""
+
+from __future__ import annotations
+
+import re
+
+from jpsi.plugin import CommandResult, Failure, FailureKind
+
+_TRANSIENT, _PERMANENT = FailureKind.TRANSIENT, FailureKind.PERMANENT
+_INVALID, _AMBIGUOUS = FailureKind.INVALID_JOB, FailureKind.AMBIGUOUS
+
+# What `flux submit` and `flux batch` say, in the order in which it is looked for; what stands in no line is
+# AMBIGUOUS. Errors of the client and of the broker have the same exit code and, with `flux batch`, the same
+# form. Texts are those of flux-core 0.58 and 0.88.
+_TEXTS = (
+    # Nothing was sent, and never will be from here.
+    ("Unable to connect to Flux: Unable to find connector", _PERMANENT),
+    ("Unable to connect to Flux: Permission denied", _PERMANENT),
+    ("Unable to connect to Flux: Invalid argument", _PERMANENT),
+    # The instance is not there, or not yet.
+    ("Unable to connect to Flux", _TRANSIENT),
+    # Job submission is closed, or the part of Flux that takes jobs is not loaded.
+    ("is disabled", _TRANSIENT),
+    ("Function not implemented", _TRANSIENT),
+    # The job is somebody else's, or not signed as this instance wants it.
+    ("signer=", _PERMANENT),
+    # The broker refuses this job: EPERM, EINVAL and EOVERFLOW.
+    ("[Errno 1] ", _INVALID),
+    ("[Errno 22] ", _INVALID),
+    ("[Errno 75] ", _INVALID),
+    # The same through `flux batch`.
+    ("unsatisfiable request", _INVALID),
+    ("Invalid queue", _INVALID),
+    ("is not a valid queue", _INVALID),
+    ("exceeds policy limit", _INVALID),
+    ("dependency: ", _INVALID),
+    ("dependency scheme", _INVALID),
+    ("urgency range", _INVALID),
+    ("host constraint", _INVALID),
+    ("invalid jobspec", _INVALID),
+    ("only the instance owner", _INVALID),
+    # The client does not understand what it is asked.
+    ("unrecognized arguments", _INVALID),
+    ("invalid Flux standard duration", _INVALID),
+    ("duration must ", _INVALID),
+    ("node count must not be greater than", _INVALID),
+    ("exclusive can only be set with a node count", _INVALID),
+    ("Number of slots to allocate must be specified", _INVALID),
+    ("job command and arguments are missing", _INVALID),
+    ("does not appear to start with '#!'", _INVALID),
+    ("JSON_ALLOW_NUL", _INVALID),
+    ("invalid int value", _INVALID),
+    ("Invalid datetime", _INVALID),
+    ("Unknown flag", _INVALID),
+    ("IDset(): Invalid argument", _INVALID),
+    ("No corresponding rlimit", _INVALID),
+    ("No such file or directory: '", _INVALID),
+    ("--signal=", _INVALID),
+)
+# A shell, or env, where there is no Flux
+_NOT_FOUND = frozenset({126, 127})
+_NAMES = re.compile(r"flux-(?:submit|batch): ERROR: |\[Errno \d+\] ")
+
+
+def failure(result: CommandResult) -> Failure:
+    """What a failed submission means, with what Flux said."""
+    return Failure(_kind(result.returncode, result.stderr), f"flux: {_NAMES.sub('', result.complaint)}")
+
+
+def _kind(returncode: int, text: str) -> FailureKind:
+    for part, kind in _TEXTS:
+        if part in text:
+            return kind
+    if returncode in _NOT_FOUND and "not found" in text:
+        return _PERMANENT
+    return _AMBIGUOUS

@@ -1,0 +1,76 @@
+"""The spellings that the id of a Flux job has.
+
+Flux prints an id as `ƒ...` or `f...`, by the locale of whoever asks, and takes it in these forms and others.
+Here it is a decimal number, which Flux takes as well and which is the same everywhere.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+#: RFC 19: what F58 begins with, or a plain f, and its digits.
+HOOKED = "\N{LATIN SMALL LETTER F WITH HOOK}"
+DIGITS = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
+_F58 = re.compile(rf"[f{HOOKED}]([{DIGITS}]+)\Z")
+_DECIMAL = re.compile(r"[0-9]+\Z")
+_HEX = re.compile(r"0x([0-9a-f]+)\Z", re.IGNORECASE)
+# dothex, and the directory of the job in the key-value store
+_DOTTED = re.compile(r"(?:job\.)?([0-9a-f]{4}(?:\.[0-9a-f]{4}){3})\Z", re.IGNORECASE)
+_LARGEST = 0xFFFF_FFFF_FFFF_FFFF
+
+
+def decimal(text: str) -> str:
+    """An id as a decimal number.
+
+    >>> {decimal(it) for it in ("f4JWpL1vw", "7290690207744", "0x6a17f000000", "job.0000.06a1.7f00.0000")}
+    {'7290690207744'}
+
+    Raises:
+        ValueError: it is none; or one of words or emoji, for which Flux's dictionary is needed.
+    """
+    number = _number(text)
+    if number is None or number > _LARGEST:
+        msg = f"{text!r} is no job id of Flux's such as f4JWpL1vw (`flux job id` translates words and emoji)"
+        raise ValueError(msg)
+    return str(number)
+
+
+def f58(native_id: str) -> str:
+    """A decimal id as Flux's commands print it where there is ASCII alone.
+
+    >>> f58("7290690207744")
+    'f4JWpL1vw'
+    """
+    number, digits = int(native_id), ""
+    while number:
+        number, digit = divmod(number, len(DIGITS))
+        digits = DIGITS[digit] + digits
+    return f"f{digits or DIGITS[0]}"
+
+
+def is_id(text: str) -> bool:
+    """Whether a text is an id in the spelling used here.
+
+    >>> is_id("7290690207744"), is_id("f4JWpL1vw"), is_id("-1")
+    (True, False, False)
+    """
+    return _DECIMAL.match(text) is not None and int(text) <= _LARGEST
+
+
+def askable(native_ids: Iterable[str]) -> list[str]:
+    """Those of `native_ids` that are ids; one that is none would cost all others the answer."""
+    return [native_id for native_id in native_ids if is_id(native_id)]
+
+
+def _number(text: str) -> int | None:
+    if _DECIMAL.match(text):
+        return int(text)
+    if match := _HEX.match(text) or _DOTTED.match(text):
+        return int(match[1].replace(".", ""), 16)
+    if match := _F58.match(text):
+        number = 0
+        for digit in match[1]:
+            number = number * len(DIGITS) + DIGITS.index(digit)
+        return number
+    return None

@@ -1,0 +1,70 @@
+"""Handing a job over to Flux, and finding the job's id in what Flux printed."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+
+import attrs
+
+from jpsi.plugin import RANK_VARIABLES, Command, JobSpec, Script, Site
+
+from .commands import flux
+from .ids import DIGITS, HOOKED, decimal
+from .shape import Shape
+
+# flux-environment(7): what a surrounding job leaves. FLUX_URI stays: it says where Flux is.
+_NOT_THIS_JOBS = (
+    "FLUX_ENCLOSING_ID",
+    "FLUX_JOB_*",
+    "FLUX_KVS_NAMESPACE",
+    "FLUX_PMI_LIBRARY_PATH",
+    "FLUX_TASK_*",
+    "OMPI_MCA_btl_vader_backing_directory",
+    *RANK_VARIABLES,
+)
+_SENTINEL = "flux:"
+# 0.1 s after an instance has begun its ids have five digits and more; none has more than eleven.
+_ID = re.compile(rf"[f{HOOKED}][{DIGITS}]{{5,11}}\Z")
+
+
+def submit(script: Script, spec: JobSpec, site: Site) -> Command:
+    """The command that submits a script: `flux batch` if the job needs a Flux instance of its own.
+
+    Its directives become arguments. `flux submit` reads none, and `flux batch` splits words of theirs at more
+    than blanks.
+    """
+    words = [word for directive in script.directives for word in _words(directive.text)]
+    if Shape.of(spec).nested:
+        text = attrs.evolve(script, directives=()).text
+        return flux(site, "batch", *words, stdin=text, unset=_NOT_THIS_JOBS)
+    # Otherwise standard input would be an open socket. There is no `--` before a command: Flux 0.58 runs it.
+    command = ("--input=/dev/null", "/bin/sh", "-c", script.run)
+    return flux(site, "submit", *words, *command, unset=_NOT_THIS_JOBS)
+
+
+def native_id(output: str) -> str:
+    r"""The job's id in what `flux submit` or `flux batch` printed, whatever else stands around it.
+
+    >>> native_id("Welcome to cluster c.\nf4JWpL1vw\n")
+    '7290690207744'
+
+    Raises:
+        ValueError: there is no id in it, or more than one line looks like one.
+    """
+    lines = [line.strip() for line in output.splitlines() if _ID.match(line.strip())]
+    # A word such as `friday` could be an id, but not beside one that has its hook.
+    found = {decimal(line) for line in [it for it in lines if it.startswith(HOOKED)] or lines}
+    if len(found) != 1:
+        what = "no job id" if not found else f"several job ids ({', '.join(sorted(found))})"
+        msg = f"{what} in the answer of Flux: {output.strip()[:500]!r}"
+        raise ValueError(msg)
+    return found.pop()
+
+
+def _words(directive: str) -> Iterator[str]:
+    """The arguments in a directive, however its sentinel is spelled (RFC 36)."""
+    before, sentinel, text = directive.partition(_SENTINEL)
+    if sentinel and not before.strip("# "):
+        yield from shlex.split(text, comments=True)

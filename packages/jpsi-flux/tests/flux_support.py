@@ -1,0 +1,57 @@
+"""What several test files share: recordings, a site, and answers as Flux gives them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, cast
+
+import pluggy
+
+from jpsi.plugin import CommandResult, ExecutorHooks, Site, SubmitContext
+from jpsi.testing import Recording, read_recordings
+from jpsi_flux import hooks
+from jpsi_flux.config import FluxConfig
+
+RECORDINGS = Path(__file__).parent / "recordings"
+VERSIONS = ("0.58.0", "0.88.0")
+SITE = Site(config=FluxConfig())
+CONTEXT = SubmitContext(site=SITE, job_id="job", tag="jpsi-abc-1")
+HOOKED = "\N{LATIN SMALL LETTER F WITH HOOK}"
+
+
+def relay() -> ExecutorHooks:
+    manager = pluggy.PluginManager("jpsi")
+    manager.add_hookspecs(ExecutorHooks)
+    manager.register(hooks)
+    manager.check_pending()
+    return cast("ExecutorHooks", manager.hook)
+
+
+def recordings(scenario: str = "", version: str = "") -> list[Recording]:
+    """The steps of a scenario, or of all, in the order of versions."""
+    return [
+        step
+        for it in ([version] if version else VERSIONS)
+        for file in sorted((RECORDINGS / it).glob(f"{scenario or '*'}.json"))
+        for step in read_recordings(file)
+    ]
+
+
+def answered(stdout: str = "", stderr: str = "", returncode: int = 0) -> CommandResult:
+    return CommandResult(returncode=returncode, stdout=stdout, stderr=stderr)
+
+
+def listed(**job: Any) -> CommandResult:
+    """What `flux jobs --json` says of one job; what is not given is as for one that waits."""
+    about = {
+        "id": 7290690207744,
+        "state": "SCHED",
+        "status": "SCHED",
+        "urgency": 16,
+        "t_submit": 1795251530.25,
+        "annotations": {},
+        "dependencies": [],
+        "exception": {"occurred": False},
+    }
+    return answered(json.dumps({**about, **job}) + "\n")

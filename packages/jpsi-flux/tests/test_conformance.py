@@ -1,0 +1,17 @@
+"""What every backend passes, over the fake Flux."""
+
+from __future__ import annotations
+
+from jpsi.testing import ExecutorConformance
+from jpsi_flux import hooks
+from jpsi_flux.config import FluxConfig
+
+
+class TestFlux(ExecutorConformance):
+    executor_name = "flux"
+    dialect = "flux"
+    submit_command = "flux"
+    config_class = FluxConfig
+    plugin = hooks
+    unknown_id = "99999999999"
+    directives = ("#flux: --job-name=evil", "# flux: -N1000", "#FLUX: --queue=nowhere")

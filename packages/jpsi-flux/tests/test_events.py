@@ -1,0 +1,87 @@
+"""What Flux tells of jobs by itself: the process that listens, over a journal that a test writes."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from flux_support import SITE
+from jpsi.plugin import NOT_OFFERED, Command, Site
+from jpsi_flux import events
+from jpsi_flux.config import FluxConfig
+
+# The part of Flux's bindings that the process uses, as python-api recorded it; a second passes with a poll.
+_FLUX = """
+import time
+
+class Flux:
+    pass
+
+_now = 0.0
+time.monotonic = lambda: _now
+
+class _Event:
+    def __init__(self, jobid, name):
+        self.jobid, self.name = jobid, name
+
+class JournalConsumer:
+    def __init__(self, handle, full):
+        assert isinstance(handle, Flux) and not full
+        self._events = []
+
+    def start(self):
+        if DENIED:
+            raise PermissionError("Request requires owner credentials")
+        names = ("submit", "validate", "depend", "priority", "alloc", "start")
+        self._events = [_Event(17, name) for name in names] + [_Event(18, "exception")]
+        self._events += [TimeoutError()] * 60
+        self._events += [_Event(17, "finish"), _Event(17, "clean"), TimeoutError(), None]
+
+    def poll(self, timeout):
+        global _now
+        event = self._events.pop(0)
+        if isinstance(event, TimeoutError):
+            _now += timeout
+            raise event
+        return event
+"""
+
+
+def told(root: Path, *, denied: bool = False) -> subprocess.CompletedProcess[str]:
+    package = root / "flux"
+    package.mkdir()
+    (package / "__init__.py").write_text(_FLUX.replace("DENIED", str(denied)))
+    (package / "job.py").write_text("from flux import JournalConsumer\n")
+    command = events.watch(SITE)
+    assert isinstance(command, Command)
+    assert command.argv == ("flux", "python", "-")
+    return subprocess.run(
+        [sys.executable, "-"],
+        input=command.stdin,
+        env={"PYTHONPATH": str(root), "PATH": "/usr/bin:/bin"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_starts_and_ends_are_told_a_second_later_and_something_now_and_then(tmp_path: Path) -> None:
+    lines = told(tmp_path).stdout.splitlines()
+
+    assert lines == ["jpsi-flux 17 18", "jpsi-flux", "jpsi-flux 17"]
+    assert [events.told(line) for line in lines] == [["17", "18"], [], ["17"]]
+
+
+def test_who_may_not_read_the_journal_is_told_nothing(tmp_path: Path) -> None:
+    done = told(tmp_path, denied=True)
+
+    assert (done.returncode, done.stdout) == (1, "")
+
+
+def test_listening_can_be_switched_off() -> None:
+    assert events.watch(Site(config=FluxConfig(events=False))) is NOT_OFFERED
+
+
+def test_what_else_is_printed_is_about_no_job() -> None:
+    assert [events.told(line) for line in ("", "Welcome 17", "jpsi-flux x -1")] == [[], [], []]

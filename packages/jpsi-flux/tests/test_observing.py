@@ -1,0 +1,139 @@
+"""What Flux says about a job, where the recordings have no example, and what is no answer."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+
+import pytest
+
+from flux_support import answered, listed
+from jpsi.plugin import CommandResult, JobState, Observation, Reason, SubmitException
+from jpsi_flux import jobs
+
+ID = "7290690207744"
+
+
+def seen(result: CommandResult) -> Observation:
+    (found,) = jobs.statuses(result, [ID]).values()
+    return found
+
+
+def ended(**exception: object) -> CommandResult:
+    about = {"state": "INACTIVE", "status": "FAILED", "t_run": 1.0, "t_inactive": 2.0, "waitstatus": 256}
+    return listed(**about, returncode=1, exception={"occurred": True, "severity": 0, **exception})
+
+
+def test_a_pending_job_says_why_and_until_when() -> None:
+    told = seen(listed(annotations={"sched": {"t_estimate": 1795252121.5, "reason_pending": "no nodes"}}))
+
+    assert told.message == "no nodes"
+    assert told.start_estimate == datetime.fromtimestamp(1795252121.5, UTC)
+    assert told.time == datetime.fromtimestamp(1795251530.25, UTC)
+
+
+def test_a_held_job_says_so() -> None:
+    assert seen(listed(urgency=0)).message == "the job is held"
+
+
+def test_a_job_that_depends_says_on_what() -> None:
+    told = seen(listed(state="DEPEND", status="DEPEND", dependencies=["after-success=f1"]))
+
+    assert told.message == "the job waits for after-success=f1"
+
+
+def test_a_job_that_is_cleaned_up_before_it_ran_is_not_running() -> None:
+    assert seen(listed(state="CLEANUP", status="CLEANUP")).state is JobState.QUEUED
+    assert seen(listed(state="CLEANUP", status="CLEANUP", t_run=1.0)).state is JobState.ACTIVE
+
+
+def test_a_job_that_is_over_is_told_by_its_result_and_not_by_its_exception() -> None:
+    """An exception of another severity than 0 is a note."""
+    told = seen(ended(type="timeout", severity=3, note="soon"))
+
+    assert (told.state, told.reason, told.exit_code) == (JobState.FAILED, None, 1)
+
+
+def test_an_unknown_exception_leaves_the_code() -> None:
+    told = seen(ended(type="myerror", note="my note"))
+
+    assert (told.reason, told.exit_code, told.message) == (None, 1, "my note (myerror)")
+    assert told.details == {"flux.id": "f4JWpL1vw", "flux.exception": "myerror"}
+
+
+def test_nodes_are_named_one_by_one() -> None:
+    assert seen(listed(state="RUN", status="RUN", t_run=3.0, nodelist="node[08-10,12]")).nodes == (
+        *("node08", "node09", "node10", "node12"),
+    )
+
+
+def test_a_word_that_nobody_knows_is_no_state() -> None:
+    told = seen(listed(state="LIMBO", status="LIMBO"))
+
+    assert (told.state, told.word, told.exit_code, told.reason) == (None, "LIMBO", None, None)
+
+
+def test_the_shell_that_was_killed_is_named() -> None:
+    result = listed(state="INACTIVE", status="FAILED", t_run=1.0, t_inactive=2.0, waitstatus=9, returncode=-9)
+
+    assert seen(result).message == "signal 9 ended Flux's own process that ran the job"
+    assert seen(result).reason is None
+
+
+def test_what_a_site_prints_around_an_answer_is_overheard() -> None:
+    result = listed()
+
+    assert jobs.statuses(answered(f"Welcome!\n{{\n{result.stdout}bye\n"), [ID]).keys() == {ID}
+
+
+def test_jobs_that_were_not_asked_for_are_not_mentioned() -> None:
+    assert jobs.statuses(listed(), ["17"]) == {}
+    assert jobs.statuses(listed(), None).keys() == {ID}
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        answered(),
+        answered("{}\n"),
+        answered('{"jobs": [\n'),
+        answered(stderr="flux-jobs: ERROR: Unable to connect to Flux: Connection refused\n", returncode=1),
+        answered('{"jobs": []}\n', stderr="flux-jobs: ERROR: lost connection\n", returncode=1),
+        answered('{"jobs": []}\n', returncode=2),
+        CommandResult(returncode=0, stdout='{"jobs": []}\n', timed_out=True),
+    ],
+    ids=str,
+)
+def test_what_is_no_answer_says_nothing_of_any_job(result: CommandResult) -> None:
+    with pytest.raises(SubmitException):
+        jobs.statuses(result, [ID])
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        answered('{"jobs": []}\n'),
+        answered(stderr="JobID f4JWpL1vw unknown\n"),
+        answered(stderr="Welcome!\nJobID f4JWpL1vw unknown\n", returncode=1),
+    ],
+    ids=["none", "unknown before 0.80", "unknown"],
+)
+def test_unknown_is_an_answer(result: CommandResult) -> None:
+    assert jobs.statuses(result, [ID]) == {}
+
+
+def test_half_tags_find_nothing() -> None:
+    names = ["jpsi-a-1", "x jpsi-a-2", "jpsi-a-3 x", "jpsi-a-44", "", None]
+    listing = answered(
+        json.dumps({"jobs": [{"id": number, "name": name} for number, name in enumerate(names)]})
+    )
+
+    assert jobs.tagged(listing, ["jpsi-a-1", "jpsi-a-2", "jpsi-a-3", "jpsi-a-4"]) == {
+        "jpsi-a-1": "0",
+        "jpsi-a-2": "1",
+    }
+
+
+def test_dependency_that_failed_after_the_start_is_no_cancellation() -> None:
+    assert seen(ended(type="dependency", note="x")).state is JobState.FAILED
+    assert seen(ended(type="dependency", note="x")).reason is Reason.DEPENDENCY

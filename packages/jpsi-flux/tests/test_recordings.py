@@ -1,0 +1,405 @@
+"""Every step of every recording is read rightly, or stands below with the reason why it is not."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from flux_support import HOOKED, RECORDINGS, VERSIONS, recordings
+from jpsi.plugin import FailureKind, JobState, Observation, Reason, SubmitException
+from jpsi.testing import Recording
+from jpsi_flux import ids, jobs, submission
+from jpsi_flux.failures import failure
+from jpsi_flux.requests import not_cancelled, not_changed
+from jpsi_flux.states import STATES
+
+# Scenarios of the transcripts that are not kept here.
+UNUSED = {
+    "flux-python-helper": "jpsi uses the commands",
+    "job-submit-raw": "`flux job submit` wants the whole environment in its jobspec, which hooks do not know",
+    "python-api": "jpsi uses the commands",
+    "queue-resource-list": "queues are not listed",
+    "site-queues-resources": "queues are not listed",
+    "stdin": "why --input is always given was decided from it",
+    "version": "help texts, from which the tables of options were made",
+}
+# Commands that this package never calls.
+NEVER_CALLED = {
+    "alloc": "it waits for the job",
+    "bulksubmit": "several jobs at once",
+    "dmesg": "not for users",
+    "event": "not for users",
+    "getattr": "about the instance, not its jobs",
+    "job attach": "the job's own files hold its output",
+    "job cancel": "gone since 0.59; `flux cancel` is older than that",
+    "job cancelall": "gone",
+    "job eventlog": "`flux jobs` tells of all jobs at once",
+    "job hostpids": "not needed",
+    "job id": "translated here, see below",
+    "job info": "`flux jobs` tells of all jobs at once",
+    "job kill": "a job that was killed so is FAILED; `flux cancel` cancels",
+    "job last": "the submission told the id",
+    "job memo": "not needed",
+    "job purge": "not for users",
+    "job raise": "`flux cancel` raises what is wanted",
+    "job status": "it waits for the job",
+    "job submit": "its jobspec needs the whole environment",
+    "job taskmap": "not needed",
+    "job timeleft": "not needed",
+    "job wait": "for the instance's owner, once",
+    "job wait-event": "a process for each job",
+    "kvs": "not for users",
+    "overlay": "about nodes",
+    "pgrep": "`flux jobs` tells the names of all jobs",
+    "ping": "about the broker",
+    "pkill": "`flux cancel` takes ids",
+    "proxy": "FLUX_URI does as well",
+    "queue": "queues are not listed",
+    "resource": "about nodes",
+    "run": "the launcher's",
+    "shutdown": "not for users",
+    "stats": "about the broker",
+    "update": "not offered",
+    "uptime": "about the broker",
+    "uri": "about the instance",
+    "version": "nothing depends on it",
+    "--version": "nothing depends on it",
+}
+# How it never calls the others.
+_SUBMIT_DIFFERS = {
+    "--dry-run": "submits nothing",
+    "--quiet": "tells no id",
+    "--log": "tells no id",
+    "--wait": "waits for the job",
+    "--watch": "waits for the job",
+    "--cc": "several jobs",
+    "--bcc": "several jobs",
+}
+
+
+def _name(recording: Recording) -> str:
+    words = recording.argv[1:3] if recording.argv[1] == "job" else recording.argv[1:2]
+    return " ".join(words)
+
+
+def _flux() -> Iterator[Recording]:
+    yield from (step for step in recordings() if step.argv[0] == "flux")
+
+
+def _why_unused(recording: Recording) -> str | None:
+    name, words = _name(recording), recording.argv[2:]
+    if name in {"submit", "batch"}:
+        return next((why for word in words if (why := _SUBMIT_DIFFERS.get(word.partition("=")[0]))), None)
+    if name == "jobs":
+        return _why_unlisted(recording)
+    if name == "cancel" and ("-m" in words or not _ids(recording)):
+        return "jobs are cancelled by their ids, without a reason"
+    return NEVER_CALLED.get(name)
+
+
+def _why_unlisted(recording: Recording) -> str | None:
+    if "--json" not in recording.argv:
+        return "jobs are listed as JSON"
+    if {"-f", "-q", "-u"} & set(recording.argv):
+        return "jobs are asked for by their ids, or all of them are"
+    return "the answer was cut by who recorded it" if "cut" in recording.note else None
+
+
+def _of(name: str) -> list[Recording]:
+    return [step for step in _flux() if _name(step) == name and _why_unused(step) is None]
+
+
+def _ids(recording: Recording) -> list[str]:
+    """The ids that a command was called with, as this package spells them."""
+    found = []
+    for word in recording.argv[2:]:
+        try:
+            found.append(ids.decimal(word))
+        except ValueError:
+            continue
+    return found
+
+
+def _has_malformed(recording: Recording) -> bool:
+    words = [word for word in recording.argv[2:] if not word.startswith("--") and word not in {"-a", "-c0"}]
+    return len(_ids(recording)) < len(words)
+
+
+def test_every_command_is_known_here() -> None:
+    known = {"submit", "batch", "jobs", "cancel", "job urgency", *NEVER_CALLED}
+
+    assert {_name(step) for step in _flux()} <= known
+
+
+def test_no_kept_scenario_is_unused() -> None:
+    assert not UNUSED.keys() & {path.stem for path in RECORDINGS.glob("*/*.json")}
+
+
+# ------------------------------------------------------------------------------------------ submitting
+
+
+@pytest.mark.parametrize("recording", [*_of("submit"), *_of("batch")], ids=str)
+def test_submission(recording: Recording) -> None:
+    result = recording.result
+    if result.timed_out or result.returncode < 0:
+        return  # AMBIGUOUS, and no hook is asked
+    if result.returncode == 0:
+        printed = result.stdout.strip()
+        assert submission.native_id(result.stdout) == ids.decimal(printed)
+        assert submission.native_id(f"Welcome!\n{result.stdout}good bye\n") == ids.decimal(printed)
+    else:
+        assert failure(result).kind is _expected_kind(recording)
+
+
+def _expected_kind(recording: Recording) -> FailureKind:
+    said = recording.result.stderr
+    for words, kind in {
+        "connector name": FailureKind.PERMANENT,
+        "Flux: Permission denied": FailureKind.PERMANENT,
+        "Flux: Invalid argument": FailureKind.PERMANENT,
+        "Unable to connect": FailureKind.TRANSIENT,
+        "is disabled": FailureKind.TRANSIENT,
+        "signer=": FailureKind.PERMANENT,
+        "sentinel": FailureKind.AMBIGUOUS,  # `flux batch` is given no directives
+        "orphan": FailureKind.AMBIGUOUS,
+        "No closing quotation": FailureKind.AMBIGUOUS,
+    }.items():
+        if words in said:
+            return kind
+    return FailureKind.INVALID_JOB
+
+
+def test_what_is_told_of_a_refusal_is_flux_s_own_sentence() -> None:
+    step = next(it for it in _of("submit") if "exceeds policy limit of 30m" in it.result.stderr)
+
+    told = failure(step.result)
+
+    assert told.message == "flux: requested duration (2h) exceeds policy limit of 30m for queue debug"
+
+
+def test_several_ids_are_none() -> None:
+    """`--cc` prints an id for each job; nobody here asks for that."""
+    step = next(it for it in recordings("bulk-submit") if "--cc=0-3" in it.argv)
+
+    with pytest.raises(ValueError, match="several job ids"):
+        submission.native_id(step.result.stdout)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_ids_are_understood_as_flux_does(version: str) -> None:
+    """All spellings but the words and emoji of its dictionary; those are refused, like what is none."""
+    told = [step for step in recordings("id-formats", version) if step.argv[:3] == ("flux", "job", "id")]
+    asked = [step for step in told if len(step.argv) == 4 and not step.argv[3].startswith("--")]
+
+    assert len(asked) > 10
+    for step in asked:
+        text, native_id = step.argv[3], step.result.stdout.strip()
+        if step.result.returncode != 0 or "-" in text or not re.match(rf"[0-9a-zA-Z{HOOKED}]", text):
+            with pytest.raises(ValueError, match="is no job id"):
+                ids.decimal(text)
+        else:
+            assert ids.decimal(text) == native_id
+    plain = {step.argv[3]: step.result.stdout.strip() for step in told if "--to=f58plain" in step.argv}
+    assert ids.f58("7290690207744") in {"f4JWpL1vw", *plain.values()}
+
+
+def test_nothing_of_a_surrounding_job_reaches_a_new_one() -> None:
+    """Of the variables that Flux sets in jobs, those by which Flux is found stay."""
+    unset = submission._NOT_THIS_JOBS
+    pattern = re.compile("|".join(re.escape(name).replace(r"\*", ".*") for name in unset) + r"\Z")
+    printed = [it for it in recordings("job-environment") if it.argv[0] == "cat"]
+    names = {
+        line.partition("=")[0] for step in printed for line in step.result.stdout.splitlines() if "=" in line
+    }
+
+    assert "FLUX_JOB_ID" in names
+    assert {name for name in names if re.match("FLUX|PMI|OMPI", name) and not pattern.match(name)} == {
+        "FLUX_CONNECTOR_PATH",
+        "FLUX_EXEC_PATH",
+        "FLUX_MODULE_PATH",
+        "FLUX_TERMINUS_SESSION",
+        "FLUX_URI",
+    }
+
+
+@pytest.mark.parametrize(
+    ("version", "knowing"),
+    [("0.58.0", ["submit"]), ("0.88.0", ["submit", "submit", "batch", "batch"])],
+)
+def test_the_variables_by_which_a_job_knows_itself_hold_its_id(version: str, knowing: list[str]) -> None:
+    """In the instance of a `flux batch` job they did not yet in 0.58; then its tag tells."""
+    steps = recordings("job-environment", version)
+    submitted = {
+        submission.native_id(step.result.stdout): step.argv[1]
+        for step in steps
+        if step.argv[1] in {"submit", "batch"}
+    }
+    told = []
+    for text in [step.result.stdout.partition("in-flux-run")[0] for step in steps if step.argv[0] == "cat"]:
+        variables = dict(re.findall(r"^(FLUX_JOB_ID|FLUX_ENCLOSING_ID)=(.+)$", text, re.MULTILINE))
+        told += [variables.get("FLUX_JOB_ID") or variables["FLUX_ENCLOSING_ID"]] if variables else []
+
+    # e1.1 of 0.58.0 is a file that the recording of 0.88.0 has left
+    known = [submitted.get(ids.decimal(text)) for text in told]
+    assert [it for it in known if it is not None] == knowing
+
+
+# --------------------------------------------------------------------------------------------- listing
+
+
+@pytest.mark.parametrize("recording", _of("jobs"), ids=str)
+def test_jobs(recording: Recording) -> None:
+    """Each job that it names has the state that stands beside it, and no other is mentioned."""
+    result, asked = recording.result, _ids(recording) or None
+    unknown = "unknown" in result.stderr
+    if result.timed_out or _has_malformed(recording) or (result.returncode != 0 and not unknown):
+        with pytest.raises(SubmitException, match=r"\w"):
+            jobs.statuses(result, asked)
+        return
+
+    found = jobs.statuses(result, asked)
+
+    about = list(_about(recording))
+    assert found.keys() == {str(job["id"]) for job in about}
+    for job in about:
+        seen = found[str(job["id"])]
+        assert seen.word == job["status"]
+        assert seen.state is not None
+        is_final = job["state"] == "INACTIVE"
+        assert seen.state.final == is_final
+        assert is_final or seen.state is STATES[job["status"]]
+        assert seen.exit_code is None or seen.exit_code == job["returncode"]
+
+
+def _about(recording: Recording) -> Iterator[dict[str, Any]]:
+    if recording.result.stdout:
+        answer = json.loads(recording.result.stdout)
+        yield from answer.get("jobs", [answer])
+
+
+# The table in the README of 0.88.0, "Mapping"; by scenario: the last that was said of its job.
+_F, _C = JobState.FAILED, JobState.CANCELED
+ENDS: dict[str, tuple[JobState, Reason | None, int | None, bool | None]] = {
+    "state-completed": (JobState.COMPLETED, None, 0, True),
+    "state-failed-exit7": (_F, None, 7, True),
+    "state-exit130": (_F, None, 130, True),
+    "state-exit255": (_F, None, 255, True),
+    "state-signal-kill": (_F, None, 137, True),
+    "state-signal-segv": (_F, None, 139, True),
+    "state-signal-term": (_F, None, 143, True),
+    "state-two-tasks-one-fails": (_F, None, 3, True),
+    "state-two-tasks-one-signalled": (_F, None, 137, True),
+    "state-job-kill": (_F, None, 137, True),
+    "state-shell-killed": (_F, None, None, True),
+    "state-timeout": (_F, Reason.TIMEOUT, None, True),
+    "state-timeout-exit0": (_F, Reason.TIMEOUT, None, True),
+    "state-timeout-stubborn": (_F, Reason.TIMEOUT, None, True),
+    "state-cancelled-running": (_C, Reason.CANCELLED, None, True),
+    "state-cancel-stubborn": (_C, Reason.CANCELLED, None, True),
+    "state-cancelled-pending": (_C, Reason.CANCELLED, None, False),
+    "state-cancelled-held": (_C, Reason.CANCELLED, None, False),
+    "state-cancelled-depend": (_C, Reason.CANCELLED, None, False),
+    "state-dependency-failed": (_C, Reason.DEPENDENCY, None, False),
+    "state-command-not-found": (_F, Reason.LAUNCH, None, True),
+    "state-cwd-missing": (JobState.COMPLETED, None, 0, True),
+    "state-user-exception": (_F, None, 143, True),
+    "state-depend-afterok": (JobState.QUEUED, None, None, None),
+    "state-depend-begin-time": (JobState.QUEUED, None, None, None),
+    "state-pending": (JobState.QUEUED, None, None, None),
+    "state-held": (JobState.QUEUED, None, None, None),
+    "state-running": (JobState.ACTIVE, None, None, None),
+}
+
+
+def _last(scenario: str, version: str) -> Observation:
+    said = [it for it in recordings(scenario, version) if it.argv[:3] == ("flux", "jobs", "--json")][-1]
+    (seen,) = jobs.statuses(said.result, None).values()
+    return seen
+
+
+def test_no_ending_is_left_out() -> None:
+    for version in VERSIONS:
+        assert {path.stem for path in (RECORDINGS / version).glob("state-*.json")} == ENDS.keys()
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("scenario", ENDS)
+def test_every_way_to_end_is_told_apart(scenario: str, version: str) -> None:
+    seen = _last(scenario, version)
+
+    assert (seen.state, seen.reason, seen.exit_code, seen.ran) == ENDS[scenario]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_job_that_never_fits_failed_to_launch(version: str) -> None:
+    step = next(it for it in recordings("submit-errors", version) if "--json" in it.argv)
+    (seen,) = jobs.statuses(step.result, None).values()
+
+    assert (seen.state, seen.reason, seen.exit_code, seen.ran) == (
+        JobState.FAILED,
+        Reason.LAUNCH,
+        None,
+        False,
+    )
+    assert "unsatisfiable request" in (seen.message or "")
+
+
+def test_a_lost_node_is_told() -> None:
+    steps = [step for step in recordings("site-node-trouble") if "--json" in step.argv]
+    seen = [it for step in steps for it in jobs.statuses(step.result, None).values()]
+
+    lost = [it for it in seen if it.state is JobState.FAILED]
+    assert [it.reason for it in lost] == [Reason.NODE_FAIL] * 2
+    assert [it.nodes for it in lost] == [("node2",), ("node0", "node2")]
+
+
+def test_ids_above_what_a_float_holds_keep_every_digit() -> None:
+    largest = max(int(native_id) for step in _of("jobs") for native_id in _ids(step))
+
+    assert ids.decimal(ids.f58(str(largest))) == str(largest)
+    assert ids.decimal(ids.f58(str(2**63 + 1))) == str(2**63 + 1)
+
+
+def test_a_broker_that_is_down_says_nothing_of_any_job() -> None:
+    asked = [step for step in _of("jobs") if "Unable to connect" in step.result.stderr]
+
+    assert len(asked) > 10
+    for step in asked:
+        with pytest.raises(SubmitException, match="Unable to connect to Flux"):
+            jobs.statuses(step.result, ["7290690207744"])
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_jobs_are_found_by_a_tag_in_their_name(version: str) -> None:
+    found = {}
+    for step in [it for it in recordings("names", version) if "--json" in it.argv]:
+        found |= jobs.tagged(step.result, ["jpsi-0b7c1e52", "b", "jpsi"])
+
+    assert found.keys() == {"jpsi-0b7c1e52", "b"}
+
+
+# ------------------------------------------------------------------------------------------- changing
+
+
+@pytest.mark.parametrize("recording", _of("cancel"), ids=str)
+def test_cancel(recording: Recording) -> None:
+    result, asked = recording.result, _ids(recording)
+
+    refused = not_cancelled(result, asked)
+
+    hopeless = result.timed_out or _has_malformed(recording) or "Unable to connect" in result.stderr
+    guest = "guests can only" in result.stderr
+    assert set(refused) == (set(asked) if hopeless or guest else set())
+
+
+@pytest.mark.parametrize("recording", _of("job urgency"), ids=str)
+def test_urgency(recording: Recording) -> None:
+    asked = _ids(recording)[:1]
+
+    refused = not_changed(recording.result, asked)
+
+    assert set(refused) == (set(asked) if recording.result.returncode else set())

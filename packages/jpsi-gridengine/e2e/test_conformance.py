@@ -1,0 +1,25 @@
+"""The executor `gridengine` keeps the contract on a real Grid Engine."""
+
+from __future__ import annotations
+
+import shutil
+
+import pytest
+
+from jpsi.fakes import FakeScheduler
+from jpsi.testing import ExecutorConformance
+from jpsi_gridengine import GridEngineConfig
+
+pytestmark = pytest.mark.skipif(shutil.which("qsub") is None, reason="there is no qsub on PATH")
+
+
+class TestGridEngine(ExecutorConformance):
+    """Every test of the class that needs no fault made to order."""
+
+    executor_name = "gridengine"
+    config_class = GridEngineConfig
+    unknown_id = "9999998"
+    directives = ("#$ -N evil", "#$ -q nowhere")
+
+    def cancel_outside(self, native_id: str, scheduler: FakeScheduler | None) -> None:
+        pytest.skip("Grid Engine does not tell jobs that qdel ended from those that something else killed")

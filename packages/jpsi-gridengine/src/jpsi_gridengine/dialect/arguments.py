@@ -1,0 +1,44 @@
+"""The arguments of qsub, on its command line as in the lines of a script."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+# sge_submit(1) of 8.1.9, OPTIONS: those that take no value, and those that do
+_PLAIN = "clear cwd h hard notify soft terse V verify"
+_VALUED = (
+    "a ac ar A b binding c ckpt C dc display dl e hold_jid hold_jid_ad i j jc js jsv l m masterq M now N o P "
+    "p pe q R r sc shell S sync t tc v w wd"
+)
+_ARITY = {**dict.fromkeys(_PLAIN.split(), 0), **dict.fromkeys(_VALUED.split(), 1), "pe": 2}
+# What is given several times is collected.
+_COLLECTED = frozenset({"ac", "l"})
+
+
+class UnknownOptionError(ValueError):
+    """An option that qsub does not have."""
+
+
+def parse(words: Iterable[str]) -> dict[str, str]:
+    """Options without their dashes; the value is empty for one that takes none.
+
+    Raises:
+        UnknownOptionError: there is none of this name, or its value is missing.
+    """
+    options: dict[str, str] = {}
+    rest = list(words)
+    while rest:
+        word = rest.pop(0)
+        name = word.removeprefix("-")
+        arity = _ARITY.get(name, 0)
+        if not word.startswith("-") or name not in _ARITY or len(rest) < arity:
+            raise UnknownOptionError(word)
+        value = " ".join(rest[:arity])
+        del rest[:arity]
+        options[name] = f"{options[name]},{value}" if name in _COLLECTED and name in options else value
+    return options
+
+
+def pairs(text: str) -> Mapping[str, str]:
+    """The names and values of a list such as `h_rt=60,mem_free=1G`."""
+    return dict(part.partition("=")[::2] for part in text.split(",") if part)

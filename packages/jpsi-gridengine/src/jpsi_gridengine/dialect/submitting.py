@@ -1,0 +1,150 @@
+"""`qsub` over a fake batch system."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+from collections.abc import Callable, Mapping
+from urllib.parse import unquote
+
+from jpsi.fakes import FakeJob, FakeScheduler, FakeState, Invocation
+from jpsi.plugin import CommandResult
+
+from .arguments import UnknownOptionError, pairs, parse
+
+_QUEUES = frozenset({"main.q", "debug.q"})
+_PROJECTS = frozenset({"proj1", "proj2"})
+_ENVIRONMENTS = frozenset({"make", "smp"})
+_RESOURCES = frozenset({"h_rt", "h_vmem", "mem_free", "exclusive", "gpu", "hostname", "s_rt"})
+_LONGEST = 512
+_FORBIDDEN = {":": "Colon (':')", "@": "At ('@')", "*": "Asterisk ('*')"}
+_KEYWORDS = frozenset({"NONE", "ALL", "TEMPLATE"})
+
+
+def qsub(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
+    """Take a job that is read from standard input."""
+    try:
+        options = {**parse(_directives(invocation.stdin)), **parse(invocation.arguments)}
+    except UnknownOptionError as e:
+        return CommandResult(returncode=2, stderr=f'qsub: invalid option argument "{e}"\n')
+    if not invocation.stdin:
+        said = "Unable to read script file because of error: no input read from stdin\n"
+        return CommandResult(returncode=4, stderr=said)
+    name = options.get("N", "STDIN")
+    if "/" in name:
+        return CommandResult(returncode=2, stderr="qsub: argument to -N option must not contain / \n")
+    # A refused submission may use up an id.
+    number = str(scheduler.next_number())
+    if refusal := _name_refusal(name) or _refusal(options):
+        return CommandResult(returncode=1, stderr=f"Unable to run job: {refusal}\nExiting.\n")
+    scheduler.submit(_job(scheduler, number, options, invocation))
+    told = f"{number}\n" if "terse" in options else f'Your job {number} ("{name}") has been submitted\n'
+    return CommandResult(returncode=0, stdout=told)
+
+
+def _directives(script: str) -> list[str]:
+    """The words of every line that begins like a directive, wherever it stands."""
+    lines = [line.removeprefix("#$") for line in re.split(r"\r?\n", script) if line.startswith("#$")]
+    return [word for line in lines for word in _words(line)]
+
+
+def _words(line: str) -> list[str]:
+    try:
+        return shlex.split(line)
+    except ValueError:
+        return line.split()
+
+
+def _name_refusal(name: str) -> str | None:
+    if not name.isascii() or not name.isprintable() or " " in name:
+        return "Error reading answer list from qmaster"
+    if name[:1].isdigit():
+        return f'denied: "{name}" is not a valid object name (cannot start with a digit)'
+    if name.upper() in _KEYWORDS:
+        return f'Keyword ("{name.upper()}") not allowed as objectname'
+    if len(name) > _LONGEST:
+        return f"job name too long, maximum allowed length is {_LONGEST} characters"
+    found = next((told for character, told in _FORBIDDEN.items() if character in name), None)
+    return None if found is None else f"{found} not allowed in objectname"
+
+
+def _refusal(options: Mapping[str, str]) -> str | None:
+    queue, project = options.get("q", "main.q"), options.get("P", "proj1")
+    parallel = options.get("pe", "smp 1").partition(" ")[0]
+    resources = pairs(options.get("l", ""))
+    unknown = sorted(resources.keys() - _RESOURCES)
+    refusals = {
+        f'Job was rejected because job requests unknown queue "{queue}"': queue not in _QUEUES,
+        f'job rejected: the requested project "{project}" does not exist': project not in _PROJECTS,
+        f'job rejected: the requested parallel environment "{parallel}" does not exist': parallel
+        not in _ENVIRONMENTS,
+        f'unknown resource "{", ".join(unknown)}"': bool(unknown),
+        'attribute "h_rt" is not a time value': not resources.get("h_rt", "1").isdecimal(),
+        f"the advance reservation id {options.get('ar')} is invalid": "ar" in options,
+    }
+    return next((text for text, refused in refusals.items() if refused), None)
+
+
+def _job(
+    scheduler: FakeScheduler, number: str, options: Mapping[str, str], invocation: Invocation
+) -> FakeJob:
+    resources = pairs(options.get("l", ""))
+    slots = options.get("pe", "").partition(" ")[2] or "1"
+    limit = resources.get("h_rt")
+    name = options.get("N", "STDIN")
+    inherited = invocation.environment if "V" in options else {"PATH": invocation.environment["PATH"]}
+    known = pairs(options.get("ac", ""))
+    return FakeJob(
+        number,
+        script=invocation.stdin,
+        name=unquote(known["jpsi_name"], errors="surrogatepass") if "jpsi_name" in known else name,
+        tag=name,
+        queue=options.get("q", "main.q"),
+        project=options.get("P", "NONE"),
+        environment={
+            **inherited,
+            "ENVIRONMENT": "BATCH",
+            "JOB_ID": number,
+            "JOB_NAME": name,
+            "NSLOTS": slots,
+            "QUEUE": options.get("q", "main.q"),
+            "SGE_TASK_ID": "undefined",
+        },
+        directory=options.get("wd", invocation.directory if "cwd" in options else os.path.expanduser("~")),  # noqa: PTH111  as text
+        stdout=_file(options.get("o")),
+        stderr=_file(options.get("e")),
+        slots=int(slots),
+        time_limit=None if limit is None else float(limit),
+        blocked=_blocked(scheduler, options.get("hold_jid", "")),
+        starting=_count_restarts,
+        attributes={"category": _category(options)},
+        state=FakeState.HELD if "h" in options else FakeState.PENDING,
+    )
+
+
+def _blocked(scheduler: FakeScheduler, waited_for: str) -> Callable[[], str | None] | None:
+    """Says whether one of these jobs has not ended; one that is unknown has."""
+    ids = frozenset(waited_for.split(",")) - {""}
+    if not ids:
+        return None
+
+    def why() -> str | None:
+        left = (job for job in scheduler.listed() if job.native_id in ids and not job.state.final)
+        return "dependency" if any(left) else None
+
+    return why
+
+
+def _count_restarts(job: FakeJob) -> None:
+    job.environment["RESTARTED"] = "1" if job.restarts else "0"
+
+
+def _file(path: str | None) -> str | None:
+    return None if path == "/dev/null" else path
+
+
+def _category(options: Mapping[str, str]) -> str:
+    """What jobs have in common that are scheduled alike, as the accounting repeats it."""
+    asked = [f"-{name} {options[name]}" for name in ("l", "q", "pe", "P") if name in options]
+    return " ".join(asked) or "NONE"

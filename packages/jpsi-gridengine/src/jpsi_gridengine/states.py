@@ -1,0 +1,60 @@
+"""What the letters mean that Grid Engine puts together to the state of a job."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from jpsi.plugin import JobState, Reason
+
+_QUEUED, _ACTIVE = JobState.QUEUED, JobState.ACTIVE
+
+# qstat(1) of 8.1.9, OUTPUT FORMATS: the status of the job. `z`, for ended jobs, tells no more of them than
+# that they have ended, and is not asked for.
+_LETTERS = frozenset("dEhqrRsStTw")
+
+
+class Meaning(NamedTuple):
+    """What the letters of a state say."""
+
+    state: JobState
+    reason: Reason | None = None
+    #: A sentence for an end user, where the state alone does not say it.
+    message: str | None = None
+
+
+# In this order: a job in an error state is also waiting, one that is deleted also running. sge_status(5) of
+# 8.1.9 lists what comes together.
+_MEANINGS = (
+    (
+        "E",
+        Meaning(
+            _QUEUED,
+            Reason.LAUNCH,
+            "Grid Engine could not run the job and keeps it in an error state; `qstat -j` tells why, "
+            "`qmod -cj` has it try again",
+        ),
+    ),
+    ("s", Meaning(_ACTIVE, None, "the job is suspended")),
+    ("S", Meaning(_ACTIVE, None, "the job is suspended with its queue")),
+    ("T", Meaning(_ACTIVE, None, "the job is suspended, since its node is too busy")),
+    ("r", Meaning(_ACTIVE)),
+    ("t", Meaning(_QUEUED, None, "the job is being sent to its node")),
+    ("h", Meaning(_QUEUED, None, "the job is held, or waits for other jobs")),
+    ("R", Meaning(_QUEUED, Reason.REQUEUED, "the job is put back to run again")),
+    ("q", Meaning(_QUEUED)),
+    ("w", Meaning(_QUEUED)),
+)
+
+
+def meaning(letters: str) -> Meaning | None:
+    """What a state says; None if one of its letters is unknown.
+
+    >>> meaning("dr").state, meaning("Eqw").reason, meaning("XYZ")
+    (<JobState.ACTIVE: 'ACTIVE'>, <Reason.LAUNCH: 'launch'>, None)
+    """
+    if not _LETTERS.issuperset(letters):
+        return None
+    found = next((meaning for letter, meaning in _MEANINGS if letter in letters), None)
+    if found is not None and "d" in letters:
+        return found._replace(message="the job is being deleted")
+    return found

@@ -1,0 +1,22 @@
+"""What every backend passes, over the fake Grid Engine."""
+
+from __future__ import annotations
+
+import pytest
+
+from jpsi.fakes import FakeScheduler
+from jpsi.testing import ExecutorConformance
+from jpsi_gridengine import hooks
+from jpsi_gridengine.config import GridEngineConfig
+
+
+class TestGridEngine(ExecutorConformance):
+    executor_name = "gridengine"
+    dialect = "gridengine"
+    submit_command = "qsub"
+    config_class = GridEngineConfig
+    plugin = hooks
+    directives = ("#$ -N evil", "#$ -q nowhere")
+
+    def cancel_outside(self, native_id: str, scheduler: FakeScheduler | None) -> None:
+        pytest.skip("Grid Engine does not tell jobs that qdel ended from those that something else killed")

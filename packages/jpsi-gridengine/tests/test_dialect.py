@@ -1,0 +1,171 @@
+"""The fake Grid Engine answers in the words of the recorded one, and as carelessly."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from gridengine_support import CONTEXT, SITE, answered, recordings, relay
+from jpsi.fakes import FakeClock, FakeScheduler, FakeState, Invocation, Outcome, answer
+from jpsi.plugin import Command, CommandResult, JobSpec, JobState, Observation, Reason, ShellLine
+from jpsi.testing import Recording
+from jpsi_gridengine import dialect
+
+HOOKS = relay()
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock()
+
+
+@pytest.fixture
+def scheduler(clock: FakeClock) -> Iterator[FakeScheduler]:
+    outcomes = {"killed": Outcome(seconds=60, exit_code=-9), "seven": Outcome(seconds=60, exit_code=7)}
+    with FakeScheduler(clock, slots=1, outcome=Outcome(seconds=60), outcomes=outcomes) as scheduler:
+        yield scheduler
+
+
+def _call(scheduler: FakeScheduler, command: Command) -> CommandResult:
+    environment = {"PATH": "/usr/bin:/bin", **command.environment}
+    return answer(
+        scheduler, dialect, Invocation(argv=command.argv, stdin=command.stdin or "", environment=environment)
+    )
+
+
+def _submit(scheduler: FakeScheduler, name: str = "fine") -> str:
+    spec = JobSpec("/bin/true", name=name)
+    script = HOOKS.render_script(spec=spec, context=CONTEXT)
+    result = _call(scheduler, HOOKS.submit(script=script, spec=spec, context=CONTEXT))
+    return HOOKS.parse_submit(result=result, context=CONTEXT)
+
+
+def _seen(scheduler: FakeScheduler, native_id: str) -> Observation | None:
+    result = _call(scheduler, HOOKS.query(native_ids=None, site=SITE))
+    return HOOKS.parse_status(result=result, native_ids=[native_id], site=SITE).get(native_id)
+
+
+def _accounted(scheduler: FakeScheduler, native_id: str) -> Observation | None:
+    result = _call(scheduler, HOOKS.query_finished(native_ids=[native_id], site=SITE))  # type: ignore[arg-type]  # it is offered
+    return HOOKS.parse_finished(result=result, native_ids=[native_id], site=SITE).get(native_id)
+
+
+def test_a_job_is_queued_runs_and_is_accounted_for(scheduler: FakeScheduler, clock: FakeClock) -> None:
+    first, second = _submit(scheduler), _submit(scheduler, "seven")
+
+    assert [getattr(_seen(scheduler, it), "word", None) for it in (first, second)] == ["r", "qw"]
+    clock.advance(60)
+    assert _seen(scheduler, first) is None
+    clock.advance(60)
+
+    ends = [_accounted(scheduler, native_id) for native_id in (first, second)]
+    assert [(it.state, it.exit_code) for it in ends if it] == [
+        (JobState.COMPLETED, 0),
+        (JobState.FAILED, 7),
+    ]
+    assert ends[0] is not None
+    assert ends[0].time is not None
+    assert ends[0].time.timestamp() == int(scheduler.job(first).ended or 0)
+
+
+@pytest.mark.parametrize(
+    ("state", "reason"),
+    [
+        (FakeState.CANCELLED, Reason.SIGNAL),
+        (FakeState.TIMEOUT, Reason.TIMEOUT),
+        (FakeState.NODE_FAIL, Reason.NODE_FAIL),
+    ],
+)
+def test_how_the_system_ends_jobs(scheduler: FakeScheduler, state: FakeState, reason: Reason) -> None:
+    native_id = _submit(scheduler)
+
+    scheduler.end_as(native_id, state)
+
+    end = _accounted(scheduler, native_id)
+    assert end is not None
+    assert (end.state, end.reason) == (JobState.FAILED, reason)
+
+
+def test_what_was_deleted_before_it_ran_is_never_accounted_for(scheduler: FakeScheduler) -> None:
+    _submit(scheduler)
+    native_id = _submit(scheduler)
+
+    scheduler.cancel(native_id)
+
+    assert _seen(scheduler, native_id) is None
+    assert _accounted(scheduler, native_id) is None
+
+
+def test_held_and_released(scheduler: FakeScheduler) -> None:
+    _submit(scheduler)
+    native_id = _submit(scheduler)
+
+    _call(scheduler, HOOKS.hold(native_ids=[native_id], site=SITE))  # type: ignore[arg-type]  # it is offered
+    assert getattr(_seen(scheduler, native_id), "word", None) == "hqw"
+    _call(scheduler, HOOKS.release(native_ids=[native_id], site=SITE))  # type: ignore[arg-type]  # as above
+    assert getattr(_seen(scheduler, native_id), "word", None) == "qw"
+
+
+def test_a_directive_counts_wherever_it_stands(scheduler: FakeScheduler) -> None:
+    """Which is why nothing of the user's stands in the script."""
+    stdin = "#!/bin/sh\necho '\n#$ -N evil\n'\n"
+    invocation = Invocation(argv=["qsub", "-terse"], stdin=stdin, environment={"PATH": "/bin"})
+
+    native_id = answer(scheduler, dialect, invocation).stdout.strip()
+
+    assert scheduler.job(native_id).name == "evil"
+
+
+def _refused() -> list[Recording]:
+    known = {"-P", "-pe", "-nosuch", "--nosuch", "-l", "-ar", "-q", "-N"}
+    steps = [*recordings("qsub-errors"), *recordings("qsub-ok")]
+    return [
+        it
+        for it in steps
+        if it.argv[0] == "qsub" and it.result.returncode in {1, 2} and known & {*it.argv[:4]}
+    ]
+
+
+@pytest.mark.parametrize("recording", _refused(), ids=str)
+def test_it_refuses_in_the_words_of_the_real_one(scheduler: FakeScheduler, recording: Recording) -> None:
+    arguments = [it for it in recording.argv[1:] if it not in {"job.sh", "true", "-b", "y"}]
+    invocation = Invocation(argv=["qsub", *arguments], stdin="true\n", environment={"PATH": "/bin"})
+
+    said = answer(scheduler, dialect, invocation)
+
+    assert (said.returncode, said.stderr) == (recording.result.returncode, recording.result.stderr)
+
+
+@pytest.mark.parametrize("recording", recordings("qmaster-down"), ids=str)
+def test_it_is_down_in_the_words_of_the_real_one(recording: Recording) -> None:
+    command, *arguments = recording.argv
+    if command not in {"qsub", "qstat", "qdel"} or "-j" in arguments or recording.result.returncode == 0:
+        pytest.skip("not a command of the dialect's")
+
+    assert dialect.unreachable(command) == recording.result
+
+
+def test_it_deletes_in_the_words_of_the_real_one(scheduler: FakeScheduler) -> None:
+    running, pending = _submit(scheduler), _submit(scheduler)
+    scheduler.job(running).owner = scheduler.job(pending).owner = "tester"
+    mine = {
+        step.argv[1]: step.result.stdout
+        for step in recordings("qstat-qacct")
+        if step.argv[:1] == ("qdel",) and step.argv[1:]
+    }
+
+    foreign = answer(scheduler, dialect, Invocation(argv=["qdel", running], environment={"PATH": "/bin"}))
+    unknown = answer(scheduler, dialect, Invocation(argv=["qdel", "999999"], environment={"PATH": "/bin"}))
+
+    assert unknown == answered(mine["999999"].replace("\n\n", "\n"), returncode=1)
+    assert "you do not have the necessary privileges to delete the job" in mine["289"]
+    assert "you do not have the necessary privileges to delete the job" in foreign.stdout
+
+
+def test_a_script_with_what_runs_it_is_the_jobs(scheduler: FakeScheduler) -> None:
+    native_id = _submit(scheduler)
+
+    assert scheduler.job(native_id).script.endswith(f"{ShellLine('')}\n")
+    assert scheduler.job(native_id).name == "fine"
+    assert scheduler.job(native_id).tag == "fine.jpsi-abc-1"

@@ -1,0 +1,47 @@
+"""The node of each process, as the job itself finds out."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from jpsi.plugin import JobSpec, ResourceSpecV1
+from jpsi_gridengine.nodefile import nodes
+
+SHELLS = [found for name in ("dash", "bash") if (found := shutil.which(name))]
+# sge_pe(5): node, slots, queue, processors
+HOSTFILE = "node01 4 all.q@node01 UNDEFINED\nnode02 2 all.q@node02 UNDEFINED\n"
+
+
+def told(shell: str, cores: int | None, **variables: str) -> list[str]:
+    spec = JobSpec("/bin/true", resources=ResourceSpecV1(process_count=6, cpu_cores_per_process=cores))
+    text = "\n".join(nodes(spec))
+    environment = {"PATH": "/usr/bin:/bin", **variables}
+    return subprocess.run(
+        [shell, "-c", text], env=environment, capture_output=True, text=True, check=True
+    ).stdout.split()
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_each_slot_is_a_process_of_one_core(shell: str, tmp_path: Path) -> None:
+    (tmp_path / "pe hostfile").write_text(HOSTFILE)
+
+    found = told(shell, None, PE_HOSTFILE=f"{tmp_path}/pe hostfile")
+
+    assert found == ["node01"] * 4 + ["node02"] * 2
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_processes_of_several_cores_have_as_many_slots(shell: str, tmp_path: Path) -> None:
+    (tmp_path / "hosts").write_text(HOSTFILE)
+
+    assert told(shell, 2, PE_HOSTFILE=f"{tmp_path}/hosts") == ["node01", "node01", "node02"]
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_a_job_without_a_parallel_environment_is_where_it_is(shell: str) -> None:
+    assert told(shell, None) == [os.uname().nodename]

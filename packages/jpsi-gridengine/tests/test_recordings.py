@@ -1,0 +1,166 @@
+"""Every step of every recording is read rightly, or stands below with the reason why it is not."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+
+import pytest
+
+from gridengine_support import RECORDINGS, recordings
+from jpsi.plugin import FailureKind, JobState, Reason, SubmitException
+from jpsi.testing import Recording, read_recordings
+from jpsi_gridengine import qacct, qstat
+from jpsi_gridengine.failures import failure
+from jpsi_gridengine.requests import not_cancelled, not_changed
+from jpsi_gridengine.states import meaning
+from jpsi_gridengine.submission import native_id
+
+ALL = read_recordings(RECORDINGS)
+
+# Commands that this package never calls.
+NEVER_CALLED = {
+    "qconf": "the site's configuration is not asked for",
+    "qhost": "nodes are not listed",
+    "qmod": "jobs are not suspended, nor their errors cleared",
+    "qalter": "jobs are not changed",
+}
+
+
+def _why_unused(recording: Recording) -> str | None:
+    """Why nothing here would read this answer."""
+    command, *arguments = recording.argv
+    if command in NEVER_CALLED:
+        return NEVER_CALLED[command]
+    if command == "qsub" and ({"-t", "-sync", "-help", "-verify"} & {*arguments} or "v" in arguments):
+        return "an array, waits for the job, or submits none"
+    if command == "qstat" and ("-f" in arguments or "-help" in arguments or arguments[:1] == ["-g"]):
+        return "lists queues"
+    if command == "qstat" and "-j" in arguments:
+        return "says no states"
+    if command == "qacct" and "-j" not in arguments:
+        return "sums up accounts"
+    return "all of another user's too" if arguments == ["-explain", "E"] else None
+
+
+def _of(command: str) -> list[Recording]:
+    return [step for step in ALL if step.argv[0] == command and _why_unused(step) is None]
+
+
+def test_every_command_is_known_here() -> None:
+    used = {"qsub", "qstat", "qacct", "qdel", "qhold", "qrls"}
+
+    assert {step.argv[0] for step in ALL} == used | NEVER_CALLED.keys()
+    assert all(_of(command) for command in used)
+
+
+@pytest.mark.parametrize("recording", _of("qsub"), ids=str)
+def test_qsub(recording: Recording) -> None:
+    result = recording.result
+    if result.returncode == 0:
+        assert native_id(result.stdout) == re.findall(r"\d+", result.stdout)[0]
+    else:
+        assert failure(result).kind is _expected_kind(recording)
+
+
+def _expected_kind(recording: Recording) -> FailureKind:
+    if "Error reading answer list" in recording.result.stderr:
+        return FailureKind.AMBIGUOUS  # never sent with a name that is not legal
+    if "unable to send message" in recording.result.stderr:
+        return FailureKind.TRANSIENT
+    return FailureKind.INVALID_JOB
+
+
+@pytest.mark.parametrize("recording", _of("qstat"), ids=str)
+def test_qstat(recording: Recording) -> None:
+    """Each job it names has the state that stands beside it, in XML as in columns."""
+    result = recording.result
+    if result.returncode != 0:
+        with pytest.raises(SubmitException, match="unable to send message"):
+            qstat.statuses(result, None)
+        return
+    if "-xml" in recording.argv:
+        found = qstat.statuses(result, None)
+        assert list(found) == re.findall(r"<JB_job_number>(\d+)<", result.stdout)
+        assert [it.word for it in found.values()] == re.findall(r"<state>(\w+)<", result.stdout)
+    # what is not XML is not asked for, but has the same words
+    words = re.findall(r"^ +\d+ [0-9.]+ .*?([a-zA-Z]+) +\d\d/\d\d/\d{4} ", result.stdout, re.MULTILINE)
+    assert all(meaning(word) is not None or word == "z" for word in words)
+
+
+def test_every_state_of_a_job_is_told_apart() -> None:
+    (step,) = (it for it in recordings("qstat-qacct") if it.argv == ("qstat", "-xml"))
+
+    found = qstat.statuses(step.result, None)
+
+    assert {native_id: it.state for native_id, it in found.items()} == {
+        **dict.fromkeys(("270", "280", "281", "282", "285"), JobState.ACTIVE),
+        **dict.fromkeys(("273", "274", "277", "278", "279", "286", "287", "288"), JobState.QUEUED),
+    }
+    assert found["273"].reason is Reason.LAUNCH
+    assert found["270"].nodes == ("sge01",)
+    assert found["270"].time == datetime(2026, 11, 21, 9, 0, 17, tzinfo=UTC)
+
+
+@pytest.mark.parametrize("recording", _of("qacct"), ids=str)
+def test_qacct(recording: Recording) -> None:
+    result = recording.result
+    accounts = re.findall(r"^jobnumber +(\d+) *\ntaskid +(\w+)", result.stdout, re.MULTILINE)
+    names = {number if task == "undefined" else f"{number}.{task}" for number, task in accounts}
+
+    found = qacct.finished(result, sorted(names))
+
+    assert found.keys() <= names
+    assert bool(found) == (result.returncode == 0)
+
+
+def test_every_way_to_end_is_told_apart() -> None:
+    """The jobs of the scenario qstat-qacct."""
+    told = {}
+    for step in recordings("qstat-qacct"):
+        if step.argv[:2] == ("qacct", "-j") and step.argv[-1].isdecimal():
+            number = step.argv[-1]
+            end = qacct.finished(step.result, [number]).get(number)
+            told[step.note] = end and (end.state, end.reason, end.exit_code)
+
+    failed = JobState.FAILED
+    assert told == {
+        "running": None,
+        "ok": (JobState.COMPLETED, None, 0),
+        "exit 7": (failed, None, 7),
+        "exit 100 (error state Eqw)": (failed, None, 100),
+        "exit 99 (rescheduled)": (JobState.COMPLETED, None, 0),
+        "kill -9 itself": (failed, Reason.SIGNAL, 137),
+        "exit 137": (failed, None, 137),
+        "held": None,
+        "start time": None,
+        "waits for running": None,
+        "h_rt 3": (failed, Reason.TIMEOUT, 137),
+        "s_rt 3": (failed, Reason.TIMEOUT, 138),
+        "too many slots": None,
+        "env": (JobState.COMPLETED, None, 0),
+        "array": None,
+        "qdel running": (failed, Reason.SIGNAL, 137),
+        "qdel pending": None,
+        "bad output dir": (failed, Reason.LAUNCH, None),
+        "h_vmem": (failed, None, 2),
+        "unknown": None,
+    }
+
+
+@pytest.mark.parametrize("recording", _of("qdel"), ids=str)
+def test_qdel(recording: Recording) -> None:
+    """Only somebody else's job could not be deleted; what is over, or unknown, is no failure."""
+    ids = [word for word in recording.argv[1:] if word.isdecimal()]
+    is_refused = any(words in recording.result.stdout for words in ("privileges", "unable to send"))
+
+    refused = not_cancelled(recording.result, ids)
+
+    assert set(refused) == (set(ids) if is_refused else set())
+
+
+@pytest.mark.parametrize("recording", [*_of("qhold"), *_of("qrls")], ids=str)
+def test_qhold_and_qrls(recording: Recording) -> None:
+    refused = not_changed(recording.result, list(recording.argv[1:]))
+
+    assert set(refused) == (set(recording.argv[1:]) if recording.result.returncode else set())

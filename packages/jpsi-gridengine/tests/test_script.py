@@ -1,0 +1,233 @@
+"""The directives: what stands in the script, and what is refused before it comes to that."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import attrs
+import pytest
+from hypothesis import given
+
+from gridengine_support import CONTEXT, SITE, site
+from jpsi.plugin import Dependency, DependencyKind, JobAttributes, JobSpec, ResourceSpecV1, Site
+from jpsi.testing import specs
+from jpsi_gridengine.config import GridEngineConfig
+from jpsi_gridengine.script import script, spec_problems
+
+_MIB = 1 << 20
+_SEVERAL = site(parallel_environment="orte", node_environment="smp")
+_FAMILY = site(parallel_environment="mpi-{slots}")
+
+
+def _spec(resources: dict[str, Any] | None = None, name: str | None = None, **attributes: Any) -> JobSpec:
+    return JobSpec(
+        "/bin/true",
+        name=name,
+        resources=None if resources is None else ResourceSpecV1(**resources),
+        attributes=JobAttributes(**attributes),
+    )
+
+
+def _lines(spec: JobSpec, site: Site = SITE) -> list[str]:
+    assert list(spec_problems(spec, site)) == []
+    written = script(spec, attrs.evolve(CONTEXT, site=site))
+    return [directive.text.removeprefix("#$ ") for directive in written.directives]
+
+
+def test_a_plain_job() -> None:
+    assert script(_spec(), CONTEXT).text.splitlines() == [
+        "#!/bin/sh",
+        "#$ -N jpsi-abc-1",
+        "#$ -S /bin/sh",
+        "#$ -wd /",
+        "#$ -o /dev/null",
+        "#$ -e /dev/null",
+        "#$ -V",
+        "#$ -hard",
+        "#$ -l h_rt=600",
+        "",
+    ]
+
+
+def test_everything() -> None:
+    spec = _spec(
+        {"process_count": 4, "memory": 4 * _MIB + 1, "exclusive_node_use": True, "gpu_cores_per_process": 2},
+        name="my run",
+        duration=timedelta(seconds=61.5),
+        queue_name="long.q",
+        project_name="proj1",
+        reservation_id="17",
+    )
+    lines = _lines(
+        spec,
+        site(
+            parallel_environment="orte",
+            memory_resource="h_vmem,mem_free",
+            gpu_resource="gpu",
+            exclusive_resource="alone",
+            requeue=False,
+        ),
+    )
+
+    assert lines[:2] == ["-N my_run.jpsi-abc-1", "-ac jpsi_name=my%20run"]
+    assert lines[6:] == [
+        "-V",
+        "-q long.q",
+        "-P proj1",
+        "-ar 17",
+        "-hard",
+        "-l h_rt=62,h_vmem=2M,mem_free=2M,gpu=2,alone=true",
+        "-pe orte 4",
+        "-r no",
+    ]
+
+
+def test_a_duration_of_zero_leaves_the_limit_to_the_queue() -> None:
+    assert not any(line.startswith("-l") for line in _lines(_spec(duration=timedelta(0))))
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("plain", "plain"),
+        ("2nd", "_2nd"),
+        ("-dash", "_-dash"),
+        ("a/b:c@d*e|f,g h", "a_b_c_d_e_f_g_h"),
+        ("é\n#$ -N evil", "_____-N_evil"),
+        ("x" * 1000, "x" * 160),
+    ],
+)
+def test_a_name_is_made_legal_and_kept(name: str, shown: str) -> None:
+    lines = _lines(_spec(name=name))
+
+    assert lines[0] == f"-N {shown}.jpsi-abc-1"
+    assert lines[1].startswith("-ac jpsi_name=")
+    assert lines[1].isascii()
+    assert "," not in lines[1]
+
+
+@pytest.mark.parametrize(
+    ("resources", "where", "line"),
+    [
+        ({"process_count": 1}, SITE, None),
+        ({"node_count": 1, "process_count": 1}, SITE, None),
+        ({"process_count": 6}, _SEVERAL, "-pe orte 6"),
+        ({"process_count": 6}, site(node_environment="smp"), "-pe smp 6"),
+        ({"process_count": 6}, _FAMILY, "-pe mpi-6 6"),
+        ({"process_count": 6, "node_count": 1}, _SEVERAL, "-pe smp 6"),
+        ({"process_count": 1, "cpu_cores_per_process": 6}, _SEVERAL, "-pe smp 6"),
+        ({"process_count": 3, "cpu_cores_per_process": 2}, _SEVERAL, "-pe smp 6"),
+        ({"node_count": 3, "processes_per_node": 2}, _FAMILY, "-pe mpi-2 6"),
+        ({"node_count": 3, "processes_per_node": 2, "cpu_cores_per_process": 2}, _FAMILY, "-pe mpi-4 12"),
+    ],
+)
+def test_the_parallel_environment(resources: dict[str, Any], where: Site, line: str | None) -> None:
+    assert [it for it in _lines(_spec(resources), where) if it.startswith("-pe")] == ([line] if line else [])
+
+
+@pytest.mark.parametrize(
+    ("resources", "where", "said"),
+    [
+        ({"process_count": 6}, SITE, "as `parallel_environment` in the executor's configuration"),
+        ({"node_count": 1, "process_count": 6}, SITE, "as `node_environment` in"),
+        ({"cpu_cores_per_process": 2}, site(parallel_environment="orte"), "2 slots on one node"),
+        ({"node_count": 2, "process_count": 6}, _SEVERAL, "cannot be told how many go to each node"),
+        ({"process_count": 5, "processes_per_node": 2}, _FAMILY, "5 slots, 2 each, are not"),
+        ({"gpu_cores_per_process": 1}, SITE, "gpu_resource"),
+        (
+            {"cpu_cores_per_process": 2, "gpu_cores_per_process": 1},
+            site(node_environment="smp", gpu_resource="gpu"),
+            "2 cores cannot be said",
+        ),
+    ],
+)
+def test_a_layout_that_cannot_be_said_is_refused(resources: dict[str, Any], where: Site, said: str) -> None:
+    (problem,) = spec_problems(_spec(resources), where)
+
+    assert said in problem
+
+
+def test_dependencies_are_ids_with_commas() -> None:
+    after = tuple(Dependency(native_id, DependencyKind.ANY) for native_id in ("7", "8.2"))
+
+    assert "#$ -hold_jid 7,8.2" in script(_spec(), attrs.evolve(CONTEXT, after=after)).text
+
+
+def test_what_is_waited_for_is_an_id_and_no_pattern_for_names() -> None:
+    (problem,) = spec_problems(_spec(after=[Dependency("*", DependencyKind.ANY)]), SITE)
+
+    assert "'*' is no job id" in problem
+
+
+def test_custom_attributes_add_replace_and_take_away() -> None:
+    custom = {
+        "gridengine.l": "scratch=1G",
+        "sge.pe": "mpi 8",
+        "gridengine.notify": True,
+        "gridengine.V": None,
+    }
+    spec = _spec({"node_count": 2, "processes_per_node": 4}, custom_attributes={**custom, "slurm.qos": "x"})
+
+    assert "gridengine.V cannot be set" in next(iter(spec_problems(spec, SITE)))
+    del custom["gridengine.V"]
+    lines = _lines(attrs.evolve(spec, attributes=JobAttributes(custom_attributes=custom)))
+
+    assert lines[-5:] == ["-hard", "-l h_rt=600", "-l scratch=1G", "-notify", "-pe mpi 8"]
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("t", "1-3", "submit_many"),
+        ("sync", True, "Job.wait"),
+        ("N", "x", "JobSpec.name"),
+        ("pe", "mpi\n#$ -N evil 8", "a name and a number"),
+        ("pe", "mpi 1-8", "a name and a number"),
+        ("w", "v", "submits nothing"),
+        ("not-one", 1, "whole name"),
+        ("js", [1], "must be text"),
+        ("m", "a\nb", "line breaks"),
+    ],
+)
+def test_custom_attributes_that_break_promises_are_refused(name: str, value: Any, said: str) -> None:
+    problems = list(spec_problems(_spec(custom_attributes={f"gridengine.{name}": value}), SITE))
+
+    assert any(said in problem for problem in problems), problems
+
+
+def test_a_dependency_is_said_once() -> None:
+    spec = _spec(after=["7"], custom_attributes={"gridengine.hold_jid": "8"})
+
+    assert any("both" in problem for problem in spec_problems(spec, SITE))
+
+
+@pytest.mark.parametrize("text", ["a b", "é", "a\nb", "a'b", ""])
+@pytest.mark.parametrize("field", ["queue_name", "project_name", "reservation_id"])
+def test_names_that_grid_engine_cannot_have_are_refused(field: str, text: str) -> None:
+    assert any(field in it or "cannot be" in it for it in spec_problems(_spec(**{field: text}), SITE))
+
+
+@given(spec=specs())
+def test_what_has_no_problem_can_be_written_in_lines(spec: JobSpec) -> None:
+    where = site(parallel_environment="orte", node_environment="smp", gpu_resource="gpu")
+    if list(spec_problems(spec, where)):
+        return
+
+    directives = script(spec, attrs.evolve(CONTEXT, site=where)).directives
+
+    assert all(len(it.text.splitlines()) == 1 and it.text.startswith("#$ -") for it in directives)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"parallel_environment": "a b"},
+        {"node_environment": "a\n"},
+        {"memory_resource": "h_vmem=1G"},
+        {"gpu_resource": ""},
+    ],
+)
+def test_configured_names_are_names(fields: dict[str, str]) -> None:
+    with pytest.raises(ValueError, match=next(iter(fields))):
+        GridEngineConfig(**fields)  # type: ignore[arg-type]  # nonsense

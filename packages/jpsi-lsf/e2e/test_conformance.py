@@ -1,0 +1,63 @@
+"""The executor `lsf` keeps the contract on whatever LSF is on PATH; skipped where there is none."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+import jpsi
+from jpsi.fakes import FakeScheduler
+from jpsi.testing import ExecutorConformance
+from jpsi.testing.strategies import HOSTILE
+from jpsi_lsf import LsfConfig
+
+pytestmark = pytest.mark.skipif(shutil.which("bsub") is None, reason="no bsub is on PATH")
+
+
+class TestLsf(ExecutorConformance):
+    """Every test of the class that needs no fault made to order."""
+
+    executor_name = "lsf"
+    config_class = LsfConfig
+    unknown_id = "2147483000"
+    directives = ("#BSUB -J evil", "#BSUB -q nowhere")
+    # bkill waits 10 s between its signals, and mbatchd looks after jobs every so often.
+    patience = 300.0
+
+    @pytest.fixture
+    def config(self, work_directory: Path) -> LsfConfig:
+        """For LSF 10.1; `JPSI_E2E_LSF=old` says that it is something older, as the README has it."""
+        is_old = os.environ.get("JPSI_E2E_LSF") == "old"
+        return LsfConfig(
+            work_directory=work_directory,
+            memory_unit="MB" if is_old else None,
+            cores_as_slots=is_old,
+            orphan_termination=not is_old,
+            grace=timedelta(seconds=15),
+            longest_interval=timedelta(seconds=5),
+        )
+
+    def cancel_outside(self, native_id: str, scheduler: FakeScheduler | None) -> None:
+        """Cancel a job with bkill."""
+        subprocess.run(["bkill", native_id], check=True)
+
+    def test_lsf_reads_each_name_that_is_accepted(self, executor: jpsi.JobExecutor) -> None:
+        """LSF has a reader of directives of its own."""
+        accepted = 0
+        for name in [*HOSTILE, "a#b", "-dash", "star*", "<angle>", "x;y", "(p)"]:
+            job = jpsi.Job(jpsi.JobSpec("/bin/true", name=name))
+            try:
+                executor.submit(job)
+            except jpsi.InvalidJobException:
+                continue
+            command = ["bjobs", "-o", "jobid job_name", "-json", str(job.native_id)]
+            told = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+            assert json.loads(told, strict=False)["RECORDS"][0]["JOB_NAME"] == name or not name
+            accepted += 1
+        assert accepted > 5

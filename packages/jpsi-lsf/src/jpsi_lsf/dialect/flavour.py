@@ -1,0 +1,46 @@
+"""What tells LSF 10.1 from volclava 2.2, as far as the fake goes."""
+
+from __future__ import annotations
+
+import attrs
+
+
+@attrs.frozen(slots=True, kw_only=True)
+class Flavour:
+    """One of the two."""
+
+    #: What `-V` prints.
+    version: str
+    #: The options of bsub that have no value, and those that have one.
+    plain: frozenset[str]
+    valued: frozenset[str]
+    #: The fields that `bjobs -o` knows; those above the first 15 of volclava need a job to be missed.
+    fields: frozenset[str]
+    #: Whether terminations have names (`TERM_OWNER`), units may stand behind numbers, and `-ti` ends orphans.
+    is_modern: bool
+
+
+_PLAIN = "B H I Ip Is K N V h r x"
+_VALUED = "D E Ep F J Jd L M P R S U W b c e f i is k m n o p q t u w"
+_MORE_PLAIN = "Ne ar ptl rn ti"
+_MORE_VALUED = "G Q a alloc_flags app cwd env eo g gpu hl jobaff nnodes oo outdir sla sp v"
+_FIELDS = (
+    "jobid user stat queue from_host exec_host job_name submit_time proj_name cpu_used mem swap pids "
+    "start_time finish_time"
+)
+_MORE_FIELDS = "jobindex exit_code exit_reason pend_reason job_description"
+
+LSF = Flavour(
+    version="IBM Spectrum LSF 10.1.0.0 build 600000, Apr 1 2021",
+    plain=frozenset(f"{_PLAIN} {_MORE_PLAIN}".split()),
+    valued=frozenset(f"{_VALUED} {_MORE_VALUED}".split()),
+    fields=frozenset(f"{_FIELDS} {_MORE_FIELDS}".split()),
+    is_modern=True,
+)
+VOLCLAVA = Flavour(
+    version="volclava project 2.2, Nov 21 2026",
+    plain=frozenset(_PLAIN.split()),
+    valued=frozenset(_VALUED.split()) - {"U"},
+    fields=frozenset(_FIELDS.split()),
+    is_modern=False,
+)

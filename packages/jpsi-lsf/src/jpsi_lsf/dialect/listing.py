@@ -1,0 +1,125 @@
+"""`bjobs` over a fake batch system."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+
+from jpsi.fakes import FakeJob, FakeScheduler, Invocation
+from jpsi.plugin import CommandResult
+
+from .changing import unsound
+from .flavour import Flavour
+from .telling import NODE, code, has_run, is_done, moment, pending, why, word
+
+_NONE_LEFT, _BAD_FIELD, _UNKNOWN = 254, 99, 255
+_USAGE = "Usage: bjobs [-h] [-V] [-w |-l |-UF] [-a] [-d] [-p] [-s] [-r] [-o] [-json] [-A]\n"
+
+_TOLD: Mapping[str, Callable[[FakeJob], str]] = {
+    "exec_host": lambda job: NODE if has_run(job) else "",
+    "exit_code": lambda job: "" if word(job) != "EXIT" or code(job) is None else str(code(job)),
+    "exit_reason": why,
+    "job_description": lambda job: job.tag,
+    "job_name": lambda job: job.name,
+    "jobid": lambda job: job.native_id,
+    "jobindex": lambda _job: "0",
+    "pend_reason": lambda job: f"{pending(job)};" if pending(job) else "",
+    "proj_name": lambda job: job.project,
+    "queue": lambda job: job.queue,
+    "stat": word,
+    "user": lambda job: job.owner,
+}
+
+
+def bjobs(  # noqa: PLR0911  each of them is another answer of the one command
+    flavour: Flavour, scheduler: FakeScheduler, invocation: Invocation
+) -> CommandResult:
+    """List jobs: as JSON with `-o … -json`, in paragraphs with `-l`."""
+    words = list(invocation.arguments)
+    if words == ["-V"]:
+        return CommandResult(returncode=0, stderr=f"{flavour.version}\n")
+    fields = words.pop(words.index("-o") + 1).split() if "-o" in words else []
+    ids = [word for word in words if not word.startswith("-")]
+    if ("-json" in words) != bool(fields) or not (fields or "-l" in words):
+        return CommandResult(returncode=_UNKNOWN, stderr=_USAGE)
+    if refusal := unsound(Invocation(argv=["bjobs", *ids])):
+        return refusal
+    jobs = _jobs(scheduler, ids, everything="-a" in words)
+    unknown = [number for number in ids if number not in {"0", *(job.native_id for job in jobs)}]
+    for field in fields:
+        if field.lower() not in flavour.fields and jobs:
+            said = f"<{field.upper()}> in the format string is not a valid field name.\n"
+            return CommandResult(returncode=_BAD_FIELD, stderr=said)
+    if fields:
+        return _as_json(jobs, unknown, fields)
+    stderr = "".join(f"Job <{number}> is not found\n" for number in unknown)
+    if not jobs and not unknown:
+        which = "job" if "-a" in words else "unfinished job"
+        return CommandResult(returncode=_NONE_LEFT, stderr=f"No {which} found\n")
+    between = f"{'-' * 78}\n"
+    stdout = between.join(_paragraph(job) for job in jobs)
+    return CommandResult(returncode=_UNKNOWN if unknown else 0, stdout=stdout, stderr=stderr)
+
+
+def _jobs(scheduler: FakeScheduler, ids: list[str], *, everything: bool) -> list[FakeJob]:
+    jobs = scheduler.listed()
+    if ids and "0" not in ids:
+        # in an order of its own: unfinished ones first
+        return sorted((job for job in jobs if job.native_id in ids), key=lambda job: job.state.final)
+    mine = [job for job in jobs if job.owner == FakeJob("").owner]
+    return mine if everything else [job for job in mine if not job.state.final]
+
+
+def _as_json(jobs: list[FakeJob], unknown: list[str], fields: list[str]) -> CommandResult:
+    found = [{field.upper(): _TOLD[field.lower()](job) for field in fields} for job in jobs]
+    found += [{"JOBID": number, "ERROR": f"Job <{number}> is not found"} for number in unknown]
+    text = json.dumps({"COMMAND": "bjobs", "JOBS": len(found), "RECORDS": found}, indent=2)
+    return CommandResult(
+        returncode=0 if jobs or not unknown else _UNKNOWN, stdout=text.replace("/", "\\/") + "\n"
+    )
+
+
+def heading(job: FakeJob, status: str = "") -> str:
+    """The first line of a paragraph."""
+    told = [
+        f"Job <{job.native_id}>",
+        f"Job Name <{job.name}>",
+        f"User <{job.owner}>",
+        f"Project <{job.project}>",
+        *([f"Status <{status}>", f"Queue <{job.queue}>"] if status else []),
+        f"Command <{job.script.strip().replace(chr(10), ';')}>",
+        *([f"Job Description <{job.tag}>"] if job.tag and status else []),
+    ]
+    return folded(", ".join(told))
+
+
+def folded(line: str) -> str:
+    """A line as LSF cuts it."""
+    rows = [line[:80]]
+    rest = line[80:]
+    while rest:
+        rows.append(" " * 21 + rest[:59])
+        rest = rest[59:]
+    return "\n".join(rows) + "\n"
+
+
+def ending(job: FakeJob) -> str:
+    """How a job ended, as an event."""
+    if is_done(job):
+        return "Done successfully. The CPU time used is 0.0 seconds"
+    if code(job) is None:
+        return "Exited. The CPU time used is unknown" if has_run(job) else "Exited"
+    return f"Exited with exit code {code(job)}. The CPU time used is 0.0 seconds"
+
+
+def _paragraph(job: FakeJob) -> str:
+    lines = ["\n", heading(job, word(job))]
+    lines.append(folded(f"{moment(job.submitted)}: Submitted from host <login01>;"))
+    if has_run(job):
+        lines.append(folded(f"{moment(job.started)}: Started on <{NODE}>, Execution CWD </>;"))
+    if job.state.final:
+        lines.append(f"{moment(job.ended)}: {ending(job)}.\n")
+    if pending(job):
+        lines.append(f" PENDING REASONS:\n {pending(job)};\n")
+    lines.append("\n SCHEDULING PARAMETERS:\n           r15s   r1m  r15m\n loadSched   -     -     -\n\n")
+    return "".join(lines)

@@ -1,0 +1,144 @@
+"""`bsub` over a fake batch system."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import shlex
+from collections.abc import Mapping
+
+from jpsi.fakes import FakeJob, FakeScheduler, FakeState, Invocation
+from jpsi.plugin import CommandResult
+
+from .depending import blocked, dependency_refusal
+from .flavour import Flavour
+from .telling import NODE
+
+_QUEUES = frozenset({"normal", "short"})
+_SLOTS = 8
+_REFUSED = 255
+_NAME_LIMIT = 254
+_TIME = re.compile(r"(?:(?P<hours>\d+):)?(?P<minutes>\d+)\Z")
+_AMOUNT = re.compile(r"\d+([KMGT]B?)?\Z")
+_ARRAY = re.compile(r"\[\d[\d,:-]*\](%\d+)?\Z")
+
+
+class UnknownOptionError(ValueError):
+    """An option that bsub does not have."""
+
+
+def bsub(flavour: Flavour, scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
+    """Take a job that is read from standard input."""
+    if "BSUB_CHK_RESREQ" in invocation.environment:
+        return CommandResult(returncode=0, stdout="Resource requirement string is valid.\n")
+    try:
+        # What the command line says counts. Wherever in the script a directive stands, it counts too.
+        written = _parsed(flavour, _directives(invocation.stdin))
+        options = {**written, **_parsed(flavour, list(invocation.arguments))}
+    except UnknownOptionError as e:
+        return CommandResult(returncode=_REFUSED, stderr=f"bsub: illegal option -- {e}\nUsage: bsub [-h]\n")
+    refusal = _refusal(flavour, scheduler, options, invocation.stdin)
+    if refusal is not None:
+        return CommandResult(returncode=_REFUSED, stderr=f"{refusal}. Job not submitted.\n")
+    number = str(scheduler.next_number())
+    queue = options.get("q", invocation.environment.get("LSB_DEFAULTQUEUE", ""))
+    job = _job(number, queue or "normal", options, invocation)
+    job.blocked = blocked(scheduler, number, options)
+    scheduler.submit(job)
+    if "BSUB_QUIET" in invocation.environment:
+        return CommandResult(returncode=0)
+    where = f"queue <{queue}>" if queue else "default queue <normal>"
+    return CommandResult(returncode=0, stdout=f"Job <{number}> is submitted to {where}.\n")
+
+
+def _directives(script: str) -> list[str]:
+    words: list[str] = []
+    for line in script.splitlines():
+        if line.startswith("#BSUB "):
+            found = shlex.split(line.removeprefix("#BSUB"), comments=True)
+            # a comment is what begins like one, in quotes too; and words are put together with one blank
+            sound = itertools.takewhile(lambda it: it[:1] != "#", found)
+            words += [re.sub(" +", " ", it.strip(" ")) for it in sound]
+    return words
+
+
+def _parsed(flavour: Flavour, words: list[str]) -> dict[str, str]:
+    options: dict[str, str] = {}
+    while words:
+        name = words.pop(0).removeprefix("-")
+        if name in flavour.plain:
+            options[name] = ""
+        elif name in flavour.valued:
+            options[name] = words.pop(0) if words else ""
+        elif name[:1] in flavour.valued and name != "gpu":
+            # as getopt takes it apart: -ti is -t with the value i, and -app is -a with the value pp
+            options[name[0]] = name[1:]
+        else:
+            raise UnknownOptionError(name)
+    return options
+
+
+def _refusal(
+    flavour: Flavour, scheduler: FakeScheduler, options: Mapping[str, str], script: str
+) -> str | None:
+    if not any(line and not line.startswith("#") for line in script.splitlines()):
+        return "No command is specified"
+    slots, limit, memory = options.get("n", "1"), options.get("W", "1"), options.get("M", "1")
+    requirements = options.get("R", "")
+    has_unit = not memory.isdecimal() or re.search(r"[KMGT]B|/", requirements) is not None
+    refusals = {
+        f"{options.get('q')}: No such queue": options.get("q", "normal") not in _QUEUES,
+        "Bad job name": len(options.get("J", "").encode()) > _NAME_LIMIT,
+        "Bad argument for option -n": not slots.isdecimal(),
+        "Too many processors requested": slots.isdecimal() and int(slots) > _SLOTS,
+        f"{limit}: Bad RUNLIMIT specification": not _TIME.match(limit),
+        "Bad time specification": options.get("t", "1:1").count(":") == 0,
+        f"{memory}: MEMLIMT value should be a positive integer": not _AMOUNT.match(memory)
+        or (has_unit and not flavour.is_modern),
+        "Bad resource requirement syntax": requirements.count("[") != requirements.count("]")
+        or ("affinity" in requirements and not flavour.is_modern),
+        "normal: Queue does not accept EXCLUSIVE jobs": "x" in options,
+        "Bad reservation ID": "U" in options,
+    }
+    found = next((text for text, refused in refusals.items() if refused), None)
+    return found or dependency_refusal(scheduler, options.get("w", ""))
+
+
+def _job(number: str, queue: str, options: Mapping[str, str], invocation: Invocation) -> FakeJob:
+    name = options.get("J", invocation.stdin.splitlines()[-1])
+    slots = int(options.get("n", "1"))
+    return FakeJob(
+        number,
+        script=invocation.stdin,
+        # an array of one, as the fake knows no others
+        name=_ARRAY.sub("", name),
+        tag=options.get("Jd", ""),
+        queue=queue,
+        project=options.get("P", invocation.environment.get("LSB_DEFAULTPROJECT", "default")),
+        environment={
+            **invocation.environment,
+            "LSB_HOSTS": " ".join([NODE] * slots),
+            "LSB_JOBID": number,
+            "LSB_JOBINDEX": "0",
+            "LSB_JOBNAME": name,
+            "LSB_MCPU_HOSTS": f"{NODE} {slots} ",
+            "LSB_QUEUE": queue,
+        },
+        directory=invocation.directory,
+        stdout=_file(options.get("o"), number),
+        stderr=_file(options.get("e", options.get("o")), number),
+        slots=slots,
+        time_limit=_seconds(options.get("W", "0")),
+        attributes={"options": dict(options)},
+        state=FakeState.HELD if "H" in options else FakeState.PENDING,
+    )
+
+
+def _file(path: str | None, number: str) -> str | None:
+    return None if path in {None, "/dev/null"} else str(path).replace("%J", number)
+
+
+def _seconds(text: str) -> float | None:
+    match = _TIME.match(text)
+    minutes = 60 * int(match["hours"] or 0) + int(match["minutes"]) if match else 0
+    return 60.0 * minutes or None

@@ -1,0 +1,11 @@
+"""Volclava 2.2, as it was recorded: compatible with old versions of LSF."""
+
+from __future__ import annotations
+
+from .commands import commands_of, unreachable
+from .flavour import VOLCLAVA
+
+__all__ = ["commands", "unreachable"]
+
+#: The commands by name.
+commands = commands_of(VOLCLAVA)

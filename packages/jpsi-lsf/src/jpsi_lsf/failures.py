@@ -1,0 +1,68 @@
+"""What it means for a job that bsub failed: whether LSF may have the job nonetheless."""
+
+from __future__ import annotations
+
+from jpsi.plugin import CommandResult, Failure, FailureKind
+
+_AMBIGUOUS, _TRANSIENT = FailureKind.AMBIGUOUS, FailureKind.TRANSIENT
+_INVALID, _PERMANENT = FailureKind.INVALID_JOB, FailureKind.PERMANENT
+
+# What bsub says, in the order in which it is looked for: texts of the error table of lsbatch as LSF and
+# volclava 2.2 have it. What stands in no line is AMBIGUOUS.
+_TEXTS = (
+    # Nothing was sent.
+    ("Connection refused by server", _TRANSIENT),
+    ("Timeout on connect call to server", _TRANSIENT),
+    ("LIM is down", _TRANSIENT),
+    ("Unable to open file lsf.conf", _PERMANENT),
+    ("Batch service not registered", _PERMANENT),
+    ("LSB_SHAREDIR not defined", _PERMANENT),
+    # LSF says so of jobs that it has: the request was sent, and something went wrong with the answer.
+    ("ommunication time", _AMBIGUOUS),
+    ("Failed in an LSF library call", _AMBIGUOUS),
+    ("System call failed", _AMBIGUOUS),
+    ("daemon internal error", _AMBIGUOUS),
+    ("library internal error", _AMBIGUOUS),
+    ("Cannot allocate memory", _AMBIGUOUS),
+    ("protocol error", _AMBIGUOUS),
+    ("encode/decode error", _AMBIGUOUS),
+    ("Server is not connected", _AMBIGUOUS),
+    ("Child process died", _AMBIGUOUS),
+    # mbatchd refused it for now.
+    ("Queue has been closed", _TRANSIENT),
+    ("has reached its job limit", _TRANSIENT),
+    ("threshold reached", _TRANSIENT),
+    ("does not have enough", _TRANSIENT),
+    ("No job Id can be used now", _TRANSIENT),
+    ("currently eligible", _TRANSIENT),
+    ("Batch daemon cannot fork", _TRANSIENT),
+    ("is closed for advance reservation", _TRANSIENT),
+    # It refuses everything from here.
+    ("User permission denied", _PERMANENT),
+    ("Request from non-LSF host rejected", _PERMANENT),
+    ("Root job submission is disabled", _PERMANENT),
+    ("Unknown user", _PERMANENT),
+    ("No user is defined in the lsb.users file", _PERMANENT),
+    ("authentication", _PERMANENT),
+    # Whatever else LSF calls not submitted was refused for what it asked for; a site's esub has words of its
+    # own before that.
+    ("Job not submitted.", _INVALID),
+    ("Request aborted by esub", _INVALID),
+    ("Usage: bsub", _INVALID),
+)
+# A shell, or env, where there is no bsub
+_NOT_FOUND = frozenset({126, 127})
+
+
+def failure(result: CommandResult) -> Failure:
+    """What a failed bsub means, with what it said."""
+    return Failure(_kind(result.returncode, result.stderr + result.stdout), f"bsub: {result.complaint}")
+
+
+def _kind(returncode: int, text: str) -> FailureKind:
+    for part, kind in _TEXTS:
+        if part in text:
+            return kind
+    if returncode in _NOT_FOUND and "not found" in text:
+        return _PERMANENT
+    return _AMBIGUOUS

@@ -1,0 +1,71 @@
+"""Jobs as `bjobs -o … -json` prints them: LSF 10.1.0.2 and later."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from jpsi.plugin import Observation
+
+from .observing import End, nodes, observed
+
+#: `bjobs -o`: what is asked for. A field that LSF does not know costs the whole answer.
+FIELDS = "jobid jobindex stat exit_code exit_reason pend_reason exec_host job_description"
+
+#: One job: its fields by their names in capital letters.
+Record = Mapping[str, str]
+
+_OBJECT = re.compile(r"\{")
+_NOTHING = frozenset({"", "-"})
+
+
+def records(output: str) -> list[Record] | None:
+    """The jobs in an answer, whatever stands before it; None if there is none.
+
+    One that LSF does not know has the field ERROR and no STAT.
+    """
+    decoder = json.JSONDecoder(strict=False)
+    for start in _OBJECT.finditer(output):
+        try:
+            found, _ = decoder.raw_decode(output, start.start())
+        except ValueError:
+            continue
+        if isinstance(found, dict) and isinstance(found.get("RECORDS"), list):
+            return list(_sound(found["RECORDS"]))
+    return None
+
+
+def _sound(found: list[Any]) -> Iterator[Record]:
+    for record in found:
+        if isinstance(record, dict) and isinstance(record.get("JOBID"), str):
+            yield {name: value for name, value in record.items() if isinstance(value, str)}
+
+
+def name(record: Record) -> str:
+    """The native id of a job; an element of an array tells its index in a field of its own.
+
+    >>> name({"JOBID": "7", "JOBINDEX": "0"}), name({"JOBID": "7", "JOBINDEX": "3"})
+    ('7', '7[3]')
+    """
+    index = record.get("JOBINDEX", "")
+    return f"{record['JOBID']}[{index}]" if index.isdecimal() and index != "0" else record["JOBID"]
+
+
+def observation(record: Record) -> Observation:
+    """What a record says about a job."""
+    word, code = record["STAT"], record.get("EXIT_CODE", "")
+    # DONE has no code: it is 0, or one that the site takes for a success.
+    exit_code = int(code) if code.isdecimal() else 0 if word == "DONE" else None
+    why = record.get("EXIT_REASON", "")
+    return observed(
+        word,
+        pending=_text(record.get("PEND_REASON", "")),
+        end=End(exit_code, "" if why in _NOTHING else why),
+        ran_on=nodes(record.get("EXEC_HOST", "")),
+    )
+
+
+def _text(text: str) -> str:
+    return "" if text in _NOTHING else " ".join(text.rstrip("; \n").split())

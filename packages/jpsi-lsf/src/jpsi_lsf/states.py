@@ -1,0 +1,60 @@
+"""What LSF's words for the state of a job, and for why it ended, mean."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from jpsi.plugin import JobState, Reason
+
+_QUEUED, _ACTIVE = JobState.QUEUED, JobState.ACTIVE
+_COMPLETED, _FAILED, _CANCELED = JobState.COMPLETED, JobState.FAILED, JobState.CANCELED
+
+
+class Meaning(NamedTuple):
+    """What a word says."""
+
+    state: JobState
+    reason: Reason | None = None
+    #: A sentence for an end user, where the state alone does not say it.
+    message: str | None = None
+
+
+# LSF 10.1 Command Reference, bjobs, Output: STAT, in its order, and PROV
+STATES = {
+    "PEND": Meaning(_QUEUED),
+    "PROV": Meaning(_QUEUED, None, "the job's node is being woken up"),
+    "PSUSP": Meaning(_QUEUED, None, "the job is held"),
+    "RUN": Meaning(_ACTIVE),
+    "USUSP": Meaning(_ACTIVE, None, "the job was suspended"),
+    "SSUSP": Meaning(_ACTIVE, None, "LSF has suspended the job"),
+    "DONE": Meaning(_COMPLETED),
+    "EXIT": Meaning(_FAILED),
+    "UNKWN": Meaning(_ACTIVE, None, "LSF cannot reach the job's node"),
+    "WAIT": Meaning(_QUEUED, None, "the job waits for others of its chunk"),
+    # It becomes EXIT once LSF has seen to it that it is dead.
+    "ZOMBI": Meaning(_ACTIVE, None, "the job is to be killed once LSF can reach its node again"),
+}
+
+# "Termination reasons displayed by bacct, bhist, and bjobs" of the LSF 10.1 documentation, in its order; the
+# last eight stand in lsbatch.h alone. Whatever is in no line says no more than that LSF ended the job.
+TERMINATIONS = {
+    "TERM_ADMIN": Meaning(_CANCELED, Reason.CANCELLED),
+    "TERM_BUCKET_KILL": Meaning(_CANCELED, Reason.CANCELLED),
+    "TERM_CWD_NOTEXIST": Meaning(_FAILED, Reason.LAUNCH),
+    "TERM_DEADLINE": Meaning(_FAILED, Reason.DEADLINE),
+    "TERM_EXTERNAL_SIGNAL": Meaning(_FAILED, Reason.SIGNAL),
+    "TERM_FORCE_ADMIN": Meaning(_CANCELED, Reason.CANCELLED),
+    "TERM_FORCE_OWNER": Meaning(_CANCELED, Reason.CANCELLED),
+    "TERM_MEMLIMIT": Meaning(_FAILED, Reason.OUT_OF_MEMORY),
+    "TERM_ORPHAN_SYSTEM": Meaning(_CANCELED, Reason.DEPENDENCY),
+    "TERM_OWNER": Meaning(_CANCELED, Reason.CANCELLED),
+    "TERM_PREEMPT": Meaning(_FAILED, Reason.PREEMPTED),
+    "TERM_REMOVE_HUNG_JOB": Meaning(_FAILED, Reason.NODE_FAIL),
+    "TERM_REQUEUE_ADMIN": Meaning(_QUEUED, Reason.REQUEUED),
+    "TERM_REQUEUE_OWNER": Meaning(_QUEUED, Reason.REQUEUED),
+    "TERM_REQUEUE_RC": Meaning(_QUEUED, Reason.REQUEUED),
+    "TERM_RUNLIMIT": Meaning(_FAILED, Reason.TIMEOUT),
+    "TERM_SWAP": Meaning(_FAILED, Reason.OUT_OF_MEMORY),
+    "TERM_WINDOW": Meaning(_FAILED, Reason.DEADLINE),
+    "TERM_ZOMBIE": Meaning(_FAILED, Reason.NODE_FAIL),
+}

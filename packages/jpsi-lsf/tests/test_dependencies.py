@@ -1,0 +1,72 @@
+"""What LSF is told of the jobs that a job waits for."""
+
+from __future__ import annotations
+
+from types import ModuleType
+
+import attrs
+import pytest
+
+from jpsi.fakes import FakeClock, FakeScheduler, FakeState, Invocation, Outcome, answer
+from jpsi.plugin import CommandResult, Dependency, DependencyKind, JobAttributes, JobSpec, ShellLine
+from jpsi_lsf import hooks
+from jpsi_lsf.dialect import lsf, volclava
+from jpsi_lsf.script import script
+from lsf_support import CONTEXT, directives, problems, site
+
+OK, ANY, NOTOK = DependencyKind.OK, DependencyKind.ANY, DependencyKind.NOTOK
+AFTER = (Dependency("7", OK), Dependency("8[3]", ANY), Dependency("9", NOTOK))
+
+
+def test_all_of_them_must_be_satisfied_or_the_job_ends() -> None:
+    assert directives(JobSpec("/bin/true"), attrs.evolve(CONTEXT, after=AFTER))[1:] == [
+        "-w 'done(7) && ended(8[3]) && exit(9)'",
+        "-ti",
+    ]
+
+
+@pytest.mark.parametrize("native_id", ["7) || done(8", "0", "my job", "4@east"])
+def test_what_is_no_job_id_is_refused(native_id: str) -> None:
+    spec = JobSpec("/bin/true", attributes=JobAttributes(after=[native_id]))
+
+    assert problems(spec) == [f"attributes.after: {native_id!r} is no job id of LSF's"]
+
+
+def test_two_ways_to_say_it_are_one_too_many() -> None:
+    attributes = JobAttributes(after=["7"], custom_attributes={"lsf.w": "done(8)"})
+
+    assert any("lsf.w" in problem for problem in problems(JobSpec("/bin/true", attributes=attributes)))
+
+
+def test_without_an_end_for_orphans_jobs_wait_for_none() -> None:
+    assert hooks.capabilities(site()).dependencies == frozenset(DependencyKind)
+    assert hooks.capabilities(site(orphan_termination=False)).dependencies == frozenset()
+
+
+def _submit(scheduler: FakeScheduler, dialect: ModuleType, *after: Dependency) -> CommandResult:
+    text = attrs.evolve(
+        script(JobSpec("/bin/true"), attrs.evolve(CONTEXT, after=after)), run=ShellLine("true")
+    ).text
+    return answer(scheduler, dialect, Invocation(argv=["bsub"], stdin=text))
+
+
+def test_the_fake_ends_what_can_never_start() -> None:
+    clock = FakeClock()
+    with FakeScheduler(clock, outcome=Outcome(seconds=1, exit_code=1)) as scheduler:
+        _submit(scheduler, lsf)
+        _submit(scheduler, lsf, Dependency("1", OK))
+        waits = (scheduler.job("2").state, scheduler.job("2").why)
+        clock.advance(1)
+
+        assert waits == (FakeState.PENDING, "Job dependency condition not satisfied")
+        assert scheduler.job("2").state is FakeState.CANCELLED
+
+
+def test_the_fakes_refuse_as_the_real_ones() -> None:
+    """LSF refuses an unknown job, and volclava takes -ti for a time."""
+    with FakeScheduler(FakeClock(), outcome=Outcome()) as scheduler:
+        unknown = _submit(scheduler, lsf, Dependency("999999", OK))
+        old = _submit(scheduler, volclava, Dependency("999999", OK))
+
+    assert unknown.stderr == "999999: No matching job found. Job not submitted.\n"
+    assert old.stderr == "Bad time specification. Job not submitted.\n"

@@ -1,0 +1,165 @@
+"""What `bjobs -l` and `bhist -l` say, where the recordings have no example."""
+
+from __future__ import annotations
+
+import pytest
+
+from jpsi.plugin import JobState, Observation, Reason, SubmitException
+from jpsi_lsf import listing
+from jpsi_lsf.accounting import finished, query_finished
+from jpsi_lsf.histories import histories
+from lsf_support import MODERN, OLD, SITE, answered
+
+_AT = "Mon May  6 22:58:03"
+# How a line goes on that was cut
+_FOLD = "\n" + " " * 21
+
+
+def _bhist(*events: str, header: str = "Job <7>, User <u>, Project <p>, Command <x>") -> str:
+    return f"\n{header}\n" + "".join(f"{_AT}: {event}\n" for event in events)
+
+
+def _ended(*events: str, done_is_zero: bool = False) -> Observation:
+    site = MODERN if done_is_zero else OLD
+    return finished(answered(_bhist("Dispatched to <node1>;", *events)), ["7"], site)["7"]
+
+
+def test_all_event_logs_are_asked() -> None:
+    assert query_finished(["7", "abc"]).argv == ("bhist", "-n", "0", "-l", "7")
+
+
+def test_before_the_probe_every_version_understands_the_question() -> None:
+    assert listing.query(["7"], SITE).argv == ("bjobs", "-l", "7")
+    assert listing.find(SITE).argv == ("bjobs", "-a", "-l")
+
+
+_LIMIT = "Completed <exit>; TERM_RUNLIMIT: job killed after reaching LSF run time limit;"
+_MEMORY = "Completed <exit>; TERM_MEMLIMIT: job killed after reaching LSF memory usage limit;"
+_FORCED = "Exited; job has been forced to exit with exit code 131."
+
+
+@pytest.mark.parametrize(
+    ("events", "expected"),
+    [
+        (("Exited by signal 9. The CPU time used is 0.0 seconds;",), (137, Reason.SIGNAL)),
+        (("Exited by LSF signal 9. The CPU time",), (137, Reason.SIGNAL)),
+        (("Exited with exit code 140.", _LIMIT), (140, Reason.TIMEOUT)),
+        (("Exited with exit code 1.", _MEMORY), (1, Reason.OUT_OF_MEMORY)),
+        ((_FORCED, "Completed <exit>; TERM_PREEMPT: x;"), (None, Reason.PREEMPTED)),
+    ],
+)
+def test_ends_of_lsf(events: tuple[str, ...], expected: object) -> None:
+    seen = _ended(*events)
+
+    assert seen.state is JobState.FAILED
+    assert (seen.exit_code, seen.reason) == expected
+
+
+def test_done_is_0_where_lsf_says_so() -> None:
+    assert _ended("Done successfully.", done_is_zero=True).exit_code == 0
+    assert _ended("Done successfully.").exit_code is None
+
+
+def test_lines_are_cut_anywhere() -> None:
+    killed = f"Signal <KILL> requested by user or administrator <anna{_FOLD}>;"
+    text = _bhist("Dispatched to <node1>;", killed, f"Exited with exit co{_FOLD}de 130.")
+
+    seen = finished(answered(text), ["7"], OLD)["7"]
+
+    assert (seen.state, seen.exit_code) == (JobState.CANCELED, 130)
+    assert seen.message == "the job was cancelled by anna"
+
+
+def test_the_last_run_counts() -> None:
+    seen = _ended(
+        "Signal <REQUEUE_PEND> requested by user or administrator <u>;",
+        "Exited with exit code 130.",
+        "Pending: Job has been requeued;",
+        "Dispatched to <node2>;",
+        "Exited with exit code 5.",
+    )
+
+    assert (seen.state, seen.exit_code, seen.restarts, seen.nodes) == (JobState.FAILED, 5, 1, ("node2",))
+
+
+def test_a_job_that_is_about_to_run_again_has_not_ended() -> None:
+    seen = _ended(
+        "Signal <REQUEUE_PEND> requested by user or administrator <u>;", "Exited with exit code 130."
+    )
+
+    assert seen.state is JobState.QUEUED
+
+
+def test_several_runs_do_not_add_up_to_a_time_limit() -> None:
+    again = ("Dispatched to <n>;", "Pending: Job has been requeued;", "Dispatched to <n>;")
+    summary = "  PEND     PSUSP    RUN      USUSP\n  0        0        90       0   \n"
+    limit = f"\n RUNLIMIT                \n 1.0 min\n{summary}"
+
+    text = _bhist(*again, "Done successfully.")
+
+    assert finished(answered(text + limit), ["7"], OLD)["7"].state is JobState.COMPLETED
+
+
+def test_what_a_job_is_called_does_not_end_it() -> None:
+    header = f"Job <7>, Job Name <Done successfully>, User <u>, Command <{_AT}: Done successfully.>"
+    text = _bhist("Dispatched to <n>;", header=header)
+
+    assert finished(answered(text), ["7"], OLD)["7"].state is JobState.ACTIVE
+
+
+def test_no_answer_is_not_an_unknown_job() -> None:
+    assert finished(answered("No matching job found\n", returncode=255), ["7"], OLD) == {}
+    for nothing in (answered(), answered("garbage\n"), answered(returncode=255, stderr="LIM is down")):
+        with pytest.raises(SubmitException):
+            finished(nothing, ["7"], OLD)
+        with pytest.raises(SubmitException):
+            listing.statuses(nothing, ["7"], OLD)
+
+
+def test_an_answer_that_was_cut_is_none() -> None:
+    half = "\nJob <7>, User <u>, Project <p>, Status <PEND>, Queue <q>, Command <x>\n"
+
+    with pytest.raises(SubmitException):
+        listing.statuses(answered(half, returncode=-9), ["7"], OLD)
+    with pytest.raises(SubmitException):
+        listing.statuses(answered(half, "bjobs: lost contact\n", returncode=255), ["7"], OLD)
+    assert listing.statuses(answered(half), ["7"], OLD).keys() == {"7"}
+
+
+def test_why_a_job_is_pending() -> None:
+    text = (
+        "\nJob <7>, User <u>, Project <p>, Status <PEND>, Queue <q>, Command <x>\n"
+        f"{_AT}: Submitted from host <h>;\n PENDING REASONS:\n"
+        " Dependency condition invalid or never satisfied;\n Not enough hosts: 1 host;\n\n SCHEDULING\n"
+    )
+
+    seen = listing.statuses(answered(text), ["7"], OLD)["7"]
+
+    assert seen.reason is Reason.DEPENDENCY
+    assert seen.message == "Dependency condition invalid or never satisfied; Not enough hosts: 1 host"
+
+
+def test_nodes_in_every_form() -> None:
+    for event in (
+        "Started on <n1> <n2>, Execution Home </h>;",
+        "[3] started on <n1> <n2>, Execution Home </h>;",
+        "Started 3 Task(s) on Host(s) <2*n1> <1*n2>, Allocated 3 Slot(s) on Host(s) <2*n1> <1*n2>;",
+        "Dispatched to 3 Hosts/Processors <n1> <n1> <n2>;",
+    ):
+        text = _bhist(event, "Exited with exit code 1.")
+        assert finished(answered(text), ["7"], OLD)["7"].nodes == ("n1", "n2"), event
+
+
+def test_a_description_is_found_behind_the_command() -> None:
+    command = "#BSUB -Jd other;exec run"
+    text = f"\nJob <7[2]>, Status <PEND>, Command <{command}>, Job Descript{_FOLD}ion <mine jpsi-a-1>\n"
+
+    (history,) = histories(text)
+
+    assert (history.name, history.description) == ("7[2]", "mine jpsi-a-1")
+
+
+def test_an_unknown_job_does_not_hide_the_known() -> None:
+    both = answered(_bhist("Exited."), "No matching job found\n", returncode=255)
+
+    assert finished(both, ["7", "8"], OLD).keys() == {"7"}

@@ -1,0 +1,47 @@
+"""The shell that prints the nodes of a job's processes, run by a real shell."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jpsi.plugin import JobSpec, ResourceSpecV1
+from jpsi_lsf.nodefile import nodes
+from lsf_support import site
+
+
+def _printed(environment: dict[str, str], spec: JobSpec, **config: Any) -> list[str]:
+    text = "set -u\n" + "\n".join(nodes(spec, site(**config)))
+    environment = {"PATH": "/usr/bin:/bin", **environment}
+    done = subprocess.run(
+        ["/bin/sh", "-c", text], env=environment, capture_output=True, text=True, check=True
+    )
+    assert done.stderr == ""
+    return done.stdout.splitlines()
+
+
+def test_a_file_has_the_node_of_each_slot(tmp_path: Path) -> None:
+    file = tmp_path / "host file"
+    file.write_text("n1\nn1\nn2\nn2\n")
+    environment = {"LSB_DJOB_HOSTFILE": str(file), "LSB_MCPU_HOSTS": "other 9 "}
+
+    assert _printed(environment, JobSpec("x")) == ["n1", "n1", "n2", "n2"]
+
+
+@pytest.mark.parametrize("environment", [{}, {"LSB_DJOB_HOSTFILE": "/no/such/file"}])
+def test_without_the_file_there_is_a_list(environment: dict[str, str]) -> None:
+    assert _printed({**environment, "LSB_MCPU_HOSTS": "n1 2 n2 1 "}, JobSpec("x")) == ["n1", "n1", "n2"]
+
+
+def test_a_process_of_several_slots_is_one_line() -> None:
+    spec = JobSpec("x", resources=ResourceSpecV1(node_count=2, processes_per_node=2, cpu_cores_per_process=3))
+    environment = {"LSB_MCPU_HOSTS": "n1 6 n2 6 "}
+
+    assert _printed(environment, spec, cores_as_slots=True) == ["n1", "n1", "n2", "n2"]
+
+
+def test_where_nothing_is_told_nothing_is_printed() -> None:
+    assert _printed({}, JobSpec("x")) == []

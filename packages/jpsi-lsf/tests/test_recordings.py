@@ -1,0 +1,257 @@
+"""Every step of every recording is read rightly, or stands below with the reason why it is not."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+
+from jpsi.plugin import FailureKind, JobState, Reason, SubmitException
+from jpsi.testing import Recording, read_recordings
+from jpsi_lsf import listing
+from jpsi_lsf.accounting import finished
+from jpsi_lsf.failures import failure
+from jpsi_lsf.probe import offers
+from jpsi_lsf.requests import not_cancelled, not_changed
+from jpsi_lsf.states import STATES
+from jpsi_lsf.submission import native_id
+from lsf_support import MODERN, OLD, RECORDINGS, answered, recordings
+
+ALL = read_recordings(RECORDINGS)
+
+# Scenarios of transcripts/volclava-2.2 that are not kept here.
+UNUSED = {"latency": "measurements, and no answers"}
+# Commands that this package never calls.
+NEVER_CALLED = {
+    "bacct": "volclava has none; bhist tells the same",
+    "bhosts": "hosts are not listed",
+    "bparams": "nothing in it is needed",
+    "bpeek": "the runner opens the streams",
+    "bpost": "volclava has none",
+    "bread": "volclava has none",
+    "brequeue": "jobs are put back by others",
+    "bswitch": "jobs stay in their queue",
+    "bugroup": "groups are not listed",
+    "busers": "users are not listed",
+    "lshosts": "hosts are not listed",
+    "lsid": "bjobs -V tells the version too",
+    "lsinfo": "resources are not listed",
+    "ls": "shows the recorder's directory",
+    "lsload": "hosts are not listed",
+    "sh": "changes the directory before a command",
+}
+_UNFINISHED = {word for word, meaning in STATES.items() if not meaning.state.final}
+
+
+def _why_unused(recording: Recording) -> str | None:  # noqa: PLR0911  a list of reasons
+    command, *arguments = recording.argv
+    if command in NEVER_CALLED:
+        return NEVER_CALLED[command]
+    if {"-h", "-V"} & set(arguments):
+        return "tells how it is used, or its version"
+    if command == "bjobs" and "-l" not in arguments and "-json" not in arguments:
+        return "columns, which are cut or cannot be told apart"
+    if command == "bhist" and "-l" not in arguments:
+        return "a summary of seconds"
+    if command == "bqueues" and "-l" not in arguments:
+        return "columns"
+    if command in {"bkill", "bstop", "bresume"} and (not _ids(recording) or "-s" in arguments):
+        return "jobs are named by their ids, and sent no other signals"
+    return None
+
+
+def _of(*commands: str) -> list[Recording]:
+    return [step for step in ALL if step.argv[0] in commands and _why_unused(step) is None]
+
+
+def _ids(recording: Recording) -> list[str]:
+    return [word for word in recording.argv[1:] if re.fullmatch(r"[1-9]\d{0,9}(\[\d+\])?", word)]
+
+
+def _records(recording: Recording) -> list[dict[str, str]]:
+    found: list[dict[str, str]] = json.loads(recording.result.stdout)["RECORDS"]
+    return found
+
+
+def test_every_command_is_known_here() -> None:
+    assert {step.argv[0] for step in ALL} == {
+        *("bsub", "bjobs", "bhist", "bqueues", "bkill", "bstop", "bresume"),
+        *NEVER_CALLED,
+    }
+
+
+def test_no_kept_scenario_is_unused() -> None:
+    assert not UNUSED.keys() & {path.stem for path in RECORDINGS.glob("*.json")}
+
+
+@pytest.mark.parametrize("recording", _of("bsub"), ids=str)
+def test_bsub(recording: Recording) -> None:
+    result = recording.result
+    if "BSUB_QUIET" in recording.environment:
+        with pytest.raises(ValueError, match="no job id"):
+            native_id(result.stdout)
+    elif "is submitted to" in result.stdout:
+        assert native_id(result.stdout) == re.findall(r"\d+", result.stdout)[0]
+    elif result.returncode >= 0:
+        # a bsub that was killed is not asked what it means
+        assert failure(result).kind is _expected_kind(result.stderr)
+
+
+def _expected_kind(said: str) -> FailureKind:
+    for words, kind in {
+        "Communication time out": FailureKind.AMBIGUOUS,
+        "illegal option": FailureKind.INVALID_JOB,
+        "Connection refused by server": FailureKind.TRANSIENT,
+        "Queue has been closed": FailureKind.TRANSIENT,
+        "Unable to open file lsf.conf": FailureKind.PERMANENT,
+        "-s option is set": FailureKind.AMBIGUOUS,
+    }.items():
+        if words in said:
+            return kind
+    return FailureKind.INVALID_JOB if said.strip() else FailureKind.AMBIGUOUS
+
+
+@pytest.mark.parametrize("recording", [it for it in _of("bjobs") if "-json" in it.argv], ids=str)
+def test_bjobs_with_json(recording: Recording) -> None:
+    """Each job it names has the state that stands beside it, whatever other fields were asked for."""
+    result = recording.result
+    if not result.stdout.startswith("{"):
+        if "Illegal job ID" in result.stderr:
+            assert listing.statuses(result, ["abc"], MODERN) == {}
+        else:
+            with pytest.raises(SubmitException, match=r"\w"):
+                listing.statuses(result, ["1"], MODERN)
+        return
+    rows = [row for row in _records(recording) if "JOBID" in row]
+
+    found = listing.statuses(result, None, MODERN)
+
+    assert found.keys() == {row["JOBID"] for row in rows if "STAT" in row}
+    for row in rows:
+        # elements of an array have one id here, as volclava does not know JOBINDEX
+        if "STAT" in row and "[" not in row.get("JOB_NAME", ""):
+            assert found[row["JOBID"]].word == row["STAT"]
+
+
+@pytest.mark.parametrize("recording", [it for it in _of("bjobs") if "-l" in it.argv], ids=str)
+def test_bjobs_in_paragraphs(recording: Recording) -> None:
+    """Jobs that have not ended have the state that stands there; bhist is asked about the others."""
+    words = dict(re.findall(r"^Job <([^>]+)>.*?, Status <(\w+)>", recording.result.stdout, re.MULTILINE))
+
+    found = listing.statuses(recording.result, None, OLD)
+
+    assert {name: seen.word for name, seen in found.items()} == {
+        name: word for name, word in words.items() if word in _UNFINISHED
+    }
+
+
+@pytest.mark.parametrize("recording", _of("bhist"), ids=str)
+def test_bhist(recording: Recording) -> None:
+    result = recording.result
+    codes = dict(
+        re.findall(
+            r"^Job <([^>]+)>(?:(?!^Job <)[\s\S])*Exited with exit code (\d+)", result.stdout, re.MULTILINE
+        )
+    )
+
+    found = finished(result, _ids(recording), OLD)
+
+    if "No matching job found" in result.stdout:
+        assert found == {}
+    for name in found.keys() & codes.keys():
+        seen = found[name]
+        assert seen.state is not None
+        assert seen.exit_code == (int(codes[name]) if seen.state.final else None)
+
+
+def test_how_jobs_ended_by_bhist() -> None:
+    """The last word of bhist about the jobs of many scenarios."""
+    told = {
+        name: (seen.state, seen.exit_code, seen.reason)
+        for step in _of("bhist")
+        for name, seen in finished(step.result, _ids(step), OLD).items()
+    }
+
+    failed, cancelled = JobState.FAILED, JobState.CANCELED
+    assert {name: told[name] for name in EXPECTED} == EXPECTED
+    assert {told[name][0] for name in ("59", "88", "1248")} == {failed}
+    assert told["67"][0] is cancelled
+
+
+_FAILED, _CANCELED, _ACTIVE = JobState.FAILED, JobState.CANCELED, JobState.ACTIVE
+EXPECTED = {
+    "56": (JobState.COMPLETED, None, None),  # DONE, which volclava says of killed jobs too
+    "59": (_FAILED, 7, None),
+    "67": (_CANCELED, None, Reason.CANCELLED),  # killed while it was pending
+    "68": (_CANCELED, 130, Reason.CANCELLED),
+    "69": (_CANCELED, None, Reason.CANCELLED),  # caught the signal and exited with 0: DONE
+    "70": (_CANCELED, 130, Reason.CANCELLED),
+    "71": (JobState.QUEUED, None, None),  # submitted with hold
+    "73": (_ACTIVE, None, None),  # put back, and runs again
+    "156": (_FAILED, 140, Reason.TIMEOUT),
+    "157": (_FAILED, None, Reason.TIMEOUT),  # killed ten minutes later: DONE
+    "158": (_FAILED, None, Reason.TIMEOUT),  # caught the signal and exited with 0: DONE
+    "1231": (_CANCELED, 130, Reason.CANCELLED),  # by the administrator
+    "1232": (_FAILED, 4, None),
+    "1248": (_FAILED, 7, None),
+    "1253": (_FAILED, None, None),  # ended well while sbatchd was dead
+    "1254": (_CANCELED, None, Reason.CANCELLED),
+    "1257": (_CANCELED, None, Reason.CANCELLED),
+}
+
+
+@pytest.mark.parametrize("recording", _of("bkill", "bstop", "bresume"), ids=str)
+def test_changes(recording: Recording) -> None:
+    """Who is told why something was not done is who was refused, but for what is done later or was over."""
+    result, ids = recording.result, _ids(recording)
+    asked = [name for name in ids if int(name.partition("[")[0]) < 1 << 31]
+    if result.returncode < 0:
+        return  # killed by the recorder: never read
+    refused = {
+        name: why
+        for name, why in re.findall(r"^Job <(.+)>: (.+)$", result.stderr, re.MULTILINE)
+        if "in progress" not in why
+    }
+
+    assert not_changed(result, asked) == {name: refused[name] for name in asked if name in refused}
+    assert not_cancelled(result, asked) == {
+        name: why for name, why in refused.items() if name in asked and "permission denied" in why
+    }
+
+
+@pytest.mark.parametrize("recording", _of("bqueues"), ids=str)
+def test_bqueues(recording: Recording) -> None:
+    """As the second half of what the probe prints, behind what volclava says to fields of LSF 10.1."""
+    refusal = next(
+        step for step in recordings("bjobs-forms") if step.argv[:3] == ("bjobs", "-o", "jobid stat exit_code")
+    )
+    said = answered(recording.result.stdout, refusal.result.stderr, recording.result.returncode)
+
+    assert offers(said) == {"json": False, "requeue_exit_codes": []}
+
+
+def test_a_daemon_that_is_down_says_nothing_of_any_job() -> None:
+    asked = [step for step in recordings("mbatchd-down") if step.argv[0] in {"bjobs", "bhist"}]
+    hung = [step for step in asked if step.result.returncode not in {0, 254}]
+
+    assert hung
+    for step in hung:
+        with pytest.raises(SubmitException, match=r"\w"):
+            listing.statuses(step.result, ["1232"], OLD)
+        with pytest.raises(SubmitException, match=r"\w"):
+            listing.statuses(step.result, ["1232"], MODERN)
+        with pytest.raises(SubmitException, match=r"\w"):
+            finished(step.result, ["1232"], OLD)
+
+
+def test_one_bsub_that_made_five_jobs() -> None:
+    """What bsub prints is the last of them; the tag finds the first, which is the one that will run."""
+    step = recordings("bsub-duplicates")[0]
+    heads = [
+        f"Job <{number}>, Status <PEND>, Queue <q>, Command <x>, Job Description <jpsi-a-1>"
+        for number in (1245, 1243, 1241, 1242)
+    ]
+
+    assert native_id(step.result.stdout) == "1245"
+    assert listing.tagged(answered("\n\n".join(heads)), ["jpsi-a-1"], OLD) == {"jpsi-a-1": "1241"}

@@ -1,0 +1,165 @@
+"""What `bjobs -o … -json` says; the forms are those of published answers of LSF 10.1."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from jpsi.plugin import JobState, Observation, Reason, SubmitException
+from jpsi_lsf import listing
+from jpsi_lsf.commands import lsf
+from jpsi_lsf.observing import nodes
+from jpsi_lsf.records import FIELDS, records
+from lsf_support import MODERN, answered
+
+FAILED, CANCELED = JobState.FAILED, JobState.CANCELED
+
+
+def _answer(*found: dict[str, str], before: str = "") -> str:
+    text = json.dumps({"COMMAND": "bjobs", "JOBS": len(found), "RECORDS": list(found)}, indent=2)
+    return before + text.replace("/", "\\/")
+
+
+def _record(**values: str) -> dict[str, str]:
+    usual = dict.fromkeys(FIELDS.upper().split(), "")
+    return {**usual, "JOBID": "7", "JOBINDEX": "0", "EXEC_HOST": "node1", **values}
+
+
+def _seen(**values: str) -> Observation:
+    return listing.statuses(answered(_answer(_record(**values))), ["7"], MODERN)["7"]
+
+
+def test_all_fields_are_asked_for_in_one_command() -> None:
+    assert listing.query(["7", "abc", "8[2]"], MODERN).argv == ("bjobs", "-o", FIELDS, "-json", "7", "8[2]")
+    assert listing.query(None, MODERN).argv == ("bjobs", "-o", FIELDS, "-json", "-a")
+
+
+def test_columns_that_the_user_has_chosen_are_not_those_that_are_read() -> None:
+    assert "LSB_BJOBS_*" in lsf("bjobs").unset
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ({"STAT": "DONE"}, (JobState.COMPLETED, 0, None)),
+        ({"STAT": "EXIT", "EXIT_CODE": "7"}, (FAILED, 7, None)),
+        ({"STAT": "EXIT", "EXIT_CODE": "139"}, (FAILED, 139, Reason.SIGNAL)),
+        (
+            {"STAT": "EXIT", "EXIT_REASON": "TERM_OWNER: job killed by owner"},
+            (CANCELED, None, Reason.CANCELLED),
+        ),
+        (
+            {"STAT": "EXIT", "EXIT_CODE": "130", "EXIT_REASON": "TERM_ADMIN: x"},
+            (CANCELED, 130, Reason.CANCELLED),
+        ),
+        (
+            {"STAT": "EXIT", "EXIT_CODE": "130", "EXIT_REASON": "TERM_MEMLIMIT: x"},
+            (FAILED, 130, Reason.OUT_OF_MEMORY),
+        ),
+        (
+            {"STAT": "EXIT", "EXIT_CODE": "140", "EXIT_REASON": "TERM_RUNLIMIT: x"},
+            (FAILED, 140, Reason.TIMEOUT),
+        ),
+        ({"STAT": "EXIT", "EXIT_REASON": "TERM_PREEMPT: x"}, (FAILED, None, Reason.PREEMPTED)),
+        ({"STAT": "EXIT", "EXIT_REASON": "TERM_ORPHAN_SYSTEM: x"}, (CANCELED, None, Reason.DEPENDENCY)),
+        ({"STAT": "EXIT", "EXIT_REASON": "TERM_REQUEUE_OWNER: x"}, (JobState.QUEUED, None, Reason.REQUEUED)),
+        ({"STAT": "EXIT", "EXIT_CODE": "1", "EXIT_REASON": "TERM_NEW_ONE: x"}, (FAILED, 1, None)),
+        ({"STAT": "EXIT", "EXEC_HOST": ""}, (CANCELED, None, Reason.CANCELLED)),
+        ({"STAT": "UNKWN"}, (JobState.ACTIVE, None, None)),
+        ({"STAT": "ZOMBI"}, (JobState.ACTIVE, None, None)),
+        ({"STAT": "SSUSP"}, (JobState.ACTIVE, None, None)),
+        ({"STAT": "XYZZY"}, (None, None, None)),
+    ],
+    ids=lambda case: " ".join(case.values()) if isinstance(case, dict) else "",
+)
+def test_states_and_ends(values: dict[str, str], expected: object) -> None:
+    seen = _seen(**values)
+
+    assert (seen.state, seen.exit_code, seen.reason) == expected
+    assert seen.word == values["STAT"]
+    assert seen.details["lsf.state"] == values["STAT"]
+
+
+def test_lsfs_own_words_are_kept() -> None:
+    seen = _seen(STAT="EXIT", EXIT_REASON="TERM_CSM_ALLOC: job killed by LSF due to CSM")
+
+    assert seen.message == "LSF ended the job (TERM_CSM_ALLOC: job killed by LSF due to CSM)"
+    assert seen.details["lsf.reason"] == "TERM_CSM_ALLOC: job killed by LSF due to CSM"
+
+
+@pytest.mark.parametrize(
+    ("word", "why", "message", "reason"),
+    [
+        ("PEND", "New job is waiting for scheduling;", "New job is waiting for scheduling", None),
+        ("PEND", "-", None, None),
+        ("PSUSP", "", "the job is held", None),
+        ("PEND", "Dependency condition invalid or never satisfied;", None, Reason.DEPENDENCY),
+    ],
+)
+def test_why_a_job_is_pending(word: str, why: str, message: str | None, reason: Reason | None) -> None:
+    seen = _seen(STAT=word, PEND_REASON=why, EXEC_HOST="-")
+
+    assert (seen.state, seen.reason, seen.nodes, seen.ran) == (JobState.QUEUED, reason, (), None)
+    assert message is None or seen.message == message
+
+
+def test_what_stands_before_an_answer_is_passed_over() -> None:
+    before = "Cannot connect to LSF. Please wait ...\n{ not yet }\n"
+
+    found = listing.statuses(answered(_answer(_record(STAT="RUN"), before=before)), ["7"], MODERN)
+
+    assert found["7"].state is JobState.ACTIVE
+
+
+def test_an_unknown_job_is_left_out_whatever_the_exit_code() -> None:
+    unknown = {"JOBID": "9", "ERROR": "Job <9> is not found"}
+    both = answered(_answer(_record(STAT="RUN"), unknown))
+
+    assert listing.statuses(both, ["7", "9"], MODERN).keys() == {"7"}
+    assert listing.statuses(answered(_answer(unknown), returncode=255), ["9"], MODERN) == {}
+    old_style = answered(stderr="Job <9> is not found\n", returncode=255)
+    assert listing.statuses(old_style, ["9"], MODERN) == {}
+
+
+def test_elements_of_an_array_are_told_apart() -> None:
+    text = _answer(_record(STAT="RUN", JOBINDEX="1"), _record(STAT="PEND", JOBINDEX="2", EXEC_HOST="-"))
+
+    assert listing.statuses(answered(text), ["7[2]"], MODERN).keys() == {"7[2]"}
+
+
+@pytest.mark.parametrize(
+    "stdout", ["", "garbage", "[]", "{", '{"RECORDS": 7}', _answer(_record(STAT="RUN"))[:-20]]
+)
+def test_what_is_no_answer_tells_of_no_job(stdout: str) -> None:
+    with pytest.raises(SubmitException):
+        listing.statuses(answered(stdout), ["7"], MODERN)
+
+
+def test_strange_records_cost_no_other_its_place() -> None:
+    text = _answer({"STAT": "RUN"}, {"JOBID": "8"}, _record(STAT="RUN"))
+    text = text.replace('"RECORDS": [', '"RECORDS": [null, 7, {"JOBID": 3, "STAT": "RUN"},')
+
+    assert listing.statuses(answered(text), None, MODERN).keys() == {"7"}
+
+
+def test_control_characters_in_a_name_are_no_mistake() -> None:
+    assert records('{"RECORDS": [{"JOBID": "7", "STAT": "RUN", "JOB_NAME": "a\tb"}]}') is not None
+
+
+def test_jobs_are_found_by_their_tags() -> None:
+    text = _answer(
+        _record(JOB_DESCRIPTION="jpsi-a-1"),
+        _record(JOBID="8", JOB_DESCRIPTION="of a user jpsi-b-2"),
+        _record(JOBID="9", JOB_DESCRIPTION="jpsi-a-12"),
+        _record(JOBID="11"),
+    )
+
+    assert listing.tagged(answered(text), ["jpsi-a-1", "jpsi-b-2", "jpsi-c-1"], MODERN) == {
+        "jpsi-a-1": "7",
+        "jpsi-b-2": "8",
+    }
+
+
+def test_nodes_are_told_once_in_their_order() -> None:
+    assert nodes("4*n2:2*n1:n3:n2") == ("n2", "n1", "n3")

@@ -1,0 +1,193 @@
+"""The directives for a spec, and what is refused."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import attrs
+import pytest
+
+from jpsi.plugin import JobAttributes, JobSpec, ResourceSpecV1, SubmitContext
+from jpsi_lsf.config import LsfConfig
+from jpsi_lsf.script import script
+from lsf_support import CONTEXT, directives, problems, site
+
+GIB = 1 << 30
+
+
+def _custom(**options: Any) -> JobSpec:
+    named = {f"lsf.{name}": value for name, value in options.items()}
+    return JobSpec("/bin/true", attributes=JobAttributes(custom_attributes=named))
+
+
+def _asking(**resources: Any) -> JobSpec:
+    return JobSpec("/bin/true", resources=ResourceSpecV1(**resources))
+
+
+def test_what_each_job_has() -> None:
+    assert script(JobSpec("/bin/true"), CONTEXT).text.splitlines() == [
+        "#!/bin/sh",
+        "#BSUB -J jpsi",
+        "#BSUB -Jd jpsi-abc-1",
+        "#BSUB -o /dev/null",
+        "#BSUB -e /dev/null",
+        "#BSUB -W 10",
+        "#BSUB -n 1",
+        "",
+    ]
+
+
+def test_names_queues_projects_and_reservations() -> None:
+    attributes = JobAttributes(queue_name="short", project_name="p 1", reservation_id="user1#0")
+    spec = JobSpec("/bin/true", name="my job", attributes=attributes)
+
+    assert directives(spec) == ["-q short", "-P 'p 1'", "-U 'user1#0'", "-n 1"]
+    assert "#BSUB -J 'my job'" in script(spec, CONTEXT).text
+
+
+@pytest.mark.parametrize(
+    ("limit", "expected"),
+    [(timedelta(seconds=61), ["-W 2"]), (timedelta(hours=25), ["-W 1500"]), (timedelta(0), [])],
+    ids=str,
+)
+def test_time_limits_are_whole_minutes(limit: timedelta, expected: list[str]) -> None:
+    lines = script(JobSpec("/bin/true", attributes=JobAttributes(duration=limit)), CONTEXT).text
+
+    assert [line.removeprefix("#BSUB ") for line in lines.splitlines() if "-W" in line] == expected
+
+
+@pytest.mark.parametrize(
+    ("asked", "config", "expected"),
+    [
+        ({"process_count": 4}, {}, ["-n 4"]),
+        ({"process_count": 4, "processes_per_node": 2}, {}, ["-n 4", "-R span[ptile=2]"]),
+        ({"node_count": 2}, {}, ["-n 2", "-R span[ptile=1]"]),
+        ({"process_count": 2, "cpu_cores_per_process": 3}, {}, ["-n 2", "-R affinity[core(3)]"]),
+        ({"cpu_cores_per_process": 3}, {"cores_as_slots": True}, ["-n 3", "-R span[hosts=1]"]),
+        (
+            {"node_count": 2, "processes_per_node": 2, "cpu_cores_per_process": 3},
+            {"cores_as_slots": True},
+            ["-n 12", "-R span[ptile=6]"],
+        ),
+        ({"gpu_cores_per_process": 2}, {}, ["-n 1", "-gpu num=2/task"]),
+        ({"gpu_cores_per_process": 0}, {}, ["-n 1"]),
+        ({"exclusive_node_use": True}, {}, ["-n 1", "-x"]),
+        ({"memory": GIB + 1}, {}, ["-n 1", "-R rusage[mem=1025MB/host]", "-M 1025MB"]),
+        ({"process_count": 4, "memory": GIB}, {}, ["-n 4", "-R rusage[mem=256MB/task]", "-M 1024MB"]),
+        (
+            {"node_count": 2, "processes_per_node": 2, "memory": GIB, "cpu_cores_per_process": 1},
+            {},
+            ["-n 4", "-R 'span[ptile=2] rusage[mem=512MB/host] affinity[core(1)]'", "-M 1024MB"],
+        ),
+        (
+            {"node_count": 2, "processes_per_node": 2, "memory": GIB},
+            {"memory_unit": "KB"},
+            ["-n 4", "-R 'span[ptile=2] rusage[mem=524288]'", "-M 1048576"],
+        ),
+        ({"memory": GIB + 1}, {"memory_unit": "GB"}, ["-n 1", "-R rusage[mem=2]", "-M 2"]),
+    ],
+)
+def test_resources(asked: dict[str, Any], config: dict[str, Any], expected: list[str]) -> None:
+    spec = _asking(**asked)
+
+    assert problems(spec, **config) == []
+    assert directives(spec, _context(**config)) == expected
+
+
+def _context(**config: Any) -> SubmitContext:
+    return attrs.evolve(CONTEXT, site=site(**config))
+
+
+@pytest.mark.parametrize(
+    ("asked", "config", "words"),
+    [
+        ({"process_count": 4, "node_count": 3}, {}, "occupy 2 nodes, not 3"),
+        ({"process_count": 4, "memory": GIB}, {"memory_unit": "MB"}, "on each node"),
+        ({"process_count": 4, "cpu_cores_per_process": 2}, {"cores_as_slots": True}, "several nodes"),
+    ],
+)
+def test_what_no_option_can_say(asked: dict[str, Any], config: dict[str, Any], words: str) -> None:
+    (problem,) = problems(_asking(**asked), **config)
+
+    assert words in problem
+
+
+@pytest.mark.parametrize("name", ["x[1-3]", "x[1-3]%2", "[a]", "bad["])
+def test_no_name_is_an_array(name: str) -> None:
+    assert any("array" in problem for problem in problems(JobSpec("/bin/true", name=name)))
+
+
+@pytest.mark.parametrize("name", ["it's", 'say "x"', "a\nb", "$HOME", "`x`", "a\\b"])
+def test_names_that_no_line_can_say_are_refused(name: str) -> None:
+    assert len(problems(JobSpec("/bin/true", name=name))) == 1
+
+
+@pytest.mark.parametrize("name", ["#", "# note", " a", "a ", "a  b", ""])
+def test_names_that_lsf_would_read_as_others_are_refused(name: str) -> None:
+    """`#BSUB -J '#'` has made a job of the name -Jd that mailed its output and could not be found."""
+    spec = JobSpec("/bin/true", name=name)
+    if name:
+        assert len(problems(spec)) == 1
+        with pytest.raises(ValueError, match="comment"):
+            script(spec, CONTEXT)
+    else:
+        assert "#BSUB -J jpsi\n" in script(spec, CONTEXT).text
+
+
+def test_a_number_sign_may_stand_inside_of_a_value() -> None:
+    assert problems(JobSpec("/bin/true", name="a#b", attributes=JobAttributes(reservation_id="u#0"))) == []
+
+
+def test_long_names_are_refused() -> None:
+    assert problems(JobSpec("/bin/true", name="n" * 4094)) == []
+    assert problems(JobSpec("/bin/true", name="n" * 4095)) != []
+
+
+@pytest.mark.parametrize(
+    ("queues", "count"), [("q" * 60, 1), (f"short {'q' * 60}", 1), (f"{'q' * 59} short@x", 0)]
+)
+def test_no_queue_has_a_longer_name(queues: str, count: int) -> None:
+    assert len(problems(JobSpec("/bin/true", attributes=JobAttributes(queue_name=queues)))) == count
+
+
+def test_options_of_the_users() -> None:
+    spec = _custom(app="dock", sp=50, R="select[fast]", Jd="of mine", gpu="num=4", W=None, x=True, n=False)
+
+    lines = script(spec, CONTEXT).text
+
+    assert problems(spec) == []
+    assert "#BSUB -app dock\n" in lines
+    assert "#BSUB -sp 50\n" in lines
+    assert "#BSUB -R select[fast]\n" in lines
+    assert "#BSUB -Jd 'of mine jpsi-abc-1'\n" in lines
+    assert "#BSUB -x\n" in lines
+    assert "-W" not in lines
+    assert "-n " not in lines
+
+
+def test_requirements_of_the_users_come_before_ours() -> None:
+    spec = _custom(R="select[fast]")
+    spec.resources = ResourceSpecV1(node_count=2)
+
+    assert "-R 'select[fast] span[ptile=1]'" in directives(spec)
+
+
+def test_easy_mode_says_nodes_instead_of_slots() -> None:
+    assert directives(_custom(nnodes=2, alloc_flags="smt4")) == ["-nnodes 2", "-alloc_flags smt4"]
+
+
+@pytest.mark.parametrize("option", ["I", "Is", "K", "J", "o", "cwd", "env", "L", "N", "H", "Q", "pack"])
+def test_options_that_would_break_a_promise(option: str) -> None:
+    (problem,) = problems(_custom(**{option: "x"}))
+
+    assert f"lsf.{option} cannot be set" in problem
+
+
+def test_a_site_may_have_jobs_run_again() -> None:
+    assert directives(JobSpec("/bin/true"), _context(rerunnable=True)) == ["-n 1", "-r"]
+
+
+def test_an_unknown_unit_is_refused() -> None:
+    with pytest.raises(ValueError, match="memory_unit"):
+        LsfConfig(memory_unit="mb")

@@ -1,0 +1,40 @@
+"""The executors `pbs` and `torque` keep the contract on a real system; `nox -s e2e_pbs` runs this."""
+
+from __future__ import annotations
+
+import subprocess
+
+import pytest
+
+from jpsi.fakes import FakeScheduler
+from jpsi.testing import ExecutorConformance
+from jpsi_pbs import PbsConfig
+from jpsi_pbs.names import legal_name
+
+
+class TestPbs(ExecutorConformance):
+    """Every test of the class that needs no fault made to order."""
+
+    executor_name = "pbs"
+    config_class = PbsConfig
+    unknown_id = "9999999"
+    directives = ("#PBS -N evil", "#PBS -q nowhere", "#PBS -h")
+
+    @pytest.fixture(autouse=True)
+    def _its_own_system(self, system: str) -> None:
+        if system != self.executor_name:
+            pytest.skip(f"{system} is there, and not {self.executor_name}")
+
+    def native_name(self, name: str) -> str:
+        """Names are made legal."""
+        return legal_name(name)
+
+    def cancel_outside(self, native_id: str, scheduler: FakeScheduler | None) -> None:
+        """Cancel a job with qdel."""
+        subprocess.run(["qdel", native_id], check=True)
+
+
+class TestTorque(TestPbs):
+    """As above."""
+
+    executor_name = "torque"

@@ -1,0 +1,218 @@
+"""`qstat` of OpenPBS, and what it takes and says, over a fake batch system."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime, timedelta, timezone
+from typing import Any
+
+from jpsi.fakes import FakeJob, FakeScheduler, FakeState, Invocation
+from jpsi.plugin import CommandResult
+
+from .arguments import Arguments, WrongOptionError, parse
+from .changing import Words
+from .depending import VAIN, WAITS
+from .ids import SERVER, full, is_here
+from .submitting import Rules, seconds
+
+_CHUNK = frozenset({"ncpus", "mpiprocs", "ompthreads", "mem", "host"})
+_RESOURCES = frozenset({"select", "place", "walltime", "ncpus", "mem", "cput", "nodes"})
+_ALWAYS_TEXT = frozenset({"Job_Name", "Account_Name", "project"})
+_FINISHED, _UNKNOWN, _BAD_ID, _UNKNOWN_QUEUE = 35, 153, 1, 170
+# qstat prints local time; whoever does not ask for another is shown that of a distant place.
+_ELSEWHERE = timezone(timedelta(hours=5))
+
+
+def _refused_resources(resources: Mapping[str, str]) -> tuple[int, str] | None:
+    for name in resources:
+        if name not in _RESOURCES:
+            return 187, f"Unknown resource Resource_List.{name}"
+    if seconds(resources.get("walltime", "0")) is None:
+        return 166, "Illegal attribute or resource value Resource_List.walltime"
+    if "place" in resources and "select" not in resources:
+        return 7, 'Cannot have "place" without "select"'
+    for number, parts in _chunks(resources):
+        if not number.isdecimal() or number == "0":
+            return 166, "Illegal attribute or resource value Resource_List.select"
+        for name in parts:
+            if name not in _CHUNK:
+                return 187, f"Unknown resource: {name}"
+    return None
+
+
+def _chunks(resources: Mapping[str, str]) -> list[tuple[str, dict[str, str]]]:
+    split = [chunk.split(":") for chunk in resources.get("select", "1").split("+")]
+    return [(number, dict(part.partition("=")[::2] for part in parts)) for number, *parts in split]
+
+
+def _processes(resources: Mapping[str, str]) -> int:
+    return sum(int(number) * int(parts.get("mpiprocs", "1")) for number, parts in _chunks(resources))
+
+
+RULES = Rules(
+    letters="a:A:c:C:e:fhIj:J:k:l:m:M:N:o:p:P:q:r:R:S:u:v:VW:Xz",
+    queues=("workq", "debug"),
+    unknown_queue=(_UNKNOWN_QUEUE, "Unknown queue"),
+    refused_resources=_refused_resources,
+    processes=_processes,
+    unknown_dependency=None,
+)
+WORDS = Words(
+    elsewhere="illegally formed job identifier",
+    unknown=dict.fromkeys(("qdel", "qhold", "qrls"), "Unknown Job Id {}"),
+    finished="Job has finished {}",
+    finished_code=_FINISHED,
+    forgets=True,
+)
+
+
+def qstat(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
+    """List jobs in JSON, or say what the server is like."""
+    try:
+        arguments = parse(invocation.arguments, "aeinpqrstwxu:fGHJMQEBW:T1F:D:")
+    except WrongOptionError as e:
+        return CommandResult(returncode=2, stderr=f"qstat: invalid option -- '{e}'\n")
+    if "B" in arguments.options:
+        enabled = f"    job_history_enable = {scheduler.accounting}\n"
+        return CommandResult(returncode=0, stdout=f"Server: {SERVER}\n    server_state = Active\n{enabled}\n")
+    if arguments.last("F") != "json":
+        return CommandResult(returncode=2, stderr="qstat: the fake prints nothing but JSON\n")
+    known = _known(scheduler, history="x" in arguments.options)
+    shown, code, said = _asked(scheduler, arguments, known)
+    zone = UTC if invocation.environment.get("TZ") == "UTC0" else _ELSEWHERE
+    jobs = {job.native_id: _attributes(job, zone) for job in shown}
+    return CommandResult(returncode=code, stdout=frame(scheduler.clock(), jobs), stderr=said)
+
+
+def _known(scheduler: FakeScheduler, *, history: bool) -> dict[str, FakeJob]:
+    live = [job for job in scheduler.listed() if not job.state.final]
+    ended = [job for job in scheduler.accounted() if job.state.final and history]
+    return {job.native_id: job for job in (*live, *ended)}
+
+
+def _asked(
+    scheduler: FakeScheduler, arguments: Arguments, known: Mapping[str, FakeJob]
+) -> tuple[Iterable[FakeJob], int, str]:
+    """The jobs that are shown, the exit code, and what is complained of."""
+    history = "x" in arguments.options
+    if history and not scheduler.accounting:
+        lines = [
+            f"qstat: PBS is not configured to maintain job history {full(word) or word}\n"
+            for word in arguments.words or [""]
+        ]
+        return [], 0, "".join(lines)
+    if not arguments.words:
+        return known.values(), 0, ""
+    shown, code, said, is_broken = [], 0, list[str](), False
+    for word in arguments.words:
+        native_id = full(word)
+        if native_id is None:
+            code, text = _UNKNOWN_QUEUE, f"Unknown queue destination {word}"
+        elif not is_here(native_id):
+            code, text = _BAD_ID, f"illegally formed job identifier: {word}"
+            is_broken = True
+        elif native_id in known:
+            shown.append(known[native_id])
+            continue
+        elif native_id in _known(scheduler, history=True):
+            code = _FINISHED
+            text = f"{native_id} Job has finished, use -x or -H to obtain historical job information"
+        else:
+            code, text = _UNKNOWN, f"Unknown Job Id {native_id}"
+        said.append(f"qstat: {text}\n")
+    if "E" in arguments.options:
+        # all are one question: nothing is said of some as long as others are known
+        return (shown, 0, "") if shown and not is_broken else ([], code, said[-1])
+    return shown, code, "".join(said)
+
+
+def frame(now: float, jobs: Mapping[str, Mapping[str, Any]]) -> str:
+    """What qstat prints around jobs; without any, there is not even the word."""
+    content = {
+        "timestamp": int(now),
+        "pbs_version": "23.06.06",
+        "pbs_server": SERVER,
+        **({"Jobs": jobs} if jobs else {}),
+    }
+    return json.dumps(content, indent="\t", separators=(",", ":\t"), ensure_ascii=False) + "\n"
+
+
+def _attributes(job: FakeJob, zone: timezone) -> dict[str, Any]:
+    word, substate = _state(job)
+    runs = job.attributes["runs"]
+    moments = {"qtime": job.submitted, "stime": job.started, "obittime": job.ended, "mtime": job.ended}
+    texts = {
+        "Job_Name": job.name,
+        "Job_Owner": f"{job.owner}@{SERVER}",
+        "job_state": word,
+        "queue": job.queue,
+        "server": SERVER,
+        "depend": job.attributes["depend"] or None,
+        "exec_host": f"{SERVER}/0" if job.started is not None else None,
+        "Account_Name": job.project or None,
+        "Hold_Types": _hold(job),
+        **{name: _ctime(at, zone) for name, at in moments.items() if at is not None},
+        "substate": substate,
+        "Variable_List": job.attributes["variables"],
+        "comment": _comment(job),
+        "run_count": str(runs) if runs else None,
+        "Exit_status": _exit_status(job),
+        "project": "_pbs_project_default",
+    }
+    return {name: _typed(name, value) for name, value in texts.items() if value is not None}
+
+
+def _typed(name: str, value: Any) -> Any:  # noqa: ANN401  as the printer does: what looks like JSON becomes JSON
+    if isinstance(value, dict):
+        return {key: _typed(key, it) for key, it in value.items()}
+    try:
+        return value if name in _ALWAYS_TEXT else json.loads(value)
+    except ValueError:
+        return value
+
+
+def _ctime(seconds: float, zone: timezone) -> str:
+    return datetime.fromtimestamp(int(seconds), zone).strftime("%a %b %e %H:%M:%S %Y")
+
+
+def _state(job: FakeJob) -> tuple[str, str]:
+    if job.state.final:
+        by_qdel = job.state is FakeState.CANCELLED and not job.why.startswith(VAIN)
+        well = job.state is FakeState.COMPLETED or job.why.startswith(VAIN)
+        return "F", "91" if by_qdel else "92" if well else "93"
+    if job.state is FakeState.PENDING:
+        return ("H", "22") if job.why == WAITS else ("Q", "10")
+    return ("H", "20") if job.state is FakeState.HELD else ("R", "42")
+
+
+def _hold(job: FakeJob) -> str:
+    if job.state is FakeState.HELD:
+        return "u"
+    return "s" if job.why == WAITS or job.why.startswith(VAIN) else "n"
+
+
+def _comment(job: FakeJob) -> str | None:
+    if job.state is FakeState.PENDING and job.why == "resources":
+        return "Not Running: Not enough free nodes available"
+    if job.state is FakeState.TIMEOUT:
+        return f"Job run on ({SERVER}:ncpus=1) and exceeded resource walltime"
+    return None
+
+
+_CODES = {
+    FakeState.CANCELLED: "271",
+    FakeState.TIMEOUT: "-29",
+    FakeState.NODE_FAIL: "-4",
+    FakeState.OUT_OF_MEMORY: "-27",
+}
+
+
+def _exit_status(job: FakeJob) -> str | None:
+    if not job.state.final or job.started is None:
+        return None
+    if job.why.startswith("launch failed"):
+        return "-1"
+    # the shell that PBS starts tells of a signal that ended the script
+    own = 128 + job.signal if job.signal is not None else job.exit_code or 0
+    return _CODES.get(job.state, str(own))

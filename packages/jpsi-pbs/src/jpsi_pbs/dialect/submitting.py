@@ -1,0 +1,185 @@
+"""`qsub` over a fake batch system."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Callable, Iterator, Mapping
+
+import attrs
+
+from jpsi.fakes import FakeJob, FakeScheduler, FakeState, Invocation
+from jpsi.plugin import CommandResult
+
+from .arguments import Arguments, WrongOptionError, parse
+from .depending import blocked, wanted
+from .ids import SERVER
+
+_NAME = re.compile(r"[A-Za-z0-9._+-]+\Z")
+_LONGEST_NAME = 230
+_TIME = re.compile(r"(?:(?:(\d+):)?(\d+):)?(\d+)\Z")
+_SEVERAL = frozenset("lWv")
+
+
+@attrs.frozen(slots=True, kw_only=True)
+class Rules:
+    """In what the two differ when jobs are submitted."""
+
+    #: The options, as for getopt(3).
+    letters: str
+    #: The queues; the first is the default.
+    queues: tuple[str, ...]
+    #: What is said of an unknown queue, and with which code.
+    unknown_queue: tuple[int, str]
+    #: What is wrong with the resources, and with which code; None if nothing is.
+    refused_resources: Callable[[Mapping[str, str]], tuple[int, str] | None]
+    #: How many processes they are for.
+    processes: Callable[[Mapping[str, str]], int]
+    #: What is said of a dependency on an unknown job; None if that is found out later.
+    unknown_dependency: tuple[int, str] | None
+
+
+def qsub(rules: Rules, scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
+    """Take a job that is read from standard input."""
+    try:
+        given = parse(invocation.arguments, rules.letters)
+    except WrongOptionError as e:
+        return _refused(2, f"invalid option -- '{e}'\nusage: qsub [-a date_time] ...")
+    script = invocation.stdin
+    if "\r\n" in script:
+        return _refused(1, "script contains cr, lf")
+    prefix = given.last("C", invocation.environment.get("PBS_DPREFIX", "#PBS"))
+    try:
+        options = _directives(script, prefix, rules.letters)
+    except ValueError as e:
+        return _refused(1, str(e))
+    for letter, values in given.options.items():
+        options[letter] = [*options.get(letter, []), *values] if letter in _SEVERAL else values
+    return _submitted(rules, Arguments(options, ()), scheduler, invocation)
+
+
+def _directives(script: str, prefix: str, letters: str) -> dict[str, list[str]]:
+    """The options in the lines before the first command.
+
+    Raises:
+        ValueError: one cannot be understood.
+    """
+    options: dict[str, list[str]] = {}
+    for line in script.splitlines():
+        text = line.strip()
+        if text.startswith(prefix):
+            for letter, values in _directive(text.removeprefix(prefix), letters).items():
+                options.setdefault(letter, []).extend(values)
+        elif text and not text.startswith("#"):
+            break
+    return options
+
+
+def _directive(text: str, letters: str) -> dict[str, list[str]]:
+    try:
+        words = shlex.split(text)
+    except ValueError as e:
+        msg = "unmatched "
+        raise ValueError(msg) from e
+    try:
+        found = parse(words, letters)
+    except WrongOptionError as e:
+        msg = f"invalid option -- '{e}'\nqsub: directive error: {text.strip()} "
+        raise ValueError(msg) from e
+    if found.words:
+        msg = f"directive error: {text.strip()} "
+        raise ValueError(msg)
+    return found.options
+
+
+def _submitted(
+    rules: Rules, options: Arguments, scheduler: FakeScheduler, invocation: Invocation
+) -> CommandResult:
+    resources = dict(_pairs(options.options.get("l", [])))
+    attributes = dict(_pairs(options.options.get("W", [])))
+    wishes = wanted(attributes.get("depend", ""))
+    if refusal := _refusal(rules, options, resources):
+        return _refused(*refusal)
+    if wishes is None:
+        return _refused(2, "illegal -W value\nusage: qsub [-a date_time] ...")
+    known = {job.native_id for job in scheduler.listed()}
+    if rules.unknown_dependency is not None and not known.issuperset(other for _, other in wishes):
+        return _refused(*rules.unknown_dependency)
+    native_id = f"{scheduler.next_number()}.{SERVER}"
+    job = _job(native_id, options, resources, invocation)
+    job.slots = rules.processes(resources)
+    job.queue = options.last("q") or rules.queues[0]
+    job.attributes["depend"] = attributes.get("depend", "")
+    job.blocked = blocked(scheduler, native_id, wishes)
+    scheduler.submit(job)
+    return CommandResult(returncode=0, stdout="" if "z" in options.options else f"{native_id}\n")
+
+
+def _refusal(rules: Rules, options: Arguments, resources: Mapping[str, str]) -> tuple[int, str] | None:
+    name = options.last("N", "STDIN")
+    if len(name.encode()) > _LONGEST_NAME:
+        return 2, "Job name is too long "
+    if not _NAME.match(name):
+        return 2, "illegal -N value\nusage: qsub [-a date_time] ..."
+    if options.last("q") not in {"", *rules.queues}:
+        return rules.unknown_queue
+    return rules.refused_resources(resources)
+
+
+def _job(native_id: str, options: Arguments, resources: Mapping[str, str], invocation: Invocation) -> FakeJob:
+    surrounding = invocation.environment if "V" in options.options else {}
+    variables = dict(_pairs(options.options.get("v", [])))
+    name, number = options.last("N", "STDIN"), native_id.partition(".")[0]
+    # PBS_ names do not reach the job, and HOME is the user's own.
+    own = {key: value for key, value in surrounding.items() if not key.startswith("PBS_O_")}
+    home = invocation.environment.get("HOME", "/")
+    return FakeJob(
+        native_id,
+        script=invocation.stdin,
+        name=name,
+        tag=variables.get("JPSI_TAG", ""),
+        project=options.last("A"),
+        environment={
+            "PATH": "/usr/local/bin:/usr/bin:/bin",
+            **own,
+            **variables,
+            "HOME": home,
+            "ENVIRONMENT": "BATCH",
+            "PBS_ENVIRONMENT": "PBS_BATCH",
+            "PBS_JOBID": native_id,
+            "PBS_JOBNAME": name,
+            "PBS_O_WORKDIR": invocation.directory,
+        },
+        directory=home,
+        stdout=_file(options.last("o", f"{home}/{name}.o{number}")),
+        stderr=_file(options.last("e", f"{home}/{name}.e{number}")),
+        time_limit=seconds(resources.get("walltime", "")),
+        starting=_count_runs,
+        attributes={"variables": {**own, **variables}, "resources": dict(resources), "runs": 0},
+        state=FakeState.HELD if "h" in options.options else FakeState.PENDING,
+    )
+
+
+def _count_runs(job: FakeJob) -> None:
+    job.attributes["runs"] += 1
+
+
+def _pairs(values: list[str]) -> Iterator[tuple[str, str]]:
+    """The names and values in lists such as `a=1,b=2`; a dependency has commas of its own."""
+    for text in values:
+        parts = [text] if text.startswith("depend=") else text.split(",")
+        yield from (part.partition("=")[::2] for part in parts)
+
+
+def _file(path: str) -> str | None:
+    return None if path == "/dev/null" else path
+
+
+def seconds(text: str) -> float | None:
+    """A time as seconds, or as hours, minutes and seconds; None if it is neither."""
+    match = _TIME.match(text)
+    return None if match is None else int(match[1] or 0) * 3600.0 + int(match[2] or 0) * 60 + int(match[3])
+
+
+def _refused(code: int, why: str) -> CommandResult:
+    return CommandResult(returncode=code, stderr=f"qsub: {why}\n")

@@ -1,0 +1,149 @@
+"""`qstat` of Torque, and what it takes and says, over a fake batch system."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from xml.sax.saxutils import escape
+
+from jpsi.fakes import FakeJob, FakeScheduler, FakeState, Invocation
+from jpsi.plugin import CommandResult
+
+from .arguments import WrongOptionError, parse
+from .changing import Words
+from .depending import VAIN, WAITS
+from .ids import SERVER, full
+from .submitting import Rules, seconds
+
+_RESOURCES = frozenset({"nodes", "walltime", "mem", "pmem", "ncpus", "cput"})
+_CORES_PER_NODE = 64
+_UNKNOWN, _UNKNOWN_QUEUE = 153, 172
+_ENTITIES = {'"': "&quot;", "'": "&apos;"}
+
+
+def _refused_resources(resources: Mapping[str, str]) -> tuple[int, str] | None:
+    for name in resources:
+        if name not in _RESOURCES:
+            return 189, f"submit error (Unknown resource type  Resource_List.{name})"
+    if seconds(resources.get("walltime", "0")) is None:
+        return 168, "submit error (Illegal attribute or resource value for Resource_List.walltime)"
+    if any(cores > _CORES_PER_NODE for _, cores in _nodes(resources)):
+        return 190, "submit error (Job exceeds queue resource limits MSG=cannot locate feasible nodes)"
+    return None
+
+
+def _nodes(resources: Mapping[str, str]) -> Iterator[tuple[int, int]]:
+    for part in resources.get("nodes", "1").split("+"):
+        number, *properties = part.split(":")
+        named = dict(it.partition("=")[::2] for it in properties)
+        yield int(number), int(named.get("ppn", "1"))
+
+
+def _processes(resources: Mapping[str, str]) -> int:
+    return sum(number * cores for number, cores in _nodes(resources))
+
+
+RULES = Rules(
+    letters="a:A:b:c:C:d:D:e:EF:fhIj:J:k:K:l:L:m:M:nN:o:p:P:q:r:S:t:T:u:v:Vw:W:Xxz",
+    queues=("batch", "debug"),
+    unknown_queue=(_UNKNOWN_QUEUE, "submit error (Unknown queue MSG=requested queue not found)"),
+    refused_resources=_refused_resources,
+    processes=_processes,
+    unknown_dependency=(208, "submit error (Invalid Job Dependency)"),
+)
+WORDS = Words(
+    elsewhere=None,
+    unknown={"qdel": "nonexistent job id: {}", "qhold": "", "qrls": ""},
+    finished="Request invalid for state of job MSG=invalid state for job - COMPLETE {}",
+    finished_code=170,
+    forgets=False,
+)
+
+
+def qstat(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
+    """List jobs in XML."""
+    try:
+        asked = parse(invocation.arguments, "aeEinqrR1cfGlmMpstu:xQBW:").words
+    except WrongOptionError as e:
+        return CommandResult(returncode=2, stderr=f"qstat: invalid option -- '{e}'\n")
+    known = {job.native_id: job for job in scheduler.listed()}
+    shown, code, said = ([], 0, "") if asked else (list(known.values()), 0, "")
+    for word in asked:
+        native_id = full(word)
+        if native_id in known:
+            shown.append(known[native_id])
+        elif native_id is None:
+            code, said = _UNKNOWN_QUEUE, f"{said}qstat: Unknown queue destination {word}\n"
+        else:
+            code, said = _UNKNOWN, f"{said}qstat: Unknown Job Id Error {native_id}\n"
+    text = f'<?xml version="1.0"?>\n<Data>{"".join(map(_job, shown))}</Data>\n' if shown else ""
+    return CommandResult(returncode=code, stdout=text, stderr=said)
+
+
+def _job(job: FakeJob) -> str:
+    runs = job.attributes["runs"]
+    attributes = {
+        "Job_Id": job.native_id,
+        "Job_Name": job.name,
+        "Job_Owner": f"{job.owner}@{SERVER}",
+        "job_state": _word(job),
+        "queue": job.queue,
+        "Account_Name": job.project or None,
+        "depend": job.attributes["depend"] or None,
+        "exec_host": f"{SERVER}/0" if job.started is not None else None,
+        "Hold_Types": _hold(job),
+        "qtime": str(int(job.submitted)),
+        "Variable_List": _variables(job),
+        "comment": _comment(job),
+        "exit_status": _exit_status(job),
+        "start_time": None if job.started is None else str(int(job.started)),
+        "start_count": str(runs) if runs else None,
+        "comp_time": None if job.ended is None else str(int(job.ended)),
+    }
+    lines = [f"<{name}>{_text(value)}</{name}>" for name, value in attributes.items() if value is not None]
+    return f"<Job>{''.join(lines)}</Job>"
+
+
+def _text(value: str) -> str:
+    return escape(value, _ENTITIES)
+
+
+def _variables(job: FakeJob) -> str:
+    text = ",".join(f"{name}={value}" for name, value in job.attributes["variables"].items())
+    return text.replace("\n", ",")
+
+
+def _word(job: FakeJob) -> str:
+    if job.state.final:
+        return "C"
+    if job.state is FakeState.RUNNING:
+        return "R"
+    return "H" if job.state is FakeState.HELD or job.why == WAITS else "Q"
+
+
+def _hold(job: FakeJob) -> str:
+    if job.state is FakeState.HELD:
+        return "u"
+    return "s" if job.why == WAITS else "n"
+
+
+def _comment(job: FakeJob) -> str | None:
+    if job.state.final and job.why.startswith(VAIN):
+        return f"Job deleted as result of dependency on job {job.why.removeprefix(VAIN)}"
+    if job.state is FakeState.PENDING and job.why == "resources":
+        return "Not Running: Not enough of the right type of nodes are available\n"
+    return None
+
+
+_CODES = {
+    FakeState.CANCELLED: "271",
+    FakeState.TIMEOUT: "-11",
+    FakeState.NODE_FAIL: "-4",
+    FakeState.OUT_OF_MEMORY: "-10",
+}
+
+
+def _exit_status(job: FakeJob) -> str | None:
+    if not job.state.final or (job.started is None and not job.why.startswith(VAIN)):
+        return None
+    own = 128 + job.signal if job.signal is not None else job.exit_code or 0
+    return _CODES.get(job.state, str(own))

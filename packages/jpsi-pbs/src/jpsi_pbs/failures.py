@@ -1,0 +1,78 @@
+"""What it means for a job that qsub failed: whether the batch system may have the job nonetheless."""
+
+from __future__ import annotations
+
+from jpsi.plugin import CommandResult, Failure, FailureKind
+
+_TRANSIENT, _PERMANENT = FailureKind.TRANSIENT, FailureKind.PERMANENT
+_INVALID, _AMBIGUOUS = FailureKind.INVALID_JOB, FailureKind.AMBIGUOUS
+
+# What qsub says, in the order in which it is looked for: texts of OpenPBS 23.06.06 (pbs_messages.c, qsub.c)
+# and Torque 6.1.3. What stands in no line is AMBIGUOUS.
+_TEXTS = (
+    # Nothing was sent.
+    ("Unknown Host", _PERMANENT),
+    ("Cannot resolve", _PERMANENT),
+    ("cannot connect to server", _TRANSIENT),
+    ("pbs_iff: ", _TRANSIENT),
+    # The server refused it for now.
+    ("Request not allowed: Server shutting down", _TRANSIENT),
+    ("No free connections", _TRANSIENT),
+    ("Resource temporarily unavailable", _TRANSIENT),
+    ("Queue is not enabled", _TRANSIENT),
+    ("Maximum number of jobs already in queue", _TRANSIENT),
+    ("would exceed", _TRANSIENT),
+    # The server refuses everything from here.
+    ("Bad UID for job execution", _PERMANENT),
+    ("Access from host not allowed", _PERMANENT),
+    ("No default queue specified", _PERMANENT),
+    # The server, or qsub itself, refuses this job.
+    ("Access to queue is denied", _INVALID),
+    ("Array job exceeds", _INVALID),
+    ("Bad GID for job execution", _INVALID),
+    ("Cannot be used with select", _INVALID),
+    ('Cannot have "place" without "select"', _INVALID),
+    ("Command syntax invalid", _INVALID),
+    ("Illegal attribute or resource value", _INVALID),
+    ("Invalid Job Dependency", _INVALID),
+    ("Job exceeds queue resource limits", _INVALID),
+    ("Job name is too long", _INVALID),
+    ("Job rejected by all possible destinations", _INVALID),
+    ("Job violates queue and/or server resource limits", _INVALID),
+    ("Resource invalid in", _INVALID),
+    ("Unauthorized Request", _INVALID),
+    ("Unknown queue", _INVALID),
+    ("Unknown resource", _INVALID),
+    ("cannot be used with", _INVALID),
+    ("cannot send environment with the job", _INVALID),
+    ("directive error", _INVALID),
+    ("duplicated resource", _INVALID),
+    ("illegal -", _INVALID),
+    ("illegally formed destination", _INVALID),
+    ("invalid -v syntax", _INVALID),
+    ("invalid option", _INVALID),
+    ("script contains cr, lf", _INVALID),
+    ("Error (15002) submitting job", _INVALID),
+    ("qsub: unmatched", _INVALID),
+)
+# PBSE_HOOKERROR (15136) as an exit code: a site's own rule refuses the job, in words of its own.
+_REFUSED_BY_SITE = 32
+# A shell, or env, where there is no qsub
+_NOT_FOUND = frozenset({126, 127})
+
+
+def failure(result: CommandResult) -> Failure:
+    """What a failed qsub means, with what it said."""
+    return Failure(_kind(result), f"qsub: {result.complaint.replace('qsub: ', '')}")
+
+
+def _kind(result: CommandResult) -> FailureKind:
+    said = result.stderr + result.stdout
+    for part, kind in _TEXTS:
+        if part in said:
+            return kind
+    if result.returncode == _REFUSED_BY_SITE and said.lstrip().startswith("qsub: "):
+        return _INVALID
+    if result.returncode in _NOT_FOUND and "not found" in said:
+        return _PERMANENT
+    return _AMBIGUOUS

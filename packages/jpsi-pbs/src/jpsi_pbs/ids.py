@@ -1,0 +1,74 @@
+"""The forms that the id of a job has: with the name of its server or without it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+
+# A job, an array, an element of an array; then the server, and where the job is to be looked for
+_ID = re.compile(r"([0-9]{1,18}(?:\[[0-9]{0,9}\])?)(?:\.([A-Za-z0-9._-]+))?(?:@[A-Za-z0-9._:-]+)?\Z")
+
+
+def is_id(text: str) -> bool:
+    """Whether `text` is the id of one job.
+
+    >>> is_id("4711"), is_id("4711[3].server"), is_id("4711[3-5]"), is_id("workq")
+    (True, True, False, False)
+    """
+    return _ID.match(text) is not None
+
+
+def askable(native_ids: Iterable[str]) -> list[str]:
+    """Those of `native_ids` that are ids; any other would be taken for a queue."""
+    return [native_id for native_id in native_ids if is_id(native_id)]
+
+
+def servers(native_ids: Iterable[str]) -> set[str]:
+    """The names of servers in these ids; an empty one for the default server.
+
+    >>> sorted(servers(["17", "18.a", "19[].a"]))
+    ['', 'a']
+    """
+    return {_parts(native_id)[1] for native_id in native_ids}
+
+
+class Asked:
+    """The ids that were asked for, to be found again in an answer, which may spell them otherwise.
+
+    >>> Asked(["17", "18.pbs.example.org"]).names("18.pbs")
+    ['18.pbs.example.org']
+    """
+
+    def __init__(self, native_ids: Iterable[str] | None) -> None:
+        self._by_number: dict[str, list[str]] | None = None
+        if native_ids is not None:
+            self._by_number = {}
+            for native_id in askable(native_ids):
+                self._by_number.setdefault(_parts(native_id)[0], []).append(native_id)
+
+    def names(self, shown: str) -> list[str]:
+        """The ids that were asked for that mean the job with the id `shown`."""
+        if not is_id(shown):
+            return []
+        if self._by_number is None:
+            return [shown]
+        number, server = _parts(shown)
+        return [it for it in self._by_number.get(number, ()) if _agree(server, _parts(it)[1])]
+
+
+def by_asked(answers: Mapping[str, str], native_ids: Iterable[str]) -> dict[str, str]:
+    """What was said of jobs, by the ids that were asked for."""
+    asked = Asked(native_ids)
+    return {name: answer for shown, answer in answers.items() for name in asked.names(shown)}
+
+
+def _parts(native_id: str) -> tuple[str, str]:
+    match = _ID.match(native_id)
+    return ("", "") if match is None else (match[1], match[2] or "")
+
+
+def _agree(server: str, other: str) -> bool:
+    """Whether two names mean one server: one may be left out, or lack its domain."""
+    if not server or not other:
+        return True
+    return f"{server}.".startswith(f"{other}.") or f"{other}.".startswith(f"{server}.")

@@ -1,0 +1,49 @@
+"""A job's name, which the batch system restricts, and its tag, by which the job is found again."""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import quote
+
+_DEFAULT_NAME = "jpsi"
+# Measured on OpenPBS 23.06.06: qsub refuses other characters, and longer names.
+_ILLEGAL = re.compile(r"[^A-Za-z0-9._+-]")
+_LONGEST = 230
+# More of a name that had to be changed is not kept.
+_LONGEST_KEPT = 1000
+
+_TAG, _NAME = "JPSI_TAG", "JPSI_NAME"
+#: The variables that must not come from a surrounding job.
+VARIABLES = (_TAG, _NAME)
+# A list of variables as qstat shows it, `A=b,C=d` or `"A":"b"`; a value that ends with a backslash swallows
+# what stands between it and the next.
+_TAGGED = re.compile(rf"\b{_TAG}\"?[=:]\s*\"?([A-Za-z0-9-]+)")
+
+
+def legal_name(name: str | None) -> str:
+    """The name that the batch system is told.
+
+    >>> legal_name("my job: 1/2")
+    'my_job__1_2'
+    """
+    legal = _ILLEGAL.sub("_", name or _DEFAULT_NAME)[:_LONGEST]
+    # an option's value that looks like an option, or a hidden file, is not for every version
+    return legal if legal[0].isalnum() else f"_{legal[1:]}"
+
+
+def tag_variables(tag: str, name: str | None) -> str:
+    """The job's tag as a list of variables; with its name, encoded as in a URL, if that had to be changed.
+
+    >>> tag_variables("jpsi-1-1", "my job")
+    'JPSI_TAG=jpsi-1-1,JPSI_NAME=my%20job'
+    """
+    if not name or legal_name(name) == name:
+        return f"{_TAG}={tag}"
+    kept = quote(name[:_LONGEST_KEPT], safe="", errors="replace")[:_LONGEST_KEPT]
+    return f"{_TAG}={tag},{_NAME}={kept}"
+
+
+def tag_in(variables: str) -> str | None:
+    """The tag in a list of variables as qstat shows it."""
+    match = _TAGGED.search(variables)
+    return None if match is None else match[1]

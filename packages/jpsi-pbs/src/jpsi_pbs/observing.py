@@ -1,0 +1,107 @@
+"""One job as PBS or Torque tells of it, as jpsi understands it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from jpsi.plugin import JobState, Observation, Reason
+
+from .ends import End
+from .listed import Listed
+
+_QUEUED, _ACTIVE = JobState.QUEUED, JobState.ACTIVE
+
+
+class _Meaning(NamedTuple):
+    state: JobState
+    #: A sentence for an end user, where the state alone does not say it.
+    message: str | None = None
+
+
+# qstat(1B) of OpenPBS 23.06.06, "Job States", in its order; Torque 6.1.3 has those of them that end in C,
+# and no B, F, M, U, X. Those that are an end are not among them.
+_STATES = {
+    "B": _Meaning(_ACTIVE),
+    "E": _Meaning(_ACTIVE, "the job has run, and its files are being brought to their places"),
+    "H": _Meaning(_QUEUED, "the job is held"),
+    "M": _Meaning(_QUEUED, "the job was moved to another server"),
+    "Q": _Meaning(_QUEUED),
+    "R": _Meaning(_ACTIVE),
+    "S": _Meaning(_ACTIVE, "the job is suspended"),
+    "T": _Meaning(_QUEUED, "the job is being moved"),
+    "U": _Meaning(_ACTIVE, "the job is suspended, as its node is in use"),
+    "W": _Meaning(_QUEUED, "the job's earliest start time has not come yet, or its files are awaited"),
+}
+# Finished, of an array's element too; completed (Torque)
+_ENDED = frozenset({"F", "X", "C"})
+# What PBS keeps on telling of a job that it could not start
+_GIVEN_UP = "too many failed attempts to run"
+
+
+def observation(job: Listed, system: str, end_of: Callable[[Listed], End]) -> Observation:
+    """What a listing says about a job.
+
+    Args:
+        job: the listing.
+        system: how the names of details begin.
+        end_of: what it says of a job that has ended.
+    """
+    word = job.text("job_state")
+    details = _details(job, system)
+    if word in _ENDED:
+        end = end_of(job)
+        return Observation(
+            state=end.state,
+            word=word,
+            reason=end.reason,
+            message=end.message,
+            exit_code=end.exit_code,
+            ran=end.ran,
+            time=job.moment("obittime", "mtime"),
+            restarts=_restarts(job, has_begun=True),
+            nodes=job.nodes,
+            details=details,
+        )
+    meaning = _STATES.get(word)
+    if meaning is None:
+        return Observation(state=None, word=word, details=details)
+    is_queued = meaning.state is _QUEUED
+    restarts = _restarts(job, has_begun=not is_queued)
+    return Observation(
+        state=meaning.state,
+        word=word,
+        reason=_waiting_reason(job, restarts) if is_queued else None,
+        message=(_waiting_message(job) if is_queued else None) or meaning.message,
+        time=job.moment("qtime") if is_queued else job.moment("stime"),
+        restarts=restarts,
+        nodes=() if is_queued else job.nodes,
+        details=details,
+    )
+
+
+def _details(job: Listed, system: str) -> dict[str, Any]:
+    names = {"state": "job_state", "substate": "substate", "exit_status": "Exit_status", "comment": "comment"}
+    return {f"{system}.{name}": job.text(key) for name, key in names.items() if job.text(key)}
+
+
+def _restarts(job: Listed, *, has_begun: bool) -> int | None:
+    """How often it was put back: one time less than it began to run, unless it waits for the next."""
+    count = job.number("run_count")
+    return None if count is None else max(0, count - has_begun)
+
+
+def _waiting_message(job: Listed) -> str | None:
+    if job.text("comment"):
+        return job.text("comment").strip()
+    return "the job waits for a job that it depends on" if _depends(job) else None
+
+
+def _depends(job: Listed) -> bool:
+    return job.text("Hold_Types") == "s" and job.text("depend").startswith("after")
+
+
+def _waiting_reason(job: Listed, restarts: int | None) -> Reason | None:
+    if _GIVEN_UP in job.text("comment"):
+        return Reason.LAUNCH
+    return Reason.REQUEUED if restarts else None

@@ -1,0 +1,127 @@
+"""The executor `pbs`: OpenPBS and PBS Professional, 18.1 or later."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from jpsi.plugin import (
+    NOT_OFFERED,
+    Command,
+    CommandResult,
+    JobAttributes,
+    JobSpec,
+    NotOffered,
+    Observation,
+    ResourceSpecV1,
+    ShellLine,
+    Site,
+    hookimpl,
+    units,
+)
+
+from . import json_lines
+from .ends import End, openpbs_end
+from .hooks import Hooks
+from .layout import Part, layout
+from .listed import Listed
+from .options import Options
+
+_KIBIBYTE = 1 << 10
+_HISTORY = re.compile(r"^    job_history_enable = (\w+)$", re.MULTILINE)
+
+
+class OpenPbs(Hooks):
+    """What is said and asked in PBS's way."""
+
+    name = "pbs"
+    # -f: no background process, which would keep what it inherits, the lock of the job's folder among it.
+    qsub = ("qsub", "-f")
+    qstat = ("qstat", "-f", "-F", "json")
+    # -E asks for all jobs over one connection. Otherwise each has one of its own, from a port below 1024,
+    # which then rests for a minute: after 512 of them every command of the machine hangs. But an id with the
+    # name of a server that there is not may then cost all others their answer.
+    express = ("-E",)
+    most_ids = most_named = 200
+
+    def jobs(self, output: str) -> list[Listed] | None:
+        """What qstat has listed; None if that is not whole."""
+        return json_lines.jobs(output)
+
+    def end_of(self, job: Listed) -> End:
+        """What qstat says of a job that has ended."""
+        return openpbs_end(job)
+
+    def node_lines(self, spec: JobSpec) -> list[ShellLine]:  # noqa: ARG002  whatever a job asks for
+        """A line of the file for each of `mpiprocs`, here grouped by node."""
+        # two chunks on one node may stand apart
+        grouped = (
+            "{ if (!n[$0]++) o[++k] = $0 } END { for (i = 1; i <= k; i++) while (n[o[i]]--) print o[i] }"
+        )
+        return [ShellLine(f"awk '{grouped}' \"$PBS_NODEFILE\"")]
+
+    def resources(self, resources: ResourceSpecV1) -> Options:
+        """The chunks that a job consists of, and how they are placed; pbs_resources(7B)."""
+        parts = layout(resources)
+        # without a number of nodes each process is a chunk, which goes where there is room
+        chunks = [Part(resources.computed_process_count, 1)] if parts is None else parts
+        select = "+".join(f"{it.nodes}:{_chunk(resources, it.processes)}" for it in chunks)
+        placed = [
+            *(["scatter"] if parts is not None and sum(it.nodes for it in parts) > 1 else []),
+            *(["exclhost"] if resources.exclusive_node_use else []),
+        ]
+        return {"-l select": select, **({"-l place": ":".join(placed)} if placed else {})}
+
+    def queue(self, attributes: JobAttributes) -> str | None:
+        """Where a job is sent; a reservation is a queue of its own, and its id has that of the server too."""
+        if attributes.reservation_id is not None:
+            return attributes.reservation_id.partition(".")[0]
+        return attributes.queue_name
+
+    def queue_problems(self, attributes: JobAttributes) -> Sequence[str]:
+        """Why a job cannot be sent there."""
+        if attributes.reservation_id is None or attributes.queue_name is None:
+            return []
+        return ["attributes.queue_name and reservation_id cannot be given both: a reservation is a queue"]
+
+    @hookimpl
+    def probe(self) -> Command:
+        return Command(["qstat", "-B", "-f"])
+
+    @hookimpl
+    def parse_probe(self, result: CommandResult) -> Mapping[str, Any]:
+        return history(result)
+
+    @hookimpl
+    def query_finished(self, native_ids: Sequence[str], site: Site) -> Command | NotOffered:
+        if site.offers.get("history") is False:
+            return NOT_OFFERED
+        return self.naming(native_ids, "-x")
+
+    @hookimpl
+    def parse_finished(self, result: CommandResult, native_ids: Sequence[str]) -> Mapping[str, Observation]:
+        return self.parse_status(result, native_ids)
+
+
+def history(result: CommandResult) -> dict[str, Any]:
+    """Whether PBS keeps finished jobs, in what `qstat -B -f` printed; it does not unless it says so."""
+    match = _HISTORY.search(result.checked().stdout)
+    return {"history": match is not None and match[1] == "True"}
+
+
+def _chunk(resources: ResourceSpecV1, processes: int) -> str:
+    cores = resources.cpu_cores_per_process or 1
+    parts = [f"ncpus={processes * cores}", f"mpiprocs={processes}"]
+    if processes > 1:
+        # otherwise OMP_NUM_THREADS is the number of all the cores of a chunk, in each of its processes
+        parts.append(f"ompthreads={cores}")
+    if resources.gpu_cores_per_process:
+        parts.append(f"ngpus={processes * resources.gpu_cores_per_process}")
+    if resources.memory is not None:
+        share = units(resources.memory * processes, resources.computed_process_count * _KIBIBYTE)
+        parts.append(f"mem={share}kb")
+    return ":".join(parts)
+
+
+hooks = OpenPbs()

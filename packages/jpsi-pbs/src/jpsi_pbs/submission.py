@@ -1,0 +1,57 @@
+"""Handing a job over to qsub, and finding the job's id in what qsub printed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from jpsi.plugin import RANK_VARIABLES, Command, Script
+
+from .ids import is_id
+from .names import VARIABLES
+
+# What a surrounding job has, as recorded, and what would change how directives are read. Not all of PBS_*:
+# PBS_SERVER, PBS_DEFAULT, PBS_CONF_FILE and others are how PBS is reached.
+_NOT_THIS_JOBS = (
+    "PBS_ARRAY*",
+    "PBS_DPREFIX",
+    "PBS_ENVIRONMENT",
+    "PBS_GPUFILE",
+    "PBS_JOB*",
+    "PBS_MICFILE",
+    "PBS_MOMPORT",
+    "PBS_NODE*",
+    "PBS_NP",
+    "PBS_NUM_*",
+    "PBS_O_*",
+    "PBS_QUEUE",
+    "PBS_TASKNUM",
+    "PBS_VERSION",
+    "PBS_VNODENUM",
+    "PBS_WALLTIME",
+    "ENVIRONMENT",
+    "NCPUS",
+    *VARIABLES,
+    *RANK_VARIABLES,
+)
+
+
+def submit(qsub: Iterable[str], script: Script) -> Command:
+    """The command that submits a script, which it reads from standard input."""
+    return Command(qsub, stdin=script.text, unset=_NOT_THIS_JOBS)
+
+
+def native_id(output: str) -> str:
+    r"""The job's id in what qsub printed, whatever else stands around it.
+
+    >>> native_id("Welcome to cluster c.\n4711.server\n")
+    '4711.server'
+
+    Raises:
+        ValueError: there is no id in it, or more than one line looks like one.
+    """
+    found = {word for line in output.splitlines() if is_id(word := line.strip())}
+    if len(found) != 1:
+        what = "no job id" if not found else f"several job ids ({', '.join(sorted(found))})"
+        msg = f"{what} in the answer of qsub: {output.strip()[:500]!r}"
+        raise ValueError(msg)
+    return found.pop()

@@ -1,0 +1,312 @@
+"""qstat: what is asked, and what strange answers cost."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jpsi.plugin import NOT_OFFERED, Command, JobState, Reason, Site, SubmitException
+from jpsi_pbs import PbsConfig, json_lines, xml_jobs
+from jpsi_pbs.ids import Asked, is_id
+from pbs_support import PBS, SITE, TORQUE, answered, in_json, in_xml, recordings, torque_recordings
+
+# What would be a state, an end or another job, if values could break lines or close elements.
+_HOSTILE = (
+    '\n\t\t\t"job_state":\t"F",\n\t\t\t"Exit_status":\t0,\n',
+    '\n            "job_state":"F",\n            "Exit_status":0,\n',
+    '"},\n\t\t"8.node01":\t{\n\t\t\t"job_state":\t"F"',
+    "\nJob Id: 8.node01\n    job_state = F\n    Exit_status = 0\n",
+    "</Variable_List></Job><Job><Job_Id>8.node01</Job_Id><job_state>C</job_state></Job>",
+    "a\\",
+    "nan",
+    "\x01\x1b[2J",
+    "é日\U0001f600",
+    "]]>",
+)
+
+
+def test_the_question() -> None:
+    command = PBS.query(["7.node01", "8.node01"])
+
+    assert command.argv == ("qstat", "-f", "-F", "json", "-E", "7.node01", "8.node01")
+    assert command.environment == {"TZ": "UTC0"}
+    assert TORQUE.query(["7.node01"]).argv == ("qstat", "-f", "-x", "7.node01")
+
+
+def test_what_is_no_id_is_not_asked_for() -> None:
+    """It would be taken for a queue, or for all jobs."""
+    assert PBS.query(["7.node01", "workq", "", "-x"]).argv[4:] == ("-E", "7.node01")
+    assert PBS.query(["workq"]).argv[4:] == ("-E", "0")
+    assert PBS.parse_status(answered(in_json("0.node01", job_state="R")), ["workq"]) == {}
+
+
+def test_many_jobs_are_one_connection() -> None:
+    many = [str(number) for number in range(200)]
+
+    assert len(PBS.query(many).argv) > 200, "-E asks for them over one"
+    assert "-E" in PBS.query(many).argv
+    assert PBS.capabilities().ids_per_query == 200
+    assert TORQUE.query(many).argv == ("qstat", "-f", "-x"), "all jobs are listed instead"
+
+
+def test_an_id_of_another_server_costs_no_other_its_answer() -> None:
+    """Measured: `qstat -E 1.here 1.nowhere` complains of the one, and says nothing of the other."""
+    assert PBS.query(["7.node01", "8.nowhere"]).argv[4:] == ("7.node01", "8.nowhere")
+
+
+@pytest.mark.parametrize(
+    ("offers", "asked"), [({}, True), ({"history": True}, True), ({"history": False}, False)], ids=str
+)
+def test_finished_jobs_are_asked_for_where_they_are_kept(offers: dict[str, bool], asked: bool) -> None:
+    command = PBS.query_finished(["7.node01"], Site(config=PbsConfig(), offers=offers))
+
+    assert (command is not NOT_OFFERED) is asked
+    if isinstance(command, Command):
+        assert command.argv == ("qstat", "-f", "-F", "json", "-x", "-E", "7.node01")
+
+
+@pytest.mark.parametrize(
+    ("asked", "shown"),
+    [
+        ("7", "7.node01"),
+        ("7.node01", "7"),
+        ("7.node01", "7.node01.example.org"),
+        ("7.node01.example.org", "7.node01"),
+        ("7[3].node01", "7[3].node01"),
+        ("7[]", "7[].node01"),
+        ("7.node01@node01.example.org", "7.node01"),
+    ],
+)
+def test_ids_in_several_spellings(asked: str, shown: str) -> None:
+    assert Asked([asked]).names(shown) == [asked]
+
+
+@pytest.mark.parametrize(
+    ("asked", "shown"),
+    [("7.node01", "7.node010"), ("7.a", "7.b"), ("7", "8.node01"), ("7[]", "7"), ("7", "")],
+)
+def test_ids_of_other_jobs(asked: str, shown: str) -> None:
+    assert Asked([asked]).names(shown) == []
+
+
+@pytest.mark.parametrize("text", ["", "workq", "-1", "7.", "7[3-5]", "7;8", "7 8", "٤", "7\n", "@x"])
+def test_what_is_no_id(text: str) -> None:
+    assert not is_id(text)
+
+
+@pytest.mark.parametrize("value", _HOSTILE)
+def test_no_value_looks_like_anything_else_in_json(value: str) -> None:
+    output = in_json("7.node01", Account_Name=value, job_state="R", Variable_List={"A": value, value: "B"})
+
+    found = PBS.parse_status(answered(output), None)
+
+    assert {name: seen.state for name, seen in found.items()} == {"7.node01": JobState.ACTIVE}
+
+
+@pytest.mark.parametrize("value", _HOSTILE)
+def test_no_value_looks_like_anything_else_in_the_older_json(value: str) -> None:
+    r"""It escapes quotes and line breaks, and hardly anything else (strdup_escape in pbs_json.c)."""
+    written = value.replace("\n", "\\n").replace("\t", "\\t").replace('"', '\\"')
+    output = (
+        '{\n    "pbs_server":"node01",\n    "Jobs":{\n        "7.node01":{\n'
+        f'            "Account_Name":"{written}",\n            "job_state":"R",\n'
+        f'            "Variable_List":{{\n                "A":{written},\n                "B":"{written}"\n'
+        '            },\n            "substate":42\n        },\n        "9.node01":{\n'
+        '            "job_state":"F",\n            "Exit_status":3\n        }\n    }\n}\n'
+    )
+
+    found = PBS.parse_status(answered(output), None)
+
+    assert {name: seen.state for name, seen in found.items()} == {
+        "7.node01": JobState.ACTIVE,
+        "9.node01": JobState.FAILED,
+    }
+
+
+@given(st.text())
+def test_any_value_costs_no_job_its_state(value: str) -> None:
+    output = in_json("7.node01", Account_Name=value, job_state="R", Variable_List={"A": value})
+
+    assert PBS.parse_status(answered(output), ["7"])["7"].state is JobState.ACTIVE
+
+
+@given(st.text(alphabet='{}"\\\n\t :,0aJobs', max_size=80))
+def test_whatever_is_printed_is_read_without_a_complaint(text: str) -> None:
+    json_lines.jobs(text)
+    xml_jobs.jobs(text)
+
+
+@pytest.mark.parametrize("value", ["<a>", "</Job>", "&amp;", "a\x01b", "l1\nl2", "'\""])
+def test_no_value_looks_like_anything_else_in_xml(value: str) -> None:
+    escaped = value.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    output = in_xml("7.node01", Account_Name=escaped, job_state="R", Variable_List=f"A={escaped}")
+
+    (job,) = xml_jobs.jobs(output) or []
+
+    assert job.text("Account_Name") == value
+    assert TORQUE.parse_status(answered(output), ["7"])["7"].state is JobState.ACTIVE
+
+
+def test_the_recorded_values_that_break_json() -> None:
+    """Of one such job, anybody's, the whole listing was lost to who reads JSON."""
+    (everything,) = [step for step in recordings("json_of_release_23.06.06_client") if step.argv[-1] == "-x"]
+    with pytest.raises(ValueError, match=r"line \d+ column"):
+        json.loads(everything.result.stdout)
+
+    found = PBS.parse_status(everything.result, None)
+
+    assert len(found) > 50
+    assert all(seen.state is not None for seen in found.values())
+
+
+def test_the_recorded_values_that_break_xml() -> None:
+    steps = [step for step in torque_recordings("variables_and_xml") if "-x" in step.argv]
+
+    for step in steps:
+        ((name, seen),) = TORQUE.parse_status(step.result, None).items()
+        assert (name, seen.state) == (step.argv[-1], JobState.QUEUED)
+
+
+@pytest.mark.parametrize("hooks", [PBS, TORQUE], ids=["pbs", "torque"])
+def test_half_an_answer_is_none(hooks: object) -> None:
+    output = in_json("7.node01", job_state="R") if hooks is PBS else in_xml("7.node01", job_state="R")
+
+    with pytest.raises(SubmitException, match="half an answer"):
+        hooks.parse_status(answered(output[: len(output) // 2]), ["7"])  # type: ignore[attr-defined]  # one of the two
+
+
+def test_an_answer_without_a_word_is_none() -> None:
+    """Qstat prints a frame even if there is no job at all."""
+    with pytest.raises(SubmitException, match="half an answer, or none"):
+        PBS.parse_status(answered(), ["7"])
+    (empty,) = [step for step in recordings("no_jobs") if "json" in step.argv]
+    assert PBS.parse_status(empty.result, ["7"]) == {}
+
+
+def test_a_banner_around_the_answer() -> None:
+    output = f"Welcome! {{\n*** 12345 ***\n{in_json('7.node01', job_state='R')}Bye.\n"
+
+    assert PBS.parse_status(answered(output, "maintenance on Monday\n"), ["7"]).keys() == {"7"}
+
+
+def test_a_complaint_about_something_else_is_no_answer() -> None:
+    unknown, lost = "qstat: Unknown Job Id 7.node01\n", "qstat: End of File\n"
+
+    with pytest.raises(SubmitException, match="End of File"):
+        PBS.parse_status(answered(in_json("8", job_state="R"), unknown + lost, 153), ["7", "8"])
+    with pytest.raises(SubmitException, match="exit code 3"):
+        PBS.parse_status(answered(returncode=3), ["7"])
+    with pytest.raises(SubmitException, match="no answer in time"):
+        PBS.parse_status(type(answered())(returncode=-9, timed_out=True), ["7"])
+
+
+def test_times_are_those_of_the_zone_that_was_asked_for() -> None:
+    running = in_json("7", job_state="R", qtime="Sat Nov 21 08:57:58 2026", stime="Sat Nov  1 09:00:42 2026")
+
+    assert PBS.parse_status(answered(running), ["7"])["7"].time == datetime(2026, 11, 1, 9, 0, 42, tzinfo=UTC)
+    done = in_xml("7", job_state="C", exit_status="0", comp_time="1795252475")
+    assert TORQUE.parse_status(answered(done), ["7"])["7"].time == datetime.fromtimestamp(1795252475, UTC)
+
+
+@pytest.mark.parametrize("text", ["", "x", "Sat Xyz 21 08:57:58 2026", "Sat Nov 99 08:57:58 2026", "9" * 30])
+def test_a_time_that_is_none(text: str) -> None:
+    output = in_json("7", job_state="Q", qtime=text)
+
+    assert PBS.parse_status(answered(output), ["7"])["7"].time is None
+
+
+def test_nodes() -> None:
+    output = in_json("7", job_state="R", exec_host="node1/0*2+node2/0+node2/1")
+
+    assert PBS.parse_status(answered(output), ["7"])["7"].nodes == ("node1", "node2")
+
+
+def test_a_job_that_was_put_back() -> None:
+    waiting = in_json("7", job_state="Q", run_count=1)
+    again = in_json("7", job_state="R", run_count=2)
+
+    seen = PBS.parse_status(answered(waiting), ["7"])["7"]
+    assert (seen.state, seen.reason, seen.restarts) == (JobState.QUEUED, Reason.REQUEUED, 1)
+    assert PBS.parse_status(answered(again), ["7"])["7"].restarts == 1
+
+
+def test_an_unknown_state_is_passed_on_and_costs_nothing() -> None:
+    output = in_json("7", job_state="L")
+
+    assert (PBS.parse_status(answered(output), ["7"])["7"].state, "L") == (None, "L")
+
+
+@pytest.mark.parametrize("state", "BEHMQRSTUWFXC")
+def test_every_state_of_the_manual_is_known(state: str) -> None:
+    assert PBS.parse_status(answered(in_json("7", job_state=state)), ["7"])["7"].state is not None
+
+
+def test_a_job_is_found_by_its_tag_however_its_variables_are_shown() -> None:
+    """A value that ends with a backslash swallows the next variable in the listing."""
+    plain = in_json("7.node01", job_state="R", Variable_List={"JPSI_TAG": "jpsi-a-1"})
+    swallowed = in_json("7.node01", job_state="R", Variable_List={"A": "b\\,JPSI_TAG=jpsi-a-1"})
+    xml = in_xml("7.node01", job_state="R", Variable_List="A=b,JPSI_TAG=jpsi-a-1,C=d")
+
+    for hooks, output in ((PBS, plain), (PBS, swallowed), (TORQUE, xml)):
+        assert hooks.parse_find(answered(output), ["jpsi-a-1", "jpsi-a-2"]) == {"jpsi-a-1": "7.node01"}
+        assert hooks.parse_find(answered(output), ["jpsi-a-11", "jpsi-a"]) == {}
+
+
+def test_a_job_that_another_submitted_with_its_environment_is_not_taken_for_it() -> None:
+    tagged = {"job_state": "R", "Variable_List": {"JPSI_TAG": "jpsi-a-1"}}
+    content = {"Jobs": {"10.node01": tagged, "9.node01": tagged, "11.node01": tagged}}
+    output = json.dumps(content, indent="\t", separators=(",", ":\t"))
+
+    assert PBS.parse_find(answered(output), ["jpsi-a-1"]) == {"jpsi-a-1": "9.node01"}
+
+
+def test_a_search_that_failed_proves_nothing() -> None:
+    with pytest.raises(SubmitException, match="cannot connect"):
+        PBS.parse_find(
+            answered(stderr="qstat: cannot connect to server x (errno=15010)", returncode=255), ["t"]
+        )
+
+
+@pytest.mark.parametrize(
+    ("attributes", "expected"),
+    [
+        ({}, (JobState.FAILED, Reason.LAUNCH, None, False)),
+        ({"substate": 91}, (JobState.CANCELED, Reason.CANCELLED, None, False)),
+        ({"substate": 91, "run_count": 1}, (JobState.CANCELED, Reason.CANCELLED, None, None)),
+        ({"depend": "afterok:7@x"}, (JobState.CANCELED, Reason.DEPENDENCY, None, False)),
+        ({"depend": "afterok:7@x", "substate": 91}, (JobState.CANCELED, Reason.CANCELLED, None, False)),
+        ({"depend": "beforeok:7@x"}, (JobState.FAILED, Reason.LAUNCH, None, False)),
+        ({"Exit_status": -27}, (JobState.FAILED, Reason.OUT_OF_MEMORY, None, True)),
+        ({"Exit_status": -28}, (JobState.FAILED, Reason.TIMEOUT, None, True)),
+        ({"Exit_status": -24}, (JobState.FAILED, None, None, True)),
+        ({"Exit_status": -20}, (JobState.FAILED, Reason.NODE_FAIL, None, True)),
+        ({"Exit_status": -1}, (JobState.FAILED, Reason.LAUNCH, None, None)),
+        ({"Exit_status": 256 + 11}, (JobState.FAILED, Reason.SIGNAL, 139, True)),
+        ({"Exit_status": 600}, (JobState.FAILED, Reason.SIGNAL, None, True)),
+    ],
+    ids=str,
+)
+def test_how_it_ended(
+    attributes: dict[str, object], expected: tuple[JobState, Reason | None, int | None, bool | None]
+) -> None:
+    seen = PBS.parse_status(answered(in_json("7", job_state="F", **attributes)), ["7"])["7"]
+
+    assert (seen.state, seen.reason, seen.exit_code, seen.ran) == expected
+
+
+def test_a_dependency_in_vain_in_torque() -> None:
+    """Job_func.c, handle_aborted_job: the code of a job that qdel has ended, and a comment."""
+    comment = "Job deleted as result of dependency on job 6.node01"
+    output = in_xml("7.node01", job_state="C", exit_status="271", comment=comment)
+
+    seen = TORQUE.parse_status(answered(output), ["7"])["7"]
+
+    assert (seen.state, seen.reason, seen.exit_code) == (JobState.CANCELED, Reason.DEPENDENCY, None)
+
+
+def test_site_is_not_needed_to_ask() -> None:
+    assert isinstance(PBS.query_finished(["7"], SITE), Command)

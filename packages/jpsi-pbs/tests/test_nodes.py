@@ -1,0 +1,44 @@
+"""Where the processes of a job are: what a POSIX shell makes of the file of nodes."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jpsi.plugin import JobSpec, ResourceSpecV1
+from jpsi_pbs import openpbs, torque
+
+
+def _printed(lines: list[Any], nodes: str, tmp_path: Path) -> str:
+    file = tmp_path / "nodes of the job"
+    file.write_text("".join(f"{name}\n" for name in nodes))
+    done = subprocess.run(
+        ["sh", "-euc", "\n".join(lines)],
+        env={"PATH": "/usr/bin:/bin", "PBS_NODEFILE": str(file)},
+        capture_output=True,
+        check=True,
+        text=True,
+    )
+    return "".join(done.stdout.split())
+
+
+@pytest.mark.parametrize(
+    ("nodes", "expected"), [("a", "a"), ("aabb", "aabb"), ("abab", "aabb"), ("bacb", "bbac")]
+)
+def test_a_line_for_each_process_grouped_by_node(nodes: str, expected: str, tmp_path: Path) -> None:
+    assert _printed(openpbs.hooks.nodes(JobSpec("/bin/true")), nodes, tmp_path) == expected
+
+
+@pytest.mark.parametrize(
+    ("cores", "nodes", "expected"),
+    [(None, "aabb", "aabb"), (1, "aab", "aab"), (2, "aaaabbbb", "aabb"), (3, "aaaaaabbb", "aab")],
+)
+def test_torque_has_a_line_for_each_core(
+    cores: int | None, nodes: str, expected: str, tmp_path: Path
+) -> None:
+    spec = JobSpec("/bin/true", resources=ResourceSpecV1(cpu_cores_per_process=cores))
+
+    assert _printed(torque.hooks.nodes(spec), nodes, tmp_path) == expected

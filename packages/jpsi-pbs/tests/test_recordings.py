@@ -1,0 +1,383 @@
+"""Every step of every recording is read rightly, or stands below with the reason why it is not."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pytest
+
+from jpsi.plugin import FailureKind, JobState, Observation, Reason, SubmitException
+from jpsi.testing import Recording, read_recordings
+from jpsi_pbs.complaints import not_cancelled, refused
+from jpsi_pbs.failures import failure
+from jpsi_pbs.hooks import Hooks
+from jpsi_pbs.ids import askable
+from jpsi_pbs.submission import native_id
+from pbs_support import OPENPBS_RECORDINGS, PBS, TORQUE, TORQUE_RECORDINGS, recordings, torque_recordings
+
+OPENPBS, OLD = read_recordings(OPENPBS_RECORDINGS), read_recordings(TORQUE_RECORDINGS)
+
+# Scenarios of transcripts/openpbs-23.06.06 that are not kept here.
+UNUSED = {
+    "odd_working_directories": "jpsi's jobs have no output files of PBS's, and go to their place themselves",
+    "qalter_qmove": "jobs are not changed once they are submitted",
+    "qsub_daemon_pipes": "qsub is called with -f, which leaves nothing behind",
+    "substitution_in_paths": "output goes to /dev/null",
+    "timings": "no answers; what they say decided that qstat is called with -E",
+}
+# And of transcripts/torque-6.1.3.h5
+TORQUE_UNUSED = {"queues_server_nodes": "queues are not listed yet, and nothing is probed"}
+# Commands that this package never calls.
+NEVER_CALLED = {
+    "cat": "shows what a job has printed",
+    "ls": "shows the recorder's directory",
+    "pbsnodes": "nodes are not listed",
+    "qalter": "jobs are not changed once they are submitted",
+    "qmgr": "for managers",
+    "qmove": "as qalter",
+    "qrerun": "for managers",
+    "qselect": "qstat lists jobs with their tags",
+    "qsig": "jobs are ended by qdel",
+    "sh": "shows the recorder's directory",
+    "tracejob": "for managers",
+}
+# What qsub refuses that is never said to it: options that are refused before, files, servers.
+_NEVER_SAID = {
+    "script file": "never called with a file",
+    "script not a file": "never called with a file",
+    "usage: qsub": "an option that jpsi does not take, or one with a wrong value",
+}
+
+
+def _is_listing(recording: Recording) -> bool:
+    """Whether it is a question that this package asks."""
+    argv = recording.argv
+    if recording.source.startswith("Torque"):
+        return argv[:3] == ("qstat", "-f", "-x") and "-t" not in argv
+    return argv[:4] == ("qstat", "-f", "-F", "json") and "-1" not in argv and "-u" not in argv
+
+
+def _ids(recording: Recording) -> list[str]:
+    return [word for word in recording.argv[1:] if not word.startswith("-") and word != "json"]
+
+
+def _of(steps: list[Recording], command: str) -> list[Recording]:
+    return [step for step in steps if step.argv[0] == command]
+
+
+def test_every_command_is_known_here() -> None:
+    called = {"qsub", "qstat", "qdel", "qhold", "qrls"}
+
+    assert {step.argv[0] for step in [*OPENPBS, *OLD]} <= called | NEVER_CALLED.keys()
+
+
+def test_no_kept_scenario_is_unused() -> None:
+    assert not UNUSED.keys() & {path.stem for path in OPENPBS_RECORDINGS.glob("*.json")}
+    assert not TORQUE_UNUSED.keys() & {path.stem for path in TORQUE_RECORDINGS.glob("*.json")}
+
+
+@pytest.mark.parametrize("recording", _of([*OPENPBS, *OLD], "qsub"), ids=str)
+def test_qsub(recording: Recording) -> None:
+    result, argv = recording.result, recording.argv
+    if "--version" in argv or "-z" in argv:
+        with pytest.raises(ValueError, match="no job id"):
+            native_id(result.stdout)
+    elif result.returncode == 0:
+        assert native_id(result.stdout) == result.stdout.strip()
+    elif "block=true" in argv:
+        assert native_id(result.stdout), "such a job is refused: qsub returns what the job does"
+    else:
+        assert failure(result).kind is _expected_kind(recording)
+
+
+def _expected_kind(recording: Recording) -> FailureKind:
+    said = recording.result.stderr
+    for words, kind in {
+        "Unknown Host": FailureKind.PERMANENT,
+        "Cannot resolve": FailureKind.PERMANENT,
+        "cannot connect to server": FailureKind.TRANSIENT,
+        "Queue is not enabled": FailureKind.TRANSIENT,
+        "would exceed": FailureKind.TRANSIENT,
+        "Bad UID": FailureKind.PERMANENT,
+        "script file": FailureKind.AMBIGUOUS,
+        "script not a file": FailureKind.AMBIGUOUS,
+        "illegal": FailureKind.INVALID_JOB,
+        "invalid": FailureKind.INVALID_JOB,
+        "Job name is too long": FailureKind.INVALID_JOB,
+        "usage: qsub": FailureKind.AMBIGUOUS,
+    }.items():
+        if words in said:
+            return kind
+    return FailureKind.INVALID_JOB
+
+
+@pytest.mark.parametrize("recording", [it for it in OPENPBS if _is_listing(it)], ids=str)
+def test_qstat(recording: Recording) -> None:
+    """Each job that it names is read as it stands there, whether that is JSON or not."""
+    _read(PBS, recording, _by_hand_in_json)
+
+
+@pytest.mark.parametrize("recording", [it for it in OLD if _is_listing(it)], ids=str)
+def test_qstat_of_torque(recording: Recording) -> None:
+    _read(TORQUE, recording, _by_hand_in_xml)
+
+
+def _read(hooks: Hooks, recording: Recording, by_hand: Callable[[str], dict[str, dict[str, str]]]) -> None:
+    result, ids = recording.result, _ids(recording)
+    if "cannot connect" in result.stderr or "Unable to communicate" in result.stderr:
+        with pytest.raises(SubmitException, match=r"connect|communicate"):
+            hooks.parse_status(result, None)
+        return
+    if "Unknown queue" in result.stderr or "Express option" in result.stderr:
+        assert askable(ids) != ids, "such an id is never asked for"
+        return
+
+    found = hooks.parse_status(result, None)
+
+    expected = by_hand(result.stdout)
+    assert found.keys() == expected.keys()
+    for name, seen in found.items():
+        assert seen.word == expected[name]["job_state"]
+        assert seen.state is not None
+        assert seen.details.get(f"{hooks.name}.exit_status") == expected[name].get("exit_status")
+    if ids and result.returncode == 0 and "not configured" not in result.stderr and all(askable(ids)):
+        asked = hooks.parse_status(result, ids)
+        assert asked.keys() <= set(ids)
+        assert len(asked) == len(expected) or recording.argv.count("") or "[" in str(ids)
+
+
+def _by_hand_in_json(output: str) -> dict[str, dict[str, str]]:
+    try:
+        jobs: Mapping[str, Mapping[str, Any]] = json.loads(output).get("Jobs", {})
+    except ValueError:
+        # by the only lines in which these words can stand like this
+        ids = re.findall(r'^ {8}"(\d[^"]*)":\{$', output, re.MULTILINE)
+        states = re.findall(r'^ {12}"job_state":"(.)",$', output, re.MULTILINE)
+        codes = dict.fromkeys(ids, None)
+        for name, text in zip(
+            ids, re.split(r'^ {8}"\d[^"]*":\{$', output, flags=re.MULTILINE)[1:], strict=True
+        ):
+            codes[name] = next(iter(re.findall(r'^ {12}"Exit_status":(-?\d+),?$', text, re.MULTILINE)), None)
+        jobs = {
+            name: {"job_state": state, **({} if codes[name] is None else {"Exit_status": codes[name]})}
+            for name, state in zip(ids, states, strict=True)
+        }
+    return {
+        name: {
+            "job_state": job["job_state"],
+            **({"exit_status": str(job["Exit_status"])} if "Exit_status" in job else {}),
+        }
+        for name, job in jobs.items()
+    }
+
+
+def _by_hand_in_xml(output: str) -> dict[str, dict[str, str]]:
+    jobs = [
+        dict(re.findall(r"<(Job_Id|job_state|exit_status)>(.*?)</", job)) for job in output.split("</Job>")
+    ]
+    return {html.unescape(job["Job_Id"]): job for job in jobs if job}
+
+
+@pytest.mark.parametrize("recording", _of([*OPENPBS, *OLD], "qdel"), ids=str)
+def test_qdel(recording: Recording) -> None:
+    result, ids = recording.result, askable(_ids(recording))
+    if not ids:
+        return  # `qdel --version` and the like
+
+    wrong = not_cancelled(result, ids)
+
+    said = result.stderr
+    about = [line for line in said.splitlines() if "Unauthorized" in line or "MOM" in line]
+    theirs = [it for it in ids if any(line.endswith(f" {it}") for line in about)]
+    unclear = ids if "connect" in said.lower() and not theirs else []
+    malformed = ids if "illegally formed" in said else []
+    assert set(wrong) == {*theirs, *unclear, *malformed}
+
+
+@pytest.mark.parametrize("recording", _of([*OPENPBS, *OLD], "qhold") + _of([*OPENPBS, *OLD], "qrls"), ids=str)
+def test_qhold_and_qrls(recording: Recording) -> None:
+    ids = askable(_ids(recording))
+
+    wrong = refused(recording.result, ids)
+
+    assert set(wrong) == (set(ids) if recording.result.returncode else set())
+
+
+def _last(steps: list[Recording], hooks: Hooks) -> Observation:
+    """What the last question of a scenario told of its job."""
+    listings = [step for step in steps if _is_listing(step) and len(_ids(step)) == 1]
+    (seen,) = hooks.parse_status(listings[-1].result, None).values()
+    return seen
+
+
+_ENDS = {
+    "status_completed_ok": (JobState.COMPLETED, 0, None),
+    "status_failed_exit_7": (JobState.FAILED, 7, None),
+    "status_exit_7_exec": (JobState.FAILED, 7, None),
+    "status_failed_exit_137": (JobState.FAILED, 137, None),
+    "status_failed_exit_255": (JobState.FAILED, 255, None),
+    "status_failed_exit_271": (JobState.FAILED, 15, None),
+    "status_killed_by_signal": (JobState.FAILED, 137, None),
+    "status_killed_by_signal_exec": (JobState.FAILED, 137, Reason.SIGNAL),
+    "status_killed_by_signal_segv": (JobState.FAILED, 139, None),
+    "status_killed_by_signal_term": (JobState.FAILED, 143, None),
+    "status_child_killed_by_signal": (JobState.FAILED, 137, None),
+    "status_killed_top_shell": (JobState.FAILED, 137, Reason.SIGNAL),
+    "status_killed_by_qsig": (JobState.FAILED, 137, Reason.SIGNAL),
+    "status_cancelled_queued": (JobState.CANCELED, None, Reason.CANCELLED),
+    "status_cancelled_running": (JobState.CANCELED, 143, Reason.CANCELLED),
+    "status_cancelled_running_trap": (JobState.CANCELED, 143, Reason.CANCELLED),
+    "status_cancelled_running_stubborn": (JobState.CANCELED, 143, Reason.CANCELLED),
+    "status_cancelled_forced": (JobState.CANCELED, 137, Reason.CANCELLED),
+    "status_walltime_exceeded": (JobState.FAILED, None, Reason.TIMEOUT),
+    "status_walltime_exceeded_trap": (JobState.FAILED, None, Reason.TIMEOUT),
+    "status_cput_exceeded": (JobState.FAILED, 137, None),
+    "status_mem_limit": (JobState.COMPLETED, 0, None),
+    "status_bad_shell": (JobState.FAILED, 254, None),
+    "status_bad_interpreter": (JobState.FAILED, 127, None),
+    "status_exec_missing": (JobState.FAILED, 254, None),
+    "status_exiting": (JobState.COMPLETED, 0, None),
+    "status_waiting": (JobState.COMPLETED, 0, None),
+    # deleted in the moments of its second start; core remembers that it was told to
+    "status_rerun": (JobState.FAILED, 137, Reason.SIGNAL),
+}
+
+
+@pytest.mark.parametrize("scenario", _ENDS)
+def test_every_way_to_end_is_told_apart(scenario: str) -> None:
+    seen = _last(recordings(scenario), PBS)
+
+    assert (seen.state, seen.exit_code, seen.reason) == _ENDS[scenario]
+    assert seen.time is not None
+    assert seen.ran is (scenario != "status_cancelled_queued")
+
+
+_TORQUE_ENDS = {
+    "status_completed_ok": (JobState.COMPLETED, 0, None),
+    "status_failed_exit_7": (JobState.FAILED, 7, None),
+    "status_killed_by_signal": (JobState.FAILED, 137, None),
+    "status_cancelled_queued": (JobState.CANCELED, None, Reason.CANCELLED),
+    "status_cancelled_running": (JobState.CANCELED, 143, Reason.CANCELLED),
+    "status_walltime_exceeded": (JobState.FAILED, None, Reason.TIMEOUT),
+}
+
+
+@pytest.mark.parametrize("scenario", _TORQUE_ENDS)
+def test_every_way_to_end_in_torque_is_told_apart(scenario: str) -> None:
+    seen = _last(torque_recordings(scenario), TORQUE)
+
+    assert (seen.state, seen.exit_code, seen.reason) == _TORQUE_ENDS[scenario]
+    assert seen.time is not None
+    assert seen.ran is (scenario != "status_cancelled_queued")
+
+
+def _told(scenario: str) -> dict[str, list[Observation]]:
+    """All that a scenario tells of each job, in order."""
+    told: dict[str, list[Observation]] = {}
+    for step in recordings(scenario):
+        if _is_listing(step):
+            for name, seen in PBS.parse_status(step.result, None).items():
+                told.setdefault(name, []).append(seen)
+    return told
+
+
+def test_dependencies() -> None:
+    told = _told("status_dependency")
+
+    waiting, vain = told["138.node01"]
+    assert (waiting.state, waiting.message) == (
+        JobState.QUEUED,
+        "the job waits for a job that it depends on",
+    )
+    assert (vain.state, vain.reason, vain.ran) == (JobState.CANCELED, Reason.DEPENDENCY, False)
+    assert told["139.node01"][-1].state is JobState.COMPLETED
+    assert told["141.node01"][-1].reason is Reason.DEPENDENCY, "the other had failed before"
+    assert told["143.node01"][-1].state is JobState.COMPLETED, "the other had ended well before"
+    assert told["145.node01"][-1].reason is Reason.DEPENDENCY, "there never was such a job"
+    assert told["147.node01"][-1].state is JobState.QUEUED, "of a deleted job PBS tells its children nothing"
+
+
+def test_why_a_job_waits() -> None:
+    told = _told("status_queued")
+
+    assert told["105.node01"][0].message == "Not Running: Not enough free nodes available"
+    assert (told["106.node01"][0].message or "").startswith("Can Never Run: ")
+
+
+def test_a_held_job() -> None:
+    told = _told("status_held")
+
+    assert (told["108.node01"][0].state, told["108.node01"][0].message) == (
+        JobState.QUEUED,
+        "the job is held",
+    )
+    assert told["108.node01"][-1].state is JobState.COMPLETED
+    assert told["110.node01"][0].state is JobState.ACTIVE, "to hold a job that runs changes nothing"
+
+
+def test_a_job_that_could_not_be_started_and_is_held() -> None:
+    seen = _told("keep_direct")["1490.node01"][-1]
+
+    assert (seen.state, seen.reason, seen.exit_code) == (JobState.QUEUED, Reason.LAUNCH, None)
+    assert seen.message == "job held, too many failed attempts to run"
+
+
+def test_a_job_that_runs_again_after_its_node_was_lost() -> None:
+    told = _told("node_down")["1497.node01"]
+
+    assert {seen.state for seen in told} == {JobState.ACTIVE}
+    assert [seen.restarts for seen in told][::3] == [0, 1]
+
+
+def test_a_suspended_job_is_active() -> None:
+    assert [(it.state, it.message) for it in _told("status_suspended")["107.node01"]] == [
+        (JobState.ACTIVE, "the job is suspended"),
+        (JobState.ACTIVE, None),
+    ]
+
+
+def test_an_array_and_its_elements() -> None:
+    told = _told("array")
+
+    assert [seen.state for seen in told["197[].node01"]][-1] is JobState.FAILED
+    assert {seen.word for seen in told["197[1].node01"]} == {"X"}
+    assert {(seen.state, seen.exit_code) for seen in told["197[1].node01"]} == {(JobState.COMPLETED, 0)}
+
+
+def test_many_jobs_in_one_question() -> None:
+    """With -E, nothing is said of those that are not shown, unless none is."""
+    first, unknown, *_ = [step for step in recordings("express") if _is_listing(step)]
+    ids = _ids(first)
+
+    assert list(PBS.parse_status(first.result, ids)) == [ids[0], ids[2]], "the second has finished"
+    assert PBS.parse_status(unknown.result, _ids(unknown)) == {}
+
+
+def test_without_history_a_running_job_is_not_gone() -> None:
+    """`qstat -x` lists nothing then, and says that it has succeeded."""
+    steps = [step for step in recordings("history_off") if _is_listing(step)]
+    with_x = [step for step in steps if "-x" in step.argv]
+    without = [step for step in steps if "-x" not in step.argv]
+
+    assert all(PBS.parse_status(step.result, None) == {} for step in with_x)
+    assert PBS.parse_status(without[0].result, ["2997.node01"])["2997.node01"].state is JobState.ACTIVE
+    assert "-x" not in PBS.query(["2997.node01"]).argv
+
+
+def test_what_a_site_offers() -> None:
+    shown = next(step for step in recordings("queues_server_nodes") if step.argv == ("qstat", "-Bf"))
+
+    assert PBS.parse_probe(shown.result) == {"history": True}
+
+
+def test_jobs_outlive_ports_that_are_used_up() -> None:
+    """The command waits for a minute, complains, and succeeds: the complaint is no failure."""
+    steps = [step for step in recordings("privileged_ports_exhausted") if step.argv[0] == "qstat"]
+
+    assert any("pbs_iff: " in step.result.stderr for step in steps)
+    for step in steps:
+        assert PBS.parse_probe(step.result) == {"history": False}, "`qstat -B` alone does not tell"

@@ -1,0 +1,355 @@
+"""The directives: what stands in the script, and what is refused before it comes to that."""
+
+from __future__ import annotations
+
+import shlex
+from datetime import timedelta
+from typing import Any
+from urllib.parse import unquote
+
+import attrs
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jpsi.plugin import Dependency, DependencyKind, JobSpec, SubmitContext
+from jpsi.testing import hostile_text, specs
+from jpsi_pbs.hooks import Hooks
+from jpsi_pbs.names import legal_name
+from pbs_support import CONTEXT, PBS, SITE, TORQUE, site, spec
+
+BOTH = pytest.mark.parametrize("hooks", [PBS, TORQUE], ids=["pbs", "torque"])
+
+
+def _lines(spec: JobSpec, hooks: Hooks = PBS, context: SubmitContext = CONTEXT) -> list[str]:
+    return [it.text for it in hooks.render_script(spec, context).directives]
+
+
+def _options(spec: JobSpec, hooks: Hooks = PBS, context: SubmitContext = CONTEXT) -> dict[str, str]:
+    """What qsub takes the directives for, by its own rules of quoting."""
+    options = {}
+    for line in _lines(spec, hooks, context):
+        _, option, *value = shlex.split(line)
+        name, _, rest = (value or [""])[0].partition("=")
+        if option in {"-l", "-W"}:
+            options[f"{option} {name}"] = rest
+        else:
+            options[option] = " ".join(value)
+    return options
+
+
+def _problems(spec: JobSpec, hooks: Hooks = PBS) -> list[str]:
+    return hooks.check_spec(spec, SITE)
+
+
+def test_a_plain_job() -> None:
+    assert PBS.render_script(spec(), CONTEXT).text.splitlines() == [
+        "#!/bin/sh",
+        "#PBS -N jpsi",
+        "#PBS -v JPSI_TAG=jpsi-abc-1",
+        "#PBS -V",
+        "#PBS -S /bin/sh",
+        "#PBS -o /dev/null",
+        "#PBS -e /dev/null",
+        "#PBS -m n",
+        "#PBS -l walltime=600",
+        "#PBS -l select=1:ncpus=1:mpiprocs=1",
+        "",
+    ]
+
+
+EVERYTHING = spec(
+    {
+        "node_count": 2,
+        "processes_per_node": 3,
+        "cpu_cores_per_process": 4,
+        "gpu_cores_per_process": 1,
+        "exclusive_node_use": True,
+        "memory": 3 * 2**30 + 1,
+    },
+    name="my job",
+    duration=timedelta(hours=1, milliseconds=1),
+    queue_name="main",
+    project_name="proj 1",
+)
+
+
+def test_everything() -> None:
+    assert _options(EVERYTHING) == {
+        "-N": "my_job",
+        "-v": "JPSI_TAG=jpsi-abc-1,JPSI_NAME=my%20job",
+        "-V": "",
+        "-S": "/bin/sh",
+        "-o": "/dev/null",
+        "-e": "/dev/null",
+        "-m": "n",
+        "-q": "main",
+        "-A": "proj 1",
+        "-l walltime": "3601",
+        "-l select": "2:ncpus=12:mpiprocs=3:ompthreads=4:ngpus=3:mem=1572865kb",
+        "-l place": "scatter:exclhost",
+    }
+
+
+def test_everything_in_torque() -> None:
+    assert {
+        name: value
+        for name, value in _options(EVERYTHING, TORQUE).items()
+        if name.startswith("-l") or name == "-n"
+    } == {
+        "-l walltime": "3601",
+        "-l nodes": "2:ppn=12:gpus=3",
+        "-l mem": "3145729kb",
+        "-n": "",
+    }
+
+
+@pytest.mark.parametrize(
+    ("duration", "limit"),
+    [
+        (None, "600"),
+        (timedelta(0), None),
+        (timedelta(microseconds=1), "1"),
+        (timedelta(seconds=61), "61"),
+        (timedelta(seconds=61.5), "62"),
+        (timedelta(days=2), "172800"),
+    ],
+    ids=str,
+)
+@BOTH
+def test_time_is_whole_seconds_and_never_too_few(
+    hooks: Hooks, duration: timedelta | None, limit: str | None
+) -> None:
+    assert _options(spec(duration=duration), hooks).get("-l walltime") == limit
+
+
+@pytest.mark.parametrize(
+    ("resources", "select", "place", "nodes"),
+    [
+        ({}, "1:ncpus=1:mpiprocs=1", None, "1:ppn=1"),
+        ({"process_count": 10}, "10:ncpus=1:mpiprocs=1", None, "1:ppn=10"),
+        ({"node_count": 4}, "4:ncpus=1:mpiprocs=1", "scatter", "4:ppn=1"),
+        (
+            {"process_count": 10, "processes_per_node": 3},
+            "3:ncpus=3:mpiprocs=3:ompthreads=1+1:ncpus=1:mpiprocs=1",
+            "scatter",
+            "3:ppn=3+1:ppn=1",
+        ),
+        (
+            {"process_count": 9, "node_count": 4},
+            "1:ncpus=3:mpiprocs=3:ompthreads=1+3:ncpus=2:mpiprocs=2:ompthreads=1",
+            "scatter",
+            "1:ppn=3+3:ppn=2",
+        ),
+        (
+            {"process_count": 3, "processes_per_node": 5, "cpu_cores_per_process": 2},
+            "1:ncpus=6:mpiprocs=3:ompthreads=2",
+            None,
+            "1:ppn=6",
+        ),
+        ({"exclusive_node_use": True}, "1:ncpus=1:mpiprocs=1", "exclhost", "1:ppn=1"),
+        ({"cpu_cores_per_process": 8}, "1:ncpus=8:mpiprocs=1", None, "1:ppn=8"),
+        (
+            {"process_count": 2, "gpu_cores_per_process": 2},
+            "2:ncpus=1:mpiprocs=1:ngpus=2",
+            None,
+            "1:ppn=2:gpus=4",
+        ),
+        ({"memory": 1}, "1:ncpus=1:mpiprocs=1:mem=1kb", None, "1:ppn=1"),
+        ({"memory": 4096, "process_count": 4}, "4:ncpus=1:mpiprocs=1:mem=1kb", None, "1:ppn=4"),
+    ],
+    ids=str,
+)
+def test_resources(resources: dict[str, Any], select: str, place: str | None, nodes: str) -> None:
+    options = _options(spec(resources))
+
+    assert (options["-l select"], options.get("-l place")) == (select, place)
+    assert _options(spec(resources), TORQUE)["-l nodes"] == nodes
+
+
+def test_an_uneven_last_node_has_its_share_of_the_memory() -> None:
+    resources = {"process_count": 5, "processes_per_node": 2, "memory": 10 * 2**20}
+
+    assert _options(spec(resources))["-l select"] == (
+        "2:ncpus=2:mpiprocs=2:ompthreads=1:mem=4096kb+1:ncpus=1:mpiprocs=1:mem=2048kb"
+    )
+
+
+@given(specs())
+def test_no_process_gets_less_than_it_asked_for(spec: JobSpec) -> None:
+    resources: Any = spec.resources
+    if resources is None:
+        return
+    chunks = [
+        {"n": int(number), **dict(part.split("=") for part in parts)}
+        for number, *parts in (
+            chunk.split(":") for chunk in str(PBS.resources(resources)["-l select"]).split("+")
+        )
+    ]
+
+    total = resources.computed_process_count
+    assert sum(it["n"] * int(it["mpiprocs"]) for it in chunks) == total
+    assert sum(it["n"] * int(it["ncpus"]) for it in chunks) == total * (resources.cpu_cores_per_process or 1)
+    if resources.memory is not None:
+        assert sum(it["n"] * int(it["mem"].removesuffix("kb")) << 10 for it in chunks) >= resources.memory
+    if resources.node_count is not None or resources.processes_per_node is not None:
+        assert sum(it["n"] for it in chunks) == resources.computed_node_count
+
+
+def test_a_reservation_is_a_queue() -> None:
+    assert _options(spec(reservation_id="R12.server"))["-q"] == "R12"
+    assert _problems(spec(reservation_id="R12", queue_name="main")) == [
+        "attributes.queue_name and reservation_id cannot be given both: a reservation is a queue"
+    ]
+    assert "Torque has no reservations" in _problems(spec(reservation_id="R12"), TORQUE)[0]
+
+
+def test_what_is_configured() -> None:
+    context = attrs.evolve(CONTEXT, site=site(umask="022", rerun=False))
+
+    assert {"-W umask": "022", "-r": "n"}.items() <= _options(spec(), PBS, context).items()
+    assert _options(spec(), PBS, attrs.evolve(CONTEXT, site=site(rerun=True)))["-r"] == "y"
+    with pytest.raises(ValueError, match="umask"):
+        site(umask="9")
+
+
+@BOTH
+def test_all_dependencies_must_be_satisfied(hooks: Hooks) -> None:
+    after = (
+        Dependency("7.node01", DependencyKind.OK),
+        Dependency("8.node01", DependencyKind.OK),
+        Dependency("9[]", DependencyKind.ANY),
+        Dependency("10", DependencyKind.NOTOK),
+    )
+
+    depend = _options(spec(), hooks, attrs.evolve(CONTEXT, after=after))["-W depend"]
+
+    assert depend == "afterok:7.node01:8.node01,afterany:9[],afternotok:10"
+    assert "-W depend" not in _options(spec(), hooks)
+
+
+@BOTH
+def test_dependencies_that_cannot_be_said(hooks: Hooks) -> None:
+    assert _problems(spec(after=["7,afterany:8"]), hooks) == [
+        f"attributes.after: '7,afterany:8' is no job id of {hooks.name}'s"
+    ]
+    both = spec(after=["7"], custom_attributes={f"{hooks.name}.W.depend": "on:1"})
+    assert _problems(both, hooks) == [
+        f"attributes.after and the custom attribute {hooks.name}.W.depend cannot be given both"
+    ]
+
+
+@BOTH
+def test_custom_attributes(hooks: Hooks) -> None:
+    custom = {"p": 5, "h": True, "l.software": "x", "W.group_list": "g", "q": "other", "m": None, "N": "n"}
+    named = {f"{hooks.name.upper()}.{name}": value for name, value in custom.items()}
+
+    options = _options(spec(queue_name="main", custom_attributes={**named, "other.x": 1}), hooks)
+
+    assert {
+        "-p": "5",
+        "-h": "",
+        "-l software": "x",
+        "-W group_list": "g",
+        "-q": "other",
+        "-N": "n",
+    }.items() <= options.items()
+    assert "-m" not in options
+    assert _problems(spec(custom_attributes=named), hooks) == []
+
+
+@pytest.mark.parametrize("name", ["l.nodes", "l.ncpus", "l.mem"])
+def test_the_old_way_to_ask_for_resources_replaces_the_new(name: str) -> None:
+    """PBS refuses a job that asks in both."""
+    options = _options(spec({"node_count": 2}, custom_attributes={f"pbs.{name}": "2"}))
+
+    assert options[f"-{name.replace('.', ' ')}"] == "2"
+    assert not {"-l select", "-l place"} & options.keys()
+
+
+@pytest.mark.parametrize(
+    "name",
+    [*"CIJRSVWXejklotvz", "W.block", "W.interactive", "walltime", "l.", "W.a=b", "l.a,b", "-q", "", "l.a b"],
+)
+@BOTH
+def test_custom_attributes_that_are_refused(hooks: Hooks, name: str) -> None:
+    problems = _problems(spec(custom_attributes={f"{hooks.name}.{name}": "1"}), hooks)
+
+    assert len(problems) == 1
+    assert f"{hooks.name}.{name}" in problems[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "legal"),
+    [
+        (None, "jpsi"),
+        ("", "jpsi"),
+        ("a.b-c_d+1", "a.b-c_d+1"),
+        ("my job", "my_job"),
+        ("1digit", "1digit"),
+        ("-dash", "_dash"),
+        (".dot", "_dot"),
+        ("日本", "__"),
+        ("a" * 300, "a" * 230),
+        ("a\nb", "a_b"),
+    ],
+)
+def test_names_are_made_legal(name: str | None, legal: str) -> None:
+    assert legal_name(name) == legal
+    assert _options(spec(name=name))["-N"] == legal
+
+
+@given(hostile_text())
+def test_a_name_that_was_changed_is_kept(name: str) -> None:
+    variables = dict(part.split("=") for part in _options(spec(name=name))["-v"].split(","))
+
+    assert variables.pop("JPSI_TAG") == CONTEXT.tag
+    if name and legal_name(name) != name and len(name) < 50:
+        assert unquote(variables["JPSI_NAME"]) == name.encode(errors="replace").decode()
+    else:
+        assert len(variables) <= 1
+
+
+@given(hostile_text(), hostile_text())
+def test_what_a_user_may_write_arrives_unchanged_or_is_refused(queue: str, project: str) -> None:
+    wanted = spec(queue_name=queue, project_name=project)
+    if _problems(wanted):
+        return
+
+    assert (_options(wanted)["-q"], _options(wanted)["-A"]) == (queue, project)
+
+
+@given(
+    st.dictionaries(
+        st.text(max_size=12), st.none() | st.booleans() | st.integers() | hostile_text(), max_size=3
+    )
+)
+def test_custom_attributes_never_become_another_line(custom: dict[str, Any]) -> None:
+    wanted = spec(custom_attributes={f"pbs.{name}": value for name, value in custom.items()})
+    if _problems(wanted):
+        return
+
+    assert all(len(line.splitlines()) == 1 and line.startswith("#PBS -") for line in _lines(wanted))
+
+
+@given(specs())
+@BOTH
+def test_every_valid_spec_is_said_in_whole_lines_or_refused_in_whole_sentences(
+    hooks: Hooks, spec: JobSpec
+) -> None:
+    problems = _problems(spec, hooks)
+
+    assert all(problems)
+    if not problems:
+        assert all(line.startswith("#PBS -") for line in _lines(spec, hooks))
+
+
+@pytest.mark.parametrize("value", [10**5000, "\ud83d", "a\nb"], ids=["digits", "surrogate", "line break"])
+def test_a_value_that_no_text_or_line_can_hold_is_refused(value: object) -> None:
+    assert len(_problems(spec(custom_attributes={"pbs.A": value}))) == 1
+
+
+def test_a_directive_that_is_built_from_the_tag_is_whole() -> None:
+    tag = "jpsi-" + "a" * 55
+
+    assert _options(spec(), PBS, attrs.evolve(CONTEXT, tag=tag))["-v"] == f"JPSI_TAG={tag}"

@@ -1,0 +1,160 @@
+"""Handing over, cancelling, holding: the commands, the id in an answer, and what failures mean."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jpsi.plugin import CommandResult, FailureKind, Script
+from jpsi_pbs.complaints import not_cancelled, refused
+from jpsi_pbs.failures import failure
+from jpsi_pbs.submission import native_id
+from pbs_support import PBS, TORQUE, answered, recordings, torque_recordings
+
+
+def _is_unset(name: str) -> bool:
+    patterns = PBS.submit(Script([])).unset
+    return any(
+        name.startswith(pattern[:-1]) if pattern.endswith("*") else name == pattern for pattern in patterns
+    )
+
+
+def test_the_script_is_read_from_standard_input() -> None:
+    script = Script([])
+
+    assert (PBS.submit(script).argv, PBS.submit(script).stdin) == (("qsub", "-f"), script.text)
+    assert TORQUE.submit(script).argv == ("qsub",), "-f means fault tolerant there"
+
+
+def _recorded_variables() -> set[str]:
+    """The variables that PBS and Torque give to a job, as recorded."""
+    printed = [step.result.stdout for step in recordings("env_in_job") if step.argv[0] == "cat"]
+    printed += [step.result.stdout for step in torque_recordings("submit_ok") if step.argv[0] == "cat"]
+    return {line.partition("=")[0] for text in printed for line in text.splitlines() if "PBS_" in line[:4]}
+
+
+@pytest.mark.parametrize("name", sorted(_recorded_variables()))
+def test_nothing_of_another_job_comes_along(name: str) -> None:
+    assert _is_unset(name)
+
+
+@pytest.mark.parametrize("name", ["PBS_DPREFIX", "JPSI_TAG", "JPSI_NAME", "PMI_RANK", "OMPI_COMM_WORLD_SIZE"])
+def test_what_would_be_misread_does_not_come_along(name: str) -> None:
+    assert _is_unset(name)
+
+
+@pytest.mark.parametrize(
+    "name", ["PBS_SERVER", "PBS_DEFAULT", "PBS_CONF_FILE", "PBS_EXEC", "PBS_AUTH_METHOD", "PATH", "HOME"]
+)
+def test_how_pbs_is_reached_stays(name: str) -> None:
+    assert not _is_unset(name)
+
+
+@pytest.mark.parametrize(
+    ("output", "expected"),
+    [
+        ("4711.node01\n", "4711.node01"),
+        ("4711\n", "4711"),
+        ("0.node01\n", "0.node01"),
+        ("4711[].pbs.example.org\n", "4711[].pbs.example.org"),
+        ("*** Welcome 12345! ***\n\n  4711.node01  \nbye\n", "4711.node01"),
+        ("4711.node01\n4711.node01\n", "4711.node01"),
+    ],
+)
+def test_the_id_is_found(output: str, expected: str) -> None:
+    assert native_id(output) == expected
+
+
+@pytest.mark.parametrize("output", ["", "\n", "ok\n", "job 4711\n", "4711.a 4712.a\n", "4711.a\n4712.a\n"])
+def test_no_id_is_guessed(output: str) -> None:
+    with pytest.raises(ValueError, match="in the answer of qsub"):
+        native_id(output)
+
+
+@given(st.text(max_size=40).filter(lambda text: not any(c.isdecimal() for c in text)))
+def test_a_banner_without_digits_hides_no_id(banner: str) -> None:
+    assert native_id(f"{banner}\n4711.node01\n{banner}") == "4711.node01"
+
+
+@pytest.mark.parametrize(
+    ("returncode", "stderr", "kind"),
+    [
+        (162, "Connection refused\nqsub: cannot connect to server x (errno=15010)\n", FailureKind.TRANSIENT),
+        (160, "Unknown Host.\nqsub: cannot connect to server x (errno=15008)\n", FailureKind.PERMANENT),
+        (
+            255,
+            "pbs_iff: all reserved ports in use\nqsub: cannot connect to server x (errno=15007)\n",
+            FailureKind.TRANSIENT,
+        ),
+        (38, "qsub: would exceed queue generic's per-user limit\n", FailureKind.TRANSIENT),
+        (206, "qsub: Maximum number of jobs already in queue\n", FailureKind.TRANSIENT),
+        (212, "qsub: Request not allowed: Server shutting down\n", FailureKind.TRANSIENT),
+        (32, "qsub: your project has no hours left\n", FailureKind.INVALID_JOB),
+        (32, "", FailureKind.AMBIGUOUS),
+        (159, "qsub: Unauthorized Request \n", FailureKind.INVALID_JOB),
+        (175, "qsub: Bad UID for job execution\n", FailureKind.PERMANENT),
+        (175, "qsub: submit error (Bad UID for job execution MSG=root)\n", FailureKind.PERMANENT),
+        (170, "qsub: Unknown queue\n", FailureKind.INVALID_JOB),
+        (143, "qsub: Batch protocol error\n", FailureKind.AMBIGUOUS),
+        (1, "qsub: End of File\n", FailureKind.AMBIGUOUS),
+        (127, "sh: 1: qsub: not found\n", FailureKind.PERMANENT),
+        (255, "ssh: connect to host login port 22: Connection refused\n", FailureKind.AMBIGUOUS),
+        (1, "", FailureKind.AMBIGUOUS),
+        (-9, "", FailureKind.AMBIGUOUS),
+    ],
+)
+def test_what_a_failure_means(returncode: int, stderr: str, kind: FailureKind) -> None:
+    assert failure(answered(stderr=stderr, returncode=returncode)).kind is kind
+
+
+@given(st.text(alphabet="abcdefgh xyz:/().\n", max_size=60), st.integers(1, 254).filter(lambda n: n != 32))
+def test_what_nobody_has_heard_of_is_ambiguous(stderr: str, returncode: int) -> None:
+    assert failure(answered(stderr=stderr, returncode=returncode)).kind is FailureKind.AMBIGUOUS
+
+
+def test_the_message_is_what_qsub_said() -> None:
+    assert failure(answered(stderr="qsub: Unknown queue\n", returncode=170)).message == "qsub: Unknown queue"
+
+
+def test_the_commands() -> None:
+    assert PBS.cancel(["7.node01", "8[1].node01"]).argv == ("qdel", "7.node01", "8[1].node01")
+    assert PBS.hold(["7"]).argv == ("qhold", "7")
+    assert PBS.release(["7"]).argv == ("qrls", "7")
+
+
+def test_an_id_that_is_none_keeps_no_other_job_from_being_cancelled() -> None:
+    assert PBS.cancel(["7", "-W", "x"]).argv == ("qdel", "7")
+    assert not_cancelled(answered(), ["7", "x"]) == {"x": "'x' is no job id"}
+
+
+def test_only_the_job_of_somebody_else_was_not_cancelled() -> None:
+    (mixture,) = [step for step in recordings("qdel") if "mixture" in step.note]
+
+    assert not_cancelled(mixture.result, list(mixture.argv[1:])) == {"161.node01": "Unauthorized Request"}
+
+
+def test_an_id_is_known_again_however_it_was_spelled() -> None:
+    said = "qdel: Unauthorized Request  161.node01\nqdel: Job has finished 162.node01\n"
+
+    assert refused(answered(stderr=said, returncode=159), ["161", "162.node01.example.org", "163"]) == {
+        "161": "Unauthorized Request",
+        "162.node01.example.org": "Job has finished",
+    }
+
+
+def test_a_node_that_is_down_keeps_a_job_from_being_cancelled() -> None:
+    lost = answered(stderr="qdel: Server could not connect to MOM 1497.node01\n", returncode=222)
+
+    assert not_cancelled(lost, ["1497.node01"]) == {"1497.node01": "Server could not connect to MOM"}
+
+
+def test_a_request_that_reached_nobody_failed_for_every_job() -> None:
+    lost = answered(stderr="Connection refused\nCouldn't connect to cluster: node01\n", returncode=162)
+
+    assert set(not_cancelled(lost, ["7", "8"])) == {"7", "8"}
+    assert set(not_cancelled(CommandResult(returncode=0, timed_out=True), ["7"])) == {"7"}
+
+
+def test_torque_does_not_say_which_job_it_could_not_hold() -> None:
+    assert TORQUE.parse_hold(answered(returncode=153), ["7", "8"]).keys() == {"7", "8"}
