@@ -4,23 +4,81 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from real_slurm import Control, command, unfinished
 
 import jpsi
 from jpsi_slurm import SlurmConfig
+
+# How ci/slurm/up sets Slurm up unless it is told otherwise: the verb of ci/slurm/control for it.
+_PLAIN = "up plain 300"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--long", action="store_true", help="everything, and as often as issues demand it")
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "long: takes long; runs with --long")
+    config.addinivalue_line(
+        "markers",
+        "slurm(accounting=False, min_job_age=300): how Slurm is to be set up: whether sacct works, and how "
+        "many seconds a finished job is remembered",
+    )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what takes long, and change the set-up of Slurm as rarely as can be."""
+    if not config.getoption("--long"):
+        for item in items:
+            if item.get_closest_marker("long"):
+                item.add_marker(pytest.mark.skip(reason="takes long; --long runs it"))
+    items.sort(key=lambda item: (_set_up(item) != _PLAIN, _set_up(item)))
+
+
+def _set_up(item: pytest.Item) -> str:
+    """The verb for the set-up that a test wants."""
+    marker = item.get_closest_marker("slurm")
+    if marker is None:
+        return _PLAIN
+    mode = "accounting" if marker.kwargs.get("accounting") else "plain"
+    return f"up {mode} {marker.kwargs.get('min_job_age', 300)}"
+
+
 @pytest.fixture(scope="session")
 def is_long(pytestconfig: pytest.Config) -> bool:
     return bool(pytestconfig.getoption("--long"))
+
+
+@pytest.fixture(scope="session")
+def set_up() -> Iterator[list[str]]:
+    """The verb for the set-up that Slurm has; in the end it is plain again."""
+    now = [_PLAIN]
+    yield now
+    if now != [_PLAIN]:
+        _do(_PLAIN)
+
+
+@pytest.fixture(autouse=True)
+def _as_wanted(request: pytest.FixtureRequest, set_up: list[str]) -> None:
+    """Slurm is set up as the test's marker wants it."""
+    wanted = _set_up(request.node)
+    if [wanted] != set_up:
+        _do(wanted)
+        set_up[:] = [wanted]
+
+
+@pytest.fixture(autouse=True)
+def _nothing_left() -> Iterator[None]:
+    """What a test leaves behind, such as one that failed, does not run beside the next."""
+    yield
+    left = unfinished()
+    if left:
+        command("scancel", *left)
 
 
 @pytest.fixture
@@ -36,21 +94,23 @@ def executor(config: SlurmConfig) -> Iterator[jpsi.JobExecutor]:
         yield executor
 
 
-Control = Callable[[str], None]
-
-
 @pytest.fixture
 def control() -> Iterator[Control]:
     """Stops and starts parts of Slurm; whatever a test did is mended after it."""
+    _socket()
+    yield _do
+    _do("up")
+
+
+def _do(verb: str) -> None:
+    with socket.socket(socket.AF_UNIX) as client:
+        client.connect(_socket())
+        client.sendall(verb.encode() + b"\n")
+        assert client.makefile().readline().strip() == "0", verb
+
+
+def _socket() -> str:
     path = os.environ.get("JPSI_CI_CONTROL")
     if path is None:
-        pytest.skip("nobody is there who may stop Slurm")
-
-    def do(verb: str) -> None:
-        with socket.socket(socket.AF_UNIX) as client:
-            client.connect(path)
-            client.sendall(verb.encode() + b"\n")
-            assert client.makefile().readline().strip() == "0", verb
-
-    yield do
-    do("up")
+        pytest.skip("nobody is there who may change Slurm")
+    return path

@@ -57,6 +57,13 @@ def test_a_code_that_may_have_lost_128_is_not_told(code: str) -> None:
     assert "sacct does not tell which" in seen.message
 
 
+def test_an_end_without_its_time_is_not_told_yet() -> None:
+    """Slurmdbd may know the state of a job that has ended before it knows anything else of the end."""
+    line = sacct_line(JobID="7", JobIDRaw="7", State="FAILED", ExitCode="0:0", End="Unknown")
+
+    assert accounting.finished(answered(line), ["7"], SITE) == {}
+
+
 def test_a_newer_sacct_tells_the_code() -> None:
     assert _seen(NEW_SITE, State="FAILED", ExitCode="137:0").exit_code == 137
 

@@ -15,6 +15,7 @@ from .hostlist import nodes
 from .ids import askable, is_id, names_of
 from .observing import Moments, observed
 from .probe import Offers
+from .states import STATES
 from .times import time
 
 # sacct(1): --format. The reason comes last: it may be any text.
@@ -24,6 +25,8 @@ _SEPARATOR = "|"
 _EVER = "--starttime=2001-01-01"
 # A site without slurmdbd
 _NO_ACCOUNTING = "accounting storage is disabled"
+# Where a time is not known
+_NO_TIME = "Unknown"
 _CANCELLED_BY = re.compile(r"CANCELLED by (\S+)\Z")
 # Taking 128 from codes above 127 ended with this version (its CHANGELOG).
 _WHOLE_CODES = (25, 11)
@@ -78,8 +81,17 @@ def finished(result: CommandResult, native_ids: Sequence[str], site: Site) -> di
         name: observation(row, whole=whole)
         for row in rows(result.checked().stdout)
         for name in names_of(row.shown, row.number)
-        if name in asked
+        if name in asked and not _is_half_told(row)
     }
+
+
+def _is_half_told(row: Row) -> bool:
+    """Whether slurmdbd has been told only that a job began, which Slurm may do after its end.
+
+    The state is that of the end then, but the exit code is 0:0, as slurmdbd has seen none yet.
+    """
+    meaning = STATES.get(row.state)
+    return meaning is not None and meaning.state.final and row.ended == _NO_TIME
 
 
 def rows(output: str) -> list[Row]:

@@ -1,0 +1,37 @@
+"""The launcher `flux`: runs the job's processes with `flux run`, in the Flux instance that the job sees."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from jpsi.plugin import JobSpec, ShellLine, hookimpl, line
+
+from .shape import Shape
+
+
+@hookimpl
+def rank_variables() -> Sequence[str]:
+    return ("FLUX_*", "PMI_*", "PMIX_*", "OMPI_MCA_*", "CUDA_DEVICE_ORDER", "CUDA_VISIBLE_DEVICES")
+
+
+@hookimpl
+def launch(spec: JobSpec) -> Sequence[ShellLine]:
+    return [ShellLine(f'{line("exec", "flux", "run", *_options(Shape.of(spec)))} "$@"')]
+
+
+# The manual pages flux-run(1) and flux-shell-options(7)
+def _options(shape: Shape) -> Iterator[str]:
+    yield f"--ntasks={shape.processes}"
+    if shape.nodes is not None:
+        yield f"--nodes={shape.nodes}"
+    if shape.cores is not None:
+        yield f"--cores-per-task={shape.cores}"
+    if shape.gpus:
+        yield f"--gpus-per-task={shape.gpus}"
+        yield "--setopt=gpu-affinity=per-task"
+    yield "--setopt=cpu-affinity=per-task"
+    # Otherwise Flux ends the job half a minute after the first process has ended, or never if that failed.
+    yield "--setopt=exit-timeout=none"
+    yield "--setopt=exit-on-error"
+    # standard input is for rank 0
+    yield "--input=0"

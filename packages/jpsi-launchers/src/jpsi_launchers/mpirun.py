@@ -1,0 +1,20 @@
+"""The launcher `mpirun`: runs the processes with the `mpirun` that the job finds, whichever MPI's it is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from jpsi.plugin import JobSpec, ShellLine, hookimpl
+
+from . import mpi
+from .shape import Shape
+
+
+@hookimpl
+def rank_variables() -> Sequence[str]:
+    return mpi.rank_variables()
+
+
+@hookimpl
+def launch(spec: JobSpec) -> Sequence[ShellLine]:
+    return mpi.lines("mpirun", Shape.of(spec))

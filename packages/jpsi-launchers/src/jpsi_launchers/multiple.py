@@ -1,0 +1,63 @@
+"""The launcher `multiple`: runs the command several times at once, on the node where the script runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from jpsi.plugin import JobSpec, ShellLine, hookimpl, word
+
+from .shape import Shape
+from .text import HEED_SIGNALS, PASS_SIGNALS, shell
+
+
+@hookimpl
+def check_spec(spec: JobSpec) -> list[str]:
+    nodes = Shape.of(spec).nodes or 1
+    if nodes > 1:
+        return [f"the launcher multiple runs all processes on one node, but {nodes} nodes are asked for"]
+    return []
+
+
+@hookimpl
+def rank_variables() -> Sequence[str]:
+    return ("JPSI_RANK", "JPSI_SIZE")
+
+
+@hookimpl
+def launch(spec: JobSpec) -> Sequence[ShellLine]:
+    return [
+        ShellLine(f"JPSI_SIZE={word(str(Shape.of(spec).processes))}"),
+        *HEED_SIGNALS,
+        *PASS_SIGNALS,
+        *_LINES,
+    ]
+
+
+# By rank, not by time: which rank failed first is not known to a POSIX shell, and chance would decide.
+_LINES = shell(
+    """\
+export JPSI_SIZE
+_multiple_rank=0
+while [ "$_multiple_rank" -lt "$JPSI_SIZE" ]; do
+  (
+    [ -z "${BASH_VERSION-}" ] || trap - INT QUIT
+    [ "$_multiple_rank" -eq 0 ] || exec 3</dev/null
+    JPSI_RANK=$_multiple_rank
+    export JPSI_RANK
+    exec "$@" <&3 3<&-
+  ) &
+  # A signal that came a moment ago has missed this rank.
+  [ -z "$_launch_got" ] || kill -s "$_launch_got" $! 2>/dev/null || :
+  _launch_pids="$_launch_pids$! "
+  _multiple_rank=$((_multiple_rank + 1))
+done
+exec 3<&-
+# The code of the job is that of the lowest rank that failed.
+_multiple_code=0
+for _multiple_pid in $_launch_pids; do
+  _launch_wait "$_multiple_pid"
+  [ "$_multiple_code" -ne 0 ] || _multiple_code=$_launch_code
+  _launch_pids=${_launch_pids#* }
+done
+(exit "$_multiple_code")"""
+)

@@ -1,0 +1,36 @@
+"""What a spec says about the processes to start, as far as it says it."""
+
+from __future__ import annotations
+
+import attrs
+
+from jpsi.plugin import JobSpec, ResourceSpecV1
+
+
+@attrs.frozen(slots=True, kw_only=True)
+class Shape:
+    """How many processes there are, and what each of them gets.
+
+    None is what the user left open: there the batch system has decided, and the launcher must not.
+    """
+
+    processes: int
+    nodes: int | None
+    #: The largest number of processes on a node.
+    per_node: int | None
+    cores: int | None
+    gpus: int
+
+    @classmethod
+    def of(cls, spec: JobSpec) -> Shape:
+        """The shape of a valid spec."""
+        given = spec.resources if isinstance(spec.resources, ResourceSpecV1) else ResourceSpecV1()
+        # A number of processes alone may end up on any number of nodes.
+        is_laid_out = given.node_count is not None or given.processes_per_node is not None
+        return cls(
+            processes=given.computed_process_count,
+            nodes=given.computed_node_count if is_laid_out else None,
+            per_node=given.processes_per_node,
+            cores=given.cpu_cores_per_process,
+            gpus=given.gpu_cores_per_process or 0,
+        )

@@ -1,0 +1,63 @@
+"""What the tests of launchers share: specs, programs that stand in for others, and lines that are run."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import shutil
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from jpsi import JobSpec, ResourceSpecV1
+
+RECORDINGS = Path(__file__).parent / "recordings"
+
+
+def spec_of(launcher: str, **resources: Any) -> JobSpec:
+    return JobSpec("/bin/true", launcher=launcher, resources=ResourceSpecV1(**resources))
+
+
+def lines_of(spec: JobSpec) -> list[str]:
+    return list(importlib.import_module(f"jpsi_launchers.{spec.launcher}").launch(spec))
+
+
+def script_of(lines: Sequence[str], path: Path) -> Path:
+    path.write_text("\n".join(["#!/bin/sh", "(", *lines, ")", ""]))
+    return path
+
+
+def program(path: Path, text: str) -> Path:
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+    return path
+
+
+def print_arguments(path: Path, version: str = "/dev/null") -> Path:
+    """A program that prints its name and its arguments, each on a line, or a version."""
+    return program(
+        path,
+        f'[ "$*" != --version ] || exec cat {version}\nprintf "%s\\n" "${{0##*/}}" "$@"',
+    )
+
+
+def run(script: Path, *command: str, path: Path | None = None, **environment: str) -> list[str]:
+    """The lines that a script of lines printed."""
+    places = os.environ["PATH"] if path is None else f"{path}:{os.environ['PATH']}"
+    done = subprocess.run(
+        ["/bin/sh", script, *command],
+        check=True,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env={"PATH": places, **environment},
+    )
+    assert not done.stderr
+    return done.stdout.splitlines()
+
+
+def missing(*programs: str) -> str | None:
+    """The first of these programs that is not installed."""
+    return next((name for name in programs if shutil.which(name) is None), None)

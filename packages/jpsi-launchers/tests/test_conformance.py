@@ -1,0 +1,103 @@
+"""What every launcher passes: over the real program, or one that plays it for a single process."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import jpsi_launchers.aprun
+import jpsi_launchers.flux
+import jpsi_launchers.jsrun
+import jpsi_launchers.mpiexec
+import jpsi_launchers.mpirun
+import jpsi_launchers.multiple
+import jpsi_launchers.srun
+from jpsi.testing import LauncherConformance
+from launchers_support import RECORDINGS, missing, program
+
+
+class TestMultiple(LauncherConformance):
+    launcher_name = "multiple"
+    max_processes = 3
+    plugin = jpsi_launchers.multiple
+
+
+_PLAY = 'while :; do case $1 in run) shift ;; -[nNdf]) shift 2 ;; -*) shift ;; *) exec "$@" ;; esac; done'
+
+
+class _Played(LauncherConformance):
+    """A launcher whose program is played: it drops its options and runs the command."""
+
+    @pytest.fixture(autouse=True)
+    def _play(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        text = (
+            'while :; do case $1 in run) shift ;; -[nNd]) shift 2 ;; -*) shift ;; *) exec "$@" ;; esac; done'
+        )
+        program(tmp_path / "bin" / str(self.program), text)
+        monkeypatch.setenv("PATH", f"{tmp_path}/bin:/usr/bin:/bin")
+
+
+class TestSrun(_Played):
+    launcher_name = "srun"
+    program = "srun"
+    plugin = jpsi_launchers.srun
+
+
+class TestJsrun(_Played):
+    launcher_name = "jsrun"
+    program = "jsrun"
+    plugin = jpsi_launchers.jsrun
+
+
+class TestAprun(_Played):
+    launcher_name = "aprun"
+    program = "aprun"
+    plugin = jpsi_launchers.aprun
+
+
+class TestFlux(_Played):
+    launcher_name = "flux"
+    program = "flux"
+    plugin = jpsi_launchers.flux
+
+
+class TestIntelMpi(_Played):
+    launcher_name = "mpirun"
+    program = "mpirun"
+    plugin = jpsi_launchers.mpirun
+
+    @pytest.fixture(autouse=True)
+    def _play(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        recording = RECORDINGS / "intel-2021.19.txt"
+        program(tmp_path / "bin" / "mpirun", f'[ "$1" = --version ] && cat {recording} || exit 3')
+        program(tmp_path / "bin" / "mpiexec.hydra", _PLAY)
+        monkeypatch.setenv("PATH", f"{tmp_path}/bin:/usr/bin:/bin")
+
+
+class _Real(LauncherConformance):
+    """A launcher over one of the MPIs of Debian, which may be installed side by side."""
+
+    max_processes = 3
+    real: str
+
+    @pytest.fixture(autouse=True)
+    def _choose(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        if missing(self.real):
+            pytest.skip(f"{self.real} is not installed")
+        program(tmp_path / "bin" / str(self.program), f'exec {self.real} "$@"')
+        monkeypatch.setenv("PATH", f"{tmp_path}/bin:/usr/bin:/bin")
+
+
+class TestOpenMpi(_Real):
+    launcher_name = "mpirun"
+    program = "mpirun"
+    plugin = jpsi_launchers.mpirun
+    real = "mpirun.openmpi"
+
+
+class TestMpich(_Real):
+    launcher_name = "mpiexec"
+    program = "mpiexec"
+    plugin = jpsi_launchers.mpiexec
+    real = "mpiexec.mpich"

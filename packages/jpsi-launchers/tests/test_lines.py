@@ -1,0 +1,156 @@
+"""The lines of every launcher, as the user finds them."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jpsi import JobAttributes, JobSpec
+from jpsi_launchers import script, srun
+from launchers_support import lines_of, missing, script_of, spec_of
+
+SHAPES: dict[str, dict[str, Any]] = {
+    "one": {},
+    "count": {"process_count": 4},
+    "nodes": {"node_count": 2, "processes_per_node": 3},
+    "uneven": {"process_count": 10, "processes_per_node": 3},
+    "cores": {"node_count": 2, "process_count": 4, "cpu_cores_per_process": 8},
+    "gpus": {"process_count": 2, "gpu_cores_per_process": 1},
+    "few": {"process_count": 2, "processes_per_node": 4},
+}
+
+SRUN = "'--input=0' '--export=ALL' '--wait=0' \"$@\""
+FLUX = (
+    "'--setopt=cpu-affinity=per-task' '--setopt=exit-timeout=none' '--setopt=exit-on-error' "
+    "'--input=0' \"$@\""
+)
+LAST = {
+    ("srun", "one"): f"exec srun '--ntasks=1' {SRUN}",
+    ("srun", "count"): f"exec srun '--ntasks=4' {SRUN}",
+    ("srun", "nodes"): f"exec srun '--nodes=2' '--ntasks=6' '--ntasks-per-node=3' {SRUN}",
+    ("srun", "uneven"): f"exec srun '--nodes=4' '--ntasks=10' '--ntasks-per-node=3' {SRUN}",
+    ("srun", "cores"): f"exec srun '--nodes=2' '--ntasks=4' '--cpus-per-task=8' {SRUN}",
+    ("srun", "gpus"): f"exec srun '--ntasks=2' '--gpus-per-task=1' {SRUN}",
+    ("flux", "one"): f"exec flux run '--ntasks=1' {FLUX}",
+    ("flux", "nodes"): f"exec flux run '--ntasks=6' '--nodes=2' {FLUX}",
+    ("flux", "uneven"): f"exec flux run '--ntasks=10' '--nodes=4' {FLUX}",
+    ("flux", "cores"): f"exec flux run '--ntasks=4' '--nodes=2' '--cores-per-task=8' {FLUX}",
+    ("flux", "gpus"): (
+        f"exec flux run '--ntasks=2' '--gpus-per-task=1' '--setopt=gpu-affinity=per-task' {FLUX}"
+    ),
+    ("jsrun", "count"): (
+        "exec jsrun '--nrs=4' '--tasks_per_rs=1' '--cpu_per_rs=1' '--gpu_per_rs=0' "
+        "'--bind=packed:1' '--launch_distribution=packed' \"$@\""
+    ),
+    ("jsrun", "uneven"): (
+        "exec jsrun '--nrs=10' '--tasks_per_rs=1' '--cpu_per_rs=1' '--gpu_per_rs=0' '--rs_per_host=3' "
+        "'--bind=packed:1' '--launch_distribution=packed' \"$@\""
+    ),
+    ("jsrun", "few"): (
+        "exec jsrun '--nrs=2' '--tasks_per_rs=1' '--cpu_per_rs=1' '--gpu_per_rs=0' '--rs_per_host=2' "
+        "'--bind=packed:1' '--launch_distribution=packed' \"$@\""
+    ),
+    ("jsrun", "cores"): (
+        "exec jsrun '--nrs=4' '--tasks_per_rs=1' '--cpu_per_rs=8' '--gpu_per_rs=0' "
+        "'--bind=packed:8' '--launch_distribution=packed' \"$@\""
+    ),
+    ("jsrun", "gpus"): (
+        "exec jsrun '--nrs=2' '--tasks_per_rs=1' '--cpu_per_rs=1' '--gpu_per_rs=1' "
+        "'--bind=packed:1' '--launch_distribution=packed' \"$@\""
+    ),
+    ("aprun", "count"): 'exec aprun -q -n 4 "$@"',
+    ("aprun", "uneven"): 'exec aprun -q -n 10 -N 3 "$@"',
+    ("aprun", "few"): 'exec aprun -q -n 2 -N 2 "$@"',
+    ("aprun", "cores"): 'exec aprun -q -n 4 -d 8 "$@"',
+}
+EVERY = [
+    (name, shape)
+    for name in ("multiple", "mpirun", "mpiexec", "srun", "jsrun", "aprun", "flux")
+    for shape in SHAPES
+]
+
+
+@pytest.mark.parametrize(("name", "shape"), [*LAST], ids=lambda it: it)
+def test_the_last_line_says_what_the_spec_asks_for(name: str, shape: str) -> None:
+    assert lines_of(spec_of(name, **SHAPES[shape]))[-1] == LAST[name, shape]
+
+
+@pytest.mark.parametrize("name", ["mpirun", "mpiexec"])
+def test_the_program_of_an_mpi_has_the_name_of_the_launcher(name: str) -> None:
+    lines = lines_of(spec_of(name, process_count=3, cpu_cores_per_process=2))
+
+    at = lines.index(f"_mpi_program={name}")
+    assert lines[at : at + 3] == [f"_mpi_program={name}", "_mpi_processes=3", "_mpi_cores=2"]
+    assert f"_mpi_version=$({name} --version 2>&1 </dev/null)" in lines
+    assert 'set -- -n 3 "$@"' in lines
+    assert '[ -n "$_mpi_is_hydra" ] || exec "$_mpi_program" "$@"' in lines
+
+
+@pytest.mark.parametrize(("name", "shape"), EVERY, ids=lambda it: it)
+def test_dash_takes_the_lines(tmp_path: Path, name: str, shape: str) -> None:
+    dash = shutil.which("dash") or pytest.skip("dash is not installed")
+    path = script_of(lines_of(spec_of(name, **SHAPES[shape])), tmp_path / "launch")
+
+    subprocess.run([dash, "-n", path], check=True)
+
+
+@pytest.mark.parametrize(("name", "shape"), EVERY, ids=lambda it: it)
+def test_shellcheck_finds_nothing(tmp_path: Path, name: str, shape: str) -> None:
+    if missing("shellcheck"):
+        pytest.skip("shellcheck is not installed")
+    lines = ["_jpsi_folder=/somewhere", *lines_of(spec_of(name, **SHAPES[shape]))]
+    path = script_of(lines, tmp_path / "launch")
+
+    done = subprocess.run(["shellcheck", "-s", "sh", path], check=False, capture_output=True, text=True)
+
+    assert not done.stdout
+
+
+def srun_spec(**custom: Any) -> JobSpec:
+    spec = spec_of("srun")
+    spec.attributes = JobAttributes(custom_attributes={f"srun.{name}": it for name, it in custom.items()})
+    return spec
+
+
+def test_options_of_srun_may_be_added_replaced_and_left_out() -> None:
+    assert lines_of(srun_spec(mpi="pmi2", overlap=True, wait=None))[-1] == (
+        "exec srun '--ntasks=1' '--input=0' '--export=ALL' '--mpi=pmi2' --overlap \"$@\""
+    )
+
+
+@pytest.mark.parametrize(
+    ("custom", "problem"),
+    [
+        ({"output": "x"}, "custom attribute srun.output cannot be set: set JobSpec.stdout_path"),
+        ({"mpi": "none"}, None),
+    ],
+    ids=["refused", "sound"],
+)
+def test_options_of_srun_that_would_break_the_job_are_refused(
+    custom: dict[str, Any], problem: str | None
+) -> None:
+    assert srun.check_spec(srun_spec(**custom)) == ([] if problem is None else [problem])
+
+
+def script_spec(path: object) -> JobSpec:
+    return JobSpec("x", launcher="script", attributes=JobAttributes(custom_attributes={"script.path": path}))
+
+
+@pytest.mark.parametrize("path", [None, "", "launch.sh", "~/launch.sh", 3], ids=repr)
+def test_a_launcher_script_needs_an_absolute_path(path: object) -> None:
+    (problem,) = script.check_spec(script_spec(path))
+
+    assert "script.path" in problem
+    assert repr(path) in problem
+
+
+def test_a_launcher_script_is_run_with_bash() -> None:
+    spec = script_spec("/opt/my launchers/it's.sh")
+
+    assert script.check_spec(spec) == []
+    assert script.sources_scripts() is True
+    assert script.launch(spec)[0].startswith("exec /bin/bash '/opt/my launchers/it'\\''s.sh' ")

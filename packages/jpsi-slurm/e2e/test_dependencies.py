@@ -1,0 +1,96 @@
+"""A job that waits for others, on a Slurm that forgets jobs and then takes them for satisfied."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from real_slurm import PLAIN, end, forgotten, native_id, proving, running, sbatch
+
+import jpsi
+from jpsi import Dependency, Evidence, Job, JobAttributes, JobExecutor, JobSpec, JobState, Reason
+from jpsi.testing.conformance_kit import Proof
+
+
+def waiting(path: Path, *after: Dependency | Job | str) -> Job:
+    """A job that proves that it ran once others have ended."""
+    job = proving(path, 0)
+    assert job.spec is not None
+    job.spec.attributes = JobAttributes(after=list(after))
+    return job
+
+
+def test_a_chain_runs_in_its_order(executor: JobExecutor, tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    before: list[Job] = []
+    for number in range(5):
+        text = f"sleep 0.$((5 - {number})); echo {number} >>{log}"
+        attributes = JobAttributes(after=[*before])
+        before.append(Job(JobSpec("/bin/sh", ["-c", text], attributes=attributes)))
+        executor.submit(before[-1])
+
+    assert [end(job).state for job in before] == [JobState.COMPLETED] * 5
+    assert log.read_text().split() == [*"01234"]
+
+
+def test_what_waits_in_vain_is_cancelled_by_slurm_and_says_why(executor: JobExecutor, tmp_path: Path) -> None:
+    first = running(executor, PLAIN, tmp_path / "first")
+    second = waiting(tmp_path / "second", first)
+    executor.submit(second)
+
+    first.cancel()
+
+    assert end(first).state is JobState.CANCELED
+    status = end(second)
+    assert (status.state, status.reason, status.exit_code) == (JobState.CANCELED, Reason.DEPENDENCY, None)
+    assert status.evidence is Evidence.QUEUE
+    assert Proof(tmp_path / "second").runs == 0
+
+
+@pytest.mark.slurm(min_job_age=2)
+def test_a_forgotten_job_of_jpsis_counts_as_what_it_was(executor: JobExecutor, tmp_path: Path) -> None:
+    for code in (0, 3):
+        first = proving(tmp_path / f"first{code}", code)
+        executor.submit(first)
+        end(first)
+        forgotten(native_id(first))
+        second = waiting(tmp_path / f"second{code}", native_id(first))
+
+        if code:
+            with pytest.raises(jpsi.InvalidJobException, match="FAILED"):
+                executor.submit(second)
+        else:
+            executor.submit(second)
+            assert end(second).state is JobState.COMPLETED
+        assert Proof(tmp_path / f"second{code}").runs == (0 if code else 1)
+
+
+@pytest.mark.slurm(min_job_age=2)
+def test_a_forgotten_job_of_others_is_never_taken_for_one_that_ended_well(
+    executor: JobExecutor, tmp_path: Path
+) -> None:
+    """Slurm itself would start the second job at once."""
+    first = sbatch("exit 3")
+    forgotten(first)
+    second = waiting(tmp_path / "proof", first)
+
+    with pytest.raises(jpsi.InvalidJobException, match=f"{first}, which is not known"):
+        executor.submit(second)
+
+    assert second.status.state is JobState.NEW
+    assert Proof(tmp_path / "proof").runs == 0
+
+
+@pytest.mark.slurm(accounting=True, min_job_age=2)
+def test_the_accounting_tells_how_a_forgotten_job_ended(executor: JobExecutor, tmp_path: Path) -> None:
+    failed, well = sbatch("exit 3"), sbatch("exit 0")
+    forgotten(failed)
+    forgotten(well)
+
+    with pytest.raises(jpsi.InvalidJobException, match="FAILED"):
+        executor.submit(waiting(tmp_path / "never", failed))
+    after = waiting(tmp_path / "proof", well, Dependency(failed, jpsi.DependencyKind.NOTOK))
+    executor.submit(after)
+
+    assert end(after).state is JobState.COMPLETED
+    assert Proof(tmp_path / "never").runs == 0
