@@ -120,53 +120,79 @@ def _paths(argument: str) -> list[str]:
 @nox.session(venv_backend="none")
 def e2e_slurm(session: nox.Session) -> None:
     """Run jobs on a real Slurm that ci/slurm brings up here (as root); `--long` tries everything."""
-    _e2e(session, "slurm", "jpsi-slurm")
+    _e2e(session, "slurm", "jpsi-slurm", "jpsi-launchers")
 
 
-def _e2e(session: nox.Session, system: str, name: str) -> None:
-    """Run the e2e tests of a package, as the user that ci/ makes, while the batch system is up."""
-    if os.geteuid() != 0:
-        session.skip(f"ci/{system}/up installs and starts daemons, which takes root")
+@nox.session(venv_backend="none")
+def e2e_mpi(session: nox.Session) -> None:
+    """Start processes with the real Open MPI and MPICH, which ci/mpi installs here (as root)."""
+    _root(session, "mpi")
+    session.run("ci/mpi/up", external=True)
+    place = Path("/opt/jpsi-ci/mpi")
+    python = _e2e_environment(session, place, {"jpsi-launchers": "tests"})
+    _as_ordinary_user(session, python, place / "jpsi-launchers", [], session.posargs)
+
+
+@nox.session(venv_backend="none")
+def e2e_gridengine(session: nox.Session) -> None:
+    """Run jobs on a real Grid Engine that ci/gridengine brings up here (as root)."""
+    _e2e(session, "gridengine", "jpsi-gridengine")
+
+
+def _e2e(session: nox.Session, system: str, *names: str) -> None:
+    """Run the e2e tests of packages, as the user that ci/ makes, while the batch system is up."""
+    _root(session, system)
     place = Path("/opt/jpsi-ci") / system
+    if "jpsi-launchers" in names:
+        session.run("ci/mpi/up", external=True)
     session.run(f"ci/{system}/up", external=True)
     try:
-        python = _e2e_environment(session, place, name)
+        python = _e2e_environment(session, place, dict.fromkeys(names, "e2e"))
         with _control(session, system) as control:
-            session.run(
-                *("runuser", "-u", CI_USER, "--", "env", "-i", f"HOME=/home/{CI_USER}", "LANG=C.UTF-8"),
-                *("PATH=/usr/local/bin:/usr/bin:/bin", f"JPSI_CI_CONTROL={control}"),
-                *(
-                    python,
-                    "-m",
-                    "pytest",
-                    "-q",
-                    "-rs",
-                    "-p",
-                    "no:cacheprovider",
-                    "-o",
-                    "faulthandler_timeout=0",
-                ),
-                *(str(place / "tests"), *session.posargs),
-                external=True,
-            )
+            for name in names:
+                options = session.posargs if name == names[0] else []
+                _as_ordinary_user(session, python, place / name, control, options)
     finally:
         session.run(f"ci/{system}/down", external=True)
+
+
+def _root(session: nox.Session, system: str) -> None:
+    if os.geteuid() != 0:
+        session.skip(f"ci/{system}/up installs what it needs, which takes root")
+
+
+def _as_ordinary_user(
+    session: nox.Session, python: str, tests: Path, variables: list[str], options: list[str]
+) -> None:
+    """Run tests as the user that ci/ makes; as root, permission tests cannot fail."""
+    session.run(
+        *("runuser", "-u", CI_USER, "--", "env", "-i", f"HOME=/home/{CI_USER}", "LANG=C.UTF-8"),
+        *("PATH=/usr/local/bin:/usr/bin:/bin", *variables),
+        *(python, "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", "-o", "faulthandler_timeout=0"),
+        *(str(tests), *options),
+        external=True,
+    )
 
 
 CI_USER = "jpsi-ci"
 
 
-def _e2e_environment(session: nox.Session, place: Path, name: str) -> str:
-    """An environment with a package and its tests that an ordinary user can read; returns its Python."""
+def _e2e_environment(session: nox.Session, place: Path, tests: dict[str, str]) -> str:
+    """An environment with packages and a folder of tests of each that an ordinary user can read.
+
+    Returns its Python.
+    """
     shutil.rmtree(place, ignore_errors=True)
     place.mkdir(parents=True)
     session.run("/usr/bin/python3", "-m", "venv", str(place / "venv"), external=True)
-    packages = [str(ROOT / PACKAGES[it].path) for it in _from_here([name])]
-    groups = nox.project.dependency_groups(PACKAGES[name].settings, "test")
+    groups = [it for name in tests for it in nox.project.dependency_groups(PACKAGES[name].settings, "test")]
     others = [requirement for requirement in groups if _name(requirement) not in PACKAGES]
+    here = _from_here([*tests, "jpsi-cli", *groups])
+    packages = [f"{ROOT / PACKAGES[it].path}{extras}" for it, extras in here.items()]
     python = str(place / "venv" / "bin" / "python")
     session.run(python, "-m", "pip", "install", "--quiet", *packages, *others, external=True)
-    shutil.copytree(ROOT / PACKAGES[name].path / "e2e", place / "tests")
+    for name, folder in tests.items():
+        shutil.copytree(ROOT / PACKAGES[name].path / folder, place / name)
     for path in (place.parent, place, *place.rglob("*")):
         if not path.is_symlink():
             path.chmod(path.stat().st_mode | (0o055 if path.is_dir() else 0o044))
@@ -174,8 +200,14 @@ def _e2e_environment(session: nox.Session, place: Path, name: str) -> str:
 
 
 @contextlib.contextmanager
-def _control(session: nox.Session, system: str) -> Iterator[str]:
-    """Let the tests stop and start parts of a batch system; yields the socket where they ask for it."""
+def _control(session: nox.Session, system: str) -> Iterator[list[str]]:
+    """Let the tests stop and start parts of a batch system, where ci/ has a way to do so.
+
+    Yields the variables that tell them the socket where they ask for it.
+    """
+    if not (ROOT / "ci" / system / "control").exists():
+        yield []
+        return
     directory = Path("/run/jpsi-ci")
     directory.mkdir(mode=0o755, exist_ok=True)
     path = str(directory / f"{system}.sock")
@@ -184,7 +216,7 @@ def _control(session: nox.Session, system: str) -> Iterator[str]:
         try:
             if control.stdout is None or control.stdout.readline() != "ready\n":
                 session.error(f"{command[0]} did not start")
-            yield path
+            yield [f"JPSI_CI_CONTROL={path}"]
         finally:
             control.terminate()
 
@@ -196,7 +228,7 @@ def benchmarks(session: nox.Session) -> None:
         names = ", ".join(sorted(path.stem for path in ROOT.glob("benchmarks/*.py")))
         session.error(f"say what to measure: nox -s benchmarks -- NAME, with NAME one of {names}")
     name, *options = session.posargs
-    _install(session, "jpsi-core", "psij-python")
+    _install(session, "jpsi-core", "jpsi-slurm", "psij-python")
     session.run("python", f"benchmarks/{name}.py", *options)
 
 
