@@ -202,7 +202,10 @@ class JobExecutor:
     def _is_here(self, job: Job) -> bool:
         """Whether a job is one of the same batch system."""
         other = job.executor
-        return other is not None and (other._name, other._target) == (self._name, self._target)  # noqa: SLF001
+        if other is None or other is self:
+            return other is self
+        mine, others = (self._name, self._target, self._config), (other._name, other._target, other._config)  # noqa: SLF001
+        return mine == others
 
     def cancel(self, job: Job) -> None:
         """Ask the backend to end a job; its status tells when it has.

@@ -67,7 +67,7 @@ def test_what_publishing_leads_to_is_published_after_it() -> None:
     assert published == ["first", "second", "third"]
 
 
-def test_failure_costs_no_later_status() -> None:
+def test_failure_is_logged_and_costs_no_later_status(caplog: pytest.LogCaptureFixture) -> None:
     published: list[str] = []
 
     def publish(job_id: str, status: JobStatus) -> None:
@@ -79,12 +79,29 @@ def test_failure_costs_no_later_status() -> None:
     outbox = Outbox(publish)
     outbox.put("bad", STATUS)
     outbox.put("good", STATUS)
-    with pytest.raises(RuntimeError, match="bug"):
-        outbox.empty()
 
     outbox.empty()
 
     assert published == ["good"]
+    assert "bad" in caplog.text
+
+
+def test_what_was_interrupted_is_told_again() -> None:
+    published: list[str] = []
+
+    def publish(job_id: str, status: JobStatus) -> None:
+        published.append(job_id)
+        if len(published) == 1:
+            raise KeyboardInterrupt
+
+    outbox = Outbox(publish)
+    outbox.put("a", STATUS)
+    with pytest.raises(KeyboardInterrupt):
+        outbox.empty()
+
+    outbox.empty()
+
+    assert published == ["a", "a"]
 
 
 def test_nothing_is_lost_between_threads() -> None:

@@ -39,6 +39,9 @@ class Seen:
     def next_question(self) -> float | None:
         return self.due
 
+    def find_out(self, now: Callable[[], float]) -> None:
+        """Nothing is to be found out."""
+
     def ask(self, now: Callable[[], float]) -> None:
         self.due = now() + 3600
         self.questions.release()

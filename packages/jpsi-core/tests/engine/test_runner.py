@@ -58,6 +58,7 @@ cd '/data/my runs' || _jpsi_end directory 125
 command exec </dev/null || _jpsi_end stdin 125
 command exec >/spool/jobs/a1/stdout || _jpsi_end stdout 125
 command exec 8>/spool/jobs/a1/stderr || _jpsi_end stderr 125
+unset JPSI_NODEFILE PSIJ_NODEFILE
 export JPSI_JOB_ID=a1
 [ -f /bin/echo ] && [ -x /bin/echo ] || {
   [ -e /bin/echo ] || _jpsi_end executable 127
@@ -90,6 +91,7 @@ cd "$_jpsi_home"/runs || _jpsi_end directory 125
 command exec <'in' || _jpsi_end stdin 125
 command exec >out || _jpsi_end stdout 125
 exec 8>&1
+unset JPSI_NODEFILE PSIJ_NODEFILE
 export JPSI_JOB_ID=a1
 export A=1
 export PATH=/opt/bin:"${PATH-}"

@@ -66,6 +66,7 @@ cd /data || _jpsi_end directory 125
 command exec </dev/null || _jpsi_end stdin 125
 command exec >/spool/jobs/a1/stdout || _jpsi_end stdout 125
 command exec 8>/spool/jobs/a1/stderr || _jpsi_end stderr 125
+unset JPSI_NODEFILE PSIJ_NODEFILE
 export JPSI_JOB_ID=a1
 _jpsi_new_A='it'\''s'
 _jpsi_new_PATH=/bin:/usr/bin

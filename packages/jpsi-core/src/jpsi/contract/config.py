@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Iterable
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import attrs
 
@@ -31,6 +32,24 @@ def _shell_lines(_: object, __: object, value: object) -> None:
         raise ValueError(msg)
 
 
+def _duration(_: object, attribute: attrs.Attribute[Any], value: object) -> None:
+    if not isinstance(value, timedelta) or value < timedelta(0):
+        msg = f"{attribute.name} must be a timedelta that is not negative, not {value!r}"
+        raise ValueError(msg)
+
+
+def _interval(_: object, attribute: attrs.Attribute[Any], value: object) -> None:
+    if not isinstance(value, timedelta) or value <= timedelta(0):
+        msg = f"{attribute.name} must be a timedelta of some length, not {value!r}"
+        raise ValueError(msg)
+
+
+def _count(_: object, attribute: attrs.Attribute[Any], value: object) -> None:
+    if not isinstance(value, int) or value < 1:
+        msg = f"{attribute.name} must be a whole number of at least 1, not {value!r}"
+        raise ValueError(msg)
+
+
 @attrs.frozen(slots=True, kw_only=True)
 class ExecutorConfig:
     """What can be set for an executor, whatever its backend."""
@@ -44,9 +63,9 @@ class ExecutorConfig:
     #: they export reaches the launcher and the job; if they fail, or end the shell, nothing is launched.
     prologue: tuple[str, ...] = attrs.field(default=(), converter=_lines, validator=_shell_lines)
     #: How long a cancelled job has between the request to end (TERM) and its end (KILL).
-    kill_delay: timedelta = timedelta(seconds=5)
+    kill_delay: timedelta = attrs.field(default=timedelta(seconds=5), validator=_duration)
     #: How long the files of a final job are kept.
-    keep_time: timedelta = timedelta(days=30)
+    keep_time: timedelta = attrs.field(default=timedelta(days=30), validator=_duration)
     #: How many jobs' files are kept.
     keep_count: int = 100_000
 
@@ -61,19 +80,19 @@ class BatchConfig(ExecutorConfig):
     """What can be set for every executor that submits to a batch system."""
 
     #: The time limit of a job that asks for none; zero is no limit.
-    default_duration: timedelta = timedelta(minutes=10)
+    default_duration: timedelta = attrs.field(default=timedelta(minutes=10), validator=_duration)
     #: When a command of the batch system is taken for hung and killed.
-    command_timeout: timedelta = timedelta(seconds=60)
+    command_timeout: timedelta = attrs.field(default=timedelta(seconds=60), validator=_interval)
     #: How soon after a submission the batch system is first asked for states.
-    shortest_interval: timedelta = timedelta(seconds=2)
+    shortest_interval: timedelta = attrs.field(default=timedelta(seconds=2), validator=_interval)
     #: How often it is asked in the long run.
-    longest_interval: timedelta = timedelta(seconds=30)
+    longest_interval: timedelta = attrs.field(default=timedelta(seconds=30), validator=_interval)
     #: How long a batch system that does not mention a job is not believed, and how long a file that was
     #: written elsewhere may take to show here. Where the work directory is on a disk of this machine, files
     #: show at once, and only the former is waited for.
-    grace: timedelta = timedelta(seconds=90)
+    grace: timedelta = attrs.field(default=timedelta(seconds=90), validator=_duration)
     #: How many submissions are sent at a time.
-    submit_concurrency: int = 4
+    submit_concurrency: int = attrs.field(default=4, validator=_count)
     #: Whether the work directory is on a network file system, where nothing announces what other machines
     #: write; None finds out.
     network_files: bool | None = None

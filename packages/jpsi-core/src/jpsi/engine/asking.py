@@ -133,6 +133,10 @@ class Asking:
         self._sharing.keep(system, answer)
         return answer
 
+    def find_out(self) -> None:
+        """Find out what the site offers, before the first question: which failures are final, for one."""
+        self._probe()
+
     def _probe(self) -> None:
         """Find out what the site offers; without that, questions are asked all the same."""
         try:

@@ -37,7 +37,7 @@ from jpsi.engine.poller import Poller
 from jpsi.engine.prechecks import at_home, problems_here
 from jpsi.engine.predecessors import Predecessors
 from jpsi.engine.rounds import Rounds
-from jpsi.engine.runner_frame import UNNAMED, BatchFrame
+from jpsi.engine.runner_frame import SETUP_CODE, UNNAMED, BatchFrame
 from jpsi.engine.sharing import Sharing
 from jpsi.engine.spool import REVOKED, Intent, Spool, folder_name, is_transient
 from jpsi.engine.tracked import Tracked
@@ -56,6 +56,14 @@ _JUDGE_SECONDS = 90.0
 _LOCAL_GRACE_SECONDS = 0.5
 _CLAIM_POLL_SECONDS = 0.02
 _SUBJECT = "the job"
+
+
+class _UnsafeError(Exception):
+    """What is written down about a job may not outlive a crash."""
+
+    def __init__(self, error: OSError) -> None:
+        super().__init__(str(error))
+        self.error = error
 
 
 class BatchEngine:
@@ -101,9 +109,10 @@ class BatchEngine:
         """Submit one job; see `jpsi.plugin.Engine`."""
         job_id, attempt = submission.job_id, submission.attempt
         tracking, _ = self._open()
-        with self._reading():
-            after = self._predecessors.still_open(submission.spec)
         with self._slots:
+            # Only now: what is known of other jobs grows old while one waits.
+            with self._reading():
+                after = self._predecessors.still_open(submission.spec)
             native_id = self._submit(submission, after)
         tracking.add(Tracked(job_id, job_id, attempt, native_id))
         return native_id
@@ -171,13 +180,13 @@ class BatchEngine:
             script = self._backend.render(submission.spec, context)
             script = attrs.evolve(script, run=self._run_line(job_id, attempt))
             # What is written outlives a crash of this machine before the batch system hears of it.
-            ready = functools.partial(self._spool.sync, lock)
+            ready = functools.partial(self._sync, lock)
             submitted = self._backend.submit(script, submission.spec, context, lock, ready)
-        except OSError as e:
-            # only `ready` raises it: nothing was submitted
+        except _UnsafeError as e:
+            # nothing was submitted
             self._spool.discard(job_id, attempt)
-            msg = f"job {job_id} could not be written down in {self._spool.root}: {e}"
-            raise SubmitException(msg, e, transient=is_transient(e)) from e
+            msg = f"job {job_id} could not be written down in {self._spool.root}: {e.error}"
+            raise SubmitException(msg, e.error, transient=is_transient(e.error)) from e
         except BaseException:
             # Whether the command had its effect or never began: the attempt can run no more, or has begun.
             native_id = self._given_up(job_id, attempt)
@@ -198,8 +207,17 @@ class BatchEngine:
             raise InvalidJobException.of(_SUBJECT, [f"{self._setup.executor} refuses it: {failure.message}"])
         raise SubmitException(msg, transient=failure.kind is FailureKind.TRANSIENT)
 
+    def _sync(self, lock: int) -> None:
+        try:
+            self._spool.sync(lock)
+        except OSError as e:
+            raise _UnsafeError(e) from e
+
     def _run_line(self, job_id: str, attempt: int) -> ShellLine:
-        return line("exec", *self._config.shell_command, f"{self._spool.folder(job_id)}/run.{attempt}")
+        # A script that a crash of this machine, or somebody who cleaned up, has taken ends in no success.
+        run = f"{self._spool.folder(job_id)}/run.{attempt}"
+        is_there, execute = line("test", "-s", run), line("exec", *self._config.shell_command, run)
+        return ShellLine(f"{is_there} && {execute}; exit {SETUP_CODE}")
 
     def _resolve(self, job_id: str, attempt: int, tag: str, failure: Failure) -> str:
         """Find out what became of a submission that got no clear answer.

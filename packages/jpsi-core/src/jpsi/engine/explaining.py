@@ -27,8 +27,8 @@ _SAID_BYTES = 4096
 def explained(spool: Spool, job_id: str, attempt: int, status: JobStatus) -> JobStatus:
     """A final status with the name of what could not be used, what the launcher said, or why it is lost."""
     phase = status.metadata.get("phase", "")
-    if status.reason is Reason.LOST and spool.has_only_begun(job_id, attempt):
-        cause = f"it began to run, and could leave no word of its end in {spool.events}"
+    if status.reason is Reason.LOST and spool.has_begun(job_id, attempt):
+        cause = f"it began to run, and left no word of its end in {spool.events}"
     elif phase == runner.LAUNCH:
         cause = _said(runner.log_file(spool.folder(job_id), attempt))
     else:

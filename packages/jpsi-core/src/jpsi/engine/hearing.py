@@ -129,10 +129,10 @@ def _hear(reference: weakref.ref[Hearing], ear: _Ear) -> None:
         wait, lines = hearing._wait, None  # noqa: SLF001  two halves of one thing
         try:
             lines = ear.listen(hearing._listen())  # noqa: SLF001
-        except JpsiError as e:
+        except (JpsiError, OSError) as e:
             log.info("nothing is to be heard of jobs: %s", e)
         del hearing
-        has_told = False if lines is None else _heard_out(reference, lines)
+        has_told = False if lines is None else _fenced(reference, lines)
         if has_told is None:
             return
         wait(ear.closed, _FIRST_PAUSE_SECONDS if has_told else pause)
@@ -142,6 +142,14 @@ def _hear(reference: weakref.ref[Hearing], ear: _Ear) -> None:
 def _still_wanted(reference: weakref.ref[Hearing]) -> Hearing | None:
     hearing = reference()
     return None if hearing is None or hearing._may_end() else hearing  # noqa: SLF001
+
+
+def _fenced(reference: weakref.ref[Hearing], lines: Lines) -> bool | None:
+    try:
+        return _heard_out(reference, lines)
+    except Exception:
+        log.exception("what is heard of jobs was of no use")
+        return False
 
 
 def _heard_out(reference: weakref.ref[Hearing], lines: Lines) -> bool | None:

@@ -154,7 +154,8 @@ class Judging:
             return
         try:
             self._spool.finish(job.spool_id, job.attempt, encode_status(status))
-        except OSError:
+        except (OSError, TypeError, ValueError):
+            # a disk that is full, or details of a plugin's that JSON does not know
             log.warning("job %s: its end is not on disk", job.job_id, exc_info=True)
 
     def remember_stop(self, job: Tracked, stop: Stop) -> None:

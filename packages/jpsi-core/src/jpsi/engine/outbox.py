@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections import deque
 from collections.abc import Callable
 
 from jpsi.model.states import JobStatus
+
+log = logging.getLogger(__name__)
 
 
 class Outbox:
@@ -26,12 +29,20 @@ class Outbox:
         """Add a status after all that were put in before."""
         self._waiting.append((job_id, status))
 
+    def _tell(self, job_id: str, status: JobStatus) -> None:
+        try:
+            self._publish(job_id, status)
+        except Exception:
+            log.exception("job %s: %s could not be told", job_id, status)
+
     def empty(self) -> None:
         """See to it that all that was put in is published: by this thread, or by one that is at it."""
         # once more after letting go: another thread may have come by in vain
         while self._waiting and self._emptying.acquire(blocking=False):
             try:
                 while self._waiting:
-                    self._publish(*self._waiting.popleft())
+                    # Taken out only then: who is interrupted leaves it to the next, and twice does no harm.
+                    self._tell(*self._waiting[0])
+                    self._waiting.popleft()
             finally:
                 self._emptying.release()

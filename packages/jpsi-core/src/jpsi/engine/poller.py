@@ -69,7 +69,8 @@ class Poller:
             self._urgent = now if is_urgent else self._urgent
             self._interval = self.shortest
             soon = max(now, self._asked) + self.shortest
-            self._due = soon if self._due < now else min(self._due, soon)
+            # One that is overdue by more was forgotten; any other is asked any moment.
+            self._due = soon if self._due < now - self.shortest else min(self._due, soon)
 
     def marked(self, now: float) -> None:
         """A marker arrived."""

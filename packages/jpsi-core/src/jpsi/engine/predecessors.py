@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 
@@ -12,7 +13,7 @@ from jpsi.engine.dependencies import weigh
 from jpsi.engine.spool import Intent, Spool
 from jpsi.engine.verdict import Facts, judge
 from jpsi.model.dependencies import Dependency
-from jpsi.model.errors import InvalidJobException, SubmitException
+from jpsi.model.errors import InvalidJobException, JpsiError, SubmitException
 from jpsi.model.plain import decode_status
 from jpsi.model.spec import JobSpec
 from jpsi.model.states import JobState
@@ -68,6 +69,9 @@ class Predecessors:
 
     def _known(self, native_ids: Sequence[str]) -> dict[str, JobState | None]:
         """The states of jobs as queue, accounting or spool know them, the first that does."""
+        with contextlib.suppress(JpsiError):
+            # which exit codes are final; without that, every failure may be run again
+            self._backend.probe()
         known = {name: seen.state for name, seen in self._backend.states(native_ids).items()}
         missing = [native_id for native_id in native_ids if native_id not in known]
         if missing:

@@ -111,6 +111,7 @@ class Rounds:
         rounds, changed = weakref.ref(self), self._changed
 
         def ask() -> None:
+            _find_out(rounds)
             while True:
                 wait = _ask_once(rounds)
                 if wait is None:
@@ -178,6 +179,15 @@ def _see_once(reference: weakref.ref[Rounds], appeared: Collection[str]) -> bool
     # what was seen may have made a question due
     rounds._hasten()  # noqa: SLF001
     return is_expecting
+
+
+def _find_out(reference: weakref.ref[Rounds]) -> None:
+    rounds = reference()
+    if rounds is not None:
+        try:
+            rounds._tracking.find_out(time.monotonic)  # noqa: SLF001
+        except Exception:
+            log.exception(_FENCE)
 
 
 def _ask_once(reference: weakref.ref[Rounds]) -> float | None:

@@ -11,9 +11,9 @@ from collections.abc import Iterator
 
 from jpsi.contract.shell import word
 from jpsi.engine import runner_environment, runner_streams
-from jpsi.engine.runner_command import CommandLines, Through
+from jpsi.engine.runner_command import JOB_ID, NODEFILES, CommandLines, Through
 from jpsi.engine.runner_frame import SETUP_CODE
-from jpsi.engine.runner_nodes import NODEFILES, NODES, node_file
+from jpsi.engine.runner_nodes import NODES, node_file
 from jpsi.engine.runner_run import (
     DIRECTORY,
     HOME,
@@ -50,7 +50,6 @@ __all__ = [
 #: The last line of what a launcher says that worked.
 LAUNCHED = "_PSI_J_LAUNCHER_DONE"
 
-_JOB_ID = "JPSI_JOB_ID"
 _FOLDER, _LOG = "_jpsi_folder", "_jpsi_log"
 # Whatever PATH the job has.
 _FOUND = "PATH=${PATH-}:/usr/bin:/bin command"
@@ -72,7 +71,7 @@ def render(run: Run) -> str:
 def _lines(run: Run) -> Iterator[str]:
     yield "#!/bin/sh"
     yield f"# Attempt {run.attempt} of jpsi job {run.job_id}; the intent beside it says what was asked."
-    own = {_JOB_ID: run.job_id} | dict.fromkeys(NODEFILES if run.nodes else (), run.file(NODES))
+    own = {JOB_ID: run.job_id} | dict.fromkeys(NODEFILES if run.nodes else (), run.file(NODES))
     through = _through(run)
     command = CommandLines(run.spec, own, through)
     if through is not None:
@@ -85,7 +84,10 @@ def _lines(run: Run) -> Iterator[str]:
     yield from runner_streams.opened(run)
     if run.nodes:
         yield from node_file(run.nodes, run.file(NODES))
-    yield f"export {_JOB_ID}={word(run.job_id)}"
+    else:
+        # They may be those of a job around this one.
+        yield f"unset {' '.join(NODEFILES)}"
+    yield f"export {JOB_ID}={word(run.job_id)}"
     yield from command.setup
 
     def launching() -> Iterator[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 import attrs
 
@@ -12,6 +13,11 @@ from jpsi.model.spec import JobSpec
 
 NOT_EXECUTABLE_CODE = 126
 NOT_FOUND_CODE = 127
+
+#: The variables by which the runner tells a job its id and the nodes of its processes.
+JOB_ID = "JPSI_JOB_ID"
+NODEFILES = ("JPSI_NODEFILE", "PSIJ_NODEFILE")
+OURS = frozenset({JOB_ID, *NODEFILES})
 
 #: The phase in which a job ends that has no executable, as it stands in the exit marker.
 EXECUTABLE = "executable"
@@ -84,11 +90,11 @@ class CommandLines:
         self.arguments = ""
         environment = spec.environment or {}
         if spec.inherit_environment:
-            self._inheriting(_without(own, environment))
+            self._inheriting(_without_ours(environment))
         elif through is None:
             self._exactly(environment)
         else:
-            self._through(through, {**own, **_without(own, environment)})
+            self._through(through, own, _without_ours(environment))
 
     def _inheriting(self, environment: Mapping[str, str | None]) -> None:
         owned: dict[str, str | None] = {}
@@ -113,9 +119,11 @@ class CommandLines:
         arguments = [word(expand(text, known, keep_unset=True)) for text in self._arguments]
         self._finish(self.environment, arguments, word(known.get("PATH", _DEFAULT_PATH)))
 
-    def _know(self, environment: Mapping[str, str | None]) -> dict[str, str]:
+    def _know(
+        self, environment: Mapping[str, str | None], own: Mapping[str, str] = MappingProxyType({})
+    ) -> dict[str, str]:
         """The variables of a job that inherits nothing."""
-        known: dict[str, str] = {}
+        known: dict[str, str] = {**own}
         for name, value in environment.items():
             if value is None:
                 known.pop(name, None)
@@ -124,8 +132,10 @@ class CommandLines:
         self.environment = ["/usr/bin/env", "-i", *(f"{name}={word(value)}" for name, value in known.items())]
         return known
 
-    def _through(self, through: Through, environment: Mapping[str, str | None]) -> None:
-        known = self._know(environment)
+    def _through(
+        self, through: Through, own: Mapping[str, str], environment: Mapping[str, str | None]
+    ) -> None:
+        known = self._know(environment, own)
         path = known.get("PATH", _DEFAULT_PATH)
         if not through.has_scripts:
             arguments = [word(expand(text, known, keep_unset=True)) for text in self._arguments]
@@ -178,9 +188,9 @@ class CommandLines:
         ]
 
 
-def _without(own: Mapping[str, str], environment: Mapping[str, str | None]) -> dict[str, str | None]:
+def _without_ours(environment: Mapping[str, str | None]) -> dict[str, str | None]:
     """The variables of a spec but for the runner's, which it may have copied from a surrounding job."""
-    return {name: value for name, value in environment.items() if name not in own}
+    return {name: value for name, value in environment.items() if name not in OURS}
 
 
 _BLAME = f"_jpsi_end {EXECUTABLE}"

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from jpsi.contract.shell import ShellLine, word
+from jpsi.engine.runner_command import NODEFILES
 from jpsi.engine.runner_frame import SETUP_CODE
 
 #: The phase in which a job ends whose nodes are not known, as it stands in the exit marker.
 NODES = "nodes"
-
-#: The variables that hold the path of the file: jpsi's own name, and that of PSI/J.
-NODEFILES = ("JPSI_NODEFILE", "PSIJ_NODEFILE")
 
 
 def node_file(lines: Sequence[ShellLine], path: str) -> Iterator[str]:

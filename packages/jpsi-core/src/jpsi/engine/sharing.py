@@ -87,7 +87,10 @@ class Sharing:
         return answer if answer.begun <= answer.ended <= now else None
 
     def keep(self, system: str, answer: Answer) -> None:
-        """Tell the others what the batch system said."""
+        """Tell the others what the batch system said, unless they know what is newer."""
+        last = self.last(system, answer.ended)
+        if last is not None and last.begun > answer.begun:
+            return
         self._write(_ANSWER, {"system": system, **encode(answer)})
 
     def want(self, system: str, native_ids: frozenset[str], now: float, seconds: float) -> None:

@@ -247,11 +247,9 @@ class Spool:
         """The ids of all jobs that have a folder."""
         return os.listdir(self.jobs)  # noqa: PTH208
 
-    def has_only_begun(self, job_id: str, attempt: int) -> bool:
-        """Whether an attempt began to run, as its folder tells, and none of its markers came here."""
-        names = self._names(job_id)
-        has_begun = any(name.startswith(f"start.{attempt}.") for name in names)
-        return has_begun and all(marker.attempt != attempt for marker in _markers_among(names))
+    def has_begun(self, job_id: str, attempt: int) -> bool:
+        """Whether an attempt began to run, as its folder tells, whatever became of its markers."""
+        return any(name.startswith(f"start.{attempt}.") for name in self._names(job_id))
 
     def is_final(self, job_id: str, settles: Callable[[list[Marker]], bool]) -> bool:
         """Whether the last attempt of a job is settled: nobody needs to follow it any more.

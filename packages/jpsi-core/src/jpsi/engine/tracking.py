@@ -111,6 +111,10 @@ class Tracking:
         except OSError:
             # nothing may keep a job from being followed that the batch system has
             log.warning("job %s: its folder cannot be read", job.job_id, exc_info=True)
+        except (KeyError, TypeError, ValueError):
+            # a newer jpsi may have written what is there
+            job.is_read = True
+            log.warning("job %s: its folder cannot be understood", job.job_id, exc_info=True)
 
     def told(self, now: float) -> None:
         """The batch system itself has news, of which markers may tell as well."""
@@ -155,6 +159,16 @@ class Tracking:
 
     # ---------------------------------------------------------------------------------------- answers
 
+    def find_out(self, now: Callable[[], float]) -> None:
+        """Find out what the site offers, and judge by that what has ended already."""
+        self._asking.find_out()
+        self._judge_ended(self._followed(), now())
+
+    def _judge_ended(self, jobs: Iterable[Tracked], now: float) -> None:
+        with self._judging.session():
+            for job in [job for job in jobs if job.has_exit and self.get(job.job_id) is job]:
+                self._judging.judge(job, now)
+
     def ask(self, now: Callable[[], float]) -> None:
         """Have the batch system asked about every job that is followed, and publish what that tells.
 
@@ -167,9 +181,7 @@ class Tracking:
         except JpsiError as e:
             tell(self._backend.name, e)
             # What the site offers may have been found out all the same: which exit codes are final.
-            with self._judging.session():
-                for job in [job for job in jobs if job.has_exit and self.get(job.job_id) is job]:
-                    self._judging.judge(job, now())
+            self._judge_ended(jobs, now())
             return
         if answer is not None:
             self._hear(answer, jobs, now())
@@ -206,12 +218,13 @@ class Tracking:
         # Markers that came while the question was under way count, whatever the answer was.
         try:
             self.see_markers(now)
-            with self._judging.session():
-                for job in jobs:
-                    if self.get(job.job_id) is job:
-                        self._judge_without_haste(job, now)
         except OSError:
             log.warning("%s cannot be read", self._spool.root, exc_info=True)
+            return
+        with self._judging.session():
+            for job in jobs:
+                if self.get(job.job_id) is job:
+                    self._judge_fenced(job, now)
 
     def _observe(self, job: Tracked, seen: Observation | None, now: float) -> None:
         job.observe(seen, now)
@@ -238,6 +251,13 @@ class Tracking:
         with self._judging.session():
             for job in left:
                 job.account(found, now)
+
+    def _judge_fenced(self, job: Tracked, now: float) -> None:
+        try:
+            self._judge_without_haste(job, now)
+        except Exception:
+            # it is judged again after the next question, and costs no other job its end
+            log.exception("job %s could not be judged", job.job_id)
 
     def _judge_without_haste(self, job: Tracked, now: float) -> None:
         if job.has_runner and job.has_left and not self._judging.settles(job):

@@ -57,6 +57,8 @@ class LocalTransport:
         try:
             if ready is not None and data is not None:
                 ready()
+            if data is not None:
+                data = _written(process, data)
             stdout, stderr = process.communicate(data, timeout=seconds)
         except subprocess.TimeoutExpired:
             stdout, stderr = _kill(process)
@@ -113,6 +115,23 @@ def _unset(patterns: tuple[str, ...]) -> re.Pattern[str]:
     """What the names match that `Command.unset` means; a command of Slurm has dozens of them."""
     alternatives = (re.escape(it[:-1]) if it.endswith("*") else rf"{re.escape(it)}\Z" for it in patterns)
     return re.compile("|".join(alternatives), re.DOTALL)
+
+
+def _written(process: subprocess.Popen[bytes], data: bytes) -> bytes:
+    """Write as much as the pipe takes at once, and return the rest.
+
+    A program that is killed between two writes has given half of a script away.
+    """
+    if process.stdin is None:
+        return data
+    fd = process.stdin.fileno()
+    os.set_blocking(fd, False)
+    try:
+        return data[os.write(fd, data) :]
+    except (BlockingIOError, BrokenPipeError):
+        return data
+    finally:
+        os.set_blocking(fd, True)
 
 
 def _kill(process: subprocess.Popen[bytes]) -> tuple[bytes, bytes]:

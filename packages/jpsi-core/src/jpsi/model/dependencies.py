@@ -50,7 +50,8 @@ class OtherJob(Protocol):
 
 def _kind(value: DependencyKind | str) -> DependencyKind | str:
     # What is no kind stays as it is: `problems` names it at submit.
-    return DependencyKind(value) if value in {kind.value for kind in DependencyKind} else value
+    is_name = isinstance(value, str) and value in {kind.value for kind in DependencyKind}
+    return DependencyKind(value) if is_name else value
 
 
 @attrs.frozen(slots=True)

@@ -154,7 +154,11 @@ def enriched(current: JobStatus, news: JobStatus) -> JobStatus:
     """
     if news.state is not current.state or current.final:
         return current
-    metadata, message = {**current.metadata, **news.metadata}, news.message or current.message
+    is_newer = news.evidence is Evidence.QUEUE and current.evidence in {None, Evidence.QUEUE}
+    # What the queue says now replaces what it said.
+    kept = {key: it for key, it in current.metadata.items() if not (is_newer and "." in key)}
+    metadata = {**kept, **news.metadata}
+    message = news.message if is_newer else news.message or current.message
     if (metadata, message) == (current.metadata, current.message):
         return current
     return attrs.evolve(current, metadata=metadata, message=message)

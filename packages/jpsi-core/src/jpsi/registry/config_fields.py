@@ -77,6 +77,11 @@ def _number(raw: object, _: type) -> float:
     return float(_exactly(raw, int, "a number") if isinstance(raw, int) else _exactly(raw, float, "a number"))
 
 
+def _lines(raw: object, _: type) -> tuple[str, ...]:
+    # cattrs itself takes a text for a list of its letters
+    return tuple(_text(item, str) for item in _exactly(raw, list, "a list of texts"))
+
+
 def _exactly(raw: object, kind: type[T], what: str) -> T:
     if isinstance(raw, kind) and (kind is bool or not isinstance(raw, bool)):
         return raw
@@ -96,6 +101,7 @@ def _converter() -> cattrs.Converter:
         Path: _path,
     }.items():
         converter.register_structure_hook(kind, hook)
+    converter.register_structure_hook_func(lambda kind: kind == tuple[str, ...], _lines)
     return converter
 
 
