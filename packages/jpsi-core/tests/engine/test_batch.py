@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import subprocess
 import threading
 from collections.abc import Iterator
 from datetime import timedelta
@@ -964,3 +965,89 @@ def test_exit_codes_that_were_found_out_count_although_the_queue_does_not_answer
     bench.ask()
 
     assert bench.last() == (JobState.FAILED, 7, Reason.EXIT_CODE, Evidence.MARKER)
+
+
+def test_error_of_a_transport_is_no_proof_that_nothing_was_submitted(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = FakeTransport.run
+
+    def reset(self: FakeTransport, command: Command, *arguments: Any) -> CommandResult:
+        result = run(self, command, *arguments)
+        if command.argv[0] == "tsubmit":
+            raise ConnectionResetError
+        return result
+
+    with monkeypatch.context() as patched:
+        patched.setattr(FakeTransport, "run", reset)
+        with pytest.raises(ConnectionResetError):
+            bench.submit()
+
+    assert bench.spool.claim("a1", 1) is not None, "what may have been submitted can run no more"
+
+
+def test_odd_file_of_one_job_costs_no_other_its_end(bench: Bench) -> None:
+    bench.submit("a1")
+    bench.submit("b1")
+    bench.engine = bench.process()
+    Path(bench.spool.folder("a1"), "stop.1.json").write_text("{}")
+    bench.engine.recover()
+    bench.follow("a1")
+    bench.follow("b1")
+
+    bench.leave("active", "exit.run.0", job_id="b1")
+    bench.see()
+
+    assert bench.last("b1") == (JobState.COMPLETED, 0, None, Evidence.MARKER)
+
+
+def test_folder_of_one_job_that_cannot_be_read_costs_no_other_its_end(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ids = [bench.submit(name) for name in ("a1", "b1")]
+    bench.ask()
+    for native_id in ids:
+        bench.scheduler.end_as(native_id, FakeState.TIMEOUT)
+    bench.clock.advance(5)
+    consumed = Spool.consumed
+
+    def unreadable(self: Spool, job_id: str) -> list[Any]:
+        if job_id == "a1":
+            raise PermissionError(errno.EACCES, "denied")
+        return consumed(self, job_id)
+
+    monkeypatch.setattr(Spool, "consumed", unreadable)
+    for _ in range(2):
+        bench.ask()
+        bench.clock.advance(GRACE)
+    bench.ask()
+
+    assert bench.last("b1") == (JobState.FAILED, 143, Reason.TIMEOUT, Evidence.QUEUE)
+    assert not any(state.final for state in bench.states("a1"))
+
+
+def test_end_with_details_that_json_does_not_know_is_told(bench: Bench) -> None:
+    native_id = bench.submit()
+    odd = Observation(
+        state=JobState.FAILED, word="OOM", reason=Reason.OUT_OF_MEMORY, details={"toy.what": object()}
+    )
+    bench.engine._backend.states = lambda ids: {native_id: odd}  # type: ignore[assignment]
+    bench.ask()
+    bench.clock.advance(GRACE)
+    bench.ask()
+
+    assert bench.last() == (JobState.FAILED, None, Reason.OUT_OF_MEMORY, Evidence.QUEUE)
+
+
+def test_script_that_is_empty_or_gone_ends_in_no_success(bench: Bench) -> None:
+    line = bench.engine._run_line("a1", 1)
+    folder = Path(bench.spool.folder("a1"))
+    folder.mkdir(parents=True)
+
+    codes = [subprocess.run(["/bin/sh", "-c", line], check=False).returncode]
+    (folder / "run.1").touch()
+    codes.append(subprocess.run(["/bin/sh", "-c", line], check=False).returncode)
+    (folder / "run.1").write_text("exit 7\n")
+    codes.append(subprocess.run(["/bin/sh", "-c", line], check=False).returncode)
+
+    assert codes == [125, 125, 7]

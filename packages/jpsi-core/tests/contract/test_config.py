@@ -1,0 +1,37 @@
+"""What can be set for an executor: mistakes are named where they are made."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from jpsi.contract.config import BatchConfig
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("submit_concurrency", 0),
+        ("submit_concurrency", "4"),
+        ("command_timeout", timedelta(0)),
+        ("command_timeout", 5),
+        ("shortest_interval", "2s"),
+        ("longest_interval", timedelta(seconds=-1)),
+        ("grace", -1),
+        ("default_duration", timedelta(seconds=-1)),
+        ("kill_delay", None),
+        ("prologue", "module load x"),
+        ("shell", "bash"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_by_its_name(field: str, value: Any) -> None:
+    with pytest.raises(ValueError, match=field):
+        BatchConfig(**{field: value})
+
+
+def test_zero_is_no_limit_and_no_grace() -> None:
+    config = BatchConfig(default_duration=timedelta(0), grace=timedelta(0), prologue=["true"])
+
+    assert (config.default_duration, config.grace, config.prologue) == (timedelta(0), timedelta(0), ("true",))
