@@ -120,7 +120,15 @@ def _paths(argument: str) -> list[str]:
 @nox.session(venv_backend="none")
 def e2e_slurm(session: nox.Session) -> None:
     """Run jobs on a real Slurm that ci/slurm brings up here (as root); `--long` tries everything."""
-    _e2e(session, "slurm", "jpsi-slurm", "jpsi-launchers")
+    _e2e(session, "slurm", "jpsi-slurm")
+
+
+@nox.session(venv_backend="none")
+def e2e_launchers(session: nox.Session) -> None:
+    """Start processes with real MPIs inside a real Slurm, which ci/ brings up here (as root)."""
+    _root(session, "mpi")
+    session.run("ci/mpi/up", external=True)
+    _e2e(session, "slurm", "jpsi-launchers", "jpsi-slurm")
 
 
 @nox.session(venv_backend="none")
@@ -129,8 +137,10 @@ def e2e_mpi(session: nox.Session) -> None:
     _root(session, "mpi")
     session.run("ci/mpi/up", external=True)
     place = Path("/opt/jpsi-ci/mpi")
-    python = _e2e_environment(session, place, {"jpsi-launchers": "tests"})
-    _as_ordinary_user(session, python, place / "jpsi-launchers", [], session.posargs)
+    folders = ("e2e_mpi", "e2e", "tests")
+    python = _e2e_environment(session, place, "jpsi-launchers", folders=folders)
+    shared = f"PYTHONPATH={place / 'e2e'}:{place / 'tests'}"
+    _as_ordinary_user(session, python, place / "e2e_mpi", [shared])
 
 
 @nox.session(venv_backend="none")
@@ -139,19 +149,18 @@ def e2e_gridengine(session: nox.Session) -> None:
     _e2e(session, "gridengine", "jpsi-gridengine")
 
 
-def _e2e(session: nox.Session, system: str, *names: str) -> None:
-    """Run the e2e tests of packages, as the user that ci/ makes, while the batch system is up."""
+def _e2e(session: nox.Session, system: str, name: str, *others: str) -> None:
+    """Run the e2e tests of a package, as the user that ci/ makes, while the batch system is up.
+
+    They need it, and these other packages.
+    """
     _root(session, system)
     place = Path("/opt/jpsi-ci") / system
-    if "jpsi-launchers" in names:
-        session.run("ci/mpi/up", external=True)
     session.run(f"ci/{system}/up", external=True)
     try:
-        python = _e2e_environment(session, place, dict.fromkeys(names, "e2e"))
+        python = _e2e_environment(session, place, name, *others)
         with _control(session, system) as control:
-            for name in names:
-                options = session.posargs if name == names[0] else []
-                _as_ordinary_user(session, python, place / name, control, options)
+            _as_ordinary_user(session, python, place / "e2e", control)
     finally:
         session.run(f"ci/{system}/down", external=True)
 
@@ -161,15 +170,13 @@ def _root(session: nox.Session, system: str) -> None:
         session.skip(f"ci/{system}/up installs what it needs, which takes root")
 
 
-def _as_ordinary_user(
-    session: nox.Session, python: str, tests: Path, variables: list[str], options: list[str]
-) -> None:
+def _as_ordinary_user(session: nox.Session, python: str, tests: Path, variables: list[str]) -> None:
     """Run tests as the user that ci/ makes; as root, permission tests cannot fail."""
     session.run(
         *("runuser", "-u", CI_USER, "--", "env", "-i", f"HOME=/home/{CI_USER}", "LANG=C.UTF-8"),
         *("PATH=/usr/local/bin:/usr/bin:/bin", *variables),
         *(python, "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", "-o", "faulthandler_timeout=0"),
-        *(str(tests), *options),
+        *(str(tests), *session.posargs),
         external=True,
     )
 
@@ -177,22 +184,24 @@ def _as_ordinary_user(
 CI_USER = "jpsi-ci"
 
 
-def _e2e_environment(session: nox.Session, place: Path, tests: dict[str, str]) -> str:
-    """An environment with packages and a folder of tests of each that an ordinary user can read.
+def _e2e_environment(
+    session: nox.Session, place: Path, name: str, *others: str, folders: Iterable[str] = ("e2e",)
+) -> str:
+    """An environment with packages, and folders of tests of the first, that an ordinary user can read.
 
     Returns its Python.
     """
     shutil.rmtree(place, ignore_errors=True)
     place.mkdir(parents=True)
     session.run("/usr/bin/python3", "-m", "venv", str(place / "venv"), external=True)
-    groups = [it for name in tests for it in nox.project.dependency_groups(PACKAGES[name].settings, "test")]
+    groups = nox.project.dependency_groups(PACKAGES[name].settings, "test")
     others = [requirement for requirement in groups if _name(requirement) not in PACKAGES]
-    here = _from_here([*tests, "jpsi-cli", *groups])
+    here = _from_here([name, *others, "jpsi-cli", *groups])
     packages = [f"{ROOT / PACKAGES[it].path}{extras}" for it, extras in here.items()]
     python = str(place / "venv" / "bin" / "python")
     session.run(python, "-m", "pip", "install", "--quiet", *packages, *others, external=True)
-    for name, folder in tests.items():
-        shutil.copytree(ROOT / PACKAGES[name].path / folder, place / name)
+    for folder in folders:
+        shutil.copytree(ROOT / PACKAGES[name].path / folder, place / folder)
     for path in (place.parent, place, *place.rglob("*")):
         if not path.is_symlink():
             path.chmod(path.stat().st_mode | (0o055 if path.is_dir() else 0o044))

@@ -1,4 +1,4 @@
-"""What every launcher passes: over the real program, or one that plays it for a single process."""
+"""What every launcher passes, over a program that plays the real one for a single process."""
 
 from __future__ import annotations
 
@@ -10,11 +10,10 @@ import jpsi_launchers.aprun
 import jpsi_launchers.flux
 import jpsi_launchers.jsrun
 import jpsi_launchers.mpiexec
-import jpsi_launchers.mpirun
 import jpsi_launchers.multiple
 import jpsi_launchers.srun
 from jpsi.testing import LauncherConformance
-from launchers_support import RECORDINGS, missing, program
+from launchers_support import RECORDINGS, program
 
 
 class TestMultiple(LauncherConformance):
@@ -73,31 +72,3 @@ class TestIntelMpi(_Played):
         program(tmp_path / "bin" / "mpirun", f'[ "$1" = --version ] && cat {recording} || exit 3')
         program(tmp_path / "bin" / "mpiexec.hydra", _PLAY)
         monkeypatch.setenv("PATH", f"{tmp_path}/bin:/usr/bin:/bin")
-
-
-class _Real(LauncherConformance):
-    """A launcher over one of the MPIs of Debian, which may be installed side by side."""
-
-    max_processes = 3
-    real: str
-
-    @pytest.fixture(autouse=True)
-    def _choose(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        if missing(self.real):
-            pytest.skip(f"{self.real} is not installed")
-        program(tmp_path / "bin" / str(self.program), f'exec {self.real} "$@"')
-        monkeypatch.setenv("PATH", f"{tmp_path}/bin:/usr/bin:/bin")
-
-
-class TestOpenMpi(_Real):
-    launcher_name = "mpirun"
-    program = "mpirun"
-    plugin = jpsi_launchers.mpirun
-    real = "mpirun.openmpi"
-
-
-class TestMpich(_Real):
-    launcher_name = "mpiexec"
-    program = "mpiexec"
-    plugin = jpsi_launchers.mpiexec
-    real = "mpiexec.mpich"
