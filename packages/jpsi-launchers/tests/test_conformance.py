@@ -10,6 +10,7 @@ import jpsi_launchers.aprun
 import jpsi_launchers.flux
 import jpsi_launchers.jsrun
 import jpsi_launchers.mpiexec
+import jpsi_launchers.mpirun
 import jpsi_launchers.multiple
 import jpsi_launchers.srun
 from jpsi.testing import LauncherConformance
