@@ -9,12 +9,10 @@ import pytest
 import jpsi_launchers.aprun
 import jpsi_launchers.flux
 import jpsi_launchers.jsrun
-import jpsi_launchers.mpiexec
-import jpsi_launchers.mpirun
 import jpsi_launchers.multiple
 import jpsi_launchers.srun
 from jpsi.testing import LauncherConformance
-from launchers_support import RECORDINGS, program
+from launchers_support import program
 
 
 class TestMultiple(LauncherConformance):
@@ -60,16 +58,3 @@ class TestFlux(_Played):
     launcher_name = "flux"
     program = "flux"
     plugin = jpsi_launchers.flux
-
-
-class TestIntelMpi(_Played):
-    launcher_name = "mpirun"
-    program = "mpirun"
-    plugin = jpsi_launchers.mpirun
-
-    @pytest.fixture(autouse=True)
-    def _play(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        recording = RECORDINGS / "intel-2021.19.txt"
-        program(tmp_path / "bin" / "mpirun", f'[ "$1" = --version ] && cat {recording} || exit 3')
-        program(tmp_path / "bin" / "mpiexec.hydra", _PLAY)
-        monkeypatch.setenv("PATH", f"{tmp_path}/bin:/usr/bin:/bin")
