@@ -39,7 +39,7 @@ def print_arguments(path: Path, version: str = "/dev/null") -> Path:
     """A program that prints its name and its arguments, each on a line, or a version."""
     return program(
         path,
-        f'[ "$*" != --version ] || exec cat {version}\nprintf "%s\\n" "${{0##*/}}" "$@"',
+        f'[ "$*" != --version ] || exec cat "{version}"\nprintf "%s\\n" "${{0##*/}}" "$@"',
     )
 
 
