@@ -44,6 +44,11 @@ class Observation:
     #: Whatever else is known, by dotted names that begin with the system's (`slurm.reason`).
     details: Mapping[str, Any] = attrs.field(factory=dict)
 
+    @property
+    def final(self) -> bool:
+        """Whether it says that the job has ended."""
+        return self.state is not None and self.state.final
+
 
 class FailureKind(enum.Enum):
     """What a failed submit command means for the job."""

@@ -500,7 +500,7 @@ class BatchEngine:
 
     def cancel(self, job_id: str) -> None:
         """Ask a job to end; see `jpsi.plugin.Engine`."""
-        tracking, rounds = self._open()
+        tracking, _ = self._open()
         job = tracking.get(job_id)
         if job is None and not self._spool.is_final(job_id, self._settles):
             msg = f"job {job_id} is followed by another process; attach to it or recover it to cancel it"
@@ -514,6 +514,11 @@ class BatchEngine:
             msg = f"job {job_id} could not be told to end: {e}"
             raise SubmitException(msg, e, transient=is_transient(e)) from e
         self._check(self._backend.cancel([job.native_id]), job, "cancelled")
+        self._ask_about(job)
+
+    def _ask_about(self, job: Tracked) -> None:
+        """Have the batch system asked soon what became of a request."""
+        tracking, rounds = self._open()
         tracking.changed(job, time.monotonic())
         rounds.begin()
 
@@ -521,13 +526,13 @@ class BatchEngine:
         """Keep a pending job from starting; see `jpsi.plugin.Engine`."""
         job = self._present(job_id)
         self._check(self._backend.hold([job.native_id]), job, "held")
-        self._open()[0].changed(job, time.monotonic())
+        self._ask_about(job)
 
     def release(self, job_id: str) -> None:
         """Let a held job start; see `jpsi.plugin.Engine`."""
         job = self._present(job_id)
         self._check(self._backend.release([job.native_id]), job, "released")
-        self._open()[0].changed(job, time.monotonic())
+        self._ask_about(job)
 
     def info(self, job_id: str) -> Observation | None:
         """What the batch system says about a job now; see `jpsi.plugin.Engine`."""

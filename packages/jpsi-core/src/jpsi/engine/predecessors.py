@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 
 from jpsi.contract.asked import dependencies
-from jpsi.contract.observation import Observation
 from jpsi.engine.backend import Backend
 from jpsi.engine.dependencies import weigh
 from jpsi.engine.spool import Intent, Spool
@@ -77,7 +76,7 @@ class Predecessors:
         if missing:
             # What the queue has forgotten is over, even if the accounting has not heard of it.
             ended = (self._backend.finished(missing) or {}).items()
-            known |= {name: seen.state if _is_final(seen) else None for name, seen in ended}
+            known |= {name: seen.state if seen.final else None for name, seen in ended}
         for native_id in native_ids:
             state = known.get(native_id)
             # One that is followed has not ended; any other may have said so before the queue does.
@@ -103,7 +102,3 @@ class Predecessors:
         )
         status = judge(facts)
         return status.state if status is not None and status.final else None
-
-
-def _is_final(observation: Observation) -> bool:
-    return observation.state is not None and observation.state.final

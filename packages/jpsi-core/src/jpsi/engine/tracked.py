@@ -121,7 +121,7 @@ class Tracked:
 
 def is_final(observation: Observation | None) -> bool:
     """Whether a batch system says that a job has ended."""
-    return observation is not None and observation.state is not None and observation.state.final
+    return observation is not None and observation.final
 
 
 def _last_run(markers: Iterable[Marker]) -> int:

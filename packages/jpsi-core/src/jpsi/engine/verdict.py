@@ -70,14 +70,14 @@ class Facts:
     def end(self) -> Observation | None:
         """What the batch system says of the job's end; None while it has the job."""
         for observation in (self.queued, self.accounted):
-            if observation is not None and observation.state is not None and observation.state.final:
+            if observation is not None and observation.final:
                 return observation
         return None
 
     @property
     def is_present(self) -> bool:
         """Whether the queue has the job, in whatever state that is not an end."""
-        return self.queued is not None and not self.absent and not _is_final(self.queued)
+        return self.queued is not None and not self.absent and not self.queued.final
 
 
 def settles(markers: Iterable[Marker], requeue_exit_codes: Collection[int] = ()) -> bool:
@@ -246,10 +246,6 @@ def _cancelled(time: datetime, code: int | None, evidence: Evidence) -> JobStatu
         reason=Reason.CANCELLED,
         evidence=evidence,
     )
-
-
-def _is_final(observation: Observation) -> bool:
-    return observation.state is not None and observation.state.final
 
 
 def _evidence(facts: Facts, end: Observation) -> Evidence:

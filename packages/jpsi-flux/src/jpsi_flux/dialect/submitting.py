@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Iterator
 
 from jpsi.fakes import FakeJob, FakeScheduler, FakeState, Invocation
-from jpsi.plugin import CommandResult
+from jpsi.plugin import CommandResult, line, word
 
 from .arguments import Arguments, UnknownOptionError, parse, unrecognized
 from .depending import blocked, dependency_refusal
@@ -47,8 +47,8 @@ def submit(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
     if not given.words:
         return _failed("flux-submit: ERROR: job command and arguments are missing")
     # standard input is an open socket unless it is said what else
-    stdin = f" <{shlex.quote(given.last('input', '/dev/zero'))}"
-    script = f"#!/bin/sh\nexec {shlex.join(given.words)}{stdin}\n"
+    stdin = word(given.last("input", "/dev/zero"))
+    script = f"#!/bin/sh\n{line('exec', *given.words)} <{stdin}\n"
     native_id = _next_id(scheduler)
     own = {"FLUX_JOB_ID": shown(native_id), "FLUX_TASK_RANK": "0", "PMI_RANK": "0", "PMI_SIZE": "1"}
     environment = {"FLUX_URI": _URI, **invocation.environment, **own}
@@ -115,12 +115,12 @@ def _without(names: frozenset[str]) -> dict[str, bool]:
 
 def _directives(script: str) -> Iterator[str]:
     """The words of the directives, which are split at more than blanks (RFC 36)."""
-    for line in script.splitlines():
-        if match := _DIRECTIVE.match(line):
+    for written in script.splitlines():
+        if match := _DIRECTIVE.match(written):
             lexer = shlex.shlex(match[1], posix=True, punctuation_chars=True)
             lexer.whitespace_split = True
             yield from lexer
-        elif line and not line.startswith("#"):
+        elif written and not written.startswith("#"):
             break
 
 
