@@ -185,9 +185,25 @@ def test_a_process_that_is_closed_ends_with_what_it_has_started() -> None:
 
     lines.close()
 
-    assert lines._process.returncode == -signal.SIGKILL
     assert list(read) == []
+    assert lines._process.returncode == -signal.SIGKILL
     lines.close()
+
+
+def test_to_close_waits_for_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may be called while garbage is collected, in a thread that holds any lock and may not sleep."""
+    lines = shell("echo up; sleep 1000")
+    read = iter(lines)
+    assert next(read) == "up"
+
+    with monkeypatch.context() as patched:
+        patched.setattr("time.sleep", lambda _: pytest.fail("it has slept"))
+        with lines._lock:
+            lines.close()
+        lines.close()
+
+    assert list(read) == []
+    assert lines._process.returncode == -signal.SIGKILL
 
 
 def test_who_stops_reading_leaves_no_process_behind() -> None:

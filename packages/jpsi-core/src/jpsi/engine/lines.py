@@ -51,14 +51,20 @@ class ProcessLines:
                     yield line.decode(errors="replace").rstrip("\n")
         finally:
             self.close()
+            if os.getpid() == self._owner:
+                with self._lock, contextlib.suppress(subprocess.TimeoutExpired):
+                    self._process.wait(_REAP_SECONDS)
 
     def close(self) -> None:
-        """End the process and what it has started; does nothing in a forked child."""
-        if os.getpid() != self._owner:
-            return
-        with self._lock:
-            if self._process.poll() is None:
-                with contextlib.suppress(ProcessLookupError, PermissionError):
-                    os.killpg(self._process.pid, signal.SIGKILL)
-                with contextlib.suppress(subprocess.TimeoutExpired):
-                    self._process.wait(_REAP_SECONDS)
+        """Kill the process and what it has started; does nothing in a forked child.
+
+        Whoever reads the lines waits for its end: this may be called while garbage is collected, in a
+        thread that is at anything, so it waits for nobody and takes no lock that is held.
+        """
+        if os.getpid() == self._owner and self._lock.acquire(blocking=False):
+            try:
+                if self._process.poll() is None:
+                    with contextlib.suppress(ProcessLookupError, PermissionError):
+                        os.killpg(self._process.pid, signal.SIGKILL)
+            finally:
+                self._lock.release()

@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import copy
 import inspect
+import pkgutil
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -24,12 +26,24 @@ _EFFECTS = ("subprocess.Popen", "builtins.open", "time.sleep", "time.time", "tim
 
 @contextlib.contextmanager
 def _nothing_but_values() -> Iterator[None]:
-    """Has whoever runs a program, reads a file, asks a clock or sleeps fail."""
-    forbidden = AssertionError("a hook takes values and returns values, and does nothing else")
+    """Has this thread fail where it runs a program, reads a file, asks a clock or sleeps."""
+    thread = threading.get_ident()
     with contextlib.ExitStack() as stack:
         for name in _EFFECTS:
-            stack.enter_context(mock.patch(name, side_effect=forbidden))
+            stack.enter_context(mock.patch(name, _forbidden(pkgutil.resolve_name(name), thread)))
         yield
+
+
+def _forbidden(effect: Callable[..., Any], thread: int) -> Callable[..., Any]:
+    """An effect that one thread may not have; executors of other tests may still be at work in theirs."""
+
+    def guarded(*args: object, **kwargs: object) -> object:
+        if threading.get_ident() == thread:
+            msg = "a hook takes values and returns values, and does nothing else"
+            raise AssertionError(msg)
+        return effect(*args, **kwargs)
+
+    return guarded
 
 
 class Hooks:
