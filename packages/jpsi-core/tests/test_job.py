@@ -11,27 +11,8 @@ from typing import Any
 import pytest
 
 import jpsi
+from gate import PATIENCE, Gate
 from jpsi import Job, JobExecutor, JobSpec, JobState, JobStatus
-
-PATIENCE = 30
-
-
-class Gate:
-    """An executor's worth of news, sent by hand: binds a job and publishes what a test says."""
-
-    name = "gate"
-
-    def __init__(self, job: Job) -> None:
-        self.job = job
-        attempt = job._take(self)  # type: ignore[arg-type]
-        job._bind("1", attempt)
-
-    def _notify(self, job: Job, status: JobStatus) -> None:
-        pass
-
-    def publish(self, *states: JobState, **fields: Any) -> None:
-        for state in states:
-            self.job._publish(JobStatus(state, **fields))
 
 
 def test_a_new_job_has_an_id_of_its_own() -> None:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from jpsi.contract.config import ExecutorConfig
     from jpsi.contract.protocols import Streams
     from jpsi.executor import JobExecutor
+    from jpsi.futures import wait_all
     from jpsi.model.document import read_document, write_document
     from jpsi.model.durations import parse_duration
     from jpsi.registry.listing import Plugin, plugins
@@ -68,6 +69,7 @@ __all__ = [
     "parse_duration",
     "plugins",
     "read_document",
+    "wait_all",
     "write_document",
 ]
 
@@ -79,6 +81,7 @@ _LAZY = {
     "parse_duration": "jpsi.model.durations",
     "plugins": "jpsi.registry.listing",
     "read_document": "jpsi.model.document",
+    "wait_all": "jpsi.futures",
     "write_document": "jpsi.model.document",
 }
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import builtins
 import functools
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from jpsi.contract.protocols import Engine, Transport
 
 _SUBJECT = "the job"
+Watcher = Callable[[Job, JobStatus], bool]
 
 
 class JobExecutor:
@@ -63,6 +64,7 @@ class JobExecutor:
         self._jobs: dict[str, Job] = {}
         self._callback: StatusFunction | None = None
         self._lane = notifier.Lane()
+        self._watchers: tuple[Watcher, ...] = ()
         self._is_closed = False
         self._engine = self._make_engine(assembly)
 
@@ -309,6 +311,14 @@ class JobExecutor:
         """
         self._callback = as_function(callback)
 
+    def _watch(self, watcher: Watcher) -> None:
+        """Have `watcher` called for every status, until it returns False.
+
+        It is called under the lock of the job, so that it must return at once and do nothing with the job.
+        """
+        with self._lock:
+            self._watchers = (*self._watchers, watcher)
+
     def close(self) -> None:
         """Take no more jobs."""
         self._is_closed = True
@@ -341,6 +351,10 @@ class JobExecutor:
         callback = self._callback
         if callback is not None:
             notifier.shared().post(self._lane, functools.partial(self._deliver, callback, job, status))
+        for watcher in self._watchers:
+            if not watcher(job, status):
+                with self._lock:
+                    self._watchers = tuple(it for it in self._watchers if it is not watcher)
 
     def _deliver(self, callback: StatusFunction, job: Job, status: JobStatus) -> None:
         if callback == self._callback:

@@ -6,7 +6,7 @@ import functools
 import os
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from jpsi.contract.protocols import Streams
     from jpsi.executor import JobExecutor
 
-_FINAL = frozenset(state for state in JobState if state.final)
+#: What `wait` waits for if it is not told.
+FINAL = frozenset(state for state in JobState if state.final)
 
 
 @runtime_checkable
@@ -54,6 +55,7 @@ class Job:
         "_native_id",
         "_posted",
         "_statuses",
+        "_watchers",
         "spec",
     )
 
@@ -74,6 +76,7 @@ class Job:
         # how many statuses went to the lane, and how many statuses `wait` may tell of
         self._posted = 0
         self._delivered = 1
+        self._watchers: tuple[Callable[[], None], ...] = ()
 
     @property
     def id(self) -> str:
@@ -131,36 +134,29 @@ class Job:
         Raises:
             UnreachableStateException: `target_states` were given and none can be reached any more.
         """
-        if isinstance(timeout, JobState) or (
-            timeout is not None and not isinstance(timeout, int | float | timedelta)
-        ):
-            targets, timeout = _states(timeout), None
-            if target_states is not None:
-                targets |= _states(target_states)
-        else:
-            targets = _FINAL if target_states is None else _states(target_states)
-        is_asked = targets is not _FINAL
-        deadline = None if timeout is None else time.monotonic() + _seconds(timeout)
+        timeout, targets = asked(timeout, target_states)
+        deadline = None if timeout is None else time.monotonic() + timeout
         with self._lock:
-            while True:
-                known = self._statuses if notifier.is_delivering() else self._statuses[: self._delivered]
-                for status in known:
-                    if status.state in targets:
-                        return status
-                if is_asked:
-                    self._check_reachable(known[-1], targets)
+            while (status := self._entered(targets)) is None:
                 if self._condition is None:
                     self._condition = threading.Condition(self._lock)
                 left = None if deadline is None else deadline - time.monotonic()
                 if left is not None and left <= 0:
                     return None
                 self._condition.wait(None if left is None else min(left, threading.TIMEOUT_MAX))
+            return status
 
-    def _check_reachable(self, status: JobStatus, targets: Collection[JobState]) -> None:
-        if not any(state.is_greater_than(status.state) for state in targets):
+    def _entered(self, targets: Collection[JobState]) -> JobStatus | None:
+        """What `wait` may say now; called under the lock."""
+        known = self._statuses if notifier.is_delivering() else self._statuses[: self._delivered]
+        for status in known:
+            if status.state in targets:
+                return status
+        if targets is not FINAL and not any(state.is_greater_than(known[-1].state) for state in targets):
             names = " or ".join(sorted(state.value for state in targets))
-            msg = f"job {self._id} is {status.state} and cannot become {names} any more"
-            raise UnreachableStateException(msg, status)
+            msg = f"job {self._id} is {known[-1].state} and cannot become {names} any more"
+            raise UnreachableStateException(msg, known[-1])
+        return None
 
     def cancel(self) -> None:
         """Ask for the end of the job; its status tells when it has come. Does nothing for a final job.
@@ -206,6 +202,32 @@ class Job:
             self._attempt = attempt
             self._is_bound = True
 
+    # What follows is for other ways of waiting.
+
+    def _peek(self, targets: Collection[JobState]) -> JobStatus | None:
+        """What `wait` would return at once, or raise."""
+        with self._lock:
+            return self._entered(targets)
+
+    def _told(self) -> Sequence[JobStatus]:
+        """The statuses so far whose callbacks have returned."""
+        with self._lock:
+            return self._statuses[: self._delivered]
+
+    def _watch(self, watcher: Callable[[], None]) -> None:
+        """Have `watcher` called whenever `wait` may have more to say.
+
+        It is called under the lock of the job, so that it must return at once and do nothing with the job.
+        """
+        with self._lock:
+            self._watchers = (*self._watchers, watcher)
+
+    def _unwatch(self, watcher: Callable[[], None]) -> None:
+        with self._lock:
+            self._watchers = tuple(it for it in self._watchers if it is not watcher)
+
+    # What follows is for the executor.
+
     def _publish(self, news: JobStatus) -> bool:
         """Take in a piece of news; returns whether the job is final."""
         with self._lock:
@@ -218,8 +240,7 @@ class Job:
                     self._post(status)
                 else:
                     self._delivered = len(self._statuses)
-            if self._condition is not None:
-                self._condition.notify_all()
+            self._wake()
             return self._statuses[-1].final
 
     def _post(self, status: JobStatus) -> None:
@@ -238,8 +259,13 @@ class Job:
             with self._lock:
                 self._posted -= 1
                 self._delivered = count
-                if self._condition is not None:
-                    self._condition.notify_all()
+                self._wake()
+
+    def _wake(self) -> None:
+        if self._condition is not None:
+            self._condition.notify_all()
+        for watcher in self._watchers:
+            watcher()
 
 
 def _new_id() -> str:
@@ -258,6 +284,19 @@ def as_function(callback: StatusFunction | JobStatusCallback | None) -> StatusFu
     return callback
 
 
+def asked(
+    timeout: float | timedelta | States | None, target_states: States | None
+) -> tuple[float | None, Collection[JobState]]:
+    """The seconds and the states that the arguments of `Job.wait` stand for."""
+    if isinstance(timeout, JobState) or (
+        timeout is not None and not isinstance(timeout, int | float | timedelta)
+    ):
+        targets = _states(timeout)
+        return None, targets if target_states is None else targets | _states(target_states)
+    targets = FINAL if target_states is None else _states(target_states)
+    return seconds(timeout), targets
+
+
 def _states(states: States) -> frozenset[JobState]:
     found = frozenset([states] if isinstance(states, JobState) else states)
     if not found or not all(isinstance(state, JobState) for state in found):
@@ -266,5 +305,6 @@ def _states(states: States) -> frozenset[JobState]:
     return found
 
 
-def _seconds(timeout: float | timedelta) -> float:
+def seconds(timeout: float | timedelta | None) -> float | None:
+    """A time to wait, in seconds; None is for ever."""
     return timeout.total_seconds() if isinstance(timeout, timedelta) else timeout

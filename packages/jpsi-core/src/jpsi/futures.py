@@ -1,0 +1,119 @@
+"""Waiting for many jobs, and jobs as the futures of `concurrent.futures`."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import queue
+import threading
+import time
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from concurrent.futures import Future
+from datetime import timedelta
+
+from jpsi.engine import notifier
+from jpsi.job import FINAL, Job, seconds
+from jpsi.model.states import JobStatus
+from jpsi.progress import progress_bar
+
+
+def as_future(job: Job) -> Future[JobStatus]:
+    """A future that becomes the final status of a job, once the callbacks of the job have returned.
+
+    Like `Job.wait` it does not raise for a job that failed: `result()` is the status, and the status tells.
+    To end the job, cancel the job: a future that is under way cannot be cancelled. What is added with
+    `add_done_callback` is called on a thread that belongs to jpsi.
+    """
+    future: Future[JobStatus] = Future()
+    future.set_running_or_notify_cancel()
+    once = threading.Lock()
+
+    def look() -> None:
+        # posted, since a watcher may not ask the job, and since setting a result calls what users added
+        notifier.shared().post(notifier.Lane(), settle)
+
+    def settle() -> None:
+        status = job._peek(FINAL)  # noqa: SLF001  a door of the job
+        if status is not None and once.acquire(blocking=False):
+            job._unwatch(look)  # noqa: SLF001
+            future.set_result(status)
+
+    job._watch(look)  # noqa: SLF001
+    settle()
+    return future
+
+
+def as_completed(jobs: Iterable[Job], timeout: float | timedelta | None = None) -> Iterator[Job]:
+    """Yield each job once it is final, in the order in which they end; those that have ended come first.
+
+    Args:
+        jobs: of any executors; a job that is named twice is yielded once.
+        timeout: seconds or a timedelta, for all of them together; None waits for ever.
+
+    Raises:
+        TimeoutError: time ran out before all were final; the message says how many are left.
+    """
+    left = dict.fromkeys(jobs)
+    with _changes(left) as changes:
+        for job in _changed(changes, left, seconds(timeout)):
+            if job in left and job._peek(FINAL) is not None:  # noqa: SLF001
+                del left[job]
+                yield job
+    if left:
+        msg = f"{len(left)} jobs are not final yet"
+        raise TimeoutError(msg)
+
+
+def wait_all(
+    jobs: Iterable[Job], timeout: float | timedelta | None = None, *, progress: bool = False
+) -> Sequence[JobStatus | None]:
+    """Wait until all jobs are final.
+
+    Args:
+        jobs: of any executors.
+        timeout: seconds or a timedelta, for all of them together; None waits for ever.
+        progress: show on standard error how many jobs are in which state, where that is a terminal or a
+            notebook. It takes the extra `progress`: `pip install 'jpsi-core[progress]'`.
+
+    Returns:
+        The final status of each, in the order of `jobs`; None for those that are not final when time ran
+        out.
+
+    Raises:
+        ModuleNotFoundError: `progress` was asked for, and what shows it is not installed.
+    """
+    jobs = list(jobs)
+    left = dict.fromkeys(jobs)
+    with progress_bar(len(left)) if progress else contextlib.nullcontext() as bar, _changes(left) as changes:
+        for job in _changed(changes, left, seconds(timeout)):
+            if bar is not None:
+                bar.show(job.id, job.status.state)
+            if job in left and job._peek(FINAL) is not None:  # noqa: SLF001
+                del left[job]
+    return [job._peek(FINAL) for job in jobs]  # noqa: SLF001
+
+
+@contextlib.contextmanager
+def _changes(jobs: Collection[Job]) -> Iterator[queue.SimpleQueue[Job]]:
+    """A queue of the jobs whose status may have changed; all of them at first."""
+    changes: queue.SimpleQueue[Job] = queue.SimpleQueue()
+    watchers = {job: functools.partial(changes.put, job) for job in jobs}
+    try:
+        for job, watcher in watchers.items():
+            job._watch(watcher)  # noqa: SLF001
+            changes.put(job)
+        yield changes
+    finally:
+        for job, watcher in watchers.items():
+            job._unwatch(watcher)  # noqa: SLF001
+
+
+def _changed(changes: queue.SimpleQueue[Job], left: Collection[Job], timeout: float | None) -> Iterator[Job]:
+    """What comes out of the queue until no job is left, or time has run out."""
+    deadline = None if timeout is None else time.monotonic() + timeout
+    while left:
+        wait = None if deadline is None else max(deadline - time.monotonic(), 0)
+        try:
+            yield changes.get(timeout=None if wait is None else min(wait, threading.TIMEOUT_MAX))
+        except queue.Empty:
+            return

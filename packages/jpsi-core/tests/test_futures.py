@@ -1,0 +1,243 @@
+"""Jobs as futures, and many of them waited for at once."""
+
+from __future__ import annotations
+
+import builtins
+import io
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, wait
+from datetime import timedelta
+from types import ModuleType
+
+import pytest
+
+import jpsi
+from gate import PATIENCE, Gate
+from jpsi import Job, JobState, JobStatus
+from jpsi.futures import as_completed, as_future, wait_all
+
+QUEUED, ACTIVE, COMPLETED, FAILED = JobState.QUEUED, JobState.ACTIVE, JobState.COMPLETED, JobState.FAILED
+
+
+def gates(count: int) -> Sequence[Gate]:
+    return [Gate(Job()) for _ in range(count)]
+
+
+# ------------------------------------------------------------------------------------------ one future
+
+
+def test_a_future_becomes_the_final_status() -> None:
+    (gate,) = gates(1)
+    future = as_future(gate.job)
+    assert not future.done()
+
+    gate.publish(QUEUED, ACTIVE, FAILED)
+
+    assert future.result(PATIENCE).state is FAILED
+    assert gate.job._watchers == ()
+
+
+def test_the_future_of_a_job_that_has_ended_is_done() -> None:
+    (gate,) = gates(1)
+    gate.publish(QUEUED, COMPLETED)
+
+    assert as_future(gate.job).done()
+
+
+def test_a_future_is_not_done_before_the_callbacks_have_returned() -> None:
+    (gate,) = gates(1)
+    go_on = threading.Event()
+    gate.job.set_job_status_callback(lambda *_: None if go_on.wait(PATIENCE) else pytest.fail("too late"))
+    future = as_future(gate.job)
+
+    gate.publish(QUEUED, COMPLETED)
+
+    assert not future.done()
+    go_on.set()
+    assert future.result(PATIENCE).state is COMPLETED
+
+
+def test_a_future_cannot_be_cancelled_in_the_place_of_its_job() -> None:
+    (gate,) = gates(1)
+    future = as_future(gate.job)
+
+    assert not future.cancel()
+    gate.publish(QUEUED, COMPLETED)
+    assert future.result(PATIENCE).state is COMPLETED
+
+
+def test_what_is_called_when_a_future_is_done_may_ask_and_wait_for_the_job() -> None:
+    (gate,) = gates(1)
+    found: list[JobStatus | None] = []
+    done = threading.Event()
+    future = as_future(gate.job)
+    future.add_done_callback(lambda _: (found.append(gate.job.wait(PATIENCE)), done.set()))
+
+    gate.publish(QUEUED, COMPLETED)
+
+    assert done.wait(PATIENCE)
+    assert found == [gate.job.status]
+
+
+def test_futures_of_jobs_mix_with_others() -> None:
+    first, second = gates(2)
+    futures = [as_future(gate.job) for gate in (first, second)]
+
+    second.publish(QUEUED, COMPLETED)
+    done, _ = wait(futures, PATIENCE, FIRST_COMPLETED)
+
+    assert done == {futures[1]}
+
+
+# ------------------------------------------------------------------------------------------- many jobs
+
+
+def test_jobs_come_in_the_order_in_which_they_end() -> None:
+    first, second, third = gates(3)
+    third.publish(QUEUED, COMPLETED)
+    completed = as_completed([first.job, second.job, third.job], PATIENCE)
+
+    assert next(completed) is third.job
+    second.publish(QUEUED, FAILED)
+    assert next(completed) is second.job
+    first.publish(QUEUED, ACTIVE)
+    threading.Thread(target=first.publish, args=(COMPLETED,)).start()
+    assert next(completed) is first.job
+    assert list(completed) == []
+    assert {gate.job._watchers for gate in (first, second, third)} == {()}
+
+
+def test_a_job_that_is_named_twice_comes_once() -> None:
+    (gate,) = gates(1)
+    gate.publish(QUEUED, COMPLETED)
+
+    assert list(as_completed([gate.job, gate.job])) == [gate.job]
+
+
+@pytest.mark.parametrize("timeout", [0, 0.001, timedelta(milliseconds=1)])
+def test_jobs_that_are_not_final_in_time_are_counted(timeout: float | timedelta) -> None:
+    first, second, third = gates(3)
+    second.publish(QUEUED, COMPLETED)
+    found = []
+
+    with pytest.raises(TimeoutError, match="2 jobs are not final"):
+        found.extend(as_completed([first.job, second.job, third.job], timeout))
+
+    assert found in ([], [second.job])
+
+
+def test_who_stops_asking_leaves_nothing_at_the_jobs() -> None:
+    first, second = gates(2)
+    first.publish(QUEUED, COMPLETED)
+    for job in as_completed([first.job, second.job]):
+        assert job is first.job
+        break
+
+    assert second.job._watchers == ()
+
+
+def test_a_callback_may_wait_for_its_own_job_and_others() -> None:
+    first, second = gates(2)
+    found: list[Sequence[JobStatus | None]] = []
+    done = threading.Event()
+
+    def callback(job: Job, status: JobStatus) -> None:
+        if status.final:
+            found.append(wait_all([job, second.job], PATIENCE))
+            done.set()
+
+    first.job.set_job_status_callback(callback)
+    first.publish(QUEUED, COMPLETED)
+    second.publish(QUEUED, FAILED)
+
+    assert done.wait(PATIENCE)
+    assert found == [[first.job.status, second.job.status]]
+
+
+def test_wait_all_tells_in_the_order_of_the_jobs() -> None:
+    first, second = gates(2)
+    second.publish(QUEUED, FAILED)
+    first.publish(QUEUED, COMPLETED)
+
+    assert wait_all([first.job, second.job, first.job]) == [
+        first.job.status,
+        second.job.status,
+        first.job.status,
+    ]
+    assert jpsi.wait_all is wait_all
+
+
+def test_wait_all_tells_none_for_what_is_not_final_in_time() -> None:
+    first, second = gates(2)
+    second.publish(QUEUED, FAILED)
+
+    assert wait_all([first.job, second.job], 0.01) == [None, second.job.status]
+
+
+def test_nothing_to_wait_for_is_waited_for_at_once() -> None:
+    assert wait_all([]) == []
+    assert list(as_completed([])) == []
+
+
+# -------------------------------------------------------------------------------------------- progress
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def finished() -> Sequence[Job]:
+    first, second, third = gates(3)
+    first.publish(QUEUED, COMPLETED)
+    second.publish(QUEUED, FAILED)
+    third.publish(QUEUED, COMPLETED)
+    return [gate.job for gate in (first, second, third)]
+
+
+def written(stream: io.StringIO, monkeypatch: pytest.MonkeyPatch, *, progress: bool) -> str:
+    """What standard error gets while three jobs that have ended are waited for."""
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.setattr(sys, "stderr", stream)
+    wait_all(finished(), progress=progress)
+    return stream.getvalue()
+
+
+def test_a_terminal_sees_how_many_jobs_are_in_which_state(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = written(Terminal(), monkeypatch, progress=True)
+
+    assert "3/3" in text
+    assert "2 completed, 1 failed" in text
+
+
+def test_what_is_no_terminal_gets_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert written(io.StringIO(), monkeypatch, progress=True) == ""
+
+
+def test_no_progress_is_shown_unless_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert written(Terminal(), monkeypatch, progress=False) == ""
+
+
+def test_the_extra_that_is_missing_is_named_before_anything_is_waited_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    imported = builtins.__import__
+
+    def without_rich(
+        name: str,
+        globals: Mapping[str, object] | None = None,  # noqa: A002  as of __import__
+        locals: Mapping[str, object] | None = None,  # noqa: A002
+        fromlist: Sequence[str] = (),
+        level: int = 0,
+    ) -> ModuleType:
+        if name.startswith("rich"):
+            raise ModuleNotFoundError(name=name)
+        return imported(name, globals, locals, fromlist, level)
+
+    monkeypatch.setattr(builtins, "__import__", without_rich)
+
+    with pytest.raises(ModuleNotFoundError, match=r"jpsi-core\[progress\]"):
+        wait_all([Job()], progress=True)
