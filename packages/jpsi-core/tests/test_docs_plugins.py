@@ -19,6 +19,7 @@ PAGES = (
     "plugins/launcher.md",
     "plugins/override.md",
     "plugins/transport.md",
+    "guide/asyncio.md",
     "guide/configuration.md",
     "guide/versions.md",
 )

@@ -198,6 +198,7 @@ def test_what_is_exported_is_pinned() -> None:
         "parse_duration",
         "plugins",
         "read_document",
+        "wait_all",
         "write_document",
     }
     assert all(getattr(jpsi, name) is not None for name in jpsi.__all__)
