@@ -205,3 +205,14 @@ def test_what_is_exported_is_pinned() -> None:
     assert set(jpsi.__all__) <= set(dir(jpsi))
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
         jpsi.nonsense  # noqa: B018  the access is the test
+
+
+def test_a_job_has_the_native_id_that_it_turns_out_to_have(executor: JobExecutor) -> None:
+    job = Job(JobSpec("/bin/sh", ["-c", "read line"], stdin_path=Path("/dev/zero")))
+    executor.submit(job)
+
+    executor._engine._setup.renamed(job.id, "777")  # type: ignore[attr-defined]  # as that of a batch system
+
+    assert job.native_id == "777"
+    job.cancel()
+    assert job.wait(PATIENCE) is not None

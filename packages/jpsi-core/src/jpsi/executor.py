@@ -102,6 +102,7 @@ class JobExecutor:
             config=config,
             transport=here if url is None else self._open(assembly, url, here),
             publish=self._take_news,
+            renamed=self._take_native_id,
             process_engine=_process_engine,
         )
         engine = self._hooks.make_engine(setup=setup)
@@ -344,6 +345,13 @@ class JobExecutor:
         if job is not None and job._publish(status):  # noqa: SLF001
             with self._lock:
                 self._jobs.pop(job_id, None)
+
+    def _take_native_id(self, job_id: str, native_id: str) -> None:
+        """What the engine calls."""
+        with self._lock:
+            job = self._jobs.get(job_id)
+        if job is not None:
+            job._rename(native_id)  # noqa: SLF001  two halves of one thing
 
     def _notify(self, job: Job, status: JobStatus) -> None:
         """Tell the executor's callback and the observers; called by the job under its lock."""

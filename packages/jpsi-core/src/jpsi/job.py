@@ -85,7 +85,10 @@ class Job:
 
     @property
     def native_id(self) -> str | None:
-        """The id that the backend gave the job; None until the job is QUEUED."""
+        """The id that the backend gave the job; None until the job is QUEUED.
+
+        It changes if the job turns out to run by another: a submit command that was unsure may have made two.
+        """
         return self._native_id
 
     @property
@@ -177,31 +180,6 @@ class Job:
         native = "" if self._native_id is None else f" native_id={self._native_id!r}"
         return f"<Job {self._id}{native} {self.status.state}>"
 
-    # What follows is for the executor.
-
-    def _take(self, executor: JobExecutor) -> int:
-        """Reserve the job for one submission or attachment; returns the attempt's number."""
-        with self._lock:
-            if self._executor is not None or self.status.state is not JobState.NEW:
-                where = "" if self._executor is None else f" on {self._executor.name}"
-                msg = f"job {self._id} was submitted already{where}: it is {self.status.state}, not NEW"
-                raise InvalidJobException(msg)
-            self._executor = executor
-            return self._attempt + 1
-
-    def _give_back(self, attempt: int) -> None:
-        """The submission came to nothing: the job is as it was, but for the number that is used up."""
-        with self._lock:
-            self._executor = None
-            self._attempt = attempt
-
-    def _bind(self, native_id: str | None, attempt: int) -> None:
-        """The backend has the job."""
-        with self._lock:
-            self._native_id = native_id
-            self._attempt = attempt
-            self._is_bound = True
-
     # What follows is for other ways of waiting.
 
     def _peek(self, targets: Collection[JobState]) -> JobStatus | None:
@@ -227,6 +205,34 @@ class Job:
             self._watchers = tuple(it for it in self._watchers if it is not watcher)
 
     # What follows is for the executor.
+
+    def _take(self, executor: JobExecutor) -> int:
+        """Reserve the job for one submission or attachment; returns the attempt's number."""
+        with self._lock:
+            if self._executor is not None or self.status.state is not JobState.NEW:
+                where = "" if self._executor is None else f" on {self._executor.name}"
+                msg = f"job {self._id} was submitted already{where}: it is {self.status.state}, not NEW"
+                raise InvalidJobException(msg)
+            self._executor = executor
+            return self._attempt + 1
+
+    def _give_back(self, attempt: int) -> None:
+        """The submission came to nothing: the job is as it was, but for the number that is used up."""
+        with self._lock:
+            self._executor = None
+            self._attempt = attempt
+
+    def _bind(self, native_id: str | None, attempt: int) -> None:
+        """The backend has the job."""
+        with self._lock:
+            self._native_id = native_id
+            self._attempt = attempt
+            self._is_bound = True
+
+    def _rename(self, native_id: str) -> None:
+        """The backend has the job by this id."""
+        with self._lock:
+            self._native_id = native_id
 
     def _publish(self, news: JobStatus) -> bool:
         """Take in a piece of news; returns whether the job is final."""

@@ -136,7 +136,10 @@ class Process:
         since = min(job.since, self.world.now)
         answer = self._hear(
             lambda jobs: self.asking.at_once(
-                job, since, jobs, self.world.clock, lambda s: self.world.run_until(self.world.now + s)
+                frozenset({job.native_id, *(it.native_id for it in jobs)}),
+                lambda answer: is_recent(answer, job, since, self.world.now - SHORTEST),
+                self.world.clock,
+                lambda s: self.world.run_until(self.world.now + s),
             )
         )
         assert answer is None or job.native_id in answer.seen, "a job that is there was called absent"
@@ -267,6 +270,29 @@ def test_answer_at_once_does_not_fail_by_the_id_of_another_process(world: World)
     job = good.submit("1")
 
     assert good.info(job) is not None
+
+
+def test_question_at_once_does_not_change_what_another_thread_asks(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = world.process(), world.process()
+    first.submit("1")
+    job = second.submit("2")
+    for process in (first, second):
+        process.info(process.jobs[0])
+    world.questions.clear()
+    states = World.states
+
+    def meanwhile(world: World, native_ids: Sequence[str]) -> dict[str, Observation]:
+        monkeypatch.setattr(World, "states", states)
+        second.asking._ask_alternately("it", frozenset({"2"}), world.clock)
+        return states(world, native_ids)
+
+    monkeypatch.setattr(World, "states", meanwhile)
+    world.now += 2 * SHORTEST
+    second.info(job)
+
+    assert [ids for _, ids in world.questions] == [("1", "2")] * 2
 
 
 def test_process_for_which_the_others_cannot_ask_asks_for_itself(

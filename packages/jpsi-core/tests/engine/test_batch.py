@@ -44,6 +44,7 @@ class Bench:
     #: Hooks that lie over the toy's.
     overrides: list[object] = attrs.field(factory=list)
     published: list[tuple[str, JobStatus]] = attrs.field(factory=list)
+    renamed: dict[str, str] = attrs.field(factory=dict)
     engine: BatchEngine = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -68,6 +69,7 @@ class Bench:
             config=config,
             transport=FakeTransport(self.scheduler, toy_dialect),
             publish=lambda job_id, status: self.published.append((job_id, status)),
+            renamed=self.renamed.__setitem__,
             process_engine=lambda setup: pytest.fail("a batch system needs no processes"),
         )
         return BatchEngine(setup, cast("ExecutorHooks", manager.hook))
@@ -874,7 +876,40 @@ def test_job_that_a_retrying_command_made_twice_is_the_one_that_runs(bench: Benc
 
     tracked = [call.invocation.argv for call in bench.scheduler.log if call.invocation.argv[0] == "tstat"]
     assert ("tstat", "777") in tracked
+    assert bench.renamed == {"a1": "777"}
     assert bench.last() == (JobState.COMPLETED, 0, None, Evidence.MARKER)
+
+
+class Looking:
+    """A layer that sees whether jobs can have news while the batch system looks for tags."""
+
+    def __init__(self) -> None:
+        self.bench: Bench | None = None
+        self.is_free: list[bool] = []
+
+    @hookimpl(wrapper=True)
+    def parse_find(self) -> Iterator[None]:
+        if self.bench is not None:
+            self.bench.see()
+            self.is_free.append(self.bench.states("b1") == [JobState.COMPLETED])
+        return (yield)
+
+
+def test_jobs_have_news_while_unnamed_ones_are_looked_for(tmp_path: Path, bench: Bench) -> None:
+    looking = Looking()
+    bench = Bench(tmp_path, bench.scheduler, bench.clock, overrides=[looking])
+    bench.submit("b1")
+    native_ids = [bench.submit(f"a{number}") for number in range(3)]
+    tracking, _ = bench.engine._open()
+    for job in tracking.all():
+        job.native_id = f"unnamed.{job.job_id}" if job.job_id != "b1" else job.native_id
+    bench.leave("active", "exit.run.0", job_id="b1")
+    looking.bench = bench
+
+    bench.ask()
+
+    assert looking.is_free == [True], "one command finds them all"
+    assert bench.renamed == {f"a{number}": native_id for number, native_id in enumerate(native_ids)}
 
 
 @pytest.mark.parametrize("native_id", ["", " ", "--user=me", "a b", "a\nb", "x" * 300])

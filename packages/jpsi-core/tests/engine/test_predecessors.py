@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, cast
 
@@ -15,7 +16,8 @@ from jpsi.contract.protocols import EngineSetup, Submission
 from jpsi.contract.shell import ShellLine
 from jpsi.engine import defaults
 from jpsi.engine.batch import BatchEngine
-from jpsi.fakes import FakeClock, FakeScheduler, Outcome
+from jpsi.engine.spool import Intent, Spool
+from jpsi.fakes import FakeClock, FakeJob, FakeScheduler, Outcome
 from jpsi.model.dependencies import Dependency
 from jpsi.model.errors import InvalidJobException
 from jpsi.model.spec import JobAttributes, JobSpec
@@ -39,22 +41,28 @@ def layer() -> Overhearing:
 
 
 @pytest.fixture
-def engine(tmp_path: Path, layer: Overhearing) -> Iterator[BatchEngine]:
-    """Over a batch system whose jobs run for a minute that never passes."""
+def scheduler() -> Iterator[FakeScheduler]:
+    """A batch system whose jobs run for a minute that never passes."""
+    with FakeScheduler(FakeClock(), slots=2, outcome=Outcome(60)) as scheduler:
+        yield scheduler
+
+
+@pytest.fixture
+def engine(tmp_path: Path, layer: Overhearing, scheduler: FakeScheduler) -> BatchEngine:
     manager = pluggy.PluginManager(PROJECT)
     manager.add_hookspecs(ExecutorHooks)
     for it in (defaults, toy, layer):
         manager.register(it)
-    with FakeScheduler(FakeClock(), slots=2, outcome=Outcome(60)) as scheduler:
-        setup = EngineSetup(
-            executor="toy",
-            version="1",
-            config=BatchConfig(work_directory=tmp_path),
-            transport=FakeTransport(scheduler, toy_dialect),
-            publish=lambda job_id, status: None,
-            process_engine=lambda setup: pytest.fail("a batch system needs no processes"),
-        )
-        yield BatchEngine(setup, cast("ExecutorHooks", manager.hook))
+    setup = EngineSetup(
+        executor="toy",
+        version="1",
+        # answers are recent for longer than any test takes
+        config=BatchConfig(work_directory=tmp_path, shortest_interval=timedelta(hours=1)),
+        transport=FakeTransport(scheduler, toy_dialect),
+        publish=lambda job_id, status: None,
+        process_engine=lambda setup: pytest.fail("a batch system needs no processes"),
+    )
+    return BatchEngine(setup, cast("ExecutorHooks", manager.hook))
 
 
 def submit(engine: BatchEngine, job_id: str, **attributes: Any) -> str:
@@ -106,3 +114,116 @@ def test_a_job_that_another_process_follows_is_waited_for(engine: BatchEngine, l
     submit(engine, "a2", after=[native_id])
 
     assert layer.after == (Dependency(native_id),)
+
+
+# --------------------------------------------------------------------------------------- what it costs
+
+COUNT = 40
+
+
+@pytest.fixture
+def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The jobs whose intents are read."""
+    read: list[str] = []
+    last_intent = Spool.last_intent
+
+    def noted(spool: Spool, job_id: str) -> Intent | None:
+        read.append(job_id)
+        return last_intent(spool, job_id)
+
+    monkeypatch.setattr(Spool, "last_intent", noted)
+    return read
+
+
+def test_job_that_was_just_accepted_is_waited_for_without_a_question(
+    engine: BatchEngine, scheduler: FakeScheduler, layer: Overhearing, read: list[str]
+) -> None:
+    """Each waits for the one before."""
+    native_id = submit(engine, "a0")
+    for number in range(1, COUNT):
+        before, native_id = native_id, submit(engine, f"a{number}", after=[native_id])
+        assert layer.after == (Dependency(before),)
+
+    assert scheduler.log.count("tstat") == 0
+    assert read == []
+
+
+def test_many_that_wait_for_old_jobs_ask_once(
+    engine: BatchEngine, scheduler: FakeScheduler, layer: Overhearing, read: list[str]
+) -> None:
+    """Each for one of its own."""
+    native_ids = [submit(engine, f"a{number}") for number in range(COUNT)]
+    for job in engine._open()[0].all():
+        job.is_followed, job.accepted = True, float("-inf")
+
+    for number, native_id in enumerate(native_ids):
+        submit(engine, f"b{number}", after=[native_id])
+        assert layer.after == (Dependency(native_id),)
+
+    assert scheduler.log.count("tstat") == 1
+    assert read == []
+
+
+def test_folder_of_a_job_of_another_process_is_looked_for_once(
+    engine: BatchEngine, layer: Overhearing, read: list[str]
+) -> None:
+    native_ids = [submit(engine, f"a{number}") for number in range(COUNT)]
+    engine._renew()
+
+    for number, native_id in enumerate(native_ids):
+        submit(engine, f"b{number}", after=[native_id])
+        assert layer.after == (Dependency(native_id),)
+
+    assert len(read) <= 4 * COUNT, "each folder is read when it is new, and when it is asked for"
+
+
+def test_many_that_wait_for_a_forgotten_job_ask_the_accounting_once(
+    engine: BatchEngine, scheduler: FakeScheduler
+) -> None:
+    scheduler.keep = 10
+    stranger = scheduler.submit(FakeJob("1700")).native_id
+    cast("FakeClock", scheduler.clock).advance(100)
+
+    for number in range(COUNT):
+        submit(engine, f"a{number}", after=[stranger])
+
+    questions = [call for call in scheduler.log.of("tstat") if "--finished" in call.invocation.argv]
+    assert len(questions) == 1
+
+
+def test_answer_that_does_not_know_a_job_is_not_believed_of_one_that_came_later(
+    engine: BatchEngine, scheduler: FakeScheduler, layer: Overhearing
+) -> None:
+    with pytest.raises(InvalidJobException, match="1700, which is not known"):
+        submit(engine, "a1", after=["1700"])
+    scheduler.submit(FakeJob("1700"))
+
+    submit(engine, "a1", after=["1700"])
+
+    assert layer.after == (Dependency("1700"),)
+
+
+def test_job_that_was_cancelled_here_is_asked_about_anew(
+    engine: BatchEngine, scheduler: FakeScheduler
+) -> None:
+    native_id = submit(engine, "a1")
+    engine.cancel("a1")
+
+    with pytest.raises(InvalidJobException, match="CANCELED"):
+        submit(engine, "a2", after=[native_id])
+
+
+def test_end_that_nobody_has_seen_yet_is_taken_in(engine: BatchEngine) -> None:
+    """The queue is not asked, as the job was accepted just now."""
+    native_id = submit(engine, "a1")
+    tracking, _ = engine._open()
+    job = tracking.get("a1")
+    assert job is not None
+    tracking.follow(job, 0.0)
+    Path(engine._spool.events, "a1.1.active").touch()
+    Path(engine._spool.events, "a1.1.exit.run.3").touch()
+
+    with pytest.raises(InvalidJobException, match="FAILED"):
+        submit(engine, "a2", after=[native_id])
+
+    assert tracking.get("a1") is None

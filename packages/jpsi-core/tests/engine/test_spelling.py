@@ -118,7 +118,7 @@ def test_a_claim_that_is_no_id_stays_as_it_is(tmp_path: Path, scheduler: FakeSch
     tested.submit(submission(tmp_path))
     Path(tested._spool.folder("a1"), "claim.1").write_text("unnamed.99\n")
 
-    assert tested._claimant("a1", 1) == "unnamed.99"
+    assert tested._native_ids.claimant("a1", 1) == "unnamed.99"
 
 
 @pytest.mark.parametrize("text", ["1", "one"])

@@ -170,6 +170,10 @@ class LineTransport(Transport, Protocol):
         """
 
 
+def _to_nobody(*_: str) -> None:
+    """Whoever made the setup does not want to know."""
+
+
 @attrs.frozen(slots=True, kw_only=True)
 class EngineSetup:
     """What a plugin's `make_engine` is given."""
@@ -186,5 +190,8 @@ class EngineSetup:
     transport: Transport
     #: Called with a job id and a status for each piece of news; from any thread, never under a lock.
     publish: Callable[[str, JobStatus], None]
+    #: Called with a job id and a native id when a job turns out to have another than `submit` or `attach`
+    #: returned; as `publish` is.
+    renamed: Callable[[str, str], None] = _to_nobody
     #: Makes the core's engine for processes of this machine, from this setup.
     process_engine: Callable[[EngineSetup], Engine]

@@ -41,7 +41,7 @@ class Asking:
         self._sharing = sharing
         self._poller = poller
         # Not for the question that follows a failed one: an id of another process may be what the batch
-        # system chokes on.
+        # system chokes on. Of the questions that are due, which one thread asks.
         self._is_for_all = True
 
     def due(self, jobs: Collection[Tracked], now: Callable[[], float]) -> Answer | None:
@@ -64,38 +64,36 @@ class Asking:
             elif last is not None and poller.is_too_soon(time, last.ended):
                 return None
             else:
-                return self._ask(system, native_ids, now)
+                return self._ask_alternately(system, native_ids, now)
         self._probe()
         return last
 
     def at_once(
         self,
-        job: Tracked,
-        since: float,
-        others: Collection[Tracked],
+        native_ids: frozenset[str],
+        suffices: Callable[[Answer], bool],
         now: Callable[[], float],
         sleep: Callable[[float], None],
     ) -> Answer:
-        """An answer that is no older than the shortest interval, about these jobs.
+        """An answer about these jobs: the last one that anybody was given if it suffices, else a new one.
 
         Args:
-            job: of this one it tells what became of it since then.
-            since: by `now`, and not later than that.
-            others: which it is about as well.
+            native_ids: the jobs.
+            suffices: whether an answer that was given already will do.
             now: the clock.
             sleep: waits for so many seconds, but not longer in all than the shortest interval.
 
         Raises:
             JpsiError: the batch system was asked and did not answer.
         """
-        poller, native_ids = self._poller, _ids([job, *others])
+        poller = self._poller
         deadline = now() + poller.shortest
         system = self._want(native_ids, now())
         while True:
             with self._sharing.turn() as is_ours:
                 time = now()
                 last = self._sharing.last(system, time) if is_ours else None
-                if last is not None and is_recent(last, job, since, time - poller.shortest):
+                if last is not None and suffices(last):
                     poller.asked(last.begun, last.ended)
                     return last
                 if is_ours or time >= deadline:
@@ -110,25 +108,34 @@ class Asking:
 
     def _ask_twice(self, system: str, native_ids: frozenset[str], now: Callable[[], float]) -> Answer:
         """Ask again without the jobs of others if that failed with them."""
+        wanted = self._wanted(system, native_ids, now())
         try:
-            return self._ask(system, native_ids, now)
+            return self._ask(system, wanted, now)
         except SubmitException:
-            if self._is_for_all:
+            if wanted == native_ids:
                 raise
             return self._ask(system, native_ids, now)
 
+    def _ask_alternately(self, system: str, native_ids: frozenset[str], now: Callable[[], float]) -> Answer:
+        """Ask without the jobs of others if that failed with them the last time."""
+        wanted = self._wanted(system, native_ids, now()) if self._is_for_all else native_ids
+        self._is_for_all = wanted == native_ids
+        answer = self._ask(system, wanted, now)
+        self._is_for_all = True
+        return answer
+
+    def _wanted(self, system: str, native_ids: frozenset[str], now: float) -> frozenset[str]:
+        return native_ids | self._sharing.wanted(system, now)
+
     def _ask(self, system: str, native_ids: frozenset[str], now: Callable[[], float]) -> Answer:
         self._probe()
-        wanted = self._sharing.wanted(system, now()) | native_ids if self._is_for_all else native_ids
         begun = now()
-        self._is_for_all = wanted == native_ids
         try:
-            seen = self._backend.states(sorted(wanted))
+            seen = self._backend.states(sorted(native_ids))
         finally:
             ended = now()
             self._poller.asked(begun, ended)
-        self._is_for_all = True
-        asked = None if self._backend.lists_all else frozenset(wanted)
+        asked = None if self._backend.lists_all else native_ids
         answer = Answer(begun=begun, ended=ended, asked=asked, seen=seen)
         self._sharing.keep(system, answer)
         return answer

@@ -33,13 +33,15 @@ from jpsi.engine.backend import Backend
 from jpsi.engine.filesystems import is_on_network
 from jpsi.engine.hearing import Hearing, hearing
 from jpsi.engine.judging import Judging
+from jpsi.engine.native_ids import NativeIds
+from jpsi.engine.native_ids import tag as tag_of
 from jpsi.engine.poller import Poller
 from jpsi.engine.prechecks import at_home, problems_here
 from jpsi.engine.predecessors import Predecessors
 from jpsi.engine.rounds import Rounds
-from jpsi.engine.runner_frame import SETUP_CODE, UNNAMED, BatchFrame
+from jpsi.engine.runner_frame import SETUP_CODE, BatchFrame
 from jpsi.engine.sharing import Sharing
-from jpsi.engine.spool import REVOKED, Intent, Spool, folder_name, is_transient
+from jpsi.engine.spool import Intent, Spool, folder_name, is_transient
 from jpsi.engine.tracked import Tracked
 from jpsi.engine.tracker import CANCEL, Stop, never_ran
 from jpsi.engine.tracking import Tracking
@@ -76,7 +78,6 @@ class BatchEngine:
         self._grace_seconds = _LOCAL_GRACE_SECONDS
         root = config.work_directory or platformdirs.user_state_path("jpsi") / "work"
         self._spool = Spool(Path(root).expanduser().absolute() / folder_name(setup.executor, setup.target))
-        self._predecessors = Predecessors(self._backend, self._spool, self._own, self._follows)
         self._renew()
         _engines.add(self)
 
@@ -84,7 +85,10 @@ class BatchEngine:
         """Follow nothing: after a fork, jobs, threads and locks stay with the parent."""
         self._slots = threading.BoundedSemaphore(self._config.submit_concurrency)
         self._lock = threading.Lock()
+        self._native_ids = NativeIds(self._backend, self._spool)
         self._opened: tuple[Tracking, Rounds] | None = None
+        shortest = self._config.shortest_interval.total_seconds()
+        self._predecessors = Predecessors(self._backend, self._spool, self._native_ids, shortest)
         self._hearing: Hearing | None = None
 
     def offers(self) -> Mapping[str, Any]:
@@ -94,7 +98,7 @@ class BatchEngine:
     def problems(self, spec: JobSpec) -> list[str]:
         """Why a spec cannot run here as things are now; see `jpsi.plugin.Engine`."""
         after = tuple(dependencies(spec))
-        context = SubmitContext(site=self._backend.site, job_id="0", tag=_tag("0", 1), after=after)
+        context = SubmitContext(site=self._backend.site, job_id="0", tag=tag_of("0", 1), after=after)
         try:
             self._backend.render(spec, context)
         except ValueError as e:
@@ -112,9 +116,10 @@ class BatchEngine:
         with self._slots:
             # Only now: what is known of other jobs grows old while one waits.
             with self._reading():
-                after = self._predecessors.still_open(submission.spec)
+                after = self._predecessors.still_open(submission.spec, tracking)
+            begun = time.monotonic()
             native_id = self._submit(submission, after)
-        tracking.add(Tracked(job_id, job_id, attempt, native_id))
+        tracking.add(Tracked(job_id, job_id, attempt, native_id, accepted=begun))
         return native_id
 
     def _submit(self, submission: Submission, after: tuple[Dependency, ...]) -> str:
@@ -174,7 +179,7 @@ class BatchEngine:
     def _send(self, submission: Submission, after: tuple[Dependency, ...], lock: int) -> str:
         """Have the batch system take a job that is written down, and return its native id."""
         job_id, attempt = submission.job_id, submission.attempt
-        tag = _tag(job_id, attempt)
+        tag = tag_of(job_id, attempt)
         context = SubmitContext(site=self._backend.site, job_id=job_id, tag=tag, after=after)
         try:
             script = self._backend.render(submission.spec, context)
@@ -262,11 +267,7 @@ class BatchEngine:
             if time.monotonic() > deadline:
                 break
             time.sleep(_CLAIM_POLL_SECONDS)
-        return self._claimant(job_id, attempt)
-
-    def _claimant(self, job_id: str, attempt: int) -> str | None:
-        claim = self._spool.claim(job_id, attempt)
-        return None if claim is None or claim.text in {"", REVOKED} else self._backend.spelled(claim.text)
+        return self._native_ids.claimant(job_id, attempt)
 
     def _note(self, job_id: str, lock: int, native_id: str) -> None:
         try:
@@ -311,7 +312,8 @@ class BatchEngine:
                     patience=patience,
                     publish=self._setup.publish,
                 ),
-                corrected=self._corrected,
+                native_ids=self._native_ids,
+                renamed=self._setup.renamed,
             )
             rounds = Rounds(tracking, self._spool.events, is_announced=not is_shared)
             self._opened = tracking, rounds
@@ -358,20 +360,6 @@ class BatchEngine:
                 # the batch system has the job; the next one that is followed brings the threads
                 log.warning("no thread could be started to follow jobs", exc_info=True)
 
-    def _corrected(self, job: Tracked) -> str | None:
-        """The native id of a job that the batch system does not know, or calls ended, by another id.
-
-        A submit command that tried again may have made several jobs, of which the claim tells the one that
-        runs; a job that does not know its id is found by its tag.
-        """
-        claimant = self._claimant(job.spool_id, job.attempt)
-        if claimant is not None and not claimant.startswith(UNNAMED):
-            return claimant
-        if job.native_id.startswith(UNNAMED):
-            tag = _tag(job.spool_id, job.attempt)
-            return (self._backend.find([tag]) or {}).get(tag)
-        return None
-
     def attach(self, job_id: str, native_id: str) -> str:
         """Let a job stand for one of the batch system's; see `jpsi.plugin.Engine`."""
         try:
@@ -380,28 +368,13 @@ class BatchEngine:
             msg = f"{native_id!r} cannot be the native id of a job: {e}"
             raise SubmitException(msg, e) from e
         tracking, _ = self._open()
-        own = self._own(native_id)
+        with self._reading():
+            own = self._native_ids.owner(native_id)
         if own is None:
             tracking.add(Tracked(job_id, job_id, 0, native_id))
         else:
             tracking.add(Tracked(job_id, own.job_id, own.attempt, native_id))
         return native_id
-
-    def _own(self, native_id: str) -> Intent | None:
-        """The intent of the job of jpsi's that has this native id."""
-        with self._reading():
-            job_ids = self._spool.job_ids()
-        for job_id in job_ids:
-            try:
-                intent = self._spool.last_intent(job_id)
-                if intent is not None and self._native_id_of(intent) == native_id:
-                    return intent
-            except (OSError, ValueError):
-                continue  # one odd folder says nothing of the others
-        return None
-
-    def _native_id_of(self, intent: Intent) -> str | None:
-        return intent.native_id or self._claimant(intent.job_id, intent.attempt)
 
     def recover(self) -> Sequence[Recovered]:
         """Find the jobs on disk that are not final; see `jpsi.plugin.Engine`."""
@@ -417,7 +390,7 @@ class BatchEngine:
                 continue
             if intent is not None:
                 intents.append(intent)
-        lost = [intent for intent in intents if self._native_id_of(intent) is None]
+        lost = [intent for intent in intents if self._native_ids.of(intent) is None]
         tags = self._find(lost)
         deadline = time.monotonic() + _JUDGE_SECONDS
         found = []
@@ -442,11 +415,11 @@ class BatchEngine:
         """The native ids, by tag, of jobs whose submitter died before it could write them down."""
         if not intents:
             return {}
-        return self._backend.find([_tag(intent.job_id, intent.attempt) for intent in intents]) or {}
+        return self._backend.find([tag_of(intent.job_id, intent.attempt) for intent in intents]) or {}
 
     def _recovered(self, intent: Intent, tags: Mapping[str, str], deadline: float) -> Recovered | None:
         job_id, attempt = intent.job_id, intent.attempt
-        native_id = self._native_id_of(intent) or tags.get(_tag(job_id, attempt))
+        native_id = self._native_ids.of(intent) or tags.get(tag_of(job_id, attempt))
         if native_id is None:
             with self._spool.judging(intent, max(0.0, deadline - time.monotonic())) as may_judge:
                 if not may_judge:
@@ -470,12 +443,9 @@ class BatchEngine:
         intent = self._spool.last_intent(job_id)
         if intent is not None and intent.attempt == attempt and intent.native_id is not None:
             return intent.native_id
-        tag = _tag(job_id, attempt)
+        tag = tag_of(job_id, attempt)
         found = (self._backend.find([tag]) or {}).get(tag)
         return found or self._withdraw(job_id, attempt)
-
-    def _follows(self, native_id: str) -> bool:
-        return native_id in self.native_ids()
 
     def native_ids(self) -> list[str]:
         """The native ids of the jobs that are not final."""
@@ -552,11 +522,6 @@ class BatchEngine:
         if why is not None:
             msg = f"job {job.job_id} ({job.native_id}) could not be {done}: {why}"
             raise SubmitException(msg, transient=True)
-
-
-def _tag(job_id: str, attempt: int) -> str:
-    """What the batch system carries for one attempt."""
-    return f"jpsi-{job_id}-{attempt}"
 
 
 _engines: weakref.WeakSet[BatchEngine] = weakref.WeakSet()

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from jpsi.contract.asked import dependencies
 from jpsi.engine.backend import Backend
 from jpsi.engine.dependencies import weigh
-from jpsi.engine.spool import Intent, Spool
+from jpsi.engine.native_ids import NativeIds
+from jpsi.engine.spool import Spool
+from jpsi.engine.tracking import Tracking
 from jpsi.engine.verdict import Facts, judge
 from jpsi.model.dependencies import Dependency
 from jpsi.model.errors import InvalidJobException, JpsiError, SubmitException
@@ -26,27 +29,27 @@ class Predecessors:
     Args:
         backend: whose jobs they are.
         spool: where those of jpsi's are.
-        own: finds the intent of the job of jpsi's that has a native id.
-        is_followed: whether a native id is that of a job which is followed here, and so is not final.
+        native_ids: tells which they are.
+        shortest: how long what the accounting said is believed, in seconds.
     """
 
-    def __init__(
-        self,
-        backend: Backend,
-        spool: Spool,
-        own: Callable[[str], Intent | None],
-        is_followed: Callable[[str], bool],
-    ) -> None:
+    def __init__(self, backend: Backend, spool: Spool, native_ids: NativeIds, shortest: float) -> None:
         self._backend = backend
         self._spool = spool
-        self._own = own
-        self._is_followed = is_followed
+        self._native_ids = native_ids
+        self._shortest = shortest
+        # How jobs ended that the queue has forgotten, and when the accounting said so.
+        self._accounted: dict[str, tuple[float, JobState]] = {}
 
-    def still_open(self, spec: JobSpec) -> tuple[Dependency, ...]:
+    def still_open(self, spec: JobSpec, tracking: Tracking) -> tuple[Dependency, ...]:
         """The dependencies of which the batch system must be told, since the jobs have not ended.
 
-        A job that ends and is forgotten between this question and the submission would be taken for one that
-        ended as it should; batch systems remember jobs for longer than that takes.
+        Args:
+            spec: a valid spec.
+            tracking: follows the jobs that were submitted here.
+
+        A job that ends and is forgotten between the answer that is relied upon and the submission would be
+        taken for one that ended as it should; batch systems remember jobs for longer than that takes.
 
         Raises:
             InvalidJobException: a job has ended otherwise, or nobody knows it.
@@ -57,7 +60,7 @@ class Predecessors:
         if not wanted:
             return ()
         native_ids = sorted({it.native_id for it in wanted if it.native_id is not None})
-        weighed = weigh(wanted, self._known(native_ids))
+        weighed = weigh(wanted, self._known(native_ids, tracking))
         if weighed.never:
             raise InvalidJobException.of(_SUBJECT, list(dict.fromkeys(weighed.never)))
         if weighed.unclear:
@@ -66,31 +69,49 @@ class Predecessors:
             raise SubmitException(msg, transient=True)
         return weighed.open
 
-    def _known(self, native_ids: Sequence[str]) -> dict[str, JobState | None]:
-        """The states of jobs as queue, accounting or spool know them, the first that does."""
+    def _known(self, native_ids: Sequence[str], tracking: Tracking) -> dict[str, JobState | None]:
+        """The states of jobs as spool, queue or accounting know them, the first that does."""
         with contextlib.suppress(JpsiError):
             # which exit codes are final; without that, every failure may be run again
             self._backend.probe()
-        known = {name: seen.state for name, seen in self._backend.states(native_ids).items()}
-        missing = [native_id for native_id in native_ids if native_id not in known]
-        if missing:
-            # What the queue has forgotten is over, even if the accounting has not heard of it.
-            ended = (self._backend.finished(missing) or {}).items()
-            known |= {name: seen.state if seen.final else None for name, seen in ended}
-        for native_id in native_ids:
-            state = known.get(native_id)
-            # One that is followed has not ended; any other may have said so before the queue does.
-            if state is not None and (state.final or self._is_followed(native_id)):
-                continue
-            own = self._own(native_id)
-            if own is not None:
-                known[native_id] = self._end_on_disk(own) or state
+        own = {it: attempt for it in native_ids if (attempt := self._attempt(it, tracking)) is not None}
+        ends = {native_id: self._end_on_disk(*attempt) for native_id, attempt in own.items()}
+        known: dict[str, JobState | None] = {name: end for name, end in ends.items() if end is not None}
+        left = [native_id for native_id in native_ids if native_id not in known]
+        known |= tracking.standing(left, time.monotonic, time.sleep)
+        missing = [native_id for native_id in left if native_id not in known]
+        # What the queue has forgotten is over, even if the accounting has not heard of it.
+        return dict.fromkeys(own) | known | self._ended(missing)
+
+    def _attempt(self, native_id: str, tracking: Tracking) -> tuple[str, int] | None:
+        """Which attempt of which job of jpsi's has this native id; what it has left is in its folder then."""
+        job = tracking.known_as(native_id, time.monotonic())
+        if job is not None:
+            return (job.spool_id, job.attempt) if job.has_runner else None
+        intent = self._native_ids.owner(native_id)
+        if intent is None:
+            return None
+        self._spool.collect([intent.job_id])
+        return intent.job_id, intent.attempt
+
+    def _ended(self, native_ids: Sequence[str]) -> dict[str, JobState | None]:
+        """What the accounting says of jobs that the queue has forgotten, or has said only just now."""
+        now = time.monotonic()
+        known: dict[str, JobState | None] = {
+            native_id: state
+            for native_id, (then, state) in self._accounted.items()
+            if native_id in native_ids and now - then < self._shortest
+        }
+        left = [native_id for native_id in native_ids if native_id not in known]
+        if left:
+            for native_id, seen in (self._backend.finished(left) or {}).items():
+                known[native_id] = seen.state if seen.final else None
+                if seen.state is not None and seen.final:
+                    self._accounted[native_id] = now, seen.state
         return known
 
-    def _end_on_disk(self, intent: Intent) -> JobState | None:
+    def _end_on_disk(self, job_id: str, attempt: int) -> JobState | None:
         """How a job of jpsi's ended, if what is on disk says so."""
-        job_id, attempt = intent.job_id, intent.attempt
-        self._spool.collect([job_id])
         content = self._spool.read_final(job_id, attempt)
         if content is not None:
             return decode_status(content).state

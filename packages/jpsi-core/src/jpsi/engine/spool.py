@@ -226,6 +226,13 @@ class Spool:
             wanted = {marker.job_id for marker in new}
         return {job_id: self.consumed(job_id) for job_id in wanted}
 
+    def has_news(self, job_id: str) -> bool:
+        """Whether a job has left markers that nobody has taken to its folder yet."""
+        try:
+            return bool(scan(self.events, {job_id}))
+        except FileNotFoundError:
+            return False
+
     def consumed(self, job_id: str) -> list[Marker]:
         """The markers that this process or another has taken to the job's folder."""
         try:

@@ -29,6 +29,8 @@ class Tracked:
     is_followed: bool = False
     #: Answers to questions that were begun before this tell nothing of it: it was followed or ended then.
     since: float = _NOT_YET
+    #: When its submission was begun, if this process has seen the batch system accept it.
+    accepted: float = _NEVER
     #: When jpsi last had the batch system do something to it; what came of it no older answer tells.
     changed: float = _NEVER
     #: Whether what was on disk about it when it was followed first has been read.

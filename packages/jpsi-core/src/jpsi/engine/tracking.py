@@ -14,11 +14,13 @@ from jpsi.engine.asking import Asking, is_recent, tell
 from jpsi.engine.backend import Backend
 from jpsi.engine.judging import Judging
 from jpsi.engine.markers import Marker, parse
+from jpsi.engine.native_ids import NativeIds
 from jpsi.engine.poller import Poller
 from jpsi.engine.spool import Spool
 from jpsi.engine.tracked import Tracked, is_final
 from jpsi.engine.tracker import Stop
 from jpsi.model.errors import JpsiError
+from jpsi.model.states import JobState
 
 log = logging.getLogger(__name__)
 
@@ -35,7 +37,8 @@ class Tracking:
         poller: decides when the queue is to be asked.
         asking: asks it.
         judging: says and publishes what follows.
-        corrected: tells the native id that a job turns out to have, or None.
+        native_ids: tells by which id the batch system has a job that it does not know by another.
+        renamed: called with a job id and such a native id, under no lock.
     """
 
     def __init__(  # noqa: PLR0913  the parts that it connects
@@ -46,14 +49,16 @@ class Tracking:
         poller: Poller,
         asking: Asking,
         judging: Judging,
-        corrected: Callable[[Tracked], str | None],
+        native_ids: NativeIds,
+        renamed: Callable[[str, str], None],
     ) -> None:
         self._backend = backend
         self._spool = spool
         self._poller = poller
         self._asking = asking
         self._judging = judging
-        self._corrected = corrected
+        self._native_ids = native_ids
+        self._renamed = renamed
         self._heard: Answer | None = None
         self._strange_words: set[str] = set()
 
@@ -68,6 +73,17 @@ class Tracking:
     def all(self) -> list[Tracked]:
         """Every job that is not final."""
         return self._judging.all()
+
+    def known_as(self, native_id: str, now: float) -> Tracked | None:
+        """A job that is not final and has this native id; what it has left until now is taken in.
+
+        Raises:
+            OSError: the directory of markers cannot be read.
+        """
+        job = next((job for job in self.all() if job.native_id == native_id), None)
+        if job is not None and job.is_followed and self._spool.has_news(job.spool_id):
+            self.see_markers(now)
+        return job
 
     def remember_stop(self, job: Tracked, stop: Stop) -> None:
         """Write down that jpsi told a job to end, before it does."""
@@ -196,14 +212,60 @@ class Tracking:
         Raises:
             JpsiError: the batch system was asked and did not answer.
         """
-        time, answer = now(), self._heard
         # one that is not followed yet is asked about anew
-        since = max(min(job.since, time), job.changed)
-        if answer is None or not is_recent(answer, job, since, time - self._poller.shortest):
+        since = max(min(job.since, now()), job.changed)
+
+        def suffices(answer: Answer) -> bool:
+            return is_recent(answer, job, since, now() - self._poller.shortest)
+
+        return self._recent({job.native_id}, suffices, now, sleep).seen.get(job.native_id)
+
+    def standing(
+        self, native_ids: Collection[str], now: Callable[[], float], sleep: Callable[[float], None]
+    ) -> dict[str, JobState | None]:
+        """The states of jobs, whoever follows them; those that the batch system does not know are left out.
+
+        That one is there may be an answer, or the word of its submit command, of up to the shortest interval
+        ago; that one is not is never older than this call.
+
+        Raises:
+            JpsiError: the batch system was asked and did not answer.
+        """
+        time, jobs = now(), {job.native_id: job for job in self.all()}
+        oldest = time - self._poller.shortest
+        known: dict[str, JobState | None] = {
+            native_id: JobState.QUEUED
+            for native_id in native_ids
+            if native_id in jobs and jobs[native_id].accepted >= max(oldest, jobs[native_id].changed)
+        }
+        changed = {it: jobs[it].changed if it in jobs else oldest for it in native_ids if it not in known}
+        if not changed:
+            return known
+
+        def suffices(answer: Answer) -> bool:
+            return answer.begun >= oldest and all(
+                answer.tells_of(native_id, since if native_id in answer.seen else time)
+                for native_id, since in changed.items()
+            )
+
+        seen = self._recent(changed.keys(), suffices, now, sleep).seen
+        return known | {native_id: seen[native_id].state for native_id in changed if native_id in seen}
+
+    def _recent(
+        self,
+        native_ids: Collection[str],
+        suffices: Callable[[Answer], bool],
+        now: Callable[[], float],
+        sleep: Callable[[float], None],
+    ) -> Answer:
+        """An answer that suffices: the last one, or one that is asked for now, and then taken in."""
+        answer = self._heard
+        if answer is None or not suffices(answer):
             jobs = self._followed()
-            answer = self._asking.at_once(job, since, jobs, now, sleep)
+            asked = frozenset(native_ids) | {job.native_id for job in jobs}
+            answer = self._asking.at_once(asked, suffices, now, sleep)
             self._hear(answer, jobs, now())
-        return answer.seen.get(job.native_id)
+        return answer
 
     def _hear(self, answer: Answer, jobs: Sequence[Tracked], now: float) -> None:
         """Take in an answer, unless another thread was told what is newer."""
@@ -221,10 +283,10 @@ class Tracking:
         except OSError:
             log.warning("%s cannot be read", self._spool.root, exc_info=True)
             return
-        with self._judging.session():
-            for job in jobs:
-                if self.get(job.job_id) is job:
-                    self._judge_fenced(job, now)
+        doubtful = self._judge_all(jobs, now)
+        if doubtful:
+            # under no lock: other jobs have news while the batch system looks for these
+            self._judge_all(self._right_ids(doubtful), now, is_right=True)
 
     def _observe(self, job: Tracked, seen: Observation | None, now: float) -> None:
         job.observe(seen, now)
@@ -252,37 +314,45 @@ class Tracking:
             for job in left:
                 job.account(found, now)
 
-    def _judge_fenced(self, job: Tracked, now: float) -> None:
-        try:
-            self._judge_without_haste(job, now)
-        except Exception:
-            # it is judged again after the next question, and costs no other job its end
-            log.exception("job %s could not be judged", job.job_id)
+    def _judge_all(self, jobs: Iterable[Tracked], now: float, *, is_right: bool = False) -> list[Tracked]:
+        """Judge jobs; returns those which the batch system may have by another id, unless theirs is right."""
+        doubtful = []
+        with self._judging.session():
+            for job in [job for job in jobs if self.get(job.job_id) is job]:
+                try:
+                    if is_right or not self._is_doubtful(job, now):
+                        self._judging.judge(job, now)
+                    else:
+                        doubtful.append(job)
+                except Exception:
+                    # it is judged again after the next question, and costs no other job its end
+                    log.exception("job %s could not be judged", job.job_id)
+        return doubtful
 
-    def _judge_without_haste(self, job: Tracked, now: float) -> None:
-        if job.has_runner and job.has_left and not self._judging.settles(job):
-            # another process may have taken its last markers to the job's folder
-            found = job.own(self._spool.consumed(job.spool_id))
-            if len(found) > len(job.markers):
-                if self._judging.take(job, found, now):
-                    self._poller.wanted(now, is_urgent=True)
-                return
-            if not job.has_exit and self._is_another(job):
-                return
-        self._judging.judge(job, now)
-
-    def _is_another(self, job: Tracked) -> bool:
-        """Whether the batch system has the job under another id, by which it is asked from now on."""
-        try:
-            native_id = self._corrected(job)
-        except JpsiError as e:
-            tell(self._backend.name, e)
-            return True
-        if native_id is None or native_id == job.native_id:
+    def _is_doubtful(self, job: Tracked, now: float) -> bool:
+        """Whether the batch system may have a job by another id, by all that it has left until now."""
+        if not job.has_runner or not job.has_left or self._judging.settles(job):
             return False
-        log.warning("job %s has the native id %s, not %s", job.job_id, native_id, job.native_id)
-        job.rename(native_id)
-        return True
+        # another process may have taken its last markers to the job's folder
+        found = job.own(self._spool.consumed(job.spool_id))
+        if len(found) > len(job.markers) and self._judging.take(job, found, now):
+            self._poller.wanted(now, is_urgent=True)
+        return not job.has_exit
+
+    def _right_ids(self, jobs: Sequence[Tracked]) -> list[Tracked]:
+        """Have jobs asked about by the ids that they have; returns those that were already."""
+        right = []
+        corrected = self._native_ids.corrected(jobs)
+        for job in jobs:
+            native_id = corrected.get(job.job_id)
+            if native_id == job.native_id:
+                right.append(job)
+            elif native_id is not None:
+                log.warning("job %s has the native id %s, not %s", job.job_id, native_id, job.native_id)
+                with self._judging.session():
+                    job.rename(native_id)
+                self._renamed(job.job_id, native_id)
+        return right
 
 
 def _parsed(name: str) -> Marker | None:

@@ -1,0 +1,108 @@
+"""Knows which native id a job of jpsi's has, and which job of jpsi's has a native id."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Collection, Mapping
+
+from jpsi.engine.asking import tell
+from jpsi.engine.backend import Backend
+from jpsi.engine.runner_frame import UNNAMED
+from jpsi.engine.spool import REVOKED, Intent, Spool
+from jpsi.engine.tracked import Tracked
+from jpsi.model.errors import JpsiError
+
+log = logging.getLogger(__name__)
+
+
+def tag(job_id: str, attempt: int) -> str:
+    """What the batch system carries for one attempt."""
+    return f"jpsi-{job_id}-{attempt}"
+
+
+class NativeIds:
+    """The native ids of the jobs in one spool. Methods may be called from any thread.
+
+    A folder is read once, not for each question: the native id of an attempt stays what it is.
+
+    Args:
+        backend: whose ids they are.
+        spool: where the jobs are.
+    """
+
+    def __init__(self, backend: Backend, spool: Spool) -> None:
+        self._backend = backend
+        self._spool = spool
+        self._lock = threading.Lock()
+        self._owners: dict[str, str] = {}
+        self._read: set[str] = set()
+
+    def of(self, intent: Intent) -> str | None:
+        """The native id of an attempt, as its submitter or its runner wrote it down."""
+        return intent.native_id or self.claimant(intent.job_id, intent.attempt)
+
+    def claimant(self, job_id: str, attempt: int) -> str | None:
+        """The native id that the runner of an attempt found itself to have; None if nothing runs it."""
+        claim = self._spool.claim(job_id, attempt)
+        return None if claim is None or claim.text in {"", REVOKED} else self._backend.spelled(claim.text)
+
+    def owner(self, native_id: str) -> Intent | None:
+        """The last attempt of the job of jpsi's that has this native id.
+
+        Raises:
+            OSError: the jobs cannot be listed.
+        """
+        with self._lock:
+            known = self._owners.get(native_id)
+            intent = None if known is None else self._owned(known, native_id)
+            if intent is not None:
+                return intent
+            unread = (job_id for job_id in self._spool.job_ids() if job_id not in self._read)
+            return next(filter(None, (self._owned(job_id, native_id) for job_id in unread)), None)
+
+    def _owned(self, job_id: str, native_id: str) -> Intent | None:
+        """The last attempt of a job if it has this native id."""
+        try:
+            intent = self._spool.last_intent(job_id)
+            if intent is None:
+                return None
+            found = self.of(intent)
+        except (OSError, ValueError):
+            return None  # one odd folder says nothing of the others
+        if intent.native_id is not None:
+            self._owners[intent.native_id] = job_id
+            self._read.add(job_id)
+        return intent if found == native_id else None
+
+    def corrected(self, jobs: Collection[Tracked]) -> dict[str, str]:
+        """The native ids, by job id, that jobs have which the batch system does not know, or calls ended.
+
+        A submit command that tried again may have made several jobs, of which the claim tells the one that
+        runs; jobs that do not know their id are found by their tags, with one command for all. Of jobs that
+        are left out it cannot be told now.
+        """
+        known: dict[str, str] = {}
+        unnamed: dict[str, Tracked] = {}
+        for job in jobs:
+            try:
+                claimant = self.claimant(job.spool_id, job.attempt)
+            except OSError:
+                log.warning("job %s: its folder cannot be read", job.job_id, exc_info=True)
+                continue
+            if claimant is not None and not claimant.startswith(UNNAMED):
+                known[job.job_id] = claimant
+            elif job.native_id.startswith(UNNAMED):
+                unnamed[tag(job.spool_id, job.attempt)] = job
+            else:
+                known[job.job_id] = job.native_id
+        return known | self._found(unnamed)
+
+    def _found(self, unnamed: Mapping[str, Tracked]) -> dict[str, str]:
+        """The native ids, by job id, of jobs by their tags; of one that nobody knows, the one that it has."""
+        try:
+            found = (self._backend.find(sorted(unnamed)) if unnamed else None) or {}
+        except JpsiError as e:
+            tell(self._backend.name, e)
+            return {}
+        return {job.job_id: found.get(name, job.native_id) for name, job in unnamed.items()}
