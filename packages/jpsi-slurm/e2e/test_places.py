@@ -96,8 +96,6 @@ def test_work_directory_that_was_removed(executor: JobExecutor, tmp_path: Path) 
     assert end(first).exit_code == 3
     shutil.rmtree(tmp_path / "work")
 
-    refused(executor, second, str(tmp_path / "work"))
-
     completes_once(executor, second, tmp_path / "proof")
 
 

@@ -131,7 +131,6 @@ class BatchEngine:
             msg = f"job {job_id} was submitted by another process in the meantime"
             raise SubmitException(msg, e) from e
         except OSError as e:
-            self._opened_again()
             msg = f"job {job_id} could not be written down in {self._spool.root}: {e}"
             raise SubmitException(msg, e, transient=is_transient(e)) from e
         try:
@@ -252,6 +251,8 @@ class BatchEngine:
             if native_id is None:
                 # whoever recovers jobs has nothing to do with it
                 self._spool.finish(job_id, attempt, plain.encode_status(never_ran()))
+        except FileNotFoundError:
+            return None  # its folder was removed, and what would have run with it
         except OSError as e:
             msg = f"job {job_id} may run or not: {self._spool.root} cannot be written: {e}"
             raise SubmitException(msg, e, transient=is_transient(e)) from e
@@ -320,11 +321,6 @@ class BatchEngine:
             self._hearing = hearing(self._backend, tracking, rounds) if self._backend.tells else None
             threading.Thread(target=self._prune, name="jpsi-prune", daemon=True).start()
             return self._opened
-
-    def _opened_again(self) -> None:
-        """Perhaps somebody removed the work directory: make it again."""
-        with contextlib.suppress(OSError, JpsiError):
-            self._spool.open()
 
     def _prune(self) -> None:
         config = self._config

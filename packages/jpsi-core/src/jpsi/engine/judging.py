@@ -164,7 +164,12 @@ class Judging:
             job.stop = job.stop or stop
             return
         content = {"why": stop.why, "time": stop.time.isoformat()}
-        kept = self._spool.stop(job.spool_id, job.attempt, content)
+        try:
+            kept = self._spool.stop(job.spool_id, job.attempt, content)
+        except FileNotFoundError:
+            # Its folder was removed: that is no reason to let it run on.
+            job.stop = job.stop or stop
+            return
         job.stop = Stop(kept["why"], datetime.fromisoformat(kept["time"]))
 
     def _stop_of(self, job: Tracked) -> Stop | None:

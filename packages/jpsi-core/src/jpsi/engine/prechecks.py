@@ -23,6 +23,8 @@ def problems_here(spec: JobSpec, shell: str) -> list[str]:
         for name in ("stage_in", "stage_out", "cleanup")
         if getattr(spec, name)
     ]
+    if spec.directory is None and not _has_current_directory():
+        problems.append("directory is not given, and the current directory was removed")
     directory = None if spec.directory is None else at_home(spec.directory)
     if directory is not None and not spec.create_directory and not os.path.isdir(directory):  # noqa: PTH112  never raises
         problems.append(f"directory {str(spec.directory)!r} does not exist; make it, or set create_directory")
@@ -31,6 +33,14 @@ def problems_here(spec: JobSpec, shell: str) -> list[str]:
         if script is not None:
             problems += _script_problems(name, (directory or Path()) / at_home(script), shell)
     return problems
+
+
+def _has_current_directory() -> bool:
+    try:
+        os.getcwd()  # noqa: PTH109  on the way of every submit
+    except FileNotFoundError:
+        return False
+    return True
 
 
 def _script_problems(name: str, script: Path, shell: str) -> list[str]:

@@ -83,7 +83,6 @@ class ProcessEngine:
             msg = f"job {submission.job_id} was submitted by another process in the meantime"
             raise SubmitException(msg, e) from e
         except OSError as e:
-            self._is_open = False  # perhaps somebody removed the work directory: look again next time
             msg = f"job {submission.job_id} could not be started: {e}"
             raise SubmitException(msg, e, transient=is_transient(e)) from e
         self._follower.add(job)

@@ -125,10 +125,16 @@ class Spool:
 
         Raises:
             FileExistsError: somebody else made this attempt.
+            ConfigError: what is there now in place of a root that was removed is not to be used.
         """
         folder = self.folder(job_id)
         with contextlib.nullcontext() if attempt == 1 else contextlib.suppress(FileExistsError):
-            os.mkdir(folder, _PRIVATE_DIRECTORY)  # noqa: PTH102  once per job, on the way of every submit
+            try:
+                os.mkdir(folder, _PRIVATE_DIRECTORY)  # noqa: PTH102  once per job, on the way of every submit
+            except FileNotFoundError:
+                # Somebody removed the root, as those do who clean up.
+                self.open()
+                os.mkdir(folder, _PRIVATE_DIRECTORY)  # noqa: PTH102
         try:
             lock = _write_intent(folder, attempt, intent)
         except BaseException:
