@@ -245,7 +245,8 @@ class JobExecutor:
     def recover(self) -> Sequence[Job]:
         """The jobs of earlier processes that are not final on disk, followed again, oldest first.
 
-        A job that never reached the backend comes back NEW with its id and can be submitted.
+        A job that never reached the backend comes back NEW with its id and can be submitted. One that another
+        process is submitting at this moment is left out after 10 seconds, with a warning: call again for it.
 
         Raises:
             SubmitException: the work directory cannot be read.

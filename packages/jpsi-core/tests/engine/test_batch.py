@@ -530,18 +530,33 @@ def test_system_that_does_not_answer_postpones_recovery(
     assert [recovered.native_id for recovered in bench.recover()] == ["1"]
 
 
-def test_submission_under_way_is_left_to_its_process(
+def test_submissions_under_way_are_left_to_their_processes(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("jpsi.engine.batch._JUDGE_SECONDS", 0.0)
-    bench.spool.open()
-    lock = bench.spool.prepare("a1", 1, {"spec": {}, "time": "2026-01-01T00:00:00+00:00"}, "")
+    """They are waited for together, and after all others."""
+    waits: list[tuple[str, float]] = []
+    judging = Spool.judging
 
-    assert bench.recover() == []
+    def noted(spool: Spool, intent: Intent, patience_seconds: float) -> object:
+        waits.append((intent.job_id, patience_seconds))
+        return judging(spool, intent, 0.0)
 
-    os.close(lock)
-    assert "is being submitted by another process" in caplog.text
-    assert [recovered.native_id for recovered in bench.recover()] == [None]
+    monkeypatch.setattr(Spool, "judging", noted)
+    bench.submit("b1")
+    content = {"spec": {}, "time": "2026-01-01T00:00:00+00:00"}
+    locks = [bench.spool.prepare(job_id, 1, content, "") for job_id in ("a1", "a2")]
+
+    assert [recovered.job_id for recovered in bench.recover()] == ["b1"]
+
+    for lock in locks:
+        os.close(lock)
+    assert [patience for _, patience in waits[:2]] == [0.0, 0.0]
+    assert all(0 < patience <= 10 for _, patience in waits[2:])
+    assert "left out until recover() is called again: a" in caplog.text
+    assert {recovered.job_id: recovered.native_id for recovered in bench.engine.recover()} == {
+        "a1": None,
+        "a2": None,
+    }
 
 
 # ------------------------------------------------------------------------------------------- requests

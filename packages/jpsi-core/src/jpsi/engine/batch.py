@@ -53,8 +53,9 @@ from jpsi.model.spec import JobSpec
 
 log = logging.getLogger(__name__)
 
-# A submit command that was orphaned holds the lock until it ends, or is killed for taking too long.
-_JUDGE_SECONDS = 90.0
+# How long all submissions together are waited for that others have under way. A submit command that was
+# orphaned holds the lock until it ends, which it may never do.
+_JUDGE_SECONDS = 10.0
 _LOCAL_GRACE_SECONDS = 0.5
 _CLAIM_POLL_SECONDS = 0.02
 _SUBJECT = "the job"
@@ -66,6 +67,10 @@ class _UnsafeError(Exception):
     def __init__(self, error: OSError) -> None:
         super().__init__(str(error))
         self.error = error
+
+
+class _BusyError(Exception):
+    """Another process has the submission of a job under way."""
 
 
 class BatchEngine:
@@ -388,16 +393,15 @@ class BatchEngine:
                 intents.append(intent)
         lost = [intent for intent in intents if self._native_ids.of(intent) is None]
         tags = self._find(lost)
-        deadline = time.monotonic() + _JUDGE_SECONDS
-        found = []
-        for intent in intents:
-            try:
-                recovered = self._recovered(intent, tags, deadline)
-            except (OSError, KeyError, TypeError, ValueError):
-                log.warning("job %s: its folder cannot be understood", intent.job_id, exc_info=True)
-                continue
-            if recovered is not None:
-                found.append(recovered)
+        found, busy = self._judge_each(intents, tags, 0.0)
+        # those that are held up keep no other from being found
+        more, busy = self._judge_each(busy, tags, _JUDGE_SECONDS)
+        found += more
+        if busy:
+            names = ", ".join(intent.job_id for intent in busy)
+            log.warning(
+                "being submitted by other processes, and left out until recover() is called again: %s", names
+            )
         # Only now, as an error before leaves all of them to the next call.
         for job in found:
             if job.native_id is not None:
@@ -413,14 +417,30 @@ class BatchEngine:
             return {}
         return self._backend.find([tag_of(intent.job_id, intent.attempt) for intent in intents]) or {}
 
+    def _judge_each(
+        self, intents: Sequence[Intent], tags: Mapping[str, str], patience: float
+    ) -> tuple[list[Recovered], list[Intent]]:
+        """What is to be recovered of these, and those that are still held up after so many seconds."""
+        found, busy = [], []
+        deadline = time.monotonic() + patience
+        for intent in intents:
+            try:
+                recovered = self._recovered(intent, tags, deadline)
+            except _BusyError:
+                busy.append(intent)
+            except (OSError, KeyError, TypeError, ValueError):
+                log.warning("job %s: its folder cannot be understood", intent.job_id, exc_info=True)
+            else:
+                found += [] if recovered is None else [recovered]
+        return found, busy
+
     def _recovered(self, intent: Intent, tags: Mapping[str, str], deadline: float) -> Recovered | None:
         job_id, attempt = intent.job_id, intent.attempt
         native_id = self._native_ids.of(intent) or tags.get(tag_of(job_id, attempt))
         if native_id is None:
             with self._spool.judging(intent, max(0.0, deadline - time.monotonic())) as may_judge:
                 if not may_judge:
-                    log.warning("job %s is being submitted by another process and is left to it", job_id)
-                    return None
+                    raise _BusyError
                 native_id = self._judged(job_id, attempt)
         if native_id is None and self._spool.read_stop(job_id, attempt) is not None:
             # told to end before it had begun: that is how it ended
