@@ -2,7 +2,10 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+from typing import Any
 
+import attrs
 import pytest
 
 import jpsi
@@ -83,6 +86,65 @@ def test_a_person_sees_a_line_for_each_state(job: jpsi.Job) -> None:
         display.status(job, EXITED) == "jpsi: FAILED     the executable returned exit code 3 (after 1.2 s)\n"
     )
     assert display.status(job, LOST) == "jpsi: FAILED     gone\\x1b[2J (after 0.0 s)\n"
+
+
+class Submitted(jpsi.Job):
+    """A job that an executor has."""
+
+    def __init__(self, native_id: str) -> None:
+        super().__init__()
+        self._native_id = native_id
+
+    @property
+    def executor(self) -> Any:  # what stands for an executor
+        return SimpleNamespace(name="slurm")
+
+
+@pytest.mark.parametrize(
+    ("width", "native_id", "expected"),
+    [
+        (120, "4711", "native id 4711 on slurm, job {id}"),
+        (80, "4711", "native id 4711 on slurm"),
+        (80, "1" * 40, "job {id} on slurm"),
+    ],
+    ids=["both", "the native id is shorter", "the native id is longer"],
+)
+def test_a_person_sees_by_which_id_the_job_waits(
+    monkeypatch: pytest.MonkeyPatch, width: int, native_id: str, expected: str
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    job, display = Submitted(native_id), Terminal()
+
+    assert display.status(job, QUEUED) == f"jpsi: QUEUED     {expected.format(id=job.id)}\n"
+    is_new = len(native_id) > 36
+    assert display.status(job, ACTIVE) == ("jpsi: ACTIVE" + f"     native id {native_id}" * is_new + "\n")
+
+
+def test_a_person_sees_each_reason_to_wait_once() -> None:
+    display = Terminal()
+    first, second = (attrs.evolve(QUEUED, message=text) for text in ("the nodes are in use", "held\x1b[2J"))
+
+    shown = [display.waiting(status) for status in (QUEUED, first, first, second, ACTIVE)]
+
+    assert shown == [
+        "",
+        "jpsi: QUEUED     the nodes are in use\n",
+        "",
+        "jpsi: QUEUED     held\\x1b[2J\n",
+        "",
+    ]
+
+
+def test_a_post_launch_that_failed_is_told_though_the_exit_code_does_not(job: jpsi.Job) -> None:
+    failed = [attrs.evolve(it, metadata={"post_launch": "failed"}) for it in (COMPLETED, EXITED)]
+
+    assert [Quiet().status(job, status) for status in failed] == ["jpsi: warning: post_launch failed\n"] * 2
+    display = Terminal()
+    display.status(job, ACTIVE)
+    assert [display.status(job, status) for status in failed] == [
+        "jpsi: COMPLETED  after 0:01:15; post_launch failed\n",
+        "jpsi: FAILED     the executable returned exit code 3; post_launch failed (after 1.2 s)\n",
+    ]
 
 
 def test_a_job_that_never_ran_has_no_time(job: jpsi.Job) -> None:

@@ -40,6 +40,34 @@ def test_the_exit_code_is_the_jobs(run: Run, command: list[str], code: int, erro
     assert (result.returncode, result.stdout, result.stderr) == (code, b"", errors)
 
 
+SCRIPTS = {
+    "pre_launch fails": (
+        "--pre-launch",
+        "exit 3",
+        3,
+        b"jpsi: job failed: pre_launch failed, so that nothing was launched: script\n",
+    ),
+    "pre_launch ends the shell": (
+        "--pre-launch",
+        "exit 0",
+        125,
+        b"jpsi: job failed: pre_launch failed, so that nothing was launched: script\n",
+    ),
+    "post_launch fails": ("--post-launch", "exit 3", 0, b"jpsi: warning: post_launch failed\n"),
+}
+
+
+@pytest.mark.parametrize(("option", "text", "code", "errors"), SCRIPTS.values(), ids=SCRIPTS)
+def test_scripts_around_the_command_that_fail_are_told(
+    run: Run, tmp_path: Path, option: str, text: str, code: int, errors: bytes
+) -> None:
+    (tmp_path / "script").write_text(text)
+
+    result = run("run", option, "script", "--", "true")
+
+    assert (result.returncode, result.stderr) == (code, errors)
+
+
 def test_a_signal_is_128_more_than_its_number(run: Run) -> None:
     result = run("run", "--", "sh", "-c", "kill -9 $$")
 

@@ -23,7 +23,7 @@ def test_each_state_is_shown_on_a_terminal(start_on_terminal: Start) -> None:
 
     queued, active, hello, failed = lines(output)
     assert code == 3
-    assert re.fullmatch(r"jpsi: QUEUED     job [0-9a-f-]{36} on local, native id \S+", queued)
+    assert re.fullmatch(r"jpsi: QUEUED     native id \S+ on local, job [0-9a-f-]{36}", queued)
     assert active == "jpsi: ACTIVE"
     assert hello == "hello"
     assert re.fullmatch(r"jpsi: FAILED     the executable returned exit code 3 \(after \d+\.\d s\)", failed)

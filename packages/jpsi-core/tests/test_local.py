@@ -229,6 +229,27 @@ def test_cancel_ends_everything_the_job_started(executor: JobExecutor, fifo: Pat
     assert living(int(job.native_id.partition(".")[0])) == []
 
 
+def test_cancelling_twice_asks_each_process_once(
+    executor: JobExecutor, fifo: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent: list[tuple[int, int]] = []
+    monkeypatch.setattr("jpsi.engine.following._send", lambda pid, number: sent.append((pid, number)))
+    job = Job(shell(f"echo >'{fifo}'; sleep 1000"))
+    executor.submit(job)
+    hear(fifo)
+
+    job.cancel()
+    job.cancel()
+
+    asked = [pid for pid, number in sent if number == signal.SIGTERM]
+    assert len(asked) >= 2
+    assert len(asked) == len(set(asked))
+    monkeypatch.undo()
+    for pid in asked:
+        os.kill(pid, signal.SIGKILL)
+    assert job.wait(PATIENCE) is not None
+
+
 def test_a_job_that_ends_well_after_its_cancel_was_still_cancelled(executor: JobExecutor, fifo: Path) -> None:
     job = Job(shell(f"trap 'exit 0' TERM; echo >'{fifo}'; while :; do sleep 0.01; done"))
     executor.submit(job)

@@ -18,6 +18,9 @@ class Display(Protocol):
     def status(self, job: jpsi.Job, status: jpsi.JobStatus) -> str:
         """What to write when the job entered a state: whole lines, or nothing."""
 
+    def waiting(self, status: jpsi.JobStatus, /) -> str:
+        """What to write while the job is in a state: whole lines, or nothing if there is no news."""
+
     def cancelling(self) -> str:
         """What to write when Ctrl-C had us cancel the job."""
 
@@ -41,6 +44,11 @@ class Quiet:
             return f"jpsi: job failed: {messages.printable(explain.why(job, status))}\n"
         if status.state is jpsi.JobState.CANCELED and not self._is_cancelling:
             return f"jpsi: job cancelled: {messages.printable(explain.why(job, status))}\n"
+        besides = explain.besides(status)
+        return f"jpsi: warning: {besides}\n" if besides else ""
+
+    def waiting(self, _: jpsi.JobStatus) -> str:
+        """Nothing: whoever calls it waits anyhow."""
         return ""
 
     def cancelling(self) -> str:
@@ -69,6 +77,10 @@ class JsonLines:
         }
         return json.dumps(content, default=str) + "\n"
 
+    def waiting(self, _: jpsi.JobStatus) -> str:
+        """Nothing: there is one line for each state."""
+        return ""
+
     def cancelling(self) -> str:
         """The status will tell."""
         return ""
@@ -86,6 +98,7 @@ class Terminal:
         self._console = Console(file=sys.stderr, color_system=colours, highlight=False)
         self._active: jpsi.JobStatus | None = None
         self._native_id_is_shown = False
+        self._message: str | None = None
 
     def status(self, job: jpsi.Job, status: jpsi.JobStatus) -> str:
         """The state, and what is worth knowing about it."""
@@ -100,21 +113,33 @@ class Terminal:
                 detail = self._final(job, status)
         return self._line(status.state.value, _COLOURS.get(status.state), detail)
 
+    def waiting(self, status: jpsi.JobStatus) -> str:
+        """Why the job waits, whenever that is something else."""
+        if status.state is not jpsi.JobState.QUEUED or status.message in {None, self._message}:
+            return ""
+        self._message = status.message
+        return self._line(status.state.value, _COLOURS[status.state], status.message or "")
+
     def _queued(self, job: jpsi.Job) -> str:
+        """Where the job is, and by which ids: the one that is shorter, if there is no room for both."""
         where = "" if job.executor is None else f" on {job.executor.name}"
-        short = f"job {job.id}{where}"
-        full = f"{short}, native id {job.native_id}"
-        self._native_id_is_shown = (
-            job.native_id is not None and len(full) <= self._console.width - _DETAIL_COLUMN
-        )
-        return full if self._native_id_is_shown else short
+        if job.native_id is None:
+            return f"job {job.id}{where}"
+        native = f"native id {job.native_id}{where}"
+        both = f"{native}, job {job.id}"
+        has_room = len(both) <= self._console.width - _DETAIL_COLUMN
+        self._native_id_is_shown = has_room or len(job.native_id) < len(job.id)
+        if has_room:
+            return both
+        return native if self._native_id_is_shown else f"job {job.id}{where}"
 
     def _final(self, job: jpsi.Job, status: jpsi.JobStatus) -> str:
         seconds = explain.lasted(self._active, status)
         after = f"after {seconds}" if seconds else ""
+        besides = explain.besides(status)
         if status.state is jpsi.JobState.COMPLETED:
-            return after
-        reason = explain.why(job, status)
+            return "; ".join(filter(None, [after, besides]))
+        reason = "; ".join(filter(None, [explain.why(job, status), besides]))
         return f"{reason} ({after})" if after else reason
 
     def cancelling(self) -> str:

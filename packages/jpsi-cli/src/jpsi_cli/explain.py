@@ -15,6 +15,11 @@ def why(job: jpsi.Job, status: jpsi.JobStatus) -> str:
     return message + _where_to_look(job, status)
 
 
+def besides(status: jpsi.JobStatus) -> str:
+    """What else went wrong, of which the exit code does not tell; empty if nothing did."""
+    return "post_launch failed" if status.metadata.get("post_launch") == "failed" else ""
+
+
 def _where_to_look(job: jpsi.Job, status: jpsi.JobStatus) -> str:
     streams = job.streams
     if streams is None or status.state is not jpsi.JobState.FAILED:

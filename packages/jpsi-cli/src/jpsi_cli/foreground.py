@@ -6,7 +6,7 @@ import errno
 import os
 import signal
 from pathlib import Path
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from typing import NamedTuple
 
 import jpsi
@@ -33,6 +33,7 @@ class Foreground:
         self._events: SimpleQueue[jpsi.JobStatus | signal.Signals | _Refusal] = SimpleQueue()
         self._followers: list[Follower] = []
         self._refusals: list[_Refusal] = []
+        self._is_cancelling = False
 
     def run(self, executor: jpsi.JobExecutor) -> int:
         """Submit the job and stay with it until its end; returns the exit code that tells of it.
@@ -53,9 +54,15 @@ class Foreground:
         return codes.of(status) if is_complete else codes.JPSI
 
     def _until_final(self) -> jpsi.JobStatus:
+        is_waiting = True
         while True:
-            event = self._events.get()
+            try:
+                event = self._events.get(timeout=_LOOK_SECONDS if is_waiting else None)
+            except Empty:
+                self._say(self._display.waiting(self._job.status))
+                continue
             if isinstance(event, jpsi.JobStatus):
+                is_waiting = event.state is jpsi.JobState.QUEUED
                 if event.final:
                     return event
                 self._say(self._display.status(self._job, event))
@@ -105,6 +112,9 @@ class Foreground:
         words = self._display.cancelling()
         if is_typed:
             self._say(words)
+        if self._is_cancelling:
+            return  # once is enough: a program may take a second TERM for haste
+        self._is_cancelling = True
         try:
             self._job.cancel()
         except jpsi.JpsiError as e:
@@ -127,6 +137,8 @@ class Foreground:
         messages.write(words)
 
 
+# How often to look whether a job that waits has something to say of itself, which is no new state.
+_LOOK_SECONDS = 1.0
 _NAMES = {messages.STDOUT: "standard output", messages.STDERR: "standard error"}
 
 

@@ -270,8 +270,8 @@ class JobExecutor:
         """Keep a QUEUED job from starting until it is released; its state does not change.
 
         Raises:
-            SubmitException: the job is not one of this executor's, or has ended; the backend refused, does
-                not offer that, or was not reached.
+            SubmitException: the job is not one of this executor's, runs, or has ended; the backend refused,
+                does not offer that, or was not reached.
         """
         self._check_own(job)
         self._engine.hold(job.id)

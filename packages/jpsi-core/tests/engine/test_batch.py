@@ -609,6 +609,21 @@ def test_held_job_does_not_start_before_it_is_released(bench: Bench) -> None:
     assert bench.scheduler.job(native_id).state is FakeState.PENDING
 
 
+def test_job_that_runs_cannot_be_held(bench: Bench) -> None:
+    """Even if the batch system said only just now that it waits, and would not mind."""
+    bench.scheduler.slots = 0
+    native_id = bench.submit("a1")
+    bench.engine.info("a1")
+    bench.scheduler.slots = 1
+    bench.clock.advance(1)
+    assert bench.scheduler.job(native_id).state is FakeState.RUNNING
+
+    with pytest.raises(SubmitException, match=r"job a1 \(1\) runs, and only a job that waits can be held"):
+        bench.engine.hold("a1")
+
+    assert bench.calls("thold") == 0
+
+
 # ------------------------------------------------------------------------------------------ attaching
 
 

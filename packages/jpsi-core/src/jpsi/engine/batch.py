@@ -50,6 +50,7 @@ from jpsi.model import plain
 from jpsi.model.dependencies import Dependency
 from jpsi.model.errors import InvalidJobException, JpsiError, SubmitException
 from jpsi.model.spec import JobSpec
+from jpsi.model.states import JobState
 
 log = logging.getLogger(__name__)
 
@@ -511,6 +512,12 @@ class BatchEngine:
     def hold(self, job_id: str) -> None:
         """Keep a pending job from starting; see `jpsi.plugin.Engine`."""
         job = self._present(job_id)
+        self._ask_about(job)
+        seen = self.info(job_id)
+        if seen is not None and seen.state is JobState.ACTIVE:
+            # some would say nothing, and hold it if it were ever put back
+            msg = f"job {job_id} ({job.native_id}) runs, and only a job that waits can be held"
+            raise SubmitException(msg)
         self._check(self._backend.hold([job.native_id]), job, "held")
         self._ask_about(job)
 

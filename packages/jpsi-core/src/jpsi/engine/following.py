@@ -45,6 +45,8 @@ class Followed:
     started: datetime
     duration: timedelta | None = None
     stop: Stop | None = None
+    #: Whether it was told to end from here: once is enough, as a program may take a second TERM for haste.
+    is_ending: bool = False
     #: Set when the process has ended; others of its session may not have.
     gone: Gone | None = None
 
@@ -123,6 +125,10 @@ class Follower:
         self._end(job)
 
     def _end(self, job: Followed) -> None:
+        with self._lock:
+            if job.is_ending:
+                return
+            job.is_ending = True
         # Whatever keeps the first signal from being sent, the second one follows.
         kill = functools.partial(self._kill, job)
         exits.shared().call_later(self._kill_delay.total_seconds(), kill)

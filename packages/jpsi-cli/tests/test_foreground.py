@@ -1,0 +1,107 @@
+"""One job in the foreground: what is asked of it, and what is shown while nothing happens."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable
+from queue import Empty, SimpleQueue
+from typing import Any, cast
+
+import pytest
+
+import jpsi
+from jpsi_cli.display import Quiet
+from jpsi_cli.foreground import Foreground, _Refusal
+
+QUEUED = jpsi.JobStatus(jpsi.JobState.QUEUED)
+CANCELED = jpsi.JobStatus(jpsi.JobState.CANCELED, exit_code=143)
+
+
+class PlayedJob:
+    """A job whose statuses a test says, and that ends once it is cancelled."""
+
+    id, native_id, executor, spec, streams = "a1", "17", None, None, None
+
+    def __init__(self) -> None:
+        self.status = jpsi.JobStatus(jpsi.JobState.NEW)
+        self.cancelled = 0
+        self._callback: Callable[[Any, jpsi.JobStatus], None] = lambda *_: None
+
+    def set_job_status_callback(self, callback: Callable[[Any, jpsi.JobStatus], None]) -> None:
+        self._callback = callback
+
+    def say(self, status: jpsi.JobStatus) -> None:
+        self.status = status
+        self._callback(self, status)
+
+    def cancel(self) -> None:
+        self.cancelled += 1
+
+
+class Noting(Quiet):
+    """Notes what could be said of a job that waits."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.messages: list[str | None] = []
+
+    def waiting(self, status: jpsi.JobStatus, /) -> str:
+        self.messages.append(status.message)
+        return ""
+
+
+@pytest.fixture
+def job() -> PlayedJob:
+    return PlayedJob()
+
+
+def foreground(job: PlayedJob, display: Quiet) -> Foreground:
+    return Foreground(cast("jpsi.Job", job), display)
+
+
+class Submitting:
+    """An executor that does with a job what a test says."""
+
+    def __init__(self, submit: Callable[[PlayedJob], None]) -> None:
+        self.submit = submit
+
+
+def executor(submit: Callable[[PlayedJob], None]) -> jpsi.JobExecutor:
+    return cast("jpsi.JobExecutor", Submitting(submit))
+
+
+def test_a_job_is_cancelled_once_whatever_the_reasons(job: PlayedJob) -> None:
+    """Nobody reads its output, on either stream."""
+    tested = foreground(job, Quiet())
+
+    def submit(job: PlayedJob) -> None:
+        job.say(QUEUED)
+        for fd in (1, 2):
+            tested._events.put(_Refusal(fd, OSError(errno.EPIPE, "Broken pipe")))
+        job.say(CANCELED)
+
+    assert tested.run(executor(submit)) == 141
+    assert job.cancelled == 1
+
+
+def test_a_job_that_waits_is_looked_at_now_and_then(job: PlayedJob, monkeypatch: pytest.MonkeyPatch) -> None:
+    display = Noting()
+    tested = foreground(job, display)
+    events: list[jpsi.JobStatus | None] = [QUEUED, None, None, jpsi.JobStatus(jpsi.JobState.ACTIVE), CANCELED]
+    timeouts: list[float | None] = []
+
+    class Played(SimpleQueue[Any]):
+        def get(self, block: bool = True, timeout: float | None = None) -> jpsi.JobStatus:
+            timeouts.append(timeout)
+            event = events.pop(0)
+            if event is None:
+                job.status = jpsi.JobStatus(jpsi.JobState.QUEUED, message=f"reason {len(events)}")
+                raise Empty
+            return event
+
+    monkeypatch.setattr(tested, "_events", Played())
+
+    tested.run(executor(lambda job: None))
+
+    assert display.messages == ["reason 3", "reason 2"]
+    assert timeouts == [1.0, 1.0, 1.0, 1.0, None]
