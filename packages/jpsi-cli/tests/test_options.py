@@ -123,6 +123,28 @@ def test_options_override_what_they_name_in_a_document() -> None:
     )
 
 
+def test_custom_attributes_have_a_value_or_none() -> None:
+    given_ = ("slurm.requeue", "slurm.qos=a=b", "pbs.l.mem=", "script.path=/a b")
+
+    spec = of(["x"], attribute=given_)
+
+    assert spec.attributes is not None
+    assert spec.attributes.custom_attributes == {
+        "slurm.requeue": True,
+        "slurm.qos": "a=b",
+        "pbs.l.mem": "",
+        "script.path": "/a b",
+    }
+
+
+@pytest.mark.parametrize("text", ["qos", "qos=debug", "=x", ".qos=x", "slurm.", "slurm.=x", "qos=a.b"])
+def test_a_custom_attribute_of_no_system_is_refused(text: str) -> None:
+    with pytest.raises(
+        jpsi.InvalidJobException, match=r"is not of the form SYSTEM.NAME or SYSTEM.NAME=VALUE"
+    ):
+        of(["x"], attribute=(text,))
+
+
 def test_a_directory_is_named_as_seen_from_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 

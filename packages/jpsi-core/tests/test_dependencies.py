@@ -53,8 +53,9 @@ def test_everything_that_is_wrong_is_said_at_once() -> None:
     failed, new, elsewhere = submitted(JobState.FAILED), Job(), submitted(JobState.ACTIVE)
     spec = waiting(failed, new, elsewhere, Dependency("8", DependencyKind.ANY))
 
-    _, problems = resolved(spec, frozenset({DependencyKind.OK}), lambda _: False)
+    rest, problems = resolved(spec, frozenset({DependencyKind.OK}), lambda _: False)
 
+    assert after(rest) == [], "nothing more is found wrong with what is wrong already"
     assert problems == [
         f"attributes.after waits for the job {failed.id} to complete, but it is FAILED",
         f"attributes.after names the job {new.id}, which must be submitted first",

@@ -216,3 +216,20 @@ def test_a_job_has_the_native_id_that_it_turns_out_to_have(executor: JobExecutor
     assert job.native_id == "777"
     job.cancel()
     assert job.wait(PATIENCE) is not None
+
+
+def test_mistyped_custom_attributes_are_warned_of_once(
+    executor: JobExecutor, caplog: pytest.LogCaptureFixture
+) -> None:
+    custom = {"slrum.qos": "debug", "qos": 1, "SLURM.qos": 1, "local.x": 1, "ours.x": 1, "job.x": "a"}
+    spec = JobSpec("/bin/true", attributes=jpsi.JobAttributes(custom_attributes=custom))
+
+    jobs = [Job(spec), Job(spec)]
+    for job in jobs:
+        executor.submit(job)
+
+    assert [record.getMessage() for record in caplog.records] == [
+        "nobody reads the custom attribute 'slrum.qos'; did you mean 'slurm.qos'?",
+        "nobody reads the custom attribute 'qos'; did you mean 'local.qos'?",
+    ]
+    assert [job.wait(PATIENCE) is not None for job in jobs] == [True, True]

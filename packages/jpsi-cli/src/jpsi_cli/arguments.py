@@ -86,9 +86,10 @@ PARAMETERS: tuple[click.Parameter, ...] = (
     ),
     _batch(
         "--attribute",
-        metavar="SYSTEM.NAME=VALUE",
+        metavar="SYSTEM.NAME[=VALUE]",
         multiple=True,
-        help="An option of one batch system, such as slurm.qos=debug; others ignore it. Can be repeated.",
+        help="An option of one batch system, such as slurm.qos=debug, or slurm.requeue, which has no value; "
+        "other systems ignore it. Can be repeated.",
     ),
     _around("--launcher", metavar="NAME", help="What starts the processes, such as mpirun or srun."),
     _around("--pre-launch", metavar="FILE", help="A shell script that is sourced before the command starts."),

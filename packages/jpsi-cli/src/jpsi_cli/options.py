@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -120,17 +121,25 @@ def _dependency(text: str) -> jpsi.Dependency:
 
 
 def _custom(spec: jpsi.JobSpec, values: object) -> None:
-    for name, value in _pairs(values, "SYSTEM.NAME=VALUE").items():
-        _attributes(spec).set_custom_attribute(name, value)
+    form = re.compile(r"[^.=]+\.[^=]+(=.*)?", re.DOTALL)
+    for text in _of_form(values, form, "SYSTEM.NAME or SYSTEM.NAME=VALUE"):
+        name, equals, value = text.partition("=")
+        # without a value it is an option that has none
+        _attributes(spec).set_custom_attribute(name, value if equals else True)
 
 
 def _pairs(values: object, form: str) -> dict[str, str]:
-    texts = values if isinstance(values, tuple) else ()
-    wrong = [text for text in texts if not text.partition("=")[1] or text.startswith("=")]
-    if wrong:
-        msg = f"{', '.join(map(repr, wrong))} {'is' if len(wrong) == 1 else 'are'} not of the form {form}"
-        raise ValueError(msg)
+    texts = _of_form(values, re.compile(r"[^=]+=.*", re.DOTALL), form)
     return {name: value for name, _, value in (text.partition("=") for text in texts)}
+
+
+def _of_form(values: object, form: re.Pattern[str], words: str) -> tuple[str, ...]:
+    texts: tuple[str, ...] = values if isinstance(values, tuple) else ()
+    wrong = [text for text in texts if not form.fullmatch(text)]
+    if wrong:
+        msg = f"{', '.join(map(repr, wrong))} {'is' if len(wrong) == 1 else 'are'} not of the form {words}"
+        raise ValueError(msg)
+    return texts
 
 
 _FIELDS: dict[str, Callable[[jpsi.JobSpec, object], None]] = {

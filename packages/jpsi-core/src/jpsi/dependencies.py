@@ -24,17 +24,23 @@ def resolved(
         is_here: whether a job is one of the same batch system.
 
     Returns:
-        The spec, and what is wrong with its dependencies, one sentence each.
+        The spec, and what is wrong with its dependencies, one sentence each; those are left out of it.
     """
     wanted = dependencies(spec)
     if spec.attributes is None or not wanted:
         return spec, []
-    problems = [it for it in (_problem(dependency, offered, is_here) for dependency in wanted) if it]
-    after: list[Dependency | OtherJob | str] = [
-        Dependency(dependency.native_id or "", dependency.kind)
-        for dependency in wanted
-        if not (isinstance(dependency.job, Job) and dependency.kind.is_met(dependency.job.status.state))
-    ]
+    problems: list[str] = []
+    # What is wrong here is left out, so that nobody finds it wrong for what follows from that.
+    after: list[Dependency | OtherJob | str] = []
+    for dependency in wanted:
+        job, native_id = dependency.job, dependency.native_id
+        problem = _problem(dependency, offered, is_here)
+        if problem is not None:
+            problems.append(problem)
+        elif native_id is not None and not (
+            isinstance(job, Job) and dependency.kind.is_met(job.status.state)
+        ):
+            after.append(Dependency(native_id, dependency.kind))
     return attrs.evolve(spec, attributes=attrs.evolve(spec.attributes, after=after)), problems
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import functools
+import logging
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from types import TracebackType
@@ -22,6 +23,7 @@ from jpsi.model.spec import copy_spec
 from jpsi.model.states import JobState, JobStatus
 from jpsi.observing import Observing
 from jpsi.registry.assembly import Assembly, assemble
+from jpsi.registry.custom_names import doubts, systems
 from jpsi.registry.stack import open_transport
 
 if TYPE_CHECKING:
@@ -31,6 +33,9 @@ if TYPE_CHECKING:
     from jpsi.contract.hookspecs import ExecutorHooks
     from jpsi.contract.observation import Observation
     from jpsi.contract.protocols import Engine, Transport
+    from jpsi.model.spec import JobSpec
+
+log = logging.getLogger(__name__)
 
 _SUBJECT = "the job"
 Watcher = Callable[[Job, JobStatus], bool]
@@ -58,6 +63,8 @@ class JobExecutor:
         self._hooks = assembly.stack.hooks
         self._defaults = assembly.defaults
         self._config = assembly.config
+        self._systems = systems(assembly.plugins)
+        self._warned: set[str] = set()
         self._launchers = Launchers(assembly.plugins, self._default_launcher)
         self._observing = Observing(self._name, assembly.stack.observers)
         self._lock = threading.Lock()
@@ -192,6 +199,7 @@ class JobExecutor:
         if found or launcher is None:
             # what a backend checks and then cannot write into a script is one mistake
             raise InvalidJobException.of(_SUBJECT, list(dict.fromkeys(found)))
+        self._warn(spec)
         return Submission(
             job_id=job.id,
             attempt=attempt,
@@ -201,6 +209,14 @@ class JobExecutor:
             sources_scripts=launcher.sources_scripts,
             nodes=list(self._hooks.nodes(spec=spec, site=self._site)),
         )
+
+    def _warn(self, spec: JobSpec) -> None:
+        """Warn, once each, of what is probably a mistake and keeps no job from running."""
+        custom = None if spec.attributes is None else spec.attributes.custom_attributes
+        for doubt in doubts(custom or (), self._systems, self._name):
+            if doubt not in self._warned:
+                self._warned.add(doubt)
+                log.warning("%s", doubt)
 
     def _is_here(self, job: Job) -> bool:
         """Whether a job is one of the same batch system."""

@@ -1116,3 +1116,15 @@ def test_script_that_is_empty_or_gone_ends_in_no_success(bench: Bench) -> None:
     codes.append(subprocess.run(["/bin/sh", "-c", line], check=False).returncode)
 
     assert codes == [125, 125, 7]
+
+
+def test_shell_that_is_not_there_is_told_as_that(bench: Bench) -> None:
+    bench.engine._config = attrs.evolve(bench.engine._config, shell="/no/such/'shell of ours' -l")
+    bench.submit()
+
+    code = subprocess.run(["/bin/sh", "-c", bench.engine._run_line("a1", 1)], check=False).returncode
+    bench.see()
+
+    assert code == 125
+    assert bench.last() == (JobState.FAILED, 125, Reason.SETUP, Evidence.MARKER)
+    assert "the configured shell is not there" in (bench.published[-1][1].message or "")

@@ -26,7 +26,7 @@ from jpsi.contract.asked import dependencies
 from jpsi.contract.hookspecs import ExecutorHooks, SubmitContext
 from jpsi.contract.observation import Failure, FailureKind, Observation
 from jpsi.contract.protocols import EngineSetup, Recovered, Streams, Submission
-from jpsi.contract.shell import ShellLine, line
+from jpsi.contract.shell import ShellLine, line, word
 from jpsi.engine import runner
 from jpsi.engine.asking import Asking
 from jpsi.engine.backend import Backend
@@ -224,10 +224,13 @@ class BatchEngine:
             raise _UnsafeError(e) from e
 
     def _run_line(self, job_id: str, attempt: int) -> ShellLine:
-        # A script that a crash of this machine, or somebody who cleaned up, has taken ends in no success.
-        run = f"{self._spool.folder(job_id)}/run.{attempt}"
-        is_there, execute = line("test", "-s", run), line("exec", *self._config.shell_command, run)
-        return ShellLine(f"{is_there} && {execute}; exit {SETUP_CODE}")
+        # A script that a crash of this machine, or somebody who cleaned up, has taken ends in no success; nor
+        # does a shell that is not there look like the job's own exit code 127.
+        run, shell = f"{self._spool.folder(job_id)}/run.{attempt}", self._config.shell_command
+        marker = word(f"{self._spool.events}/{job_id}.{attempt}.exit.{runner.SHELL}.{SETUP_CODE}")
+        is_there, can_run = line("test", "-s", run), line("test", "-x", shell[0])
+        note = f"{{ {can_run} || {{ true >{marker}; exit {SETUP_CODE}; }}; }}"
+        return ShellLine(f"{is_there} && {note} && {line('exec', *shell, run)}; exit {SETUP_CODE}")
 
     def _resolve(self, job_id: str, attempt: int, tag: str, failure: Failure) -> str:
         """Find out what became of a submission that got no clear answer.

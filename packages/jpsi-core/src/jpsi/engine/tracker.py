@@ -132,6 +132,10 @@ def ended(marker: Marker) -> JobStatus:
 
 
 _SETUP = {
+    runner.SHELL: (
+        Reason.SETUP,
+        "the configured shell is not there, or may not be executed, where the job ran",
+    ),
     runner.DIRECTORY: (Reason.SETUP, "the job's directory could not be entered"),
     runner.STDIN: (Reason.SETUP, "the file for standard input could not be opened"),
     runner.STDOUT: (Reason.SETUP, "the file for standard output could not be opened"),
