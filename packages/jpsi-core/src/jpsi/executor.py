@@ -241,10 +241,12 @@ class JobExecutor:
         """Let a NEW job stand for one that the backend already has.
 
         Returns at once; what the backend says arrives as statuses. A job that it does not know becomes
-        FAILED with the reason ATTACH_UNVERIFIED. The spec of the job is discarded.
+        FAILED with the reason ATTACH_UNVERIFIED; until that is believed, its status has a message that says
+        so. The spec of the job is discarded.
 
         Raises:
             InvalidJobException: the job is not NEW.
+            SubmitException: the backend has no such native ids, or what is on disk cannot be read.
         """
         _check_job(job)
         attempt = job._take(self)  # noqa: SLF001

@@ -26,6 +26,7 @@ from jpsi.engine.batch import BatchEngine
 from jpsi.engine.rounds import Rounds
 from jpsi.engine.spool import Intent, Spool
 from jpsi.fakes import FakeClock, FakeScheduler, FakeState, Outcome
+from jpsi.job import Job
 from jpsi.model.errors import InvalidJobException, SubmitException
 from jpsi.model.spec import JobAttributes, JobSpec
 from jpsi.model.states import Evidence, JobState, JobStatus, Reason
@@ -632,10 +633,36 @@ def test_unknown_native_id_is_told_and_never_completed(bench: Bench) -> None:
     bench.follow()
 
     bench.ask()
+    meanwhile = bench.published[-1][1]
     bench.clock.advance(GRACE)
     bench.ask()
 
+    assert meanwhile.state is JobState.QUEUED
+    assert meanwhile.message == (
+        "toy does not mention a job of this native id; if that stays so for 90 s, it is believed"
+    )
     assert bench.last() == (JobState.FAILED, None, Reason.ATTACH_UNVERIFIED, Evidence.ABSENCE)
+
+
+def test_foreign_job_that_is_mentioned_again_is_not_said_to_be_missing(bench: Bench) -> None:
+    job = Job()
+    bench.scheduler.lag = 50.0
+    native_id = bench.submit("b1")
+    bench.engine.attach("a1", native_id)
+    tracked = bench.engine._open()[0].get("a1")
+    assert tracked is not None
+    tracked.attempt = 0
+    bench.follow()
+    job._publish(JobStatus(JobState.QUEUED))
+
+    messages = []
+    for seconds in (0, 100):
+        bench.clock.advance(seconds)
+        bench.ask()
+        job._publish([status for job_id, status in bench.published if job_id == "a1"][-1])
+        messages.append(job.status.message is None)
+
+    assert messages == [False, True]
 
 
 def test_foreign_job_is_followed_by_what_the_system_says(bench: Bench) -> None:

@@ -134,6 +134,7 @@ class Judging:
             unaccounted=job.is_unaccounted and (job.has_no_accounting or unknown_for >= overdue),
             settled=ended_for >= self._grace,
             overdue=absent_for >= overdue,
+            patience=overdue,
         )
 
     def _end(

@@ -53,6 +53,8 @@ class Facts:
     settled: bool = False
     #: Whether everything that was waited for has had its time.
     overdue: bool = False
+    #: How many seconds that takes.
+    patience: float = 0.0
 
     @property
     def last_run(self) -> list[Marker]:
@@ -225,8 +227,10 @@ def _not_ended(facts: Facts) -> JobStatus | None:
     if active:
         first = min(active, key=lambda marker: marker.time_ns)
         return JobStatus(JobState.ACTIVE, time=first.time, evidence=Evidence.MARKER)
+    if facts.absent:
+        return None if facts.has_runner else _missed(facts)
     queued = facts.queued
-    if queued is None or queued.state not in {JobState.QUEUED, JobState.ACTIVE} or facts.absent:
+    if queued is None or queued.state not in {JobState.QUEUED, JobState.ACTIVE}:
         return None
     return JobStatus(
         queued.state,
@@ -234,6 +238,18 @@ def _not_ended(facts: Facts) -> JobStatus | None:
         message=queued.message,
         evidence=Evidence.QUEUE,
         metadata=_metadata(facts, queued),
+    )
+
+
+def _missed(facts: Facts) -> JobStatus:
+    """What is told meanwhile of a job that was attached to and that the batch system does not mention."""
+    was_active = facts.queued is not None and facts.queued.state is JobState.ACTIVE
+    return JobStatus(
+        JobState.ACTIVE if was_active else JobState.QUEUED,
+        time=facts.now,
+        message=f"{facts.system} does not mention a job of this native id; "
+        f"if that stays so for {facts.patience:g} s, it is believed",
+        evidence=Evidence.QUEUE,
     )
 
 
