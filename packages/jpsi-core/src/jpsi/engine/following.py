@@ -20,7 +20,7 @@ from jpsi.engine.explaining import explained
 from jpsi.engine.markers import Marker
 from jpsi.engine.procfs import ProcessId, session
 from jpsi.engine.spool import Spool
-from jpsi.engine.tracker import CANCEL, TIMEOUT, Gone, Stop, conclude, exited_at_all
+from jpsi.engine.tracker import TIMEOUT, Gone, Stop, conclude, exited_at_all
 from jpsi.model.plain import decode_status, encode_status
 from jpsi.model.states import Evidence, JobState, JobStatus, Reason
 
@@ -137,9 +137,8 @@ class Follower:
     def _remember(self, job: Followed, stop: Stop) -> Stop:
         if not job.has_runner:
             return stop
-        content = {"why": stop.why, "time": stop.time.isoformat()}
         try:
-            return _stop_of(self._spool.stop(job.spool_id, job.attempt, content))
+            return Stop.of(self._spool.stop(job.spool_id, job.attempt, stop.content))
         except OSError:
             log.warning("job %s: that it was told to end is not on disk", job.job_id, exc_info=True)
             return stop
@@ -214,7 +213,7 @@ class Follower:
         if not job.has_runner:
             return None
         content = self._spool.read_stop(job.spool_id, job.attempt)
-        return None if content is None else _stop_of(content)
+        return None if content is None else Stop.of(content)
 
     def _must_clear(self, job: Followed, markers: list[Marker]) -> bool:
         """Whether processes are left of a job that was told to end, or whose runner was killed."""
@@ -258,11 +257,6 @@ def _unverified() -> JobStatus:
         reason=Reason.ATTACH_UNVERIFIED,
         evidence=Evidence.ABSENCE,
     )
-
-
-def _stop_of(content: dict[str, Any]) -> Stop:
-    why = TIMEOUT if content.get("why") == TIMEOUT else CANCEL
-    return Stop(why, datetime.fromisoformat(content["time"]))
 
 
 def _send(pid: int, number: signal.Signals) -> None:

@@ -90,7 +90,7 @@ class Judging:
         if content is not None:
             self._end(job, decode_status(content))
             return False
-        job.stop = self._stop_of(job)
+        job.stop = self._stop_on_disk(job)
         markers = job.own(self._spool.collect([job.spool_id])[job.spool_id])
         return bool(markers) and self.take(job, markers, now)
 
@@ -98,7 +98,7 @@ class Judging:
         """Know what a job has left, and judge it; returns whether the batch system must tell how it ended."""
         is_open = job.take(markers, now) and not self.settles(job)
         if is_open:
-            job.stop = job.stop or self._stop_of(job)
+            job.stop = job.stop or self._stop_on_disk(job)
         self.judge(job, now)
         return is_open
 
@@ -164,15 +164,14 @@ class Judging:
         if not job.has_runner:
             job.stop = job.stop or stop
             return
-        content = {"why": stop.why, "time": stop.time.isoformat()}
         try:
-            kept = self._spool.stop(job.spool_id, job.attempt, content)
+            kept = self._spool.stop(job.spool_id, job.attempt, stop.content)
         except FileNotFoundError:
             # Its folder was removed: that is no reason to let it run on.
             job.stop = job.stop or stop
             return
-        job.stop = Stop(kept["why"], datetime.fromisoformat(kept["time"]))
+        job.stop = Stop.of(kept)
 
-    def _stop_of(self, job: Tracked) -> Stop | None:
+    def _stop_on_disk(self, job: Tracked) -> Stop | None:
         content = self._spool.read_stop(job.spool_id, job.attempt)
-        return None if content is None else Stop(content["why"], datetime.fromisoformat(content["time"]))
+        return None if content is None else Stop.of(content)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -22,7 +22,7 @@ from jpsi.model.states import Evidence, JobState, JobStatus, Reason
 CANCEL, TIMEOUT = "cancel", "timeout"
 
 # POSIX XCU 2.8.2: a shell reports a command that signal n ended by a code above 128; all shells add n.
-_SIGNAL_BASE = 128
+SIGNAL_BASE = 128
 
 
 @attrs.frozen(slots=True)
@@ -32,6 +32,21 @@ class Stop:
     #: CANCEL or TIMEOUT.
     why: str
     time: datetime
+
+    @classmethod
+    def of(cls, content: Mapping[str, Any]) -> Stop:
+        """What was written down as `content`.
+
+        Raises:
+            KeyError, TypeError, ValueError: it was written by something else.
+        """
+        why = TIMEOUT if content.get("why") == TIMEOUT else CANCEL
+        return cls(why, datetime.fromisoformat(content["time"]))
+
+    @property
+    def content(self) -> dict[str, Any]:
+        """How it is written down."""
+        return {"why": self.why, "time": self.time.isoformat()}
 
 
 @attrs.frozen(slots=True)
@@ -161,11 +176,11 @@ def _unmarked(gone: Gone, *, has_runner: bool) -> JobStatus:
         )
     code = os.waitstatus_to_exitcode(status)
     if not has_runner:
-        return exited(gone.time, code if code >= 0 else _SIGNAL_BASE - code, Evidence.PROCESS, {})
+        return exited(gone.time, code if code >= 0 else SIGNAL_BASE - code, Evidence.PROCESS, {})
     if code < 0:
         message = f"the job's process was killed by {_signal_name(-code)}"
         return _failed(
-            gone.time, _SIGNAL_BASE - code, Reason.SIGNAL, message, Evidence.PROCESS, {"signal": -code}
+            gone.time, SIGNAL_BASE - code, Reason.SIGNAL, message, Evidence.PROCESS, {"signal": -code}
         )
     if code == SETUP_CODE:
         return unprepared(gone.time, Evidence.PROCESS, {"marker": "missing"})
@@ -183,13 +198,19 @@ def exited(time: datetime, code: int, evidence: Evidence, metadata: dict[str, An
     """The final status of a job whose executable returned `code`, which is 128 + n after signal n."""
     if code == 0:
         return JobStatus(JobState.COMPLETED, time=time, exit_code=0, evidence=evidence, metadata=metadata)
-    number = code - _SIGNAL_BASE
-    if 0 < number < signal.NSIG:
+    number = signal_of(code)
+    if number is not None:
         name = _signal_name(number)
         metadata = {**metadata, "signal": number}
         return _failed(time, code, Reason.SIGNAL, f"ended by {name}", evidence, metadata)
     message = f"the executable returned exit code {code}"
     return _failed(time, code, Reason.EXIT_CODE, message, evidence, metadata)
+
+
+def signal_of(code: int | None) -> int | None:
+    """The signal that an exit code stands for; None if it stands for none."""
+    number = 0 if code is None else code - SIGNAL_BASE
+    return number if 0 < number < signal.NSIG else None
 
 
 def _failed(  # noqa: PLR0913, PLR0917  the parts of a status
@@ -215,7 +236,7 @@ def _code(wait_status: int | None) -> int | None:
     if wait_status is None:
         return None
     code = os.waitstatus_to_exitcode(wait_status)
-    return code if code >= 0 else _SIGNAL_BASE - code
+    return code if code >= 0 else SIGNAL_BASE - code
 
 
 def _signal_name(number: int) -> str:

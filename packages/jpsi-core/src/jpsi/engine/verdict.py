@@ -6,7 +6,6 @@ does not depend on the order in which they arrived.
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Collection, Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -16,10 +15,9 @@ import attrs
 from jpsi.contract.observation import Observation
 from jpsi.engine.markers import Marker
 from jpsi.engine.runner_frame import SETUP_CODE
-from jpsi.engine.tracker import Stop, ended, exited, signalled_before, unprepared
+from jpsi.engine.tracker import SIGNAL_BASE, Stop, ended, exited, signal_of, signalled_before, unprepared
 from jpsi.model.states import Evidence, JobState, JobStatus, Reason
 
-_SIGNAL_BASE = 128
 _NEVER = datetime.min.replace(tzinfo=UTC)
 # What the exit code says as well; any other reason is the batch system's to give.
 _OF_THE_CODE = frozenset({Reason.EXIT_CODE, Reason.SIGNAL})
@@ -117,7 +115,7 @@ def _is_provisional(facts: Facts, exit_marker: Marker) -> bool:
     code = exit_marker.code or 0
     return (
         signalled_before(exit_marker, facts.last_run)
-        or code > _SIGNAL_BASE
+        or code > SIGNAL_BASE
         or code in facts.requeue_exit_codes
     )
 
@@ -273,5 +271,5 @@ def _metadata(facts: Facts, observation: Observation) -> dict[str, Any]:
 
 
 def _with_signal(metadata: dict[str, Any], code: int | None) -> dict[str, Any]:
-    number = 0 if code is None else code - _SIGNAL_BASE
-    return {**metadata, "signal": number} if 0 < number < signal.NSIG else metadata
+    number = signal_of(code)
+    return metadata if number is None else {**metadata, "signal": number}
