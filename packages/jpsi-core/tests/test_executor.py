@@ -12,6 +12,7 @@ import pytest
 
 import jpsi
 from jpsi import Job, JobExecutor, JobSpec, JobState
+from jpsi.contract.protocols import InterruptedSubmission, Submission
 
 PATIENCE = 30
 
@@ -233,3 +234,24 @@ def test_mistyped_custom_attributes_are_warned_of_once(
         "nobody reads the custom attribute 'qos'; did you mean 'local.qos'?",
     ]
     assert [job.wait(PATIENCE) is not None for job in jobs] == [True, True]
+
+
+def test_an_interrupt_that_comes_too_late_is_raised_once_the_job_is_bound(
+    executor: JobExecutor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    submit, interrupt = executor._engine.submit, KeyboardInterrupt()
+
+    def interrupted(submission: Submission) -> str:
+        raise InterruptedSubmission(submit(submission), interrupt)
+
+    monkeypatch.setattr(executor._engine, "submit", interrupted)
+    job = Job(JobSpec("/bin/true"))
+
+    with pytest.raises(KeyboardInterrupt) as caught:
+        executor.submit(job)
+
+    assert caught.value is interrupt
+    assert job.native_id is not None
+    status = job.wait(PATIENCE)
+    assert status is not None
+    assert status.state is JobState.COMPLETED

@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from jpsi.contract.hookspecs import Site
-from jpsi.contract.protocols import EngineSetup, Streams, Submission
+from jpsi.contract.protocols import EngineSetup, InterruptedSubmission, Streams, Submission
 from jpsi.dependencies import resolved
 from jpsi.engine import defaults, notifier
 from jpsi.engine.transport import LocalTransport
@@ -159,6 +159,9 @@ class JobExecutor:
             self._know(job)
             self._observing.know(job.id, submission.spec)
             native_id = self._engine.submit(submission)
+        except InterruptedSubmission as e:
+            self._follow(job, e.native_id, attempt, JobStatus(JobState.QUEUED))
+            raise e.interrupt from None
         except BaseException:
             with self._lock:
                 if self._jobs.get(job.id) is job:

@@ -19,7 +19,7 @@ from jpsi.contract.command import Command, CommandResult
 from jpsi.contract.config import BatchConfig
 from jpsi.contract.hookspecs import PROJECT, Capabilities, ExecutorHooks, Site, hookimpl
 from jpsi.contract.observation import NOT_OFFERED, NotOffered, Observation
-from jpsi.contract.protocols import EngineSetup, Recovered, Submission
+from jpsi.contract.protocols import EngineSetup, InterruptedSubmission, Recovered, Submission
 from jpsi.contract.shell import ShellLine
 from jpsi.engine import defaults
 from jpsi.engine.batch import BatchEngine
@@ -390,6 +390,30 @@ def test_submission_without_an_answer_that_already_runs_is_bound(tmp_path: Path,
     bench.scheduler.faults.hang("tsubmit")
 
     assert bench.submit() == "17"
+
+
+@pytest.mark.parametrize("has_begun", [False, True], ids=["job never ran", "job runs"])
+def test_interrupt_while_a_job_is_sent_is_raised(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, has_begun: bool
+) -> None:
+    run = FakeTransport.run
+
+    def interrupted(self: FakeTransport, command: Command, *rest: Any) -> CommandResult:
+        result = run(self, command, *rest)
+        if command.argv[0] != "tsubmit":
+            return result
+        if has_begun:
+            Path(bench.spool.folder("a1"), "claim.1").write_text("1\n")
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(FakeTransport, "run", interrupted)
+
+    with pytest.raises((KeyboardInterrupt, InterruptedSubmission)) as caught:
+        bench.engine.submit(bench.submission())
+
+    assert caught.type is (InterruptedSubmission if has_begun else KeyboardInterrupt)
+    assert bench.engine.native_ids() == (["1"] if has_begun else [])
+    assert claim_of(bench) == ("1" if has_begun else "revoked")
 
 
 def test_native_id_that_is_none_is_no_answer(bench: Bench) -> None:

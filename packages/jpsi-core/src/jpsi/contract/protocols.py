@@ -57,6 +57,20 @@ class Streams:
     stderr: Path
 
 
+class InterruptedSubmission(BaseException):
+    """A job was submitted, and whoever submitted it was interrupted, as by Ctrl-C.
+
+    Args:
+        native_id: that of the job.
+        interrupt: what is to be raised once the job is bound.
+    """
+
+    def __init__(self, native_id: str, interrupt: BaseException) -> None:
+        super().__init__(native_id, interrupt)
+        self.native_id = native_id
+        self.interrupt = interrupt
+
+
 class Engine(Protocol):
     """What carries out the jobs of one executor instance.
 
@@ -75,6 +89,7 @@ class Engine(Protocol):
 
         Raises:
             SubmitException: it was not started, and nothing of it is left.
+            InterruptedSubmission: it was started.
         """
 
     def track(self, job_id: str) -> None:

@@ -25,7 +25,7 @@ import platformdirs
 from jpsi.contract.asked import dependencies
 from jpsi.contract.hookspecs import ExecutorHooks, SubmitContext
 from jpsi.contract.observation import Failure, FailureKind, Observation
-from jpsi.contract.protocols import EngineSetup, Recovered, Streams, Submission
+from jpsi.contract.protocols import EngineSetup, InterruptedSubmission, Recovered, Streams, Submission
 from jpsi.contract.shell import ShellLine, line, word
 from jpsi.engine import runner
 from jpsi.engine.asking import Asking
@@ -124,7 +124,11 @@ class BatchEngine:
             with self._reading():
                 after = self._predecessors.still_open(submission.spec, tracking)
             begun = time.monotonic()
-            native_id = self._submit(submission, after)
+            try:
+                native_id = self._submit(submission, after)
+            except InterruptedSubmission as e:
+                tracking.add(Tracked(job_id, job_id, attempt, e.native_id))
+                raise
         tracking.add(Tracked(job_id, job_id, attempt, native_id, accepted=begun))
         return native_id
 
@@ -197,11 +201,13 @@ class BatchEngine:
             self._spool.discard(job_id, attempt)
             msg = f"job {job_id} could not be written down in {self._spool.root}: {e.error}"
             raise SubmitException(msg, e.error, transient=is_transient(e.error)) from e
-        except BaseException:
+        except BaseException as e:
             # Whether the command had its effect or never began: the attempt can run no more, or has begun.
             native_id = self._given_up(job_id, attempt)
             if native_id is None:
                 raise
+            if not isinstance(e, Exception):
+                raise InterruptedSubmission(native_id, e) from e
             return native_id
         if submitted.native_id is not None:
             return submitted.native_id
