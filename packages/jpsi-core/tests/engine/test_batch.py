@@ -1167,6 +1167,7 @@ def test_script_that_is_empty_or_gone_ends_in_no_success(bench: Bench) -> None:
     codes.append(subprocess.run(["/bin/sh", "-c", line], check=False).returncode)
 
     assert codes == [125, 125, 7]
+    assert line.endswith("exit 125"), "by which a submit command may know a script that is whole"
 
 
 def test_shell_that_is_not_there_is_told_as_that(bench: Bench) -> None:
