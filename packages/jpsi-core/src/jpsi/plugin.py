@@ -1,13 +1,18 @@
 """Door 2, for authors of plugins: everything that a plugin needs of the core."""
 
+from jpsi.contract.answered import moment, refusals, tagged
 from jpsi.contract.asked import (
     RANK_VARIABLES,
+    attributes,
     custom_options,
     custom_problems,
     dependencies,
     duration,
     empty_names,
+    node_count,
     option_text,
+    resources,
+    time_limit,
     units,
     unsayable,
 )
@@ -24,7 +29,16 @@ from jpsi.contract.hookspecs import (
     hookimpl,
 )
 from jpsi.contract.hostlist import hostlist
-from jpsi.contract.observation import NOT_OFFERED, Failure, FailureKind, NotOffered, Observation
+from jpsi.contract.native_ids import IdForm, number, the_one_id
+from jpsi.contract.observation import (
+    NOT_OFFERED,
+    Failure,
+    FailureKind,
+    Meaning,
+    NotOffered,
+    Observation,
+)
+from jpsi.contract.options import CustomOptions, Options, Setting, given
 from jpsi.contract.protocols import (
     Engine,
     EngineSetup,
@@ -35,8 +49,10 @@ from jpsi.contract.protocols import (
     Submission,
     Transport,
 )
+from jpsi.contract.script_form import ScriptForm
 from jpsi.contract.script_launcher import ScriptLauncher
 from jpsi.contract.shell import Directive, Script, ShellLine, line, word
+from jpsi.contract.submit_errors import SubmitErrors
 from jpsi.model.dependencies import Dependency, DependencyKind
 from jpsi.model.errors import (
     ConfigError,
@@ -58,6 +74,7 @@ __all__ = [
     "Command",
     "CommandResult",
     "ConfigError",
+    "CustomOptions",
     "Dependency",
     "DependencyKind",
     "Directive",
@@ -68,6 +85,7 @@ __all__ = [
     "ExecutorHooks",
     "Failure",
     "FailureKind",
+    "IdForm",
     "InvalidJobException",
     "JobAttributes",
     "JobSpec",
@@ -77,16 +95,20 @@ __all__ = [
     "LauncherHooks",
     "LineTransport",
     "Lines",
+    "Meaning",
     "NotOffered",
     "Observation",
     "ObserverHooks",
+    "Options",
     "PluginError",
     "Reason",
     "Recovered",
     "ResourceSpec",
     "ResourceSpecV1",
     "Script",
+    "ScriptForm",
     "ScriptLauncher",
+    "Setting",
     "ShellLine",
     "Site",
     "StageIn",
@@ -96,19 +118,30 @@ __all__ = [
     "Streams",
     "Submission",
     "SubmitContext",
+    "SubmitErrors",
     "SubmitException",
     "Transport",
     "TransportError",
     "TransportHooks",
+    "attributes",
     "custom_options",
     "custom_problems",
     "dependencies",
     "duration",
     "empty_names",
+    "given",
     "hookimpl",
     "hostlist",
     "line",
+    "moment",
+    "node_count",
+    "number",
     "option_text",
+    "refusals",
+    "resources",
+    "tagged",
+    "the_one_id",
+    "time_limit",
     "units",
     "unsayable",
     "word",

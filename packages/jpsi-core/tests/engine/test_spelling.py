@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import cast
 
@@ -12,7 +12,7 @@ import pytest
 from jpsi.contract.command import CommandResult
 from jpsi.contract.config import BatchConfig
 from jpsi.contract.hookspecs import PROJECT, ExecutorHooks, SubmitContext, hookimpl
-from jpsi.contract.observation import NOT_OFFERED, NotOffered
+from jpsi.contract.observation import NOT_OFFERED, NotOffered, Observation
 from jpsi.contract.protocols import EngineSetup, Submission
 from jpsi.contract.shell import ShellLine
 from jpsi.engine import defaults
@@ -21,6 +21,7 @@ from jpsi.fakes import FakeClock, FakeScheduler, Outcome
 from jpsi.model.dependencies import Dependency
 from jpsi.model.errors import SubmitException
 from jpsi.model.spec import JobAttributes, JobSpec
+from jpsi.model.states import JobState
 from jpsi.testing import FakeTransport, toy, toy_dialect
 
 FOREIGN = {"one": "1", "\N{LATIN SMALL LETTER F WITH HOOK}17": "17", "f17": "17"}
@@ -49,6 +50,30 @@ class Spelling:
     @hookimpl
     def find(self) -> NotOffered:
         return NOT_OFFERED
+
+
+class Watched(Spelling):
+    """It notes which ids its hooks are asked about, and answers about others besides."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked: list[Sequence[str] | None] = []
+
+    @hookimpl
+    def query(self, native_ids: Sequence[str] | None) -> None:
+        self.asked.append(native_ids)
+
+    @hookimpl
+    def query_finished(self, native_ids: Sequence[str]) -> None:
+        self.asked.append(native_ids)
+
+    @hookimpl
+    def cancel(self, native_ids: Sequence[str]) -> None:
+        self.asked.append(native_ids)
+
+    @hookimpl(wrapper=True)
+    def parse_status(self) -> Iterator[None]:
+        return (yield) | {"5": Observation(state=JobState.ACTIVE, word="R")}  # type: ignore[return-value, operator]  # as above
 
 
 class Printing(Spelling):
@@ -146,6 +171,33 @@ def test_any_spelling_can_be_waited_for(tmp_path: Path, scheduler: FakeScheduler
     tested.submit(submission(tmp_path, "a2", after=["one"]))
 
     assert layer.after == (Dependency("1"),)
+
+
+def test_what_cannot_be_an_id_is_not_waited_for(tmp_path: Path, scheduler: FakeScheduler) -> None:
+    waiting = JobSpec("/bin/true", directory=tmp_path, attributes=JobAttributes(after=["two", "one"]))
+
+    assert engine(tmp_path, scheduler, Spelling()).problems(waiting) == ["attributes.after: ids are numbers"]
+
+
+def test_hooks_are_asked_about_ids_alone(tmp_path: Path, scheduler: FakeScheduler) -> None:
+    """Commands take other texts for patterns, for options, or for all jobs."""
+    layer = Watched()
+    backend = engine(tmp_path, scheduler, layer)._backend
+
+    assert backend.states(["unnamed.9", "17", "two"]) == {}
+    assert backend.finished(["unnamed.9", "18"]) == {}
+    assert backend.cancel(["two", "1"])["two"] == "'two' is no native id here"
+    assert layer.asked == [["17"], ["18"], ["1"]]
+
+
+def test_without_an_id_nothing_is_asked(tmp_path: Path, scheduler: FakeScheduler) -> None:
+    layer = Watched()
+    backend = engine(tmp_path, scheduler, layer)._backend
+
+    assert backend.states(["two"]) == {}
+    assert backend.finished(["two"]) == {}
+    assert backend.cancel(["two"]) == {"two": "'two' is no native id here"}
+    assert layer.asked == []
 
 
 def test_ids_have_one_spelling_unless_a_backend_says_otherwise() -> None:

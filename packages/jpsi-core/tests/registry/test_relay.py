@@ -209,6 +209,7 @@ def test_what_is_raised_on_purpose_passes(error: Exception) -> None:
     [
         ("render_script", ("spec", "context"), ValueError),
         ("parse_submit", ("result", "context"), ValueError),
+        ("canonical_id", ("native_id", "site"), ValueError),
         ("query", ("native_ids", "site"), PluginError),
     ],
 )

@@ -10,6 +10,7 @@ from typing import Any, overload
 from jpsi.contract.config import BatchConfig
 from jpsi.contract.shell import Directive
 from jpsi.model.dependencies import Dependency
+from jpsi.model.resources import ResourceSpecV1
 from jpsi.model.spec import JobAttributes, JobSpec
 
 #: Variables by which an MPI, or what started one, tells a process which rank it is. A job that is submitted
@@ -26,10 +27,37 @@ RANK_VARIABLES = (
 )
 
 
-def duration(spec: JobSpec, config: BatchConfig) -> timedelta:
-    """How long a job may run: what it asks for, else what is configured; zero is no limit."""
-    asked = None if spec.attributes is None else spec.attributes.duration
-    return config.default_duration if asked is None else asked
+def attributes(spec: JobSpec) -> JobAttributes:
+    """The attributes of a spec, also if it gives none."""
+    return spec.attributes or JobAttributes()
+
+
+def resources(spec: JobSpec) -> ResourceSpecV1:
+    """The resources of a valid spec; one process if it gives none."""
+    return spec.resources if isinstance(spec.resources, ResourceSpecV1) else ResourceSpecV1()
+
+
+def node_count(resources: ResourceSpecV1) -> int | None:
+    """How many nodes a job wants; None leaves it to the batch system (J/PSI 0: setProcessCount).
+
+    >>> node_count(ResourceSpecV1(process_count=4))
+    >>> node_count(ResourceSpecV1(process_count=4, processes_per_node=2))
+    2
+    """
+    if resources.node_count is None and resources.processes_per_node is None:
+        return None
+    return resources.computed_node_count
+
+
+def time_limit(spec: JobSpec, config: BatchConfig, unit: timedelta) -> int | None:
+    """How long a job may run, in whole units: what it asks for, else what is configured; None is no limit.
+
+    >>> time_limit(JobSpec(), BatchConfig(default_duration=timedelta(seconds=61)), timedelta(minutes=1))
+    2
+    """
+    asked = attributes(spec).duration
+    limit = config.default_duration if asked is None else asked
+    return units(limit, unit) if limit else None
 
 
 @overload
@@ -47,8 +75,13 @@ def units(amount: Any, unit: Any) -> int:
 
 def dependencies(spec: JobSpec) -> list[Dependency]:
     """What a valid spec waits for."""
-    after = None if spec.attributes is None else spec.attributes.after
-    return [Dependency.of(item) for item in after or ()]
+    return [Dependency.of(item) for item in attributes(spec).after or ()]
+
+
+def duration(spec: JobSpec, config: BatchConfig) -> timedelta:
+    """How long a job may run: what it asks for, else what is configured; zero is no limit."""
+    asked = None if spec.attributes is None else spec.attributes.duration
+    return config.default_duration if asked is None else asked
 
 
 def custom_options(spec: JobSpec, system: str) -> dict[str, Any]:

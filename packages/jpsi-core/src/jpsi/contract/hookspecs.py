@@ -4,6 +4,9 @@ Hooks take values and return values; they run nothing, read no file, know no clo
 they may be called from any thread and tested with strings. An implementation is a function decorated with
 `hookimpl` that asks only for the arguments it uses, by their names here.
 
+The native ids that a hook is given are never none, and each is one that `canonical_id` accepts. What it
+answers about others is passed over.
+
 Layers are asked from the top: what the user's and the site's overrides answer comes before the backend's
 answer, and that before the core's default. None means "ask the next layer"; `NOT_OFFERED` is an answer.
 """
@@ -134,8 +137,9 @@ class ExecutorHooks(Protocol):
     def canonical_id(self, native_id: str, site: Site) -> str:
         """The one spelling of a native id that all other hooks use, whichever it was given in.
 
-        Asked where an id comes from a user, from a running job or from a submit command. ValueError if it
-        cannot be an id here. The core's own answer is the text as it is.
+        ValueError if it cannot be an id here: no other hook is ever asked about it. So a text that the
+        system's commands would take for something else, such as several jobs, does no harm. It is asked
+        often. The core's own answer is the text as it is.
         """
 
     @hookspec(firstresult=True)

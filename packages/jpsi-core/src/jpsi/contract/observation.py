@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 import attrs
 
@@ -48,6 +48,15 @@ class Observation:
     def final(self) -> bool:
         """Whether it says that the job has ended."""
         return self.state is not None and self.state.final
+
+
+class Meaning(NamedTuple):
+    """What a batch system's word says: a line of a backend's table of words."""
+
+    state: JobState
+    reason: Reason | None = None
+    #: A sentence for an end user, where the state alone does not say it.
+    message: str | None = None
 
 
 class FailureKind(enum.Enum):

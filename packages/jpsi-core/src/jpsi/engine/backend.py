@@ -38,7 +38,8 @@ class Submitted:
 class Backend:
     """One batch system as one executor uses it. Methods may be called from any thread.
 
-    What a hook raises that it should not becomes a PluginError; whatever goes wrong is a JpsiError.
+    Hooks are asked about native ids alone, and believed about those that they were asked about. What a hook
+    raises that it should not becomes a PluginError; whatever goes wrong is a JpsiError.
     """
 
     def __init__(self, setup: EngineSetup, hooks: ExecutorHooks) -> None:
@@ -203,7 +204,7 @@ class Backend:
                     result=result, native_ids=ids, site=self.site
                 )
             )
-        return found
+        return _only(found, native_ids)
 
     def finished(self, native_ids: Sequence[str]) -> dict[str, Observation] | None:
         """What the accounting says about these jobs; None if there is none to ask.
@@ -214,7 +215,7 @@ class Backend:
         found: dict[str, Observation] = {}
         offered = self.capabilities
         size = offered.ids_per_accounting or offered.ids_per_query or _IDS_PER_QUERY
-        for chunk in _split(native_ids, size):
+        for chunk in _split(self._askable(native_ids), size):
             command = self._ask(lambda ids=chunk: self._hooks.query_finished(native_ids=ids, site=self.site))  # type: ignore[misc]  # as above
             if isinstance(command, NotOffered):
                 return None
@@ -224,7 +225,7 @@ class Backend:
                     result=result, native_ids=ids, site=self.site
                 )
             )
-        return found
+        return _only(found, native_ids)
 
     def cancel(self, native_ids: Sequence[str]) -> Mapping[str, str]:
         """End these jobs; returns why which of them could not be ended.
@@ -232,29 +233,34 @@ class Backend:
         Raises:
             SubmitException: the request did not reach the batch system.
         """
-        command = self._ask(lambda: self._hooks.cancel(native_ids=native_ids, site=self.site))
-        result = self._run(command)
-        return self._ask(
-            lambda: self._hooks.parse_cancel(result=result, native_ids=native_ids, site=self.site)
-        )
+        return self._changed(native_ids, "cancel", self._hooks.cancel, self._hooks.parse_cancel)
 
     def hold(self, native_ids: Sequence[str]) -> Mapping[str, str]:
         """Keep these pending jobs from starting; like `cancel`."""
-        command = self._offered(
-            "hold", self._ask(lambda: self._hooks.hold(native_ids=native_ids, site=self.site))
-        )
-        result = self._run(command)
-        return self._ask(lambda: self._hooks.parse_hold(result=result, native_ids=native_ids, site=self.site))
+        return self._changed(native_ids, "hold", self._hooks.hold, self._hooks.parse_hold)
 
     def release(self, native_ids: Sequence[str]) -> Mapping[str, str]:
         """Let these held jobs start; like `cancel`."""
-        command = self._offered(
-            "release", self._ask(lambda: self._hooks.release(native_ids=native_ids, site=self.site))
-        )
+        return self._changed(native_ids, "release", self._hooks.release, self._hooks.parse_release)
+
+    def _changed(
+        self,
+        native_ids: Sequence[str],
+        what: str,
+        request: Callable[..., Command | NotOffered],
+        parse: Callable[..., Mapping[str, str]],
+    ) -> Mapping[str, str]:
+        """Have jobs changed; returns why which of them were not."""
+        ids = self._askable(native_ids)
+        refused = {it: f"{it!r} is no native id here" for it in native_ids if it not in ids}
+        if not ids:
+            return refused
+        command = self._ask(lambda: request(native_ids=ids, site=self.site))
+        if isinstance(command, NotOffered):
+            msg = f"the executor {self.name} does not offer {what}"
+            raise SubmitException(msg)
         result = self._run(command)
-        return self._ask(
-            lambda: self._hooks.parse_release(result=result, native_ids=native_ids, site=self.site)
-        )
+        return refused | self._ask(lambda: dict(parse(result=result, native_ids=ids, site=self.site)))
 
     @property
     def tells(self) -> bool:
@@ -280,11 +286,16 @@ class Backend:
     def _watch(self) -> Command | NotOffered:
         return self._ask(lambda: self._hooks.watch(site=self.site))
 
-    def _offered(self, what: str, command: Command | NotOffered) -> Command:
-        if isinstance(command, NotOffered):
-            msg = f"the executor {self.name} does not offer {what}"
-            raise SubmitException(msg)
-        return command
+    def _askable(self, native_ids: Sequence[str]) -> list[str]:
+        """Those of `native_ids` that can be ids; any other could cost all the answer, or mean other jobs."""
+        return [native_id for native_id in native_ids if self._is_id(native_id)]
+
+    def _is_id(self, text: str) -> bool:
+        try:
+            self.canonical(text)
+        except ValueError:
+            return False
+        return True
 
     def _run(self, command: Command) -> CommandResult:
         """Run a command that changes nothing if it hangs."""
@@ -304,7 +315,7 @@ class Backend:
 
     def _chunks(self, native_ids: Sequence[str]) -> Iterator[Sequence[str] | None]:
         limit = self.capabilities.ids_per_query
-        return iter([None]) if limit is None else _split(native_ids, limit)
+        return iter([None]) if limit is None else _split(self._askable(native_ids), limit)
 
     def _ask(self, hook: Callable[[], T]) -> T:
         """What a hook answers; a mistake in it costs this one question."""
@@ -329,6 +340,10 @@ _EVERY_FAILURE = range(1, 256)
 
 def _split(items: Sequence[str], size: int) -> Iterator[Sequence[str]]:
     return (items[start : start + size] for start in range(0, len(items), size))
+
+
+def _only(found: Mapping[str, Observation], native_ids: Sequence[str]) -> dict[str, Observation]:
+    return {native_id: found[native_id] for native_id in native_ids if native_id in found}
 
 
 def _native_id(answer: object) -> str:

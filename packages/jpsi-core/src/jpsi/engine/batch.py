@@ -103,14 +103,17 @@ class BatchEngine:
 
     def problems(self, spec: JobSpec) -> list[str]:
         """Why a spec cannot run here as things are now; see `jpsi.plugin.Engine`."""
-        after = tuple(dependencies(spec))
+        after, found = tuple(dependencies(spec)), list[str]()
+        for native_id in (it.native_id for it in after if it.native_id):
+            try:
+                self._backend.canonical(native_id)
+            except ValueError as e:
+                found.append(f"attributes.after: {e}")
         context = SubmitContext(site=self._backend.site, job_id="0", tag=tag_of("0", 1), after=after)
         try:
             self._backend.render(spec, context)
         except ValueError as e:
-            found = [str(e)]
-        else:
-            found = []
+            found.append(str(e))
         return found + problems_here(spec, "/bin/sh")
 
     # ------------------------------------------------------------------------------------- submission

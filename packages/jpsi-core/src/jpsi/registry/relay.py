@@ -14,8 +14,8 @@ from jpsi.registry.loading import told
 if TYPE_CHECKING:
     from pluggy import HookCaller, HookImpl, HookRelay
 
-#: Hooks that refuse a job, or an answer of the batch system, with ValueError.
-_MAY_REFUSE = frozenset({"render_script", "parse_submit"})
+#: Hooks that refuse a job, an id, or an answer of the batch system, with ValueError.
+_MAY_REFUSE = frozenset({"canonical_id", "render_script", "parse_submit"})
 #: Hooks that do something: to ask again in order to find out who answered would do it twice.
 _ASKED_ONCE = frozenset({"make_engine", "open_transport"})
 

@@ -1,0 +1,73 @@
+"""What the native ids of a batch system look like, so that nothing else is ever taken for one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+import attrs
+
+_DIGITS = re.compile(r"[0-9]+")
+_PRINTED_LENGTH = 500
+
+
+@attrs.frozen(slots=True)
+class IdForm:
+    r"""The form of one system's native ids.
+
+    >>> form = IdForm("ACME", r"[1-9][0-9]*(\.[0-9]+)?", largest=99999)
+    >>> form.has("17.1"), form.has("017"), form.has("100000"), form.has("*")
+    (True, False, False, False)
+    """
+
+    #: The system, as people call it.
+    system: str
+    #: All of an id; of one that is of several parts, the first is a number.
+    pattern: re.Pattern[str] = attrs.field(converter=re.compile)
+    #: The largest number that an id can have: many commands take others for what is left of them in 32 bits.
+    largest: int | None = attrs.field(default=None, kw_only=True)
+
+    def has(self, text: str) -> bool:
+        """Whether a text is the id of one job."""
+        if not self.pattern.fullmatch(text):
+            return False
+        return self.largest is None or number(text) <= self.largest
+
+    def canonical(self, text: str) -> str:
+        """The text, if it is an id: for the hook `canonical_id`.
+
+        Raises:
+            ValueError: it is none.
+        """
+        if not self.has(text):
+            msg = f"{text!r} is no job id of {self.system}'s"
+            raise ValueError(msg)
+        return text
+
+
+def the_one_id(found: Iterable[str], printed: str) -> str:
+    """The id that a submit command printed: for the hook `parse_submit`.
+
+    Args:
+        found: what looks like an id in what was printed; the same id may be there several times.
+        printed: all that was printed, for the message.
+
+    Raises:
+        ValueError: there is none, or there are several.
+    """
+    ids = sorted(set(found))
+    if len(ids) != 1:
+        what = f"several job ids ({', '.join(ids)})" if ids else "no job id"
+        msg = f"{what} in the answer {printed.strip()[:_PRINTED_LENGTH]!r}"
+        raise ValueError(msg)
+    return ids[0]
+
+
+def number(native_id: str) -> int:
+    """The number that a native id begins with, which is smaller for an older job; 0 if it begins otherwise.
+
+    >>> number("17[3].server"), number("x17")
+    (17, 0)
+    """
+    digits = _DIGITS.match(native_id)
+    return int(digits[0]) if digits else 0

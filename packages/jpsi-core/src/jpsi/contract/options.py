@@ -1,0 +1,131 @@
+"""The options of a submit command: what they are set to, and what users may set past jpsi."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import Any, TypeAlias
+
+import attrs
+
+from jpsi.contract.asked import dependencies
+from jpsi.model.spec import JobSpec
+
+#: What an option is set to: a text or a number; True if it has no value; None or False if it is left out; and
+#: several of these where it is given several times. A custom attribute says it in the same way.
+Setting: TypeAlias = str | float | bool | tuple[str | float | bool | None, ...] | None
+#: Options by their names, without dashes.
+Options: TypeAlias = Mapping[str, Setting]
+
+
+def given(options: Options) -> Iterator[tuple[str, str | None]]:
+    """The options that are not left out, each with its value, or None if it has none.
+
+    >>> list(given({"n": 2, "x": True, "q": None, "l": ("a=1", "b=2")}))
+    [('n', '2'), ('x', None), ('l', 'a=1'), ('l', 'b=2')]
+    """
+    for name, setting in options.items():
+        for value in setting if isinstance(setting, tuple) else (setting,):
+            if value is not None and value is not False:
+                yield name, None if value is True else str(value)
+
+
+@attrs.frozen(slots=True, kw_only=True)
+class CustomOptions:
+    """Which options users may set past jpsi, by custom attributes `<system>.<option>`."""
+
+    #: How the attributes begin; the case does not matter. Where there are several, people are told the first.
+    systems: tuple[str, ...] = attrs.field(converter=tuple[str, ...])
+    #: What the whole name of an option looks like.
+    name: re.Pattern[str] = attrs.field(converter=re.compile)
+    #: A good one.
+    example: str
+    #: Those that would break what jpsi promises, with what to do instead.
+    refused: Mapping[str, str]
+    #: What an option contradicts, of those that jpsi sets itself.
+    excludes: Mapping[str, Collection[str]] = attrs.field(factory=dict)
+    #: Those whose value is put before what jpsi says, with a blank, and does not replace it.
+    joined: Collection[str] = ()
+    #: Those that can be given several times, so that a value is one more.
+    repeated: Collection[str] = ()
+    #: The option that tells of the jobs that a job waits for.
+    dependency: str | None = None
+    #: Those that jpsi sets, where the command takes the beginning of a name for the whole; else None.
+    abbreviated: Collection[str] | None = None
+
+    def of(self, spec: JobSpec) -> dict[str, Any]:  # Any: whatever users wrote
+        """The custom attributes of a spec for this system, by option."""
+        custom = None if spec.attributes is None else spec.attributes.custom_attributes
+        found: dict[str, Any] = {}
+        for system in self.systems:
+            start = f"{system}."
+            for name, value in (custom or {}).items():
+                if name.lower().startswith(start):
+                    found[name[len(start) :]] = value
+        return found
+
+    def merged(self, options: Options, spec: JobSpec) -> Options:
+        """The options of jpsi with what a sound spec adds, replaces and takes away."""
+        merged = dict(options)
+        for name, value in self.of(spec).items():
+            own = options.get(name)
+            if name in self.joined:
+                merged[name] = _joined(value, own)
+            elif name in self.repeated:
+                merged[name] = (*(own if isinstance(own, tuple) else (own,)), value)
+            else:
+                # at the end, where the user's come
+                merged.pop(name, None)
+                if value is not None and value is not False:
+                    for other in self.excludes.get(name, ()):
+                        merged.pop(other, None)
+                    merged[name] = value
+        return merged
+
+    def problems(self, spec: JobSpec) -> Iterator[str]:
+        """What is wrong with the custom attributes of a valid spec, one sentence each."""
+        for option, value in self.of(spec).items():
+            where = f"custom attribute {self.systems[0]}.{option}"
+            yield from (f"{where} {problem}" for problem in self._wrong_name(option))
+            yield from (f"{where} {problem}" for problem in _wrong_value(value))
+        if self.dependency in self.of(spec) and dependencies(spec):
+            yield (
+                f"attributes.after and the custom attribute {self.systems[0]}.{self.dependency} "
+                "cannot be given both"
+            )
+
+    def _wrong_name(self, option: str) -> Iterator[str]:
+        whole = self._whole(option)
+        if option in self.refused:
+            yield f"cannot be set: {self.refused[option]}"
+        elif not self.name.fullmatch(option):
+            yield f"cannot be set: an option's whole name is needed, such as {self.systems[0]}.{self.example}"
+        elif whole is not None and whole in self.refused:
+            yield f"cannot be set: it may count as {whole}: {self.refused[whole]}"
+        elif whole is not None:
+            yield f"may count as {whole}; write {self.systems[0]}.{whole}"
+
+    def _whole(self, option: str) -> str | None:
+        """An option that `option` may be taken for, since that is how it begins."""
+        if self.abbreviated is None or option in self.abbreviated:
+            return None
+        every: Iterable[str] = [*self.refused, *sorted(self.abbreviated)]
+        return next((it for it in every if it.startswith(option)), None)
+
+
+def _joined(*settings: object) -> str | None:
+    texts = [str(it) for it in settings if it is not None and not isinstance(it, bool)]
+    return " ".join(text for text in texts if text) or None
+
+
+def _wrong_value(value: object) -> Iterator[str]:
+    if value is not None and not isinstance(value, str | int | float):
+        yield (
+            "must be text, a number, True for an option without a value, or None or False to leave the "
+            f"option out, not {value!r}"
+        )
+        return
+    try:
+        str(value)
+    except ValueError as e:
+        yield f"cannot be written down: {e}"
