@@ -5,13 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
-import pluggy
-
-from jpsi.plugin import CommandResult, ExecutorHooks, Site, SubmitContext
-from jpsi.testing import Recording, read_recordings
-from jpsi_slurm import accounting, hooks, squeue
+from jpsi.plugin import CommandResult, Site, SubmitContext
+from jpsi.testing import Recording, answered, read_recordings
+from jpsi_slurm import accounting, squeue
 from jpsi_slurm.config import SlurmConfig
 
 RECORDINGS = Path(__file__).parent / "recordings" / "22.05"
@@ -37,32 +35,20 @@ def site(**config: Any) -> Site:
     return Site(config=SlurmConfig(**config))
 
 
-def relay() -> ExecutorHooks:
-    manager = pluggy.PluginManager("jpsi")
-    manager.add_hookspecs(ExecutorHooks)
-    manager.register(hooks)
-    manager.check_pending()
-    return cast("ExecutorHooks", manager.hook)
-
-
 def recordings(scenario: str) -> list[Recording]:
     return read_recordings(RECORDINGS / f"{scenario}.json")
 
 
-def answered(stdout: str = "", stderr: str = "", returncode: int = 0) -> CommandResult:
-    return CommandResult(returncode=returncode, stdout=stdout, stderr=stderr)
-
-
 def squeue_line(**values: str) -> str:
     """A line as `squeue.query` asks for it; what is not given is as for a pending job."""
-    row = {name: values.get(name, _MISSING.get(name, "")) for name in squeue._FIELDS}
+    row = {name: values.get(name, _MISSING.get(name, "")) for name in squeue._COLUMNS.values()}
     row["JobID"] = values.get("JobID", re.sub(r"[_+].*", "", row["JobArrayID"]))
     return "".join(f"{value}|" for value in row.values()) + "\n"
 
 
 def sacct_line(**values: str) -> str:
     """A line as `accounting.query_finished` asks for it."""
-    return "|".join(values.get(name, "") for name in accounting._FIELDS) + "\n"
+    return "|".join(values.get(name, "") for name in accounting._COLUMNS.values()) + "\n"
 
 
 def listed(recording: Recording) -> Iterator[dict[str, str]]:

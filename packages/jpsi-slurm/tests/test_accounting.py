@@ -5,20 +5,21 @@ from __future__ import annotations
 import pytest
 
 from jpsi.plugin import NOT_OFFERED, Command, JobState, Observation, Reason, Site, SubmitException
-from jpsi_slurm import accounting
+from jpsi.testing import answered
+from jpsi_slurm import hooks
 from jpsi_slurm.config import SlurmConfig
-from slurm_support import SITE, accounted, answered, recordings, replayed_sacct, sacct_line, site
+from slurm_support import SITE, accounted, recordings, replayed_sacct, sacct_line, site
 
 NEW_SITE = Site(config=SlurmConfig(), offers={"version": [25, 11]})
 
 
 def _seen(where: Site = SITE, **values: str) -> Observation:
     values = {"NodeList": "node01", **values}
-    return accounting.finished(answered(sacct_line(JobID="7", JobIDRaw="7", **values)), ["7"], where)["7"]
+    return hooks.parse_finished(answered(sacct_line(JobID="7", JobIDRaw="7", **values)), where)["7"]
 
 
 def test_the_question_reaches_back_to_the_beginning() -> None:
-    command = accounting.query_finished(["7", "x", "8_1"], SITE)
+    command = hooks.query_finished(["7", "8_1"], SITE)
 
     assert isinstance(command, Command)
     assert "--starttime=2001-01-01" in command.argv
@@ -38,7 +39,7 @@ def test_the_question_reaches_back_to_the_beginning() -> None:
 def test_it_is_asked_where_there_is_one(configured: bool | None, found: bool | None, asked: bool) -> None:
     where = Site(config=SlurmConfig(accounting=configured), offers={"accounting": found})
 
-    assert (accounting.query_finished(["7"], where) is not NOT_OFFERED) is asked
+    assert (hooks.query_finished(["7"], where) is not NOT_OFFERED) is asked
 
 
 def test_a_completed_job_returned_zero() -> None:
@@ -61,7 +62,7 @@ def test_an_end_without_its_time_is_not_told_yet() -> None:
     """Slurmdbd may know the state of a job that has ended before it knows anything else of the end."""
     line = sacct_line(JobID="7", JobIDRaw="7", State="FAILED", ExitCode="0:0", End="Unknown")
 
-    assert accounting.finished(answered(line), ["7"], SITE) == {}
+    assert hooks.parse_finished(answered(line), SITE) == {}
 
 
 def test_a_newer_sacct_tells_the_code() -> None:
@@ -111,9 +112,10 @@ def test_the_recorded_ends() -> None:
     full = [step for step in recordings("sacct") if step.argv[0] == "sacct" and "JobIDRaw" in str(step.argv)]
     rows = [row for row in accounted(full[-1]) if "." not in row["JobID"]]
 
-    found = accounting.finished(replayed_sacct(list(rows)), [row["JobID"] for row in rows], SITE)
+    found = hooks.parse_finished(replayed_sacct(list(rows)), SITE)
 
-    assert {name: (seen.state, seen.exit_code, seen.reason) for name, seen in found.items()} == {
+    seen = {row["JobID"]: found[row["JobID"]] for row in rows if row["JobID"] in found}
+    assert {name: (it.state, it.exit_code, it.reason) for name, it in seen.items()} == {
         "87": (JobState.FAILED, None, Reason.TIMEOUT),
         "88": (JobState.COMPLETED, 0, None),
         "89": (JobState.FAILED, None, None),
@@ -153,19 +155,19 @@ def test_of_a_job_that_was_put_back_the_last_run_counts() -> None:
     duplicates = next(step for step in recordings("sacct") if step.argv[:3] == ("sacct", "-P", "-D"))
     rows = [{**row, "JobIDRaw": row["JobID"]} for row in accounted(duplicates)]
 
-    found = accounting.finished(replayed_sacct(list(rows)), ["104", "108"], SITE)
+    found = hooks.parse_finished(replayed_sacct(list(rows)), SITE)
 
-    assert {name: seen.word for name, seen in found.items()} == {"104": "COMPLETED", "108": "COMPLETED"}
+    assert {name: found[name].word for name in ("104", "108")} == {"104": "COMPLETED", "108": "COMPLETED"}
 
 
 def test_a_site_without_accounting_has_answered() -> None:
     disabled = answered(stderr="Slurm accounting storage is disabled\n", returncode=1)
 
-    assert accounting.finished(disabled, ["7"], SITE) == {}
+    assert hooks.parse_finished(disabled, SITE) == {}
 
 
 def test_an_accounting_that_is_down_has_not() -> None:
     down = answered(stderr="sacct: error: Problem talking to the database\n", returncode=1)
 
     with pytest.raises(SubmitException, match="Problem talking"):
-        accounting.finished(down, ["7"], site())
+        hooks.parse_finished(down, site())

@@ -9,8 +9,7 @@ import pytest
 
 from jpsi.fakes import FakeClock, FakeScheduler, FakeState, Invocation, Outcome
 from jpsi.plugin import Dependency, DependencyKind, JobAttributes, JobSpec, ShellLine
-from jpsi_slurm import dialect
-from jpsi_slurm.script import script, spec_problems
+from jpsi_slurm import dialect, hooks
 from slurm_support import CONTEXT, SITE
 
 OK, ANY, NOTOK = DependencyKind.OK, DependencyKind.ANY, DependencyKind.NOTOK
@@ -23,7 +22,7 @@ def _spec(after: Any, **custom: Any) -> JobSpec:
 
 
 def _directives(*after: Dependency) -> list[str]:
-    lines = script(_spec(None), attrs.evolve(CONTEXT, after=after)).text.splitlines()
+    lines = hooks.render_script(_spec(None), attrs.evolve(CONTEXT, after=after)).text.splitlines()
     return [line for line in lines if "depend" in line or "invalid-dep" in line]
 
 
@@ -39,9 +38,8 @@ def test_a_job_that_waits_for_none_says_nothing() -> None:
 
 
 def test_what_is_no_job_id_is_refused() -> None:
-    assert list(spec_problems(_spec(["7?afterany:8"]), SITE)) == [
-        "attributes.after: '7?afterany:8' is no job id of Slurm's"
-    ]
+    with pytest.raises(ValueError, match=r"'7\?afterany:8' is no job id of Slurm's"):
+        hooks.canonical_id("7?afterany:8")
 
 
 @pytest.mark.parametrize("name", ["dependency", "DEPENDENCY"])
@@ -51,13 +49,13 @@ def test_two_ways_to_say_it_are_one_too_many(name: str) -> None:
         attributes=JobAttributes(after=["7"], custom_attributes={f"slurm.{name}": "singleton"}),
     )
 
-    assert any("slurm.dependency" in problem for problem in spec_problems(spec, SITE))
-    assert list(spec_problems(_spec(None, dependency="singleton"), SITE)) == []
+    assert any(f"slurm.{name}" in problem for problem in hooks.check_spec(spec, SITE))
+    assert hooks.check_spec(_spec(None, dependency="singleton"), SITE) == []
 
 
 def _submitted(scheduler: FakeScheduler, *after: Dependency, **custom: Any) -> str:
     text = attrs.evolve(
-        script(_spec(None, **custom), attrs.evolve(CONTEXT, after=after)), run=ShellLine("true")
+        hooks.render_script(_spec(None, **custom), attrs.evolve(CONTEXT, after=after)), run=ShellLine("true")
     ).text
     call = Invocation(argv=["sbatch", "--parsable"], stdin=text)
     return dialect.commands["sbatch"](scheduler, call).stdout.strip()

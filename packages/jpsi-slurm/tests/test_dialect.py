@@ -19,11 +19,11 @@ from jpsi.plugin import (
     Site,
     SubmitContext,
 )
-from jpsi.testing import FakeTransport, Recording
-from jpsi_slurm import dialect
-from slurm_support import CONTEXT, SITE, recordings, relay, site
+from jpsi.testing import FakeTransport, Recording, hooks_of
+from jpsi_slurm import dialect, hooks
+from slurm_support import CONTEXT, SITE, recordings, site
 
-HOOKS = relay()
+HOOKS = hooks_of(hooks)
 
 
 @pytest.fixture

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jpsi.plugin import FailureKind
-from jpsi_slurm.failures import failure
-from slurm_support import answered
+from jpsi.testing import answered
+from jpsi_slurm import hooks
 
 _FAILED = "sbatch: error: Batch job submission failed: "
 _POLICY = f"{_FAILED}Job violates accounting/QOS policy (job submit limit, user's size and/or time limits)\n"
@@ -45,15 +45,17 @@ _POLICY = f"{_FAILED}Job violates accounting/QOS policy (job submit limit, user'
     ],
 )
 def test_what_it_means(returncode: int, stderr: str, kind: FailureKind) -> None:
-    assert failure(answered(stderr=stderr, returncode=returncode)).kind is kind
+    assert hooks.classify_failure(answered(stderr=stderr, returncode=returncode)).kind is kind
 
 
 @given(st.text(alphabet="abcdefgh xyz:/().\n", max_size=60), st.integers(1, 254))
 def test_what_nobody_has_heard_of_is_ambiguous(stderr: str, returncode: int) -> None:
-    assert failure(answered(stderr=stderr, returncode=returncode)).kind is FailureKind.AMBIGUOUS
+    assert (
+        hooks.classify_failure(answered(stderr=stderr, returncode=returncode)).kind is FailureKind.AMBIGUOUS
+    )
 
 
 def test_the_message_is_what_slurm_said() -> None:
-    found = failure(answered(stderr=f"{_FAILED}Invalid qos specification\n", returncode=1))
+    found = hooks.classify_failure(answered(stderr=f"{_FAILED}Invalid qos specification\n", returncode=1))
 
     assert found.message == "sbatch: Batch job submission failed: Invalid qos specification"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from jpsi_slurm.nodefile import nodes
+from jpsi_slurm import hooks
 
 SHELLS = [found for name in ("dash", "bash") if (found := shutil.which(name))]
 # What `scontrol show hostnames` prints, one on a line
@@ -22,7 +22,7 @@ def told(shell: str, directory: Path, **variables: str) -> subprocess.CompletedP
     stand_in.write_text(HOSTNAMES)
     stand_in.chmod(0o755)
     environment = {"PATH": f"{directory}:/usr/bin:/bin", **variables}
-    text = "\n".join(nodes())
+    text = "\n".join(hooks.nodes())
     return subprocess.run([shell, "-c", text], env=environment, capture_output=True, text=True, check=False)
 
 

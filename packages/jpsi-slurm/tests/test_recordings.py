@@ -8,12 +8,8 @@ import pytest
 
 from jpsi.plugin import FailureKind, JobState, SubmitException
 from jpsi.testing import Recording, read_recordings
-from jpsi_slurm import accounting, squeue
-from jpsi_slurm.failures import failure
-from jpsi_slurm.probe import offers
-from jpsi_slurm.requests import not_cancelled, not_changed
+from jpsi_slurm import hooks
 from jpsi_slurm.states import STATES
-from jpsi_slurm.submission import native_id
 from slurm_support import RECORDINGS, SITE, accounted, listed, replayed_sacct, replayed_squeue
 
 ALL = read_recordings(RECORDINGS)
@@ -75,9 +71,9 @@ def test_no_kept_scenario_is_unused() -> None:
 def test_sbatch(recording: Recording) -> None:
     result = recording.result
     if result.returncode == 0:
-        assert native_id(result.stdout) == re.findall(r"\d+", result.stdout)[0]
+        assert hooks.parse_submit(result) == re.findall(r"\d+", result.stdout)[0]
     else:
-        assert failure(result).kind is _expected_kind(recording)
+        assert hooks.classify_failure(result).kind is _expected_kind(recording)
 
 
 def _expected_kind(recording: Recording) -> FailureKind:
@@ -102,17 +98,16 @@ def _expected_kind(recording: Recording) -> FailureKind:
 def test_squeue(recording: Recording) -> None:
     """Each job it names has the state that stands beside it, whatever columns were asked for."""
     result = recording.result
-    ids = [word for word in recording.argv if word[:1].isdecimal()]
     if result.returncode != 0 and "Invalid job id" in result.stderr:
-        assert squeue.statuses(result, ids) == {}
+        assert hooks.parse_status(result) == {}
         return
     if result.returncode != 0:
         with pytest.raises(SubmitException, match=r"\w"):
-            squeue.statuses(result, ids)
+            hooks.parse_status(result)
         return
 
     rows = [row for row in listed(recording) if "[" not in row["JobArrayID"]]
-    found = squeue.statuses(replayed_squeue(list(rows)), None)
+    found = hooks.parse_status(replayed_squeue(list(rows)))
 
     assert {row["JobArrayID"] for row in rows} <= found.keys()
     for row in rows:
@@ -125,15 +120,15 @@ def test_squeue(recording: Recording) -> None:
 def test_sacct(recording: Recording) -> None:
     result = recording.result
     if "accounting storage is disabled" in result.stderr:
-        assert accounting.finished(result, ["1"], SITE) == {}
+        assert hooks.parse_finished(result, SITE) == {}
         return
     if result.returncode != 0:
         with pytest.raises(SubmitException, match=r"\w"):
-            accounting.finished(result, ["1"], SITE)
+            hooks.parse_finished(result, SITE)
         return
 
     rows = [row for row in accounted(recording) if re.fullmatch(r"\d+([_+]\d+)?", row.get("JobID", ""))]
-    found = accounting.finished(replayed_sacct(list(rows)), [row["JobID"] for row in rows], SITE)
+    found = hooks.parse_finished(replayed_sacct(list(rows)), SITE)
 
     for row in rows:
         if "-D" not in recording.argv and "State" in row:
@@ -144,7 +139,7 @@ def test_sacct(recording: Recording) -> None:
 def test_scancel(recording: Recording) -> None:
     ids = _ids(recording)
 
-    refused = not_cancelled(recording.result, ids)
+    refused = hooks.parse_cancel(recording.result, ids)
 
     assert set(refused) == (set(ids) if recording.result.returncode else set())
 
@@ -152,10 +147,10 @@ def test_scancel(recording: Recording) -> None:
 @pytest.mark.parametrize("recording", _of("scontrol"), ids=str)
 def test_scontrol(recording: Recording) -> None:
     if recording.argv[1] == "show":
-        assert offers(recording.result)["version"] == [22, 5]
+        assert hooks.parse_probe(recording.result)["version"] == [22, 5]
         return
 
-    refused = not_changed(recording.result, _ids(recording))
+    refused = hooks.parse_hold(recording.result, _ids(recording))
 
     assert set(refused) == (set(_ids(recording)) if recording.result.returncode else set())
 
@@ -166,7 +161,7 @@ def test_a_controller_that_is_down_says_nothing_of_any_job() -> None:
     assert asked
     for step in asked:
         with pytest.raises(SubmitException, match="Unable to contact slurm controller"):
-            squeue.statuses(step.result, ["120"])
+            hooks.parse_status(step.result)
 
 
 def test_every_way_to_end_is_told_apart() -> None:
@@ -174,7 +169,7 @@ def test_every_way_to_end_is_told_apart() -> None:
     steps = [step for step in ALL if "-O" in step.argv and "exit_code:|" in step.argv[-1]]
     rows = [{**row, "NodeList": "node01"} for step in steps for row in listed(step)]
 
-    found = squeue.statuses(replayed_squeue(list(rows)), None)
+    found = hooks.parse_status(replayed_squeue(list(rows)))
 
     told = {name: (found[name].state, found[name].exit_code) for name in ("29", "35", "36", "45", "55", "64")}
     assert told == {

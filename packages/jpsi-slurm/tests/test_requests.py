@@ -3,27 +3,22 @@
 from __future__ import annotations
 
 from jpsi.plugin import CommandResult
-from jpsi_slurm.requests import cancel, hold, not_cancelled, not_changed, release
-from slurm_support import SITE, answered, site
+from jpsi.testing import answered
+from jpsi_slurm import hooks
+from slurm_support import SITE, site
 
 
 def test_the_commands() -> None:
-    assert cancel(["7", "8_1"], site(cluster="c")).argv == ("scancel", "--clusters=c", "7", "8_1")
-    assert hold(["7"], SITE).argv == ("scontrol", "hold", "7")
-    assert release(["7"], SITE).argv == ("scontrol", "release", "7")
-    assert {"SCANCEL_*", "SCONTROL_*"} <= set(cancel(["7"], SITE).unset)
-
-
-def test_an_id_that_is_none_keeps_no_other_job_from_being_cancelled() -> None:
-    """Scancel does nothing at all if one of several ids is not one."""
-    assert cancel(["7", "-u", "x"], SITE).argv == ("scancel", "7")
-    assert not_cancelled(answered(), ["7", "x"]) == {"x": "'x' is no job id of Slurm's"}
+    assert hooks.cancel(["7", "8_1"], site(cluster="c")).argv == ("scancel", "--clusters=c", "7", "8_1")
+    assert hooks.hold(["7"], SITE).argv == ("scontrol", "hold", "7")
+    assert hooks.release(["7"], SITE).argv == ("scontrol", "release", "7")
+    assert {"SCANCEL_*", "SCONTROL_*"} <= set(hooks.cancel(["7"], SITE).unset)
 
 
 def test_only_the_job_of_somebody_else_was_not_cancelled() -> None:
     denied = "scancel: error: Kill job error on job id 80: Access/permission denied\n"
 
-    assert not_cancelled(answered(stderr=denied, returncode=210), ["79", "80"]) == {
+    assert hooks.parse_cancel(answered(stderr=denied, returncode=210), ["79", "80"]) == {
         "80": "Access/permission denied"
     }
 
@@ -35,14 +30,14 @@ def test_a_job_that_is_over_needs_no_cancelling() -> None:
         "scancel: error: Kill job error on job id 99: Invalid job id specified\n"
     )
 
-    assert not_cancelled(answered(stderr=over, returncode=1), ["78", "99"]) == {}
+    assert hooks.parse_cancel(answered(stderr=over, returncode=1), ["78", "99"]) == {}
 
 
 def test_a_request_that_reached_nobody_failed_for_every_job() -> None:
     lost = answered(stderr="scancel: error: slurm_load_jobs error\n", returncode=1)
 
-    assert set(not_cancelled(lost, ["7", "8"])) == {"7", "8"}
-    assert set(not_cancelled(CommandResult(returncode=0, timed_out=True), ["7"])) == {"7"}
+    assert set(hooks.parse_cancel(lost, ["7", "8"])) == {"7", "8"}
+    assert set(hooks.parse_cancel(CommandResult(returncode=0, timed_out=True), ["7"])) == {"7"}
 
 
 def test_which_jobs_could_not_be_held() -> None:
@@ -51,7 +46,7 @@ def test_which_jobs_could_not_be_held() -> None:
         "Access/permission denied for job 80\n"
     )
 
-    assert not_changed(answered(stderr=finished, returncode=1), ["77", "78", "80"]) == {
+    assert hooks.parse_hold(answered(stderr=finished, returncode=1), ["77", "78", "80"]) == {
         "78": "Job has already finished",
         "80": "Access/permission denied",
     }

@@ -1,22 +1,21 @@
-"""States, pending reasons, exit codes, lists of nodes, ids and what a site offers."""
+"""States, pending reasons, exit codes, ids and what a site offers."""
 
 from __future__ import annotations
 
 import re
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from jpsi.plugin import JobState, Reason, Site, SubmitException
+from jpsi.plugin import JobState, Reason, SubmitException
+from jpsi.testing import answered
+from jpsi_slurm import hooks
 from jpsi_slurm.config import SlurmConfig
 from jpsi_slurm.exits import End, end_of_accounting, end_of_wait_status
-from jpsi_slurm.hostlist import nodes
-from jpsi_slurm.ids import is_id, names_of
-from jpsi_slurm.probe import Offers, offers, probe
+from jpsi_slurm.ids import IDS
+from jpsi_slurm.rows import Row
 from jpsi_slurm.states import STATES
 from jpsi_slurm.waiting import waiting_message, waiting_reason
-from slurm_support import SITE, answered, recordings
+from slurm_support import SITE, recordings, squeue_line
 
 
 def test_every_state_that_squeue_knows_has_a_meaning() -> None:
@@ -93,29 +92,6 @@ def test_figures_that_say_nothing(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("", ()),
-        ("None assigned", ()),
-        ("node01", ("node01",)),
-        ("node[01-02]", ("node01", "node02")),
-        ("a,b[1,3-4],c", ("a", "b1", "b3", "b4", "c")),
-        ("r[0-1]n[1-2]", ("r0n1", "r0n2", "r1n1", "r1n2")),
-        ("n[098-101]", ("n098", "n099", "n100", "n101")),
-        ("n[1-999999999999]", ("n1-999999999999",)),
-        ("n[1", ("n", "1")),
-    ],
-)
-def test_lists_of_nodes(text: str, expected: tuple[str, ...]) -> None:
-    assert nodes(text) == expected
-
-
-@given(st.text(alphabet="an0123456789[]-,", max_size=20))
-def test_any_list_of_nodes_is_read(text: str) -> None:
-    assert all(nodes(text))
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
         ("1", True),
         ("4711_3", True),
         ("4711+1", True),
@@ -132,49 +108,59 @@ def test_any_list_of_nodes_is_read(text: str) -> None:
     ],
 )
 def test_ids(text: str, expected: bool) -> None:
-    assert is_id(text) is expected
+    assert IDS.has(text) is expected
+
+
+def _names(shown: str, number: str) -> tuple[str, ...]:
+    row = dict.fromkeys(("state", "exit_code", "submitted", "started", "ended", "nodes", "reason"), "")
+    return Row(shown=shown, number=number, **row).names
 
 
 def test_an_element_is_known_by_its_own_number_too() -> None:
-    assert names_of("233_998", "252") == ("233_998", "252")
-    assert names_of("233_999", "233") == ("233_999",)
+    assert _names("233_998", "252") == ("233_998", "252")
+    assert _names("138+1", "139") == ("138+1", "139")
+
+
+def test_the_last_element_of_an_array_has_the_arrays_number() -> None:
+    assert _names("233_999", "233") == ("233_999",)
+    assert _names("233", "233") == ("233",)
+
+
+@pytest.mark.parametrize("text", ["", "None assigned", "(null)", "n/a"])
+def test_a_job_without_nodes_has_none(text: str) -> None:
+    seen = hooks.parse_status(answered(squeue_line(JobArrayID="7", State="RUNNING", NodeList=text)))["7"]
+
+    assert seen.nodes == ()
 
 
 def test_what_a_site_offers() -> None:
     shown = next(step for step in recordings("version") if step.argv == ("scontrol", "show", "config"))
 
-    found = offers(shown.result)
+    found = hooks.parse_probe(shown.result)
 
-    assert probe(SITE).argv == shown.argv
+    assert hooks.probe(SITE).argv == shown.argv
     assert found == {
         "version": [22, 5],
-        "cluster": "ci",
         "accounting": True,
-        "min_job_age": 300,
         "requeue_exit_codes": [],
     }
-    assert Offers.of(Site(config=SlurmConfig(), offers=found)).version == (22, 5)
 
 
 def test_codes_that_put_a_job_back() -> None:
     shown = "RequeueExit             = 5,100-102\nRequeueExitHold         = 200\n"
 
-    assert offers(answered(shown))["requeue_exit_codes"] == [5, 100, 101, 102, 200]
+    assert hooks.parse_probe(answered(shown))["requeue_exit_codes"] == [5, 100, 101, 102, 200]
 
 
 @pytest.mark.parametrize("storage", ["accounting_storage/none", "(null)"])
 def test_a_site_without_accounting(storage: str) -> None:
-    assert offers(answered(f"AccountingStorageType   = {storage}\n"))["accounting"] is False
+    assert hooks.parse_probe(answered(f"AccountingStorageType   = {storage}\n"))["accounting"] is False
 
 
 def test_a_configuration_that_is_not_told_is_not_known() -> None:
-    assert offers(answered("nothing\n"))["accounting"] is None
+    assert hooks.parse_probe(answered("nothing\n"))["accounting"] is None
     with pytest.raises(SubmitException, match="Unable to contact"):
-        offers(answered(stderr="Unable to contact slurm controller\n", returncode=1))
-
-
-def test_offers_of_other_layers_are_left_to_them() -> None:
-    assert Offers.of(Site(config=SlurmConfig(), offers={"site.motd": "hello"})) == Offers()
+        hooks.parse_probe(answered(stderr="Unable to contact slurm controller\n", returncode=1))
 
 
 @pytest.mark.parametrize("cluster", ["a,b", "", "a b"])

@@ -9,12 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jpsi.plugin import JobState, Reason, SubmitException
-from jpsi_slurm import squeue
-from slurm_support import SITE, answered, listed, recordings, site, squeue_line
+from jpsi.testing import answered
+from jpsi_slurm import hooks
+from slurm_support import SITE, listed, recordings, site, squeue_line
 
 
 def test_the_question() -> None:
-    command = squeue.query(["7", "8_1"], SITE)
+    command = hooks.query(["7", "8_1"], SITE)
 
     assert command.argv[:5] == ("squeue", "--noheader", "--all", "--states=all", "--array")
     assert command.argv[-1] == "--jobs=7,8_1"
@@ -23,17 +24,11 @@ def test_the_question() -> None:
 
 
 def test_all_of_the_users_jobs() -> None:
-    assert squeue.query(None, SITE).argv[-1] == "--me"
+    assert hooks.query(None, SITE).argv[-1] == "--me"
 
 
 def test_the_configured_cluster_is_asked() -> None:
-    assert "--clusters=other" in squeue.query(["7"], site(cluster="other")).argv
-
-
-def test_an_id_that_is_none_costs_no_other_its_answer() -> None:
-    """Squeue answers nothing at all if one of several ids is not one."""
-    assert squeue.query(["7", "abc", "-x", "8"], SITE).argv[-1] == "--jobs=7,8"
-    assert squeue.query(["abc"], SITE).argv[-1] == "--jobs=abc"
+    assert "--clusters=other" in hooks.query(["7"], site(cluster="other")).argv
 
 
 def test_a_running_job() -> None:
@@ -47,7 +42,7 @@ def test_a_running_job() -> None:
         Reason="None",
     )
 
-    seen = squeue.statuses(answered(line), ["7"])["7"]
+    seen = hooks.parse_status(answered(line))["7"]
 
     assert (seen.state, seen.word, seen.nodes) == (JobState.ACTIVE, "RUNNING", ("node01", "node02"))
     assert seen.time == datetime(2026, 11, 21, 8, 17, 58, tzinfo=UTC)
@@ -57,7 +52,7 @@ def test_a_running_job() -> None:
 def test_a_pending_job_tells_why_and_when_it_is_expected_to_start() -> None:
     line = squeue_line(JobArrayID="7", StartTime="2026-11-21T10:17:00", Reason="Priority")
 
-    seen = squeue.statuses(answered(line), ["7"])["7"]
+    seen = hooks.parse_status(answered(line))["7"]
 
     assert seen.message == "jobs of higher priority come first (Priority)"
     assert seen.start_estimate == datetime(2026, 11, 21, 10, 17, tzinfo=UTC)
@@ -67,7 +62,7 @@ def test_a_pending_job_tells_why_and_when_it_is_expected_to_start() -> None:
 def test_a_dependency_that_cannot_be_satisfied_is_typed() -> None:
     line = squeue_line(JobArrayID="7", Reason="DependencyNeverSatisfied")
 
-    seen = squeue.statuses(answered(line), ["7"])["7"]
+    seen = hooks.parse_status(answered(line))["7"]
 
     assert (seen.state, seen.reason) == (JobState.QUEUED, Reason.DEPENDENCY)
 
@@ -75,13 +70,13 @@ def test_a_dependency_that_cannot_be_satisfied_is_typed() -> None:
 def test_a_job_cancelled_for_its_dependency_says_so() -> None:
     line = squeue_line(JobArrayID="117", State="CANCELLED", Reason="DependencyNeverSatisfied")
 
-    assert squeue.statuses(answered(line), ["117"])["117"].reason is Reason.DEPENDENCY
+    assert hooks.parse_status(answered(line))["117"].reason is Reason.DEPENDENCY
 
 
 def test_a_requeued_job_counts_its_restarts() -> None:
     line = squeue_line(JobArrayID="7", RestartCnt="2", Reason="BeginTime")
 
-    seen = squeue.statuses(answered(line), ["7"])["7"]
+    seen = hooks.parse_status(answered(line))["7"]
 
     assert (seen.state, seen.reason, seen.restarts) == (JobState.QUEUED, Reason.REQUEUED, 2)
 
@@ -90,7 +85,7 @@ def test_a_job_that_slurm_refused_after_all_has_no_exit_code() -> None:
     """Slurm leaves the status 1 with it, as if signal 1 had ended it."""
     line = squeue_line(JobArrayID="16", State="FAILED", exit_code="1", Reason="BadConstraints")
 
-    seen = squeue.statuses(answered(line), ["16"])["16"]
+    seen = hooks.parse_status(answered(line))["16"]
 
     assert (seen.exit_code, seen.reason) == (None, Reason.LAUNCH)
     assert seen.message == "no node can ever satisfy what the job asks for (BadConstraints)"
@@ -110,7 +105,7 @@ def test_a_job_that_slurm_refused_after_all_has_no_exit_code() -> None:
     ids=str,
 )
 def test_whether_it_ran(values: dict[str, str], ran: bool | None) -> None:
-    seen = squeue.statuses(answered(squeue_line(JobArrayID="7", **values)), ["7"])["7"]
+    seen = hooks.parse_status(answered(squeue_line(JobArrayID="7", **values)))["7"]
 
     assert seen.ran is ran
 
@@ -118,7 +113,7 @@ def test_whether_it_ran(values: dict[str, str], ran: bool | None) -> None:
 def test_an_unknown_state_is_passed_on_and_costs_nothing() -> None:
     output = squeue_line(JobArrayID="7", State="LEVITATING") + squeue_line(JobArrayID="8", State="RUNNING")
 
-    found = squeue.statuses(answered(output), ["7", "8"])
+    found = hooks.parse_status(answered(output))
 
     assert (found["7"].state, found["7"].word) == (None, "LEVITATING")
     assert found["8"].state is JobState.ACTIVE
@@ -129,7 +124,7 @@ def test_a_reason_of_several_lines_with_separators_costs_nothing() -> None:
         JobArrayID="8"
     )
 
-    found = squeue.statuses(answered(output), ["7", "8"])
+    found = hooks.parse_status(answered(output))
 
     assert set(found) == {"7", "8"}
     assert found["7"].message == "burst|buffer:"
@@ -139,7 +134,7 @@ def test_a_reason_of_several_lines_with_separators_costs_nothing() -> None:
 def test_whatever_stands_between_lines_costs_no_job_its_update(noise: str) -> None:
     output = "\n".join([squeue_line(JobArrayID="7", State="RUNNING"), noise, squeue_line(JobArrayID="8")])
 
-    found = squeue.statuses(answered(output), ["7", "8"])
+    found = hooks.parse_status(answered(output))
 
     assert found["7"].state is JobState.ACTIVE
     assert found["8"].state is JobState.QUEUED
@@ -147,25 +142,22 @@ def test_whatever_stands_between_lines_costs_no_job_its_update(noise: str) -> No
 
 @given(st.lists(st.text(alphabet="0123456789|abc_+[]-:. \n", max_size=30)))
 def test_an_answer_of_any_kind_is_read_without_a_complaint(lines: list[str]) -> None:
-    squeue.statuses(answered("\n".join(lines)), None)
-
-
-def test_only_what_was_asked_for_is_told() -> None:
-    assert squeue.statuses(answered(squeue_line(JobArrayID="9")), ["7"]) == {}
+    hooks.parse_status(answered("\n".join(lines)))
 
 
 def test_the_array_is_not_its_last_element() -> None:
     """An array's last element to start has the array's own number."""
     line = squeue_line(JobArrayID="233_999", JobID="233", State="COMPLETED")
 
-    assert squeue.statuses(answered(line), ["233"]) == {}
-    assert squeue.statuses(answered(line), ["233_999"])["233_999"].state is JobState.COMPLETED
+    assert {name: seen.state for name, seen in hooks.parse_status(answered(line)).items()} == {
+        "233_999": JobState.COMPLETED
+    }
 
 
 def test_an_answer_with_a_complaint_about_something_else_is_none() -> None:
     with pytest.raises(SubmitException, match="Socket timed out"):
-        squeue.statuses(
-            answered(stderr="slurm_load_jobs error: Socket timed out on send/recv", returncode=1), []
+        hooks.parse_status(
+            answered(stderr="slurm_load_jobs error: Socket timed out on send/recv", returncode=1)
         )
 
 
@@ -180,7 +172,7 @@ def test_jobs_are_found_by_their_tags_whatever_else_is_listed() -> None:
     lines = [f"{row['JobArrayID']}|{row['Comment']}|\n" for row in rows]
     tags = ["jpsi-a-1", "jpsi-b-1", "jpsi-c-1"]
 
-    found = squeue.tagged(
+    found = hooks.parse_find(
         answered("".join([*lines, "4|jpsi-a-1|\n", "5|mine, not jpsi-b-2 but jpsi-b-1|\n"])), tags
     )
 
@@ -190,6 +182,6 @@ def test_jobs_are_found_by_their_tags_whatever_else_is_listed() -> None:
 
 def test_a_search_that_failed_proves_nothing() -> None:
     with pytest.raises(SubmitException, match="connect failure"):
-        squeue.tagged(
+        hooks.parse_find(
             answered(stderr="slurm_load_jobs error: … (connect failure)", returncode=1), ["jpsi-a-1"]
         )

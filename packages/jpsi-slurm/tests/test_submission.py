@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
+import attrs
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from jpsi.plugin import JobSpec, ResourceSpecV1, Script
-from jpsi_slurm.submission import native_id, submit
-from slurm_support import SITE, site
+from jpsi.testing import answered
+from jpsi_slurm import hooks
+from slurm_support import CONTEXT, site
 
 
 def _is_unset(name: str) -> bool:
-    patterns = submit(Script([]), JobSpec("/bin/true"), SITE).unset
+    patterns = hooks.submit(Script([]), JobSpec("/bin/true"), CONTEXT).unset
     return any(
         name.startswith(pattern[:-1]) if pattern.endswith("*") else name == pattern for pattern in patterns
     )
 
 
 def test_the_script_is_read_from_standard_input() -> None:
-    script = Script([])
-
-    command = submit(script, JobSpec("/bin/true"), site(cluster="far"))
+    script, context = Script([]), attrs.evolve(CONTEXT, site=site(cluster="far"))
+    command = hooks.submit(script, JobSpec("/bin/true"), context)
 
     assert command.argv == ("sbatch", "--clusters=far", "--parsable")
     assert command.stdin == script.text
@@ -68,7 +69,7 @@ def test_how_slurm_is_reached_and_what_mpi_needs_stays(name: str) -> None:
 def test_srun_gives_its_tasks_their_cores() -> None:
     spec = JobSpec("/bin/true", resources=ResourceSpecV1(cpu_cores_per_process=4))
 
-    assert submit(Script([]), spec, SITE).environment == {"SRUN_CPUS_PER_TASK": "4"}
+    assert hooks.submit(Script([]), spec, CONTEXT).environment == {"SRUN_CPUS_PER_TASK": "4"}
 
 
 @pytest.mark.parametrize(
@@ -83,15 +84,15 @@ def test_srun_gives_its_tasks_their_cores() -> None:
     ],
 )
 def test_the_id_is_found(output: str, expected: str) -> None:
-    assert native_id(output) == expected
+    assert hooks.parse_submit(answered(output)) == expected
 
 
 @pytest.mark.parametrize("output", ["", "\n", "ok\n", "job 4711\n", "4711 4712\n", "4711\n4712\n"])
 def test_no_id_is_guessed(output: str) -> None:
-    with pytest.raises(ValueError, match="in the answer of sbatch"):
-        native_id(output)
+    with pytest.raises(ValueError, match="in the answer"):
+        hooks.parse_submit(answered(output))
 
 
 @given(st.text(max_size=40).filter(lambda text: not any(c.isdecimal() for c in text)))
 def test_a_banner_without_digits_hides_no_id(banner: str) -> None:
-    assert native_id(f"{banner}\n4711;ci\n{banner}") == "4711"
+    assert hooks.parse_submit(answered(f"{banner}\n4711;ci\n{banner}")) == "4711"

@@ -6,7 +6,7 @@ import re
 
 import attrs
 
-from jpsi.plugin import BatchConfig
+from jpsi.plugin import BatchConfig, hookimpl
 
 # slurm.conf(5), ClusterName; a comma would name several, whose job ids are not each other's
 _CLUSTER = re.compile(r"[A-Za-z0-9_.-]+\Z")
@@ -31,3 +31,9 @@ class SlurmConfig(BatchConfig):
     #: Whether Slurm may run a job again after a node has failed or the job was preempted; None is the
     #: site's own rule (`JobRequeue`).
     requeue: bool | None = None
+
+
+@hookimpl
+def config_class() -> type[BatchConfig]:
+    """The class."""
+    return SlurmConfig

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jpsi.plugin import CommandResult, Failure, FailureKind
+from jpsi.plugin import CommandResult, Failure, FailureKind, SubmitErrors, hookimpl
 
 _AMBIGUOUS, _TRANSIENT = FailureKind.AMBIGUOUS, FailureKind.TRANSIENT
 _INVALID, _PERMANENT = FailureKind.INVALID_JOB, FailureKind.PERMANENT
@@ -75,30 +75,17 @@ _TEXTS = (
     ("contain a NULL character", _INVALID),
     ("Batch script is empty", _INVALID),
 )
-# sbatch returns this for an option or a value that it does not know, and has sent nothing; so does ssh, if
-# the connection breaks.
-_BAD_OPTION = 255
-_OWN_WORDS = ("sbatch: ", "Invalid ")
-# A shell, or env, where there is no sbatch
-_NOT_FOUND = frozenset({126, 127})
+_ERRORS = SubmitErrors(
+    command="sbatch",
+    texts=_TEXTS,
+    # An option or a value that it does not know; nothing was sent. So does ssh, if the connection breaks.
+    own_codes={255},
+    own_words=("sbatch: ", "Invalid "),
+    noise="sbatch: (error: )?",
+)
 
 
-def failure(result: CommandResult) -> Failure:
-    """What a failed sbatch means, with what it said."""
-    said = result.complaint
-    return Failure(_kind(result.returncode, result.stderr + result.stdout), f"sbatch: {_without_name(said)}")
-
-
-def _kind(returncode: int, text: str) -> FailureKind:
-    for part, kind in _TEXTS:
-        if part in text:
-            return kind
-    if returncode == _BAD_OPTION and any(words in text for words in _OWN_WORDS):
-        return _INVALID
-    if returncode in _NOT_FOUND and "not found" in text:
-        return _PERMANENT
-    return _AMBIGUOUS
-
-
-def _without_name(said: str) -> str:
-    return said.replace("sbatch: error: ", "").replace("sbatch: ", "")
+@hookimpl
+def classify_failure(result: CommandResult) -> Failure:
+    """What a failed sbatch means."""
+    return _ERRORS.failure(result)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jpsi.plugin import ShellLine
+from jpsi.plugin import ShellLine, hookimpl
 
 # sbatch(1), OUTPUT ENVIRONMENT VARIABLES: SLURM_TASKS_PER_NODE is such as `2(x3),1`. The list of one node is
 # its name, so that nothing needs to be asked, which may not be possible where the job runs.
@@ -23,6 +23,7 @@ echo "$nodes" | awk -v tasks="${SLURM_TASKS_PER_NODE:?Slurm tells no tasks}" '
 '"""
 
 
+@hookimpl
 def nodes() -> list[ShellLine]:
     """The lines, which print a node for each task, grouped by node, in the order of the ranks."""
     return [ShellLine(line) for line in _LINES.splitlines()]

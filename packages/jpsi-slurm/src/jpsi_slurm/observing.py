@@ -3,60 +3,44 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any
 
-from jpsi.plugin import JobState, Observation, Reason
+from jpsi.plugin import JobState, Meaning, Observation, Reason, hostlist, moment
 
 from .exits import End
-from .states import STATES, Meaning
-from .waiting import waiting_message, waiting_reason
+from .rows import SEPARATOR, Row
+from .states import STATES
+from .waiting import NOTHING, waiting_message, waiting_reason
 
-
-class Moments(NamedTuple):
-    """When a job passed through its states, or is expected to."""
-
-    submitted: datetime | None
-    started: datetime | None
-    ended: datetime | None
-
-
-_NOTHING = frozenset({"", "None"})
+# squeue, sacct and scontrol where a job has no nodes
+_NO_NODES = frozenset({"", "(null)", "None assigned", "n/a"})
 # Every other end was brought about by Slurm, whose figures for it tell of its means: a job that was ended for
 # its time has 0:15 in one place and 0:0 in another.
 _OF_ITS_OWN = frozenset({"COMPLETED", "FAILED"})
+_NO_END = End()
 
 
-def observed(  # noqa: PLR0913  the columns of both listings
-    word: str,
-    *,
-    why: str,
-    end: End,
-    moments: Moments,
-    ran_on: tuple[str, ...],
-    restarts: int | None = None,
-    cancelled_by: str | None = None,
-) -> Observation:
+def observed(row: Row, end: End = _NO_END, *, cancelled_by: str | None = None) -> Observation:
     """What a job's columns say.
 
     Args:
-        word: the state.
-        why: Slurm's reason: why it is pending, or was when it was cancelled, or ended as it did.
-        end: what the figures for its exit code say; they count for jobs that ended of themselves.
-        moments: the times.
-        ran_on: its nodes; empty if it has not run.
-        restarts: how often it was put back.
+        row: the columns.
+        end: what the figures for its exit code say; they count for jobs that ran and ended of themselves.
         cancelled_by: the number of the user who cancelled it.
     """
-    details: dict[str, Any] = {"slurm.state": word}
-    if why not in _NOTHING:
-        details["slurm.reason"] = why
-    if cancelled_by is not None:
-        details["slurm.cancelled_by"] = cancelled_by
+    word = row.state
+    # why it is pending, or was when it was cancelled, or ended as it did
+    why = row.reason.removesuffix(SEPARATOR).strip()
+    ran_on = () if row.nodes in _NO_NODES else hostlist(row.nodes)
+    told = {"state": word, "reason": "" if why in NOTHING else why, "cancelled_by": cancelled_by}
+    details: dict[str, Any] = {f"slurm.{name}": text for name, text in told.items() if text}
     meaning = STATES.get(word)
     if meaning is None:
         return Observation(state=None, word=word, details=details)
-    pending = meaning.state is JobState.QUEUED
-    end = end if word in _OF_ITS_OWN else End()
+    restarts = int(row.restarts) if row.restarts.isdecimal() else None
+    if not ran_on or word not in _OF_ITS_OWN:
+        # An exit code of a job that never ran is Slurm's own, such as 1 where a request was refused.
+        end = _NO_END
     reason, message = _explained(word, meaning, why, end, restarts, has_run=bool(ran_on))
     return Observation(
         state=meaning.state,
@@ -65,10 +49,10 @@ def observed(  # noqa: PLR0913  the columns of both listings
         message=message if cancelled_by is None else f"{message} by the user with number {cancelled_by}",
         exit_code=end.exit_code,
         ran=_has_run(meaning.state, reason, restarts, is_placed=bool(ran_on)),
-        time=_entered(meaning.state, moments),
+        time=_entered(meaning.state, row),
         restarts=restarts,
         nodes=ran_on,
-        start_estimate=moments.started if pending else None,
+        start_estimate=moment(row.started) if meaning.state is JobState.QUEUED else None,
         details=details,
     )
 
@@ -101,7 +85,7 @@ def _has_run(state: JobState, reason: Reason | None, restarts: int | None, *, is
     return False if restarts == 0 else None
 
 
-def _entered(state: JobState, moments: Moments) -> datetime | None:
+def _entered(state: JobState, row: Row) -> datetime | None:
     if state is JobState.QUEUED:
-        return moments.submitted
-    return moments.ended if state.final else moments.started
+        return moment(row.submitted)
+    return moment(row.ended if state.final else row.started)

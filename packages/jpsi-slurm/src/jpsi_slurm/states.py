@@ -2,22 +2,10 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
-from jpsi.plugin import JobState, Reason
+from jpsi.plugin import JobState, Meaning, Reason
 
 _QUEUED, _ACTIVE = JobState.QUEUED, JobState.ACTIVE
 _COMPLETED, _FAILED, _CANCELED = JobState.COMPLETED, JobState.FAILED, JobState.CANCELED
-
-
-class Meaning(NamedTuple):
-    """What a word for a state says."""
-
-    state: JobState
-    reason: Reason | None = None
-    #: A sentence for an end user, where the state alone does not say it.
-    message: str | None = None
-
 
 # https://slurm.schedmd.com/job_state_codes.html of Slurm 25.11, in its order; squeue(1) of 22.05 has the
 # same words but for EXPEDITING, LAUNCH_FAILED, POWER_UP_NODE, RECONFIG_FAIL and UPDATE_DB.

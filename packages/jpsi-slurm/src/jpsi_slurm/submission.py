@@ -4,7 +4,17 @@ from __future__ import annotations
 
 import re
 
-from jpsi.plugin import RANK_VARIABLES, Command, JobSpec, ResourceSpecV1, Script, Site
+from jpsi.plugin import (
+    RANK_VARIABLES,
+    Command,
+    CommandResult,
+    JobSpec,
+    Script,
+    SubmitContext,
+    hookimpl,
+    resources,
+    the_one_id,
+)
 
 from .commands import slurm
 
@@ -24,42 +34,28 @@ _NOT_THIS_JOBS = (
 )
 
 # What --parsable prints, and what it replaces, should a site's wrapper take it away
-_ID = re.compile(r"(?:Submitted batch job )?([0-9]+)(?:;[^\s;]+| on cluster \S+)?\Z")
+_ID = re.compile(
+    r"^[ \t]*(?:Submitted batch job )?([0-9]+)(?:;[^\s;]+| on cluster \S+)?[ \t]*\r?$", re.MULTILINE
+)
 
 
-def submit(script: Script, spec: JobSpec, site: Site) -> Command:
+@hookimpl
+def submit(script: Script, spec: JobSpec, context: SubmitContext) -> Command:
     """The command that submits a script, which it reads from standard input."""
+    cores = resources(spec).cpu_cores_per_process
     return slurm(
-        site,
+        context.site,
         "sbatch",
         "--parsable",
         stdin=script.text,
         unset=_NOT_THIS_JOBS,
-        environment=_job_environment(spec),
+        # The job gets the environment of sbatch. srun of Slurm 22.05 to 23.02 gives its tasks one CPU each
+        # unless this is set.
+        environment={} if cores is None else {"SRUN_CPUS_PER_TASK": str(cores)},
     )
 
 
-def native_id(output: str) -> str:
-    r"""The job's id in what sbatch printed, whatever else stands around it.
-
-    >>> native_id("Welcome to cluster c.\n4711;c\n")
-    '4711'
-
-    Raises:
-        ValueError: there is no id in it, or more than one line looks like one.
-    """
-    found = {match[1] for line in output.splitlines() if (match := _ID.match(line.strip()))}
-    if len(found) != 1:
-        what = "no job id" if not found else f"several job ids ({', '.join(sorted(found))})"
-        msg = f"{what} in the answer of sbatch: {output.strip()[:500]!r}"
-        raise ValueError(msg)
-    return found.pop()
-
-
-def _job_environment(spec: JobSpec) -> dict[str, str]:
-    """What the job finds in its environment, since it gets that of sbatch."""
-    resources = spec.resources
-    if not isinstance(resources, ResourceSpecV1) or resources.cpu_cores_per_process is None:
-        return {}
-    # srun of Slurm 22.05 to 23.02 gives its tasks one CPU each unless this is set
-    return {"SRUN_CPUS_PER_TASK": str(resources.cpu_cores_per_process)}
+@hookimpl
+def parse_submit(result: CommandResult) -> str:
+    """The job's id in what sbatch printed, whatever else stands around it."""
+    return the_one_id(_ID.findall(result.stdout), result.stdout)

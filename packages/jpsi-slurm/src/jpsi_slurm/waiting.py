@@ -57,8 +57,8 @@ _REASONS = {
     "DeadLine": Reason.DEADLINE,
     "launch failed requeued held": Reason.LAUNCH,
 }
-# Words that say nothing: the scheduler has not looked at the job.
-_NOTHING = frozenset({"", "None", "(null)"})
+#: Words that say nothing: the scheduler has not looked at the job.
+NOTHING = frozenset({"", "None", "(null)"})
 
 
 def waiting_reason(word: str) -> Reason | None:
@@ -68,7 +68,7 @@ def waiting_reason(word: str) -> Reason | None:
 
 def waiting_message(word: str) -> str | None:
     """A sentence for Slurm's word why a job is pending, with the word; None if it says nothing."""
-    if word in _NOTHING:
+    if word in NOTHING:
         return None
     # ReqNodeNotAvail, UnavailableNodes:node[01-02]
     sentence = _SENTENCES.get(word) or _SENTENCES.get(word.partition(",")[0])

@@ -11,6 +11,10 @@ _DIGITS = re.compile(r"[0-9]+")
 _PRINTED_LENGTH = 500
 
 
+def _compiled(text: str) -> re.Pattern[str]:
+    return re.compile(text)
+
+
 @attrs.frozen(slots=True)
 class IdForm:
     r"""The form of one system's native ids.
@@ -23,7 +27,7 @@ class IdForm:
     #: The system, as people call it.
     system: str
     #: All of an id; of one that is of several parts, the first is a number.
-    pattern: re.Pattern[str] = attrs.field(converter=re.compile)
+    pattern: re.Pattern[str] = attrs.field(converter=_compiled)
     #: The largest number that an id can have: many commands take others for what is left of them in 32 bits.
     largest: int | None = attrs.field(default=None, kw_only=True)
 

@@ -30,6 +30,10 @@ def given(options: Options) -> Iterator[tuple[str, str | None]]:
                 yield name, None if value is True else str(value)
 
 
+def _compiled(text: str) -> re.Pattern[str]:
+    return re.compile(text)
+
+
 @attrs.frozen(slots=True, kw_only=True)
 class CustomOptions:
     """Which options users may set past jpsi, by custom attributes `<system>.<option>`."""
@@ -37,7 +41,7 @@ class CustomOptions:
     #: How the attributes begin; the case does not matter. Where there are several, people are told the first.
     systems: tuple[str, ...] = attrs.field(converter=tuple[str, ...])
     #: What the whole name of an option looks like.
-    name: re.Pattern[str] = attrs.field(converter=re.compile)
+    name: re.Pattern[str] = attrs.field(converter=_compiled)
     #: A good one.
     example: str
     #: Those that would break what jpsi promises, with what to do instead.

@@ -7,6 +7,7 @@ imported when they are asked for, as pytest loads this package whether a test us
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from jpsi.testing.answers import answered, hooks_of
     from jpsi.testing.executor_conformance import ExecutorConformance
     from jpsi.testing.fake_transport import FakeTransport
     from jpsi.testing.launcher_conformance import LauncherConformance
@@ -37,11 +38,13 @@ __all__ = [
     "PluginDirectory",
     "Recording",
     "ReplayTransport",
+    "answered",
     "custom_names",
     "directories",
     "durations",
     "environment_names",
     "environments",
+    "hooks_of",
     "hostile_text",
     "job_attributes",
     "job_names",
@@ -59,6 +62,8 @@ _MODULES = {
     "PluginDirectory": "plugin_directory",
     "Recording": "recordings",
     "ReplayTransport": "replay_transport",
+    "answered": "answers",
+    "hooks_of": "answers",
     "read_recordings": "recordings",
 }
 _STRATEGIES = "strategies"

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from jpsi.fakes import FakeJob, FakeScheduler, Invocation
-from jpsi.plugin import CommandResult
+from jpsi.plugin import CommandResult, hostlist
 
-from ..hostlist import nodes
 from .arguments import parse
 from .submitting import CLUSTER
 
@@ -42,7 +41,7 @@ def scontrol(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
     if words == ("show", "config"):
         return CommandResult(returncode=0, stdout=_configuration(scheduler))
     if words[:2] == ("show", "hostnames"):
-        return CommandResult(returncode=0, stdout="".join(f"{node}\n" for node in nodes(words[2])))
+        return CommandResult(returncode=0, stdout="".join(f"{node}\n" for node in hostlist(words[2])))
     verb = words[0] if words else ""
     if verb not in _VERBS:
         return CommandResult(returncode=1, stderr=f"invalid keyword: {verb}\n")
