@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
-import pluggy
-
-from jpsi.plugin import CommandResult, ExecutorHooks, JobSpec, Site, SubmitContext
+from jpsi.plugin import JobSpec, Site, SubmitContext
 from jpsi.testing import Recording, read_recordings
 from jpsi_lsf import hooks
 from jpsi_lsf.config import LsfConfig
-from jpsi_lsf.script import script, spec_problems
 
 RECORDINGS = Path(__file__).parent / "recordings" / "volclava-2.2"
 #: A site that was not asked yet what it offers, one that is LSF 10.1, and one that is something older.
@@ -25,28 +22,18 @@ def site(**config: Any) -> Site:
     return Site(config=LsfConfig(**config))
 
 
-def relay() -> ExecutorHooks:
-    manager = pluggy.PluginManager("jpsi")
-    manager.add_hookspecs(ExecutorHooks)
-    manager.register(hooks)
-    manager.check_pending()
-    return cast("ExecutorHooks", manager.hook)
-
-
 def recordings(scenario: str) -> list[Recording]:
     return read_recordings(RECORDINGS / f"{scenario}.json")
-
-
-def answered(stdout: str = "", stderr: str = "", returncode: int = 0) -> CommandResult:
-    return CommandResult(returncode=returncode, stdout=stdout, stderr=stderr)
 
 
 def directives(spec: JobSpec, context: SubmitContext = CONTEXT) -> list[str]:
     """The lines for a spec, without what each job has."""
     usual = ("-J ", "-Jd ", "-o ", "-e ", "-W ")
-    lines = [directive.text.removeprefix("#BSUB ") for directive in script(spec, context).directives]
+    lines = [
+        directive.text.removeprefix("#BSUB ") for directive in hooks.render_script(spec, context).directives
+    ]
     return [line for line in lines if not line.startswith(usual)]
 
 
 def problems(spec: JobSpec, **config: Any) -> list[str]:
-    return list(spec_problems(spec, site(**config)))
+    return hooks.check_spec(spec, site(**config))

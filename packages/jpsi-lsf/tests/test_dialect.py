@@ -9,12 +9,13 @@ import pytest
 
 from jpsi.fakes import FakeClock, FakeScheduler, FakeState, Invocation, Outcome, answer
 from jpsi.plugin import Command, CommandResult, JobSpec, JobState, Observation, Reason, ShellLine, Site
-from jpsi.testing import FakeTransport, Recording
+from jpsi.testing import FakeTransport, Recording, hooks_of
+from jpsi_lsf import hooks
 from jpsi_lsf.dialect import lsf, volclava
 from jpsi_lsf.records import FIELDS
-from lsf_support import CONTEXT, MODERN, OLD, SITE, recordings, relay
+from lsf_support import CONTEXT, MODERN, OLD, SITE, recordings
 
-HOOKS = relay()
+HOOKS = hooks_of(hooks)
 FLAVOURS = {"lsf": (lsf, MODERN), "volclava": (volclava, OLD), "not asked yet": (lsf, SITE)}
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from jpsi.plugin import JobState, Observation, Reason, SubmitException
-from jpsi_lsf import listing
-from jpsi_lsf.accounting import finished, query_finished
+from jpsi.testing import answered
+from jpsi_lsf import hooks
 from jpsi_lsf.histories import histories
-from lsf_support import MODERN, OLD, SITE, answered
+from lsf_support import MODERN, OLD, SITE
 
 _AT = "Mon May  6 22:58:03"
 # How a line goes on that was cut
@@ -21,16 +21,16 @@ def _bhist(*events: str, header: str = "Job <7>, User <u>, Project <p>, Command 
 
 def _ended(*events: str, done_is_zero: bool = False) -> Observation:
     site = MODERN if done_is_zero else OLD
-    return finished(answered(_bhist("Dispatched to <node1>;", *events)), ["7"], site)["7"]
+    return hooks.parse_finished(answered(_bhist("Dispatched to <node1>;", *events)), site)["7"]
 
 
 def test_all_event_logs_are_asked() -> None:
-    assert query_finished(["7", "abc"]).argv == ("bhist", "-n", "0", "-l", "7")
+    assert hooks.query_finished(["7"]).argv == ("bhist", "-n", "0", "-l", "7")
 
 
 def test_before_the_probe_every_version_understands_the_question() -> None:
-    assert listing.query(["7"], SITE).argv == ("bjobs", "-l", "7")
-    assert listing.find(SITE).argv == ("bjobs", "-a", "-l")
+    assert hooks.query(["7"], SITE).argv == ("bjobs", "-l", "7")
+    assert hooks.find(SITE).argv == ("bjobs", "-l", "-a")
 
 
 _LIMIT = "Completed <exit>; TERM_RUNLIMIT: job killed after reaching LSF run time limit;"
@@ -64,7 +64,7 @@ def test_lines_are_cut_anywhere() -> None:
     killed = f"Signal <KILL> requested by user or administrator <anna{_FOLD}>;"
     text = _bhist("Dispatched to <node1>;", killed, f"Exited with exit co{_FOLD}de 130.")
 
-    seen = finished(answered(text), ["7"], OLD)["7"]
+    seen = hooks.parse_finished(answered(text), OLD)["7"]
 
     assert (seen.state, seen.exit_code) == (JobState.CANCELED, 130)
     assert seen.message == "the job was cancelled by anna"
@@ -97,33 +97,33 @@ def test_several_runs_do_not_add_up_to_a_time_limit() -> None:
 
     text = _bhist(*again, "Done successfully.")
 
-    assert finished(answered(text + limit), ["7"], OLD)["7"].state is JobState.COMPLETED
+    assert hooks.parse_finished(answered(text + limit), OLD)["7"].state is JobState.COMPLETED
 
 
 def test_what_a_job_is_called_does_not_end_it() -> None:
     header = f"Job <7>, Job Name <Done successfully>, User <u>, Command <{_AT}: Done successfully.>"
     text = _bhist("Dispatched to <n>;", header=header)
 
-    assert finished(answered(text), ["7"], OLD)["7"].state is JobState.ACTIVE
+    assert hooks.parse_finished(answered(text), OLD)["7"].state is JobState.ACTIVE
 
 
 def test_no_answer_is_not_an_unknown_job() -> None:
-    assert finished(answered("No matching job found\n", returncode=255), ["7"], OLD) == {}
+    assert hooks.parse_finished(answered("No matching job found\n", returncode=255), OLD) == {}
     for nothing in (answered(), answered("garbage\n"), answered(returncode=255, stderr="LIM is down")):
         with pytest.raises(SubmitException):
-            finished(nothing, ["7"], OLD)
+            hooks.parse_finished(nothing, OLD)
         with pytest.raises(SubmitException):
-            listing.statuses(nothing, ["7"], OLD)
+            hooks.parse_status(nothing, OLD)
 
 
 def test_an_answer_that_was_cut_is_none() -> None:
     half = "\nJob <7>, User <u>, Project <p>, Status <PEND>, Queue <q>, Command <x>\n"
 
     with pytest.raises(SubmitException):
-        listing.statuses(answered(half, returncode=-9), ["7"], OLD)
+        hooks.parse_status(answered(half, returncode=-9), OLD)
     with pytest.raises(SubmitException):
-        listing.statuses(answered(half, "bjobs: lost contact\n", returncode=255), ["7"], OLD)
-    assert listing.statuses(answered(half), ["7"], OLD).keys() == {"7"}
+        hooks.parse_status(answered(half, "bjobs: lost contact\n", returncode=255), OLD)
+    assert hooks.parse_status(answered(half), OLD).keys() == {"7"}
 
 
 def test_why_a_job_is_pending() -> None:
@@ -133,7 +133,7 @@ def test_why_a_job_is_pending() -> None:
         " Dependency condition invalid or never satisfied;\n Not enough hosts: 1 host;\n\n SCHEDULING\n"
     )
 
-    seen = listing.statuses(answered(text), ["7"], OLD)["7"]
+    seen = hooks.parse_status(answered(text), OLD)["7"]
 
     assert seen.reason is Reason.DEPENDENCY
     assert seen.message == "Dependency condition invalid or never satisfied; Not enough hosts: 1 host"
@@ -147,7 +147,7 @@ def test_nodes_in_every_form() -> None:
         "Dispatched to 3 Hosts/Processors <n1> <n1> <n2>;",
     ):
         text = _bhist(event, "Exited with exit code 1.")
-        assert finished(answered(text), ["7"], OLD)["7"].nodes == ("n1", "n2"), event
+        assert hooks.parse_finished(answered(text), OLD)["7"].nodes == ("n1", "n2"), event
 
 
 def test_a_description_is_found_behind_the_command() -> None:
@@ -162,4 +162,4 @@ def test_a_description_is_found_behind_the_command() -> None:
 def test_an_unknown_job_does_not_hide_the_known() -> None:
     both = answered(_bhist("Exited."), "No matching job found\n", returncode=255)
 
-    assert finished(both, ["7", "8"], OLD).keys() == {"7"}
+    assert hooks.parse_finished(both, OLD).keys() == {"7"}

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from jpsi.plugin import JobSpec, ResourceSpecV1
-from jpsi_lsf.nodefile import nodes
+from jpsi_lsf import hooks
 from lsf_support import site
 
 
 def _printed(environment: dict[str, str], spec: JobSpec, **config: Any) -> list[str]:
-    text = "set -u\n" + "\n".join(nodes(spec, site(**config)))
+    text = "set -u\n" + "\n".join(hooks.nodes(spec, site(**config)))
     environment = {"PATH": "/usr/bin:/bin", **environment}
     done = subprocess.run(
         ["/bin/sh", "-c", text], env=environment, capture_output=True, text=True, check=True

@@ -8,15 +8,10 @@ import re
 import pytest
 
 from jpsi.plugin import FailureKind, JobState, Reason, SubmitException
-from jpsi.testing import Recording, read_recordings
-from jpsi_lsf import listing
-from jpsi_lsf.accounting import finished
-from jpsi_lsf.failures import failure
-from jpsi_lsf.probe import offers
-from jpsi_lsf.requests import not_cancelled, not_changed
+from jpsi.testing import Recording, answered, read_recordings
+from jpsi_lsf import hooks
 from jpsi_lsf.states import STATES
-from jpsi_lsf.submission import native_id
-from lsf_support import MODERN, OLD, RECORDINGS, answered, recordings
+from lsf_support import MODERN, OLD, RECORDINGS, recordings
 
 ALL = read_recordings(RECORDINGS)
 
@@ -90,12 +85,12 @@ def test_bsub(recording: Recording) -> None:
     result = recording.result
     if "BSUB_QUIET" in recording.environment:
         with pytest.raises(ValueError, match="no job id"):
-            native_id(result.stdout)
+            hooks.parse_submit(result)
     elif "is submitted to" in result.stdout:
-        assert native_id(result.stdout) == re.findall(r"\d+", result.stdout)[0]
+        assert hooks.parse_submit(result) == re.findall(r"\d+", result.stdout)[0]
     elif result.returncode >= 0:
         # a bsub that was killed is not asked what it means
-        assert failure(result).kind is _expected_kind(result.stderr)
+        assert hooks.classify_failure(result).kind is _expected_kind(result.stderr)
 
 
 def _expected_kind(said: str) -> FailureKind:
@@ -118,14 +113,14 @@ def test_bjobs_with_json(recording: Recording) -> None:
     result = recording.result
     if not result.stdout.startswith("{"):
         if "Illegal job ID" in result.stderr:
-            assert listing.statuses(result, ["abc"], MODERN) == {}
+            assert hooks.parse_status(result, MODERN) == {}
         else:
             with pytest.raises(SubmitException, match=r"\w"):
-                listing.statuses(result, ["1"], MODERN)
+                hooks.parse_status(result, MODERN)
         return
     rows = [row for row in _records(recording) if "JOBID" in row]
 
-    found = listing.statuses(result, None, MODERN)
+    found = hooks.parse_status(result, MODERN)
 
     assert found.keys() == {row["JOBID"] for row in rows if "STAT" in row}
     for row in rows:
@@ -139,7 +134,7 @@ def test_bjobs_in_paragraphs(recording: Recording) -> None:
     """Jobs that have not ended have the state that stands there; bhist is asked about the others."""
     words = dict(re.findall(r"^Job <([^>]+)>.*?, Status <(\w+)>", recording.result.stdout, re.MULTILINE))
 
-    found = listing.statuses(recording.result, None, OLD)
+    found = hooks.parse_status(recording.result, OLD)
 
     assert {name: seen.word for name, seen in found.items()} == {
         name: word for name, word in words.items() if word in _UNFINISHED
@@ -155,7 +150,7 @@ def test_bhist(recording: Recording) -> None:
         )
     )
 
-    found = finished(result, _ids(recording), OLD)
+    found = hooks.parse_finished(result, OLD)
 
     if "No matching job found" in result.stdout:
         assert found == {}
@@ -170,7 +165,7 @@ def test_how_jobs_ended_by_bhist() -> None:
     told = {
         name: (seen.state, seen.exit_code, seen.reason)
         for step in _of("bhist")
-        for name, seen in finished(step.result, _ids(step), OLD).items()
+        for name, seen in hooks.parse_finished(step.result, OLD).items()
     }
 
     failed, cancelled = JobState.FAILED, JobState.CANCELED
@@ -214,8 +209,8 @@ def test_changes(recording: Recording) -> None:
         if "in progress" not in why
     }
 
-    assert not_changed(result, asked) == {name: refused[name] for name in asked if name in refused}
-    assert not_cancelled(result, asked) == {
+    assert hooks.parse_hold(result, asked) == {name: refused[name] for name in asked if name in refused}
+    assert hooks.parse_cancel(result, asked) == {
         name: why for name, why in refused.items() if name in asked and "permission denied" in why
     }
 
@@ -228,7 +223,7 @@ def test_bqueues(recording: Recording) -> None:
     )
     said = answered(recording.result.stdout, refusal.result.stderr, recording.result.returncode)
 
-    assert offers(said) == {"json": False, "requeue_exit_codes": []}
+    assert hooks.parse_probe(said) == {"json": False, "requeue_exit_codes": []}
 
 
 def test_a_daemon_that_is_down_says_nothing_of_any_job() -> None:
@@ -238,11 +233,11 @@ def test_a_daemon_that_is_down_says_nothing_of_any_job() -> None:
     assert hung
     for step in hung:
         with pytest.raises(SubmitException, match=r"\w"):
-            listing.statuses(step.result, ["1232"], OLD)
+            hooks.parse_status(step.result, OLD)
         with pytest.raises(SubmitException, match=r"\w"):
-            listing.statuses(step.result, ["1232"], MODERN)
+            hooks.parse_status(step.result, MODERN)
         with pytest.raises(SubmitException, match=r"\w"):
-            finished(step.result, ["1232"], OLD)
+            hooks.parse_finished(step.result, OLD)
 
 
 def test_one_bsub_that_made_five_jobs() -> None:
@@ -253,5 +248,5 @@ def test_one_bsub_that_made_five_jobs() -> None:
         for number in (1245, 1243, 1241, 1242)
     ]
 
-    assert native_id(step.result.stdout) == "1245"
-    assert listing.tagged(answered("\n\n".join(heads)), ["jpsi-a-1"], OLD) == {"jpsi-a-1": "1241"}
+    assert hooks.parse_submit(answered(step.result.stdout)) == "1245"
+    assert hooks.parse_find(answered("\n\n".join(heads)), ["jpsi-a-1"], OLD) == {"jpsi-a-1": "1241"}

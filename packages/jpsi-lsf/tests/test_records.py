@@ -7,11 +7,12 @@ import json
 import pytest
 
 from jpsi.plugin import JobState, Observation, Reason, SubmitException
-from jpsi_lsf import listing
+from jpsi.testing import answered
+from jpsi_lsf import hooks
 from jpsi_lsf.commands import lsf
 from jpsi_lsf.observing import nodes
 from jpsi_lsf.records import FIELDS, records
-from lsf_support import MODERN, answered
+from lsf_support import MODERN
 
 FAILED, CANCELED = JobState.FAILED, JobState.CANCELED
 
@@ -27,12 +28,12 @@ def _record(**values: str) -> dict[str, str]:
 
 
 def _seen(**values: str) -> Observation:
-    return listing.statuses(answered(_answer(_record(**values))), ["7"], MODERN)["7"]
+    return hooks.parse_status(answered(_answer(_record(**values))), MODERN)["7"]
 
 
 def test_all_fields_are_asked_for_in_one_command() -> None:
-    assert listing.query(["7", "abc", "8[2]"], MODERN).argv == ("bjobs", "-o", FIELDS, "-json", "7", "8[2]")
-    assert listing.query(None, MODERN).argv == ("bjobs", "-o", FIELDS, "-json", "-a")
+    assert hooks.query(["7", "8[2]"], MODERN).argv == ("bjobs", "-o", FIELDS, "-json", "7", "8[2]")
+    assert hooks.query(None, MODERN).argv == ("bjobs", "-o", FIELDS, "-json", "-a")
 
 
 def test_columns_that_the_user_has_chosen_are_not_those_that_are_read() -> None:
@@ -107,7 +108,7 @@ def test_why_a_job_is_pending(word: str, why: str, message: str | None, reason: 
 def test_what_stands_before_an_answer_is_passed_over() -> None:
     before = "Cannot connect to LSF. Please wait ...\n{ not yet }\n"
 
-    found = listing.statuses(answered(_answer(_record(STAT="RUN"), before=before)), ["7"], MODERN)
+    found = hooks.parse_status(answered(_answer(_record(STAT="RUN"), before=before)), MODERN)
 
     assert found["7"].state is JobState.ACTIVE
 
@@ -116,16 +117,16 @@ def test_an_unknown_job_is_left_out_whatever_the_exit_code() -> None:
     unknown = {"JOBID": "9", "ERROR": "Job <9> is not found"}
     both = answered(_answer(_record(STAT="RUN"), unknown))
 
-    assert listing.statuses(both, ["7", "9"], MODERN).keys() == {"7"}
-    assert listing.statuses(answered(_answer(unknown), returncode=255), ["9"], MODERN) == {}
+    assert hooks.parse_status(both, MODERN).keys() == {"7"}
+    assert hooks.parse_status(answered(_answer(unknown), returncode=255), MODERN) == {}
     old_style = answered(stderr="Job <9> is not found\n", returncode=255)
-    assert listing.statuses(old_style, ["9"], MODERN) == {}
+    assert hooks.parse_status(old_style, MODERN) == {}
 
 
 def test_elements_of_an_array_are_told_apart() -> None:
     text = _answer(_record(STAT="RUN", JOBINDEX="1"), _record(STAT="PEND", JOBINDEX="2", EXEC_HOST="-"))
 
-    assert listing.statuses(answered(text), ["7[2]"], MODERN).keys() == {"7[2]"}
+    assert hooks.parse_status(answered(text), MODERN).keys() == {"7[1]", "7[2]"}
 
 
 @pytest.mark.parametrize(
@@ -133,14 +134,14 @@ def test_elements_of_an_array_are_told_apart() -> None:
 )
 def test_what_is_no_answer_tells_of_no_job(stdout: str) -> None:
     with pytest.raises(SubmitException):
-        listing.statuses(answered(stdout), ["7"], MODERN)
+        hooks.parse_status(answered(stdout), MODERN)
 
 
 def test_strange_records_cost_no_other_its_place() -> None:
     text = _answer({"STAT": "RUN"}, {"JOBID": "8"}, _record(STAT="RUN"))
     text = text.replace('"RECORDS": [', '"RECORDS": [null, 7, {"JOBID": 3, "STAT": "RUN"},')
 
-    assert listing.statuses(answered(text), None, MODERN).keys() == {"7"}
+    assert hooks.parse_status(answered(text), MODERN).keys() == {"7"}
 
 
 def test_control_characters_in_a_name_are_no_mistake() -> None:
@@ -155,7 +156,7 @@ def test_jobs_are_found_by_their_tags() -> None:
         _record(JOBID="11"),
     )
 
-    assert listing.tagged(answered(text), ["jpsi-a-1", "jpsi-b-2", "jpsi-c-1"], MODERN) == {
+    assert hooks.parse_find(answered(text), ["jpsi-a-1", "jpsi-b-2", "jpsi-c-1"], MODERN) == {
         "jpsi-a-1": "7",
         "jpsi-b-2": "8",
     }

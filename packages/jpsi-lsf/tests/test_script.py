@@ -9,8 +9,8 @@ import attrs
 import pytest
 
 from jpsi.plugin import JobAttributes, JobSpec, ResourceSpecV1, SubmitContext
+from jpsi_lsf import hooks
 from jpsi_lsf.config import LsfConfig
-from jpsi_lsf.script import script
 from lsf_support import CONTEXT, directives, problems, site
 
 GIB = 1 << 30
@@ -26,7 +26,7 @@ def _asking(**resources: Any) -> JobSpec:
 
 
 def test_what_each_job_has() -> None:
-    assert script(JobSpec("/bin/true"), CONTEXT).text.splitlines() == [
+    assert hooks.render_script(JobSpec("/bin/true"), CONTEXT).text.splitlines() == [
         "#!/bin/sh",
         "#BSUB -J jpsi",
         "#BSUB -Jd jpsi-abc-1",
@@ -43,7 +43,7 @@ def test_names_queues_projects_and_reservations() -> None:
     spec = JobSpec("/bin/true", name="my job", attributes=attributes)
 
     assert directives(spec) == ["-q short", "-P 'p 1'", "-U 'user1#0'", "-n 1"]
-    assert "#BSUB -J 'my job'" in script(spec, CONTEXT).text
+    assert "#BSUB -J 'my job'" in hooks.render_script(spec, CONTEXT).text
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_names_queues_projects_and_reservations() -> None:
     ids=str,
 )
 def test_time_limits_are_whole_minutes(limit: timedelta, expected: list[str]) -> None:
-    lines = script(JobSpec("/bin/true", attributes=JobAttributes(duration=limit)), CONTEXT).text
+    lines = hooks.render_script(JobSpec("/bin/true", attributes=JobAttributes(duration=limit)), CONTEXT).text
 
     assert [line.removeprefix("#BSUB ") for line in lines.splitlines() if "-W" in line] == expected
 
@@ -130,9 +130,9 @@ def test_names_that_lsf_would_read_as_others_are_refused(name: str) -> None:
     if name:
         assert len(problems(spec)) == 1
         with pytest.raises(ValueError, match="comment"):
-            script(spec, CONTEXT)
+            hooks.render_script(spec, CONTEXT)
     else:
-        assert "#BSUB -J jpsi\n" in script(spec, CONTEXT).text
+        assert "#BSUB -J jpsi\n" in hooks.render_script(spec, CONTEXT).text
 
 
 def test_a_number_sign_may_stand_inside_of_a_value() -> None:
@@ -154,7 +154,7 @@ def test_no_queue_has_a_longer_name(queues: str, count: int) -> None:
 def test_options_of_the_users() -> None:
     spec = _custom(app="dock", sp=50, R="select[fast]", Jd="of mine", gpu="num=4", W=None, x=True, n=False)
 
-    lines = script(spec, CONTEXT).text
+    lines = hooks.render_script(spec, CONTEXT).text
 
     assert problems(spec) == []
     assert "#BSUB -app dock\n" in lines

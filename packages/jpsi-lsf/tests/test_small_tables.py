@@ -6,13 +6,9 @@ import pytest
 
 from jpsi.engine.transport import environment_of
 from jpsi.plugin import CommandResult, FailureKind, JobSpec, ShellLine, SubmitException
-from jpsi_lsf import hooks, requests
-from jpsi_lsf.failures import failure
-from jpsi_lsf.ids import is_id
-from jpsi_lsf.probe import offers, probe
-from jpsi_lsf.script import script
-from jpsi_lsf.submission import native_id, submit
-from lsf_support import CONTEXT, MODERN, answered, site
+from jpsi.testing import answered
+from jpsi_lsf import hooks
+from lsf_support import CONTEXT, MODERN, site
 
 _QUEUES = "\nQUEUE: normal\n  -- x\n\nUSERS:  all\nREQUEUE_EXIT_VALUES:  99 EXCLUDE(100)\n\nQUEUE: low\n"
 _NO_JOBS = '{"COMMAND":"bjobs","JOBS":0,"RECORDS":[]}\n'
@@ -23,16 +19,9 @@ _VOLCLAVA = "volclava project 2.2, Nov 21 2026\n"
 
 @pytest.mark.parametrize("text", ["0", "-5", "abc", "", "7 8", "7[0]", "7[", "2147483647", "7@east"])
 def test_what_is_no_id(text: str) -> None:
-    assert not is_id(text)
-
-
-@pytest.mark.parametrize("ask", [requests.cancel, requests.hold, requests.release])
-def test_no_command_chooses_a_job_itself(ask: object) -> None:
-    """Without an id, bkill takes the last job, and 0 is all of them."""
-    for ids in (["0"], ["abc"], []):
-        with pytest.raises(SubmitException):
-            ask(ids)  # type: ignore[operator]
-    assert requests.cancel(["0", "7"]).argv == ("bkill", "7")
+    """Commands take 0 for all jobs, and larger numbers for what is left of them in 32 bits."""
+    with pytest.raises(ValueError, match="no job id of LSF's"):
+        hooks.canonical_id(text)
 
 
 def test_who_was_not_cancelled() -> None:
@@ -42,16 +31,13 @@ def test_who_was_not_cancelled() -> None:
     )
     result = answered("Job <11> is being terminated\n", stderr, 255)
 
-    assert requests.not_cancelled(result, ["7", "8", "9", "10", "11", "0"]) == {
-        "9": "User permission denied",
-        "0": "'0' is no job id of LSF's",
-    }
+    assert hooks.parse_cancel(result, ["7", "8", "9", "10", "11"]) == {"9": "User permission denied"}
 
 
 def test_a_request_that_did_not_arrive_was_refused_for_all() -> None:
     result = answered(stderr="Connection refused by server\n", returncode=255)
 
-    assert requests.not_cancelled(result, ["7"]) == {"7": "Connection refused by server"}
+    assert hooks.parse_cancel(result, ["7"]) == {"7": "Connection refused by server"}
 
 
 @pytest.mark.parametrize(
@@ -71,16 +57,19 @@ def test_a_request_that_did_not_arrive_was_refused_for_all() -> None:
     ],
 )
 def test_failures(said: str, kind: FailureKind) -> None:
-    assert failure(answered(stderr=f"{said}\n", returncode=255)).kind is kind
+    assert hooks.classify_failure(answered(stderr=f"{said}\n", returncode=255)).kind is kind
 
 
 def test_where_there_is_no_bsub() -> None:
-    assert failure(answered(stderr="env: bsub: not found", returncode=127)).kind is FailureKind.PERMANENT
+    assert (
+        hooks.classify_failure(answered(stderr="env: bsub: not found", returncode=127)).kind
+        is FailureKind.PERMANENT
+    )
 
 
 def test_bsub_reads_directives_from_standard_input_alone() -> None:
-    text = script(JobSpec("/bin/true"), CONTEXT)
-    command = submit(type(text)(text.directives, ShellLine("exec /bin/sh run")))
+    text = hooks.render_script(JobSpec("/bin/true"), CONTEXT)
+    command = hooks.submit(type(text)(text.directives, ShellLine("exec /bin/sh run")))
 
     assert command.argv == ("bsub",)
     assert command.stdin is not None
@@ -98,7 +87,9 @@ def test_what_a_surrounding_job_or_another_purpose_leaves_does_not_reach_bsub() 
     )
     kept = {"LSF_ENVDIR": "/etc", "LSB_DEFAULTQUEUE": "q", "LSB_DEFAULTPROJECT": "p", "LS_COLORS": "c"}
 
-    found = environment_of(submit(script(JobSpec("/bin/true"), CONTEXT)), {**inherited, **kept})
+    found = environment_of(
+        hooks.submit(hooks.render_script(JobSpec("/bin/true"), CONTEXT)), {**inherited, **kept}
+    )
 
     assert found == {**kept, "LSB_NTRIES": "1"}
 
@@ -113,7 +104,7 @@ def test_what_a_surrounding_job_or_another_purpose_leaves_does_not_reach_bsub() 
     ],
 )
 def test_the_id_is_found_between_what_a_site_prints(stdout: str) -> None:
-    assert native_id(stdout) == "4711"
+    assert hooks.parse_submit(answered(stdout)) == "4711"
 
 
 @pytest.mark.parametrize(
@@ -122,11 +113,11 @@ def test_the_id_is_found_between_what_a_site_prints(stdout: str) -> None:
 )
 def test_what_is_no_id_or_two(stdout: str) -> None:
     with pytest.raises(ValueError, match="job id"):
-        native_id(stdout)
+        hooks.parse_submit(answered(stdout))
 
 
 def test_the_probe_is_one_command() -> None:
-    assert probe().argv[:2] == ("/bin/sh", "-c")
+    assert hooks.probe().argv[:2] == ("/bin/sh", "-c")
 
 
 @pytest.mark.parametrize(
@@ -141,7 +132,7 @@ def test_the_probe_is_one_command() -> None:
     ids=["LSF", "LSF without jobs", "volclava without jobs", "volclava", "older"],
 )
 def test_what_is_found_out(stdout: str, stderr: str, expected: bool) -> None:
-    found = offers(answered(stdout + _QUEUES, stderr))
+    found = hooks.parse_probe(answered(stdout + _QUEUES, stderr))
 
     assert found == {"json": expected, "requeue_exit_codes": [99, 100]}
 
@@ -158,7 +149,7 @@ def test_what_is_found_out(stdout: str, stderr: str, expected: bool) -> None:
 )
 def test_a_probe_without_an_answer_finds_nothing_out(result: CommandResult) -> None:
     with pytest.raises(SubmitException):
-        offers(result)
+        hooks.parse_probe(result)
 
 
 def test_codes_that_put_a_job_back_are_those_of_queues_and_of_the_configuration() -> None:

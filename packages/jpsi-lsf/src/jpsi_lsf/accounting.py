@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from jpsi.plugin import Command, CommandResult, Observation, Site, SubmitException
+from jpsi.plugin import Command, CommandResult, Observation, Site, hookimpl
 
 from .commands import lsf
 from .histories import histories, observation
-from .ids import askable
-from .probe import Offers
 
 # bhist of LSF 10.1, -n: all event logs. Otherwise it looks into the newest alone, which begins anew after
 # 1000 jobs or so (MAX_JOB_NUM).
@@ -18,24 +16,19 @@ _EVERYWHERE = ("-n", "0")
 _UNKNOWN_JOB = ("No matching job found", "Illegal job ID")
 
 
+@hookimpl
 def query_finished(native_ids: Sequence[str]) -> Command:
     """The command that asks the event logs."""
-    return lsf("bhist", *_EVERYWHERE, "-l", *(askable(native_ids) or native_ids))
+    return lsf("bhist", *_EVERYWHERE, "-l", *native_ids)
 
 
-def finished(result: CommandResult, native_ids: Sequence[str], site: Site) -> dict[str, Observation]:
+@hookimpl
+def parse_finished(result: CommandResult, site: Site) -> Mapping[str, Observation]:
     """What bhist said about each job; of a job that was put back, its last run."""
     # some may be unknown, and others not
-    found = histories(result.stdout if _is_unknown(result) else result.checked().stdout)
-    if not found and not _is_unknown(result):
-        msg = f"bhist gave no answer: {result.complaint}"
-        raise SubmitException(msg, transient=True)
-    asked, modern = frozenset(native_ids), Offers.of(site).json is True
-    return {
-        history.name: observation(history, done_is_zero=modern) for history in found if history.name in asked
-    }
-
-
-def _is_unknown(result: CommandResult) -> bool:
-    said = result.stdout + result.stderr
-    return result.returncode > 0 and any(text in said for text in _UNKNOWN_JOB)
+    is_unknown = result.returncode > 0 and any(it in result.stdout + result.stderr for it in _UNKNOWN_JOB)
+    found = histories(result.stdout if is_unknown else result.checked().stdout)
+    if not found and not is_unknown:
+        raise result.no_answer
+    is_modern = site.offers.get("json") is True
+    return {history.name: observation(history, done_is_zero=is_modern) for history in found}

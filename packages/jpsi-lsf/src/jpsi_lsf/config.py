@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import attrs
 
-from jpsi.plugin import BatchConfig
+from jpsi.plugin import BatchConfig, hookimpl
 
 #: The units in which `LSF_UNIT_FOR_LIMITS` may have memory counted, in bytes.
 UNITS = {"KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30, "TB": 1 << 40}
@@ -34,3 +34,9 @@ class LsfConfig(BatchConfig):
     #: Exit codes with which LSF puts a job back, besides those that its queues name: REQUEUE_EXIT_VALUES of
     #: application profiles.
     requeue_exit_codes: tuple[int, ...] = attrs.field(default=(), converter=tuple)
+
+
+@hookimpl
+def config_class() -> type[BatchConfig]:
+    """The class."""
+    return LsfConfig

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jpsi.plugin import CommandResult, Failure, FailureKind
+from jpsi.plugin import CommandResult, Failure, FailureKind, SubmitErrors, hookimpl
 
 _AMBIGUOUS, _TRANSIENT = FailureKind.AMBIGUOUS, FailureKind.TRANSIENT
 _INVALID, _PERMANENT = FailureKind.INVALID_JOB, FailureKind.PERMANENT
@@ -50,19 +50,10 @@ _TEXTS = (
     ("Request aborted by esub", _INVALID),
     ("Usage: bsub", _INVALID),
 )
-# A shell, or env, where there is no bsub
-_NOT_FOUND = frozenset({126, 127})
+_ERRORS = SubmitErrors(command="bsub", texts=_TEXTS)
 
 
-def failure(result: CommandResult) -> Failure:
-    """What a failed bsub means, with what it said."""
-    return Failure(_kind(result.returncode, result.stderr + result.stdout), f"bsub: {result.complaint}")
-
-
-def _kind(returncode: int, text: str) -> FailureKind:
-    for part, kind in _TEXTS:
-        if part in text:
-            return kind
-    if returncode in _NOT_FOUND and "not found" in text:
-        return _PERMANENT
-    return _AMBIGUOUS
+@hookimpl
+def classify_failure(result: CommandResult) -> Failure:
+    """What a failed bsub means."""
+    return _ERRORS.failure(result)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jpsi.plugin import JobSpec, ShellLine, Site
+from jpsi.plugin import JobSpec, ShellLine, Site, hookimpl, resources
 
 from .resources import slots_per_process
 
@@ -16,9 +16,10 @@ _EACH_SLOT = (
 )
 
 
+@hookimpl
 def nodes(spec: JobSpec, site: Site) -> list[ShellLine]:
     """Shell that prints the node of each process, one on a line, grouped by node."""
-    slots = slots_per_process(spec.resources, site.config)
+    slots = slots_per_process(resources(spec), site.config)
     # the slots of a process are on one node, and those of a node come one after the other
     every = "" if slots == 1 else f" | awk 'NR % {slots} == 1'"
     return [ShellLine(f"{{ {_EACH_SLOT}; }}{every}")]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from typing import Any, NamedTuple
 
-from jpsi.plugin import JobState, Observation, Reason
+from jpsi.plugin import JobState, Meaning, Observation, Reason
 
-from .states import STATES, TERMINATIONS, Meaning
+from .states import STATES, TERMINATIONS
 
 _TERMINATION = re.compile(r"(TERM_[A-Z_]+)")
 # The same list as below "PENDING REASONS" of bjobs -l, in all versions

@@ -1,17 +1,16 @@
-"""What a site's LSF offers, as it shows when it is asked for it."""
+"""What LSF offers, and a site's own LSF, as it shows when it is asked for it."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from typing import Any, Self
+from collections.abc import Iterator, Mapping
+from typing import Any
 
-import attrs
-
-from jpsi.plugin import Command, CommandResult, Site, SubmitException
+from jpsi.plugin import Capabilities, Command, CommandResult, Site, hookimpl
 
 from .commands import lsf
 from .records import FIELDS, records
+from .script import DEPENDENCIES
 
 # The first two tell what bjobs understands, the third what queues do.
 _SCRIPT = f"bjobs -V; bjobs -o '{FIELDS}' -json; exec bqueues -l"
@@ -24,36 +23,35 @@ _LSF_10 = re.compile(r"\bLSF\b.* [1-9][0-9]\.[0-9]")
 _QUEUE = re.compile(r"^QUEUE: ", re.MULTILINE)
 _REQUEUE = re.compile(r"^REQUEUE_EXIT_VALUES: *(.*)$", re.MULTILINE)
 _EVERY = range(1, 256)
+# What `bjobs -l` says of a job takes about 2 kB.
+_IDS_PER_QUERY = 500
 
 
-@attrs.frozen(slots=True, kw_only=True)
-class Offers:
-    """What was found out about a site; the fields are None, or empty, before that."""
-
-    #: Whether bjobs prints JSON with all that is to be known.
-    json: bool | None = None
-    #: Exit codes with which a queue puts a job back.
-    requeue_exit_codes: frozenset[int] = attrs.field(default=frozenset(), converter=frozenset)
-
-    @classmethod
-    def of(cls, site: Site) -> Self:
-        """What is known of a site."""
-        known = {field.name for field in attrs.fields(cls)}
-        return cls(**{name: value for name, value in site.offers.items() if name in known})
+@hookimpl
+def capabilities(site: Site) -> Capabilities:
+    """What LSF offers, and with which exit codes this site puts jobs back."""
+    codes = frozenset(site.offers.get("requeue_exit_codes", ()))
+    return Capabilities(
+        default_launcher="mpirun",
+        id_variable="LSB_JOBID",
+        ids_per_query=_IDS_PER_QUERY,
+        requeue_exit_codes=codes.union(site.config.requeue_exit_codes),
+        dependencies=frozenset(DEPENDENCIES) if site.config.orphan_termination else frozenset(),
+    )
 
 
+@hookimpl
 def probe() -> Command:
     """The command that tries bjobs, and shows the queues."""
-    return attrs.evolve(lsf("bjobs"), argv=["/bin/sh", "-c", _SCRIPT])
+    return lsf("/bin/sh", "-c", _SCRIPT)
 
 
-def offers(result: CommandResult) -> dict[str, Any]:
-    """The fields of `Offers` as plain values."""
+@hookimpl
+def parse_probe(result: CommandResult) -> Mapping[str, Any]:
+    """Whether bjobs prints `json` with all that is to be known, and `requeue_exit_codes` of the queues."""
     json = _json(result)
     if json is None or not _QUEUE.search(result.stdout):
-        result.checked()
-        msg = f"bjobs and bqueues gave no answer: {result.complaint}"
-        raise SubmitException(msg, transient=True)
+        raise result.checked().no_answer
     codes = {code for text in _REQUEUE.findall(result.stdout) for code in _codes(text)}
     return {"json": json, "requeue_exit_codes": sorted(codes)}
 

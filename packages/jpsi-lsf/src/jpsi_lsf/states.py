@@ -2,22 +2,10 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
-from jpsi.plugin import JobState, Reason
+from jpsi.plugin import JobState, Meaning, Reason
 
 _QUEUED, _ACTIVE = JobState.QUEUED, JobState.ACTIVE
 _COMPLETED, _FAILED, _CANCELED = JobState.COMPLETED, JobState.FAILED, JobState.CANCELED
-
-
-class Meaning(NamedTuple):
-    """What a word says."""
-
-    state: JobState
-    reason: Reason | None = None
-    #: A sentence for an end user, where the state alone does not say it.
-    message: str | None = None
-
 
 # LSF 10.1 Command Reference, bjobs, Output: STAT, in its order, and PROV
 STATES = {

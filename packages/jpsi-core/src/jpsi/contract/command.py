@@ -73,3 +73,8 @@ class CommandResult:
         if self.timed_out or self.returncode != 0:
             raise SubmitException(self.complaint, transient=True)
         return self
+
+    @property
+    def no_answer(self) -> SubmitException:
+        """What a hook raises where the system has not answered, whatever the exit code."""
+        return SubmitException(f"there is no answer in {self.complaint!r}", transient=True)
