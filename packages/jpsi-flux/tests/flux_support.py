@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
-import pluggy
-
-from jpsi.plugin import CommandResult, ExecutorHooks, Site, SubmitContext
-from jpsi.testing import Recording, read_recordings
-from jpsi_flux import hooks
+from jpsi.plugin import CommandResult, Site, SubmitContext
+from jpsi.testing import Recording, answered, read_recordings
 from jpsi_flux.config import FluxConfig
 
 RECORDINGS = Path(__file__).parent / "recordings"
@@ -18,14 +15,6 @@ VERSIONS = ("0.58.0", "0.88.0")
 SITE = Site(config=FluxConfig())
 CONTEXT = SubmitContext(site=SITE, job_id="job", tag="jpsi-abc-1")
 HOOKED = "\N{LATIN SMALL LETTER F WITH HOOK}"
-
-
-def relay() -> ExecutorHooks:
-    manager = pluggy.PluginManager("jpsi")
-    manager.add_hookspecs(ExecutorHooks)
-    manager.register(hooks)
-    manager.check_pending()
-    return cast("ExecutorHooks", manager.hook)
 
 
 def recordings(scenario: str = "", version: str = "") -> list[Recording]:
@@ -36,10 +25,6 @@ def recordings(scenario: str = "", version: str = "") -> list[Recording]:
         for file in sorted((RECORDINGS / it).glob(f"{scenario or '*'}.json"))
         for step in read_recordings(file)
     ]
-
-
-def answered(stdout: str = "", stderr: str = "", returncode: int = 0) -> CommandResult:
-    return CommandResult(returncode=returncode, stdout=stdout, stderr=stderr)
 
 
 def listed(**job: Any) -> CommandResult:

@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from flux_support import HOOKED, relay
+from flux_support import HOOKED
 from jpsi.fakes import FakeClock, FakeScheduler, FakeState, Invocation, Outcome, answer, on_path
 from jpsi.plugin import CommandResult, Site
+from jpsi.testing import hooks_of
 from jpsi_flux import dialect, hooks
 from jpsi_flux.config import FluxConfig
 
@@ -196,10 +197,10 @@ def test_jobs_are_held_and_released_by_the_commands_that_the_hooks_make() -> Non
 
         held = _run(hooks.hold(asked, site).argv)
 
-        assert relay().parse_hold(result=held, native_ids=asked, site=site) == {"17": "unknown job"}
+        assert hooks_of(hooks).parse_hold(result=held, native_ids=asked, site=site) == {"17": "unknown job"}
         assert [job.state for job in scheduler.jobs] == [FakeState.HELD] * 2
         released = _run(hooks.release(native_ids, site).argv)
-        assert relay().parse_release(result=released, native_ids=native_ids, site=site) == {}
+        assert hooks_of(hooks).parse_release(result=released, native_ids=native_ids, site=site) == {}
         assert [job.state for job in scheduler.jobs] == [FakeState.PENDING] * 2
 
 

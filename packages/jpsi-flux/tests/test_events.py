@@ -8,7 +8,7 @@ from pathlib import Path
 
 from flux_support import SITE
 from jpsi.plugin import NOT_OFFERED, Command, Site
-from jpsi_flux import events
+from jpsi_flux import hooks
 from jpsi_flux.config import FluxConfig
 
 # The part of Flux's bindings that the process uses, as python-api recorded it; a second passes with a poll.
@@ -53,7 +53,7 @@ def told(root: Path, *, denied: bool = False) -> subprocess.CompletedProcess[str
     package.mkdir()
     (package / "__init__.py").write_text(_FLUX.replace("DENIED", str(denied)))
     (package / "job.py").write_text("from flux import JournalConsumer\n")
-    command = events.watch(SITE)
+    command = hooks.watch(SITE)
     assert isinstance(command, Command)
     assert command.argv == ("flux", "python", "-")
     return subprocess.run(
@@ -70,7 +70,7 @@ def test_starts_and_ends_are_told_a_second_later_and_something_now_and_then(tmp_
     lines = told(tmp_path).stdout.splitlines()
 
     assert lines == ["jpsi-flux 17 18", "jpsi-flux", "jpsi-flux 17"]
-    assert [events.told(line) for line in lines] == [["17", "18"], [], ["17"]]
+    assert [hooks.parse_event(line) for line in lines] == [["17", "18"], [], ["17"]]
 
 
 def test_who_may_not_read_the_journal_is_told_nothing(tmp_path: Path) -> None:
@@ -80,8 +80,8 @@ def test_who_may_not_read_the_journal_is_told_nothing(tmp_path: Path) -> None:
 
 
 def test_listening_can_be_switched_off() -> None:
-    assert events.watch(Site(config=FluxConfig(events=False))) is NOT_OFFERED
+    assert hooks.watch(Site(config=FluxConfig(events=False))) is NOT_OFFERED
 
 
 def test_what_else_is_printed_is_about_no_job() -> None:
-    assert [events.told(line) for line in ("", "Welcome 17", "jpsi-flux x -1")] == [[], [], []]
+    assert [hooks.parse_event(line) for line in ("", "Welcome 17", "jpsi-flux x -1")] == [[], [], []]

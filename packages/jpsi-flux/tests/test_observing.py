@@ -7,15 +7,16 @@ from datetime import UTC, datetime
 
 import pytest
 
-from flux_support import answered, listed
+from flux_support import listed
 from jpsi.plugin import CommandResult, JobState, Observation, Reason, SubmitException
-from jpsi_flux import jobs
+from jpsi.testing import answered
+from jpsi_flux import hooks
 
 ID = "7290690207744"
 
 
 def seen(result: CommandResult) -> Observation:
-    (found,) = jobs.statuses(result, [ID]).values()
+    (found,) = hooks.parse_status(result).values()
     return found
 
 
@@ -83,12 +84,7 @@ def test_the_shell_that_was_killed_is_named() -> None:
 def test_what_a_site_prints_around_an_answer_is_overheard() -> None:
     result = listed()
 
-    assert jobs.statuses(answered(f"Welcome!\n{{\n{result.stdout}bye\n"), [ID]).keys() == {ID}
-
-
-def test_jobs_that_were_not_asked_for_are_not_mentioned() -> None:
-    assert jobs.statuses(listed(), ["17"]) == {}
-    assert jobs.statuses(listed(), None).keys() == {ID}
+    assert hooks.parse_status(answered(f"Welcome!\n{{\n{result.stdout}bye\n")).keys() == {ID}
 
 
 @pytest.mark.parametrize(
@@ -106,7 +102,7 @@ def test_jobs_that_were_not_asked_for_are_not_mentioned() -> None:
 )
 def test_what_is_no_answer_says_nothing_of_any_job(result: CommandResult) -> None:
     with pytest.raises(SubmitException):
-        jobs.statuses(result, [ID])
+        hooks.parse_status(result)
 
 
 @pytest.mark.parametrize(
@@ -119,7 +115,7 @@ def test_what_is_no_answer_says_nothing_of_any_job(result: CommandResult) -> Non
     ids=["none", "unknown before 0.80", "unknown"],
 )
 def test_unknown_is_an_answer(result: CommandResult) -> None:
-    assert jobs.statuses(result, [ID]) == {}
+    assert hooks.parse_status(result) == {}
 
 
 def test_half_tags_find_nothing() -> None:
@@ -128,7 +124,7 @@ def test_half_tags_find_nothing() -> None:
         json.dumps({"jobs": [{"id": number, "name": name} for number, name in enumerate(names)]})
     )
 
-    assert jobs.tagged(listing, ["jpsi-a-1", "jpsi-a-2", "jpsi-a-3", "jpsi-a-4"]) == {
+    assert hooks.parse_find(listing, ["jpsi-a-1", "jpsi-a-2", "jpsi-a-3", "jpsi-a-4"]) == {
         "jpsi-a-1": "0",
         "jpsi-a-2": "1",
     }

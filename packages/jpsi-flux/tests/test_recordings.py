@@ -11,10 +11,8 @@ import pytest
 
 from flux_support import HOOKED, RECORDINGS, VERSIONS, recordings
 from jpsi.plugin import FailureKind, JobState, Observation, Reason, SubmitException
-from jpsi.testing import Recording
-from jpsi_flux import ids, jobs, submission
-from jpsi_flux.failures import failure
-from jpsi_flux.requests import not_cancelled, not_changed
+from jpsi.testing import Recording, answered
+from jpsi_flux import hooks, ids, submission
 from jpsi_flux.states import STATES
 
 # Scenarios of the transcripts that are not kept here.
@@ -118,7 +116,7 @@ def _ids(recording: Recording) -> list[str]:
     found = []
     for word in recording.argv[2:]:
         try:
-            found.append(ids.decimal(word))
+            found.append(hooks.canonical_id(word))
         except ValueError:
             continue
     return found
@@ -149,10 +147,12 @@ def test_submission(recording: Recording) -> None:
         return  # AMBIGUOUS, and no hook is asked
     if result.returncode == 0:
         printed = result.stdout.strip()
-        assert submission.native_id(result.stdout) == ids.decimal(printed)
-        assert submission.native_id(f"Welcome!\n{result.stdout}good bye\n") == ids.decimal(printed)
+        assert hooks.parse_submit(result) == hooks.canonical_id(printed)
+        assert hooks.parse_submit(answered(f"Welcome!\n{result.stdout}good bye\n")) == hooks.canonical_id(
+            printed
+        )
     else:
-        assert failure(result).kind is _expected_kind(recording)
+        assert hooks.classify_failure(result).kind is _expected_kind(recording)
 
 
 def _expected_kind(recording: Recording) -> FailureKind:
@@ -176,7 +176,7 @@ def _expected_kind(recording: Recording) -> FailureKind:
 def test_what_is_told_of_a_refusal_is_flux_s_own_sentence() -> None:
     step = next(it for it in _of("submit") if "exceeds policy limit of 30m" in it.result.stderr)
 
-    told = failure(step.result)
+    told = hooks.classify_failure(step.result)
 
     assert told.message == "flux: requested duration (2h) exceeds policy limit of 30m for queue debug"
 
@@ -186,7 +186,7 @@ def test_several_ids_are_none() -> None:
     step = next(it for it in recordings("bulk-submit") if "--cc=0-3" in it.argv)
 
     with pytest.raises(ValueError, match="several job ids"):
-        submission.native_id(step.result.stdout)
+        hooks.parse_submit(step.result)
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -200,9 +200,9 @@ def test_ids_are_understood_as_flux_does(version: str) -> None:
         text, native_id = step.argv[3], step.result.stdout.strip()
         if step.result.returncode != 0 or "-" in text or not re.match(rf"[0-9a-zA-Z{HOOKED}]", text):
             with pytest.raises(ValueError, match="is no job id"):
-                ids.decimal(text)
+                hooks.canonical_id(text)
         else:
-            assert ids.decimal(text) == native_id
+            assert hooks.canonical_id(text) == native_id
     plain = {step.argv[3]: step.result.stdout.strip() for step in told if "--to=f58plain" in step.argv}
     assert ids.f58("7290690207744") in {"f4JWpL1vw", *plain.values()}
 
@@ -234,9 +234,7 @@ def test_the_variables_by_which_a_job_knows_itself_hold_its_id(version: str, kno
     """In the instance of a `flux batch` job they did not yet in 0.58; then its tag tells."""
     steps = recordings("job-environment", version)
     submitted = {
-        submission.native_id(step.result.stdout): step.argv[1]
-        for step in steps
-        if step.argv[1] in {"submit", "batch"}
+        hooks.parse_submit(step.result): step.argv[1] for step in steps if step.argv[1] in {"submit", "batch"}
     }
     told = []
     for text in [step.result.stdout.partition("in-flux-run")[0] for step in steps if step.argv[0] == "cat"]:
@@ -244,7 +242,7 @@ def test_the_variables_by_which_a_job_knows_itself_hold_its_id(version: str, kno
         told += [variables.get("FLUX_JOB_ID") or variables["FLUX_ENCLOSING_ID"]] if variables else []
 
     # e1.1 of 0.58.0 is a file that the recording of 0.88.0 has left
-    known = [submitted.get(ids.decimal(text)) for text in told]
+    known = [submitted.get(hooks.canonical_id(text)) for text in told]
     assert [it for it in known if it is not None] == knowing
 
 
@@ -254,14 +252,14 @@ def test_the_variables_by_which_a_job_knows_itself_hold_its_id(version: str, kno
 @pytest.mark.parametrize("recording", _of("jobs"), ids=str)
 def test_jobs(recording: Recording) -> None:
     """Each job that it names has the state that stands beside it, and no other is mentioned."""
-    result, asked = recording.result, _ids(recording) or None
+    result = recording.result
     unknown = "unknown" in result.stderr
     if result.timed_out or _has_malformed(recording) or (result.returncode != 0 and not unknown):
         with pytest.raises(SubmitException, match=r"\w"):
-            jobs.statuses(result, asked)
+            hooks.parse_status(result)
         return
 
-    found = jobs.statuses(result, asked)
+    found = hooks.parse_status(result)
 
     about = list(_about(recording))
     assert found.keys() == {str(job["id"]) for job in about}
@@ -317,7 +315,7 @@ ENDS: dict[str, tuple[JobState, Reason | None, int | None, bool | None]] = {
 
 def _last(scenario: str, version: str) -> Observation:
     said = [it for it in recordings(scenario, version) if it.argv[:3] == ("flux", "jobs", "--json")][-1]
-    (seen,) = jobs.statuses(said.result, None).values()
+    (seen,) = hooks.parse_status(said.result).values()
     return seen
 
 
@@ -337,7 +335,7 @@ def test_every_way_to_end_is_told_apart(scenario: str, version: str) -> None:
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_job_that_never_fits_failed_to_launch(version: str) -> None:
     step = next(it for it in recordings("submit-errors", version) if "--json" in it.argv)
-    (seen,) = jobs.statuses(step.result, None).values()
+    (seen,) = hooks.parse_status(step.result).values()
 
     assert (seen.state, seen.reason, seen.exit_code, seen.ran) == (
         JobState.FAILED,
@@ -350,7 +348,7 @@ def test_a_job_that_never_fits_failed_to_launch(version: str) -> None:
 
 def test_a_lost_node_is_told() -> None:
     steps = [step for step in recordings("site-node-trouble") if "--json" in step.argv]
-    seen = [it for step in steps for it in jobs.statuses(step.result, None).values()]
+    seen = [it for step in steps for it in hooks.parse_status(step.result).values()]
 
     lost = [it for it in seen if it.state is JobState.FAILED]
     assert [it.reason for it in lost] == [Reason.NODE_FAIL] * 2
@@ -360,8 +358,8 @@ def test_a_lost_node_is_told() -> None:
 def test_ids_above_what_a_float_holds_keep_every_digit() -> None:
     largest = max(int(native_id) for step in _of("jobs") for native_id in _ids(step))
 
-    assert ids.decimal(ids.f58(str(largest))) == str(largest)
-    assert ids.decimal(ids.f58(str(2**63 + 1))) == str(2**63 + 1)
+    assert hooks.canonical_id(ids.f58(str(largest))) == str(largest)
+    assert hooks.canonical_id(ids.f58(str(2**63 + 1))) == str(2**63 + 1)
 
 
 def test_a_broker_that_is_down_says_nothing_of_any_job() -> None:
@@ -370,14 +368,14 @@ def test_a_broker_that_is_down_says_nothing_of_any_job() -> None:
     assert len(asked) > 10
     for step in asked:
         with pytest.raises(SubmitException, match="Unable to connect to Flux"):
-            jobs.statuses(step.result, ["7290690207744"])
+            hooks.parse_status(step.result)
 
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_jobs_are_found_by_a_tag_in_their_name(version: str) -> None:
-    found = {}
+    found = dict[str, str]()
     for step in [it for it in recordings("names", version) if "--json" in it.argv]:
-        found |= jobs.tagged(step.result, ["jpsi-0b7c1e52", "b", "jpsi"])
+        found |= hooks.parse_find(step.result, ["jpsi-0b7c1e52", "b", "jpsi"])
 
     assert found.keys() == {"jpsi-0b7c1e52", "b"}
 
@@ -389,7 +387,7 @@ def test_jobs_are_found_by_a_tag_in_their_name(version: str) -> None:
 def test_cancel(recording: Recording) -> None:
     result, asked = recording.result, _ids(recording)
 
-    refused = not_cancelled(result, asked)
+    refused = hooks.parse_cancel(result, asked)
 
     hopeless = result.timed_out or _has_malformed(recording) or "Unable to connect" in result.stderr
     guest = "guests can only" in result.stderr
@@ -400,6 +398,6 @@ def test_cancel(recording: Recording) -> None:
 def test_urgency(recording: Recording) -> None:
     asked = _ids(recording)[:1]
 
-    refused = not_changed(recording.result, asked)
+    refused = hooks.parse_hold(recording.result, asked)
 
     assert set(refused) == (set(asked) if recording.result.returncode else set())

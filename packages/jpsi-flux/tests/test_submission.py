@@ -7,7 +7,7 @@ import shlex
 import attrs
 import pytest
 
-from flux_support import CONTEXT, HOOKED, SITE, answered
+from flux_support import CONTEXT, HOOKED, SITE
 from jpsi.plugin import (
     CommandResult,
     Directive,
@@ -18,10 +18,9 @@ from jpsi.plugin import (
     ShellLine,
     Site,
 )
-from jpsi_flux import failures, jobs, requests, submission
-from jpsi_flux import script as scripts
+from jpsi.testing import answered
+from jpsi_flux import hooks
 from jpsi_flux.config import FluxConfig
-from jpsi_flux.placing import nodes
 
 RUN = ShellLine("exec /bin/sh /spool/run.1")
 ONE = JobSpec("/bin/true", name="a&b;c (d)")
@@ -30,11 +29,11 @@ IDS = ["7290690207744", "1234"]
 
 
 def script(spec: JobSpec) -> Script:
-    return attrs.evolve(scripts.script(spec, CONTEXT), run=RUN)
+    return attrs.evolve(hooks.render_script(spec, CONTEXT), run=RUN)
 
 
 def test_one_process_is_a_plain_job() -> None:
-    command = submission.submit(script(ONE), ONE, SITE)
+    command = hooks.submit(script(ONE), ONE, CONTEXT)
 
     assert command.argv == (
         "flux",
@@ -54,7 +53,7 @@ def test_one_process_is_a_plain_job() -> None:
 
 def test_several_processes_are_an_instance_that_reads_no_directives() -> None:
     """Flux splits a directive at characters such as & that stand unquoted in it; arguments it takes whole."""
-    command = submission.submit(script(MANY), MANY, SITE)
+    command = hooks.submit(script(MANY), MANY, CONTEXT)
 
     assert command.argv == (
         "flux",
@@ -74,7 +73,7 @@ def test_directives_that_an_override_adds_count(spec: JobSpec) -> None:
     """In any spelling that Flux takes for one; what is none is a comment."""
     added = [Directive("# flux: --bank='b 1' # why"), Directive("#FLUX: no"), Directive("# see flux: -x")]
 
-    argv = submission.submit(Script([*script(spec).directives, *added], RUN), spec, SITE).argv
+    argv = hooks.submit(Script([*script(spec).directives, *added], RUN), spec, CONTEXT).argv
 
     assert "--bank=b 1" in argv
     assert not {"why", "-x", "no"} & set(argv)
@@ -84,15 +83,15 @@ def test_the_instance_can_be_configured() -> None:
     site = Site(config=FluxConfig(uri="ssh://login1/run/flux/local"))
     told = {"FLUX_URI": "ssh://login1/run/flux/local"}
 
-    assert submission.submit(script(ONE), ONE, site).environment == told
+    assert hooks.submit(script(ONE), ONE, attrs.evolve(CONTEXT, site=site)).environment == told
     for command in (
-        jobs.query(IDS, site),
-        jobs.find(site),
-        requests.hold(IDS, site),
-        requests.cancel(IDS, site),
+        hooks.query(IDS, site),
+        hooks.find(site),
+        hooks.hold(IDS, site),
+        hooks.cancel(IDS, site),
     ):
         assert command.environment == told
-    assert jobs.find(SITE).environment == {}
+    assert hooks.find(SITE).environment == {}
 
 
 @pytest.mark.parametrize(
@@ -105,13 +104,13 @@ def test_the_instance_can_be_configured() -> None:
     ],
 )
 def test_the_id_is_a_number_whatever_the_locale(printed: str) -> None:
-    assert submission.native_id(printed) == "7290690207744"
+    assert hooks.parse_submit(answered(printed)) == "7290690207744"
 
 
 @pytest.mark.parametrize("printed", ["", "f\n", "fO0IlO0\n", "7290690207744\n", "f4JWpL1vw\nf5QL9JyV1\n"])
 def test_what_is_no_id_or_several_is_none(printed: str) -> None:
     with pytest.raises(ValueError, match="job id"):
-        submission.native_id(printed)
+        hooks.parse_submit(answered(printed))
 
 
 @pytest.mark.parametrize(
@@ -129,21 +128,20 @@ def test_what_is_no_id_or_several_is_none(printed: str) -> None:
     ids=str,
 )
 def test_failures_that_were_not_recorded(result: CommandResult, kind: str) -> None:
-    assert failures.failure(result).kind is FailureKind(kind)
+    assert hooks.classify_failure(result).kind is FailureKind(kind)
 
 
-def test_no_malformed_id_keeps_the_others_from_being_asked_for() -> None:
-    """One of them would have Flux list, or cancel, none."""
-    assert jobs.query(["17", "olga-almond"], SITE).argv == ("flux", "jobs", "--json", "17")
-    assert requests.cancel(["olga-almond", "17"], SITE).argv == ("flux", "cancel", "17")
-    assert jobs.query(None, SITE).argv == ("flux", "jobs", "--json", "-a", "-c0")
+def test_jobs_are_asked_for_by_their_ids_or_all_at_once() -> None:
+    assert hooks.query(["17"], SITE).argv == ("flux", "jobs", "--json", "17")
+    assert hooks.cancel(["17"], SITE).argv == ("flux", "cancel", "17")
+    assert hooks.query(None, SITE).argv == ("flux", "jobs", "--json", "-a", "-c0")
 
 
 def test_refusals_name_their_jobs_in_whatever_spelling() -> None:
     said = f"flux-cancel: ERROR: {HOOKED}4JWpL1vw: guests can only raise exceptions on their own jobs\n"
     result = answered(stderr=said + f"flux-cancel: ERROR: {HOOKED}4JJKN58K: job is inactive\n", returncode=1)
 
-    assert requests.not_cancelled(result, ["7290690207744", "7282486149120", "17"]) == {
+    assert hooks.parse_cancel(result, ["7290690207744", "7282486149120", "17"]) == {
         "7290690207744": "guests can only raise exceptions on their own jobs"
     }
 
@@ -153,12 +151,11 @@ def test_a_request_that_failed_as_a_whole_failed_for_each() -> None:
         stderr="flux-cancel: ERROR: Unable to connect to Flux: Connection refused\n", returncode=1
     )
 
-    assert requests.not_cancelled(down, IDS).keys() == {*IDS}
-    assert requests.not_changed(answered(), ["17", "olga"]) == {"olga": "'olga' is no job id of Flux's"}
+    assert hooks.parse_cancel(down, IDS).keys() == {*IDS}
 
 
 def test_each_job_is_held_by_a_command_of_its_own() -> None:
-    command = requests.hold(IDS, SITE)
+    command = hooks.hold(IDS, SITE)
 
     assert command.argv[:2] == ("/bin/sh", "-c")
     assert command.argv[3:] == ("hold", *IDS)
@@ -166,8 +163,8 @@ def test_each_job_is_held_by_a_command_of_its_own() -> None:
 
 
 def test_where_the_processes_are_is_asked_of_flux() -> None:
-    assert nodes(ONE) == ["hostname"]
-    (asked,) = nodes(MANY)
+    assert hooks.nodes(ONE) == ["hostname"]
+    (asked,) = hooks.nodes(MANY)
     assert shlex.split(asked)[:6] == [
         "flux",
         "run",

@@ -6,10 +6,11 @@ cluster. Where it may not be read, or Flux is older than 0.68, the process ends 
 
 from __future__ import annotations
 
-from jpsi.plugin import NOT_OFFERED, Command, NotOffered, Site
+from collections.abc import Sequence
 
-from .commands import flux
-from .ids import is_id
+from jpsi.plugin import NOT_OFFERED, Command, NotOffered, Site, hookimpl
+
+from .commands import command
 
 _MARK = "jpsi-flux"
 # For Flux's own Python, with its bindings. What has happened to a job is told a second later, since jobs
@@ -41,16 +42,18 @@ while True:
 """
 
 
+@hookimpl
 def watch(site: Site) -> Command | NotOffered:
     """The command that tells of jobs."""
-    return flux(site, "python", "-", stdin=_JOURNAL) if site.config.events else NOT_OFFERED
+    return command(site, "flux", "python", "-", stdin=_JOURNAL) if site.config.events else NOT_OFFERED
 
 
-def told(line: str) -> list[str]:
+@hookimpl
+def parse_event(line: str) -> Sequence[str]:
     """The ids of the jobs that a line has news of.
 
-    >>> told("jpsi-flux 7290690207744 17"), told("Welcome 17")
+    >>> parse_event("jpsi-flux 7290690207744 17"), parse_event("Welcome 17")
     (['7290690207744', '17'], [])
     """
     mark, *words = line.split() or [""]
-    return [word for word in words if is_id(word)] if mark == _MARK else []
+    return [word for word in words if word.isdecimal()] if mark == _MARK else []

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
-
-from jpsi.plugin import CommandResult, Failure, FailureKind
+from jpsi.plugin import CommandResult, Failure, FailureKind, SubmitErrors, hookimpl
 
 _TRANSIENT, _PERMANENT = FailureKind.TRANSIENT, FailureKind.PERMANENT
 _INVALID, _AMBIGUOUS = FailureKind.INVALID_JOB, FailureKind.AMBIGUOUS
@@ -57,20 +55,10 @@ _TEXTS = (
     ("No such file or directory: '", _INVALID),
     ("--signal=", _INVALID),
 )
-# A shell, or env, where there is no Flux
-_NOT_FOUND = frozenset({126, 127})
-_NAMES = re.compile(r"flux-(?:submit|batch): ERROR: |\[Errno \d+\] ")
+_ERRORS = SubmitErrors(command="flux", texts=_TEXTS, noise=r"flux-(?:submit|batch): ERROR: |\[Errno \d+\] ")
 
 
-def failure(result: CommandResult) -> Failure:
-    """What a failed submission means, with what Flux said."""
-    return Failure(_kind(result.returncode, result.stderr), f"flux: {_NAMES.sub('', result.complaint)}")
-
-
-def _kind(returncode: int, text: str) -> FailureKind:
-    for part, kind in _TEXTS:
-        if part in text:
-            return kind
-    if returncode in _NOT_FOUND and "not found" in text:
-        return _PERMANENT
-    return _AMBIGUOUS
+@hookimpl
+def classify_failure(result: CommandResult) -> Failure:
+    """What a failed submission means."""
+    return _ERRORS.failure(result)

@@ -7,7 +7,8 @@ Here it is a decimal number, which Flux takes as well and which is the same ever
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+
+from jpsi.plugin import hookimpl
 
 #: RFC 19: what F58 begins with, or a plain f, and its digits.
 HOOKED = "\N{LATIN SMALL LETTER F WITH HOOK}"
@@ -20,18 +21,20 @@ _DOTTED = re.compile(r"(?:job\.)?([0-9a-f]{4}(?:\.[0-9a-f]{4}){3})\Z", re.IGNORE
 _LARGEST = 0xFFFF_FFFF_FFFF_FFFF
 
 
-def decimal(text: str) -> str:
+@hookimpl
+def canonical_id(native_id: str) -> str:
     """An id as a decimal number.
 
-    >>> {decimal(it) for it in ("f4JWpL1vw", "7290690207744", "0x6a17f000000", "job.0000.06a1.7f00.0000")}
+    >>> {canonical_id(it) for it in ("f4JWpL1vw", "0x6a17f000000", "job.0000.06a1.7f00.0000")}
     {'7290690207744'}
 
     Raises:
         ValueError: it is none; or one of words or emoji, for which Flux's dictionary is needed.
     """
-    number = _number(text)
+    number = _number(native_id)
     if number is None or number > _LARGEST:
-        msg = f"{text!r} is no job id of Flux's such as f4JWpL1vw (`flux job id` translates words and emoji)"
+        example = "f4JWpL1vw (`flux job id` translates words and emoji)"
+        msg = f"{native_id!r} is no job id of Flux's such as {example}"
         raise ValueError(msg)
     return str(number)
 
@@ -47,20 +50,6 @@ def f58(native_id: str) -> str:
         number, digit = divmod(number, len(DIGITS))
         digits = DIGITS[digit] + digits
     return f"f{digits or DIGITS[0]}"
-
-
-def is_id(text: str) -> bool:
-    """Whether a text is an id in the spelling used here.
-
-    >>> is_id("7290690207744"), is_id("f4JWpL1vw"), is_id("-1")
-    (True, False, False)
-    """
-    return _DECIMAL.match(text) is not None and int(text) <= _LARGEST
-
-
-def askable(native_ids: Iterable[str]) -> list[str]:
-    """Those of `native_ids` that are ids; one that is none would cost all others the answer."""
-    return [native_id for native_id in native_ids if is_id(native_id)]
 
 
 def _number(text: str) -> int | None:

@@ -9,10 +9,9 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from jpsi.plugin import Command, CommandResult, Observation, Site, SubmitException
+from jpsi.plugin import Command, CommandResult, Observation, Site, hookimpl, tagged
 
-from .commands import flux
-from .ids import askable
+from .commands import command
 from .observing import Job, observation
 
 # For each job that is not known, with code 1 if none is, and 0 before Flux 0.80
@@ -22,32 +21,28 @@ _SOME_ANSWER = frozenset({0, 1})
 _ALL = ("-a", "-c0")
 
 
+@hookimpl
 def query(native_ids: Sequence[str] | None, site: Site) -> Command:
     """The command that asks for these jobs, or for all of the user's."""
-    which = _ALL if native_ids is None else askable(native_ids) or native_ids
-    return flux(site, "jobs", "--json", *which)
+    return command(site, "flux", "jobs", "--json", *(_ALL if native_ids is None else native_ids))
 
 
-def statuses(result: CommandResult, native_ids: Sequence[str] | None) -> dict[str, Observation]:
+@hookimpl
+def parse_status(result: CommandResult) -> Mapping[str, Observation]:
     """What Flux said about each job."""
-    asked = None if native_ids is None else frozenset(native_ids)
-    return {
-        str(job["id"]): observation(job)
-        for job in _listed(result)
-        if asked is None or str(job["id"]) in asked
-    }
+    return {str(job["id"]): observation(job) for job in _listed(result)}
 
 
+@hookimpl
 def find(site: Site) -> Command:
-    """The command that lists the user's jobs with their names, in which the tags are."""
-    return flux(site, "jobs", "--json", *_ALL)
+    """The command that lists the user's jobs with their names, at whose ends the tags are."""
+    return query(None, site)
 
 
-def tagged(result: CommandResult, tags: Sequence[str]) -> Mapping[str, str]:
-    """The ids of the jobs whose name is, or ends with, one of the tags."""
-    sought = frozenset(tags)
-    words = ((str(job.get("name", "")).split(), str(job["id"])) for job in _listed(result))
-    return {name[-1]: native_id for name, native_id in words if name and name[-1] in sought}
+@hookimpl
+def parse_find(result: CommandResult, tags: Sequence[str]) -> Mapping[str, str]:
+    """The ids of the jobs that carry the tags."""
+    return tagged(((str(job.get("name", "")), str(job["id"])) for job in _listed(result)), tags)
 
 
 def _listed(result: CommandResult) -> list[Job]:
@@ -59,9 +54,7 @@ def _listed(result: CommandResult) -> list[Job]:
     answers = list(_objects(result.stdout))
     about_unknown = _UNKNOWN.search(result.stderr) is not None
     if result.timed_out or result.returncode not in _SOME_ANSWER or not (answers or about_unknown):
-        result.checked()
-        msg = f"flux jobs listed nothing: {result.complaint}"
-        raise SubmitException(msg, transient=True)
+        raise result.checked().no_answer
     if not about_unknown:
         result.checked()
     return [job for answer in answers for job in _jobs(answer)]

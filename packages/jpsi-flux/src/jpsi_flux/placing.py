@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from jpsi.plugin import JobSpec, ShellLine, line
+from jpsi.plugin import JobSpec, ShellLine, hookimpl, line
 
 from .shape import Shape
 
 
+@hookimpl
 def nodes(spec: JobSpec) -> list[ShellLine]:
     """Shell that prints the node of each process, in the order of ranks, one on a line.
 

@@ -8,10 +8,19 @@ from collections.abc import Iterator
 
 import attrs
 
-from jpsi.plugin import RANK_VARIABLES, Command, JobSpec, Script, Site
+from jpsi.plugin import (
+    RANK_VARIABLES,
+    Command,
+    CommandResult,
+    JobSpec,
+    Script,
+    SubmitContext,
+    hookimpl,
+    the_one_id,
+)
 
-from .commands import flux
-from .ids import DIGITS, HOOKED, decimal
+from .commands import command
+from .ids import DIGITS, HOOKED, canonical_id
 from .shape import Shape
 
 # flux-environment(7): what a surrounding job leaves. FLUX_URI stays: it says where Flux is.
@@ -29,7 +38,8 @@ _SENTINEL = "flux:"
 _ID = re.compile(rf"[f{HOOKED}][{DIGITS}]{{5,11}}\Z")
 
 
-def submit(script: Script, spec: JobSpec, site: Site) -> Command:
+@hookimpl
+def submit(script: Script, spec: JobSpec, context: SubmitContext) -> Command:
     """The command that submits a script: `flux batch` if the job needs a Flux instance of its own.
 
     Its directives become arguments. `flux submit` reads none, and `flux batch` splits words of theirs at more
@@ -38,29 +48,19 @@ def submit(script: Script, spec: JobSpec, site: Site) -> Command:
     words = [word for directive in script.directives for word in _words(directive.text)]
     if Shape.of(spec).nested:
         text = attrs.evolve(script, directives=()).text
-        return flux(site, "batch", *words, stdin=text, unset=_NOT_THIS_JOBS)
+        return command(context.site, "flux", "batch", *words, stdin=text, unset=_NOT_THIS_JOBS)
     # Otherwise standard input would be an open socket. There is no `--` before a command: Flux 0.58 runs it.
-    command = ("--input=/dev/null", "/bin/sh", "-c", script.run)
-    return flux(site, "submit", *words, *command, unset=_NOT_THIS_JOBS)
+    run = ("--input=/dev/null", "/bin/sh", "-c", script.run)
+    return command(context.site, "flux", "submit", *words, *run, unset=_NOT_THIS_JOBS)
 
 
-def native_id(output: str) -> str:
-    r"""The job's id in what `flux submit` or `flux batch` printed, whatever else stands around it.
-
-    >>> native_id("Welcome to cluster c.\nf4JWpL1vw\n")
-    '7290690207744'
-
-    Raises:
-        ValueError: there is no id in it, or more than one line looks like one.
-    """
-    lines = [line.strip() for line in output.splitlines() if _ID.match(line.strip())]
+@hookimpl
+def parse_submit(result: CommandResult) -> str:
+    """The job's id in what `flux submit` or `flux batch` printed, whatever else stands around it."""
+    lines = [line.strip() for line in result.stdout.splitlines() if _ID.match(line.strip())]
     # A word such as `friday` could be an id, but not beside one that has its hook.
-    found = {decimal(line) for line in [it for it in lines if it.startswith(HOOKED)] or lines}
-    if len(found) != 1:
-        what = "no job id" if not found else f"several job ids ({', '.join(sorted(found))})"
-        msg = f"{what} in the answer of Flux: {output.strip()[:500]!r}"
-        raise ValueError(msg)
-    return found.pop()
+    hooked = [line for line in lines if line.startswith(HOOKED)]
+    return the_one_id(map(canonical_id, hooked or lines), result.stdout)
 
 
 def _words(directive: str) -> Iterator[str]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from jpsi.fakes import FakeScheduler, FakeState
 
-from ..ids import decimal
+from ..ids import canonical_id
 
 #: Why a job is pending that waits for another, and one that has waited in vain.
 WAITS, NEVER = "Dependency", "DependencyNeverSatisfied"
@@ -25,7 +25,7 @@ def dependency_refusal(scheduler: FakeScheduler, wanted: Sequence[str]) -> str |
         if scheme not in _IS_MET:
             return f'dependency scheme "{scheme}" not supported'
         try:
-            native_id = decimal(value)
+            native_id = canonical_id(value)
         except ValueError:
             return f'dependency: {scheme}: "{value}" is not a valid jobid'
         if native_id not in known:
@@ -37,7 +37,7 @@ def blocked(
     scheduler: FakeScheduler, native_id: str, wanted: Sequence[str]
 ) -> Callable[[], str | None] | None:
     """Says why a job may not start yet; one that never may fails."""
-    others = [(scheme, decimal(value)) for scheme, _, value in (text.partition(":") for text in wanted)]
+    others = [(scheme, canonical_id(value)) for scheme, _, value in (text.partition(":") for text in wanted)]
     if not others:
         return None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from jpsi.fakes import Invocation
 
-from ..ids import HOOKED, decimal, f58
+from ..ids import HOOKED, canonical_id, f58
 
 
 def shown(native_id: str, invocation: Invocation | None = None) -> str:
@@ -17,7 +17,7 @@ def shown(native_id: str, invocation: Invocation | None = None) -> str:
 def read(words: tuple[str, ...]) -> tuple[list[str], str | None]:
     """The ids among the arguments, and what is said if one is none: then nothing is done for any."""
     try:
-        return [decimal(word) for word in words], None
+        return [canonical_id(word) for word in words], None
     except ValueError:
         wrong = next(word for word in words if not _is_id(word))
         return [], f"error: argument JOBID: invalid JobID value: '{wrong}'\n"
@@ -25,7 +25,7 @@ def read(words: tuple[str, ...]) -> tuple[list[str], str | None]:
 
 def _is_id(word: str) -> bool:
     try:
-        decimal(word)
+        canonical_id(word)
     except ValueError:
         return False
     return True
