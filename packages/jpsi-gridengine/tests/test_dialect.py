@@ -6,13 +6,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from gridengine_support import CONTEXT, SITE, answered, recordings, relay
+from gridengine_support import CONTEXT, SITE, recordings
 from jpsi.fakes import FakeClock, FakeScheduler, FakeState, Invocation, Outcome, answer
 from jpsi.plugin import Command, CommandResult, JobSpec, JobState, Observation, Reason, ShellLine
-from jpsi.testing import Recording
-from jpsi_gridengine import dialect
+from jpsi.testing import Recording, answered, hooks_of
+from jpsi_gridengine import dialect, hooks
 
-HOOKS = relay()
+HOOKS = hooks_of(hooks)
 
 
 @pytest.fixture

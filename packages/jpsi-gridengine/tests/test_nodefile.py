@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from jpsi.plugin import JobSpec, ResourceSpecV1
-from jpsi_gridengine.nodefile import nodes
+from jpsi_gridengine import hooks
 
 SHELLS = [found for name in ("dash", "bash") if (found := shutil.which(name))]
 # sge_pe(5): node, slots, queue, processors
@@ -19,7 +19,7 @@ HOSTFILE = "node01 4 all.q@node01 UNDEFINED\nnode02 2 all.q@node02 UNDEFINED\n"
 
 def told(shell: str, cores: int | None, **variables: str) -> list[str]:
     spec = JobSpec("/bin/true", resources=ResourceSpecV1(process_count=6, cpu_cores_per_process=cores))
-    text = "\n".join(nodes(spec))
+    text = "\n".join(hooks.nodes(spec))
     environment = {"PATH": "/usr/bin:/bin", **variables}
     return subprocess.run(
         [shell, "-c", text], env=environment, capture_output=True, text=True, check=True

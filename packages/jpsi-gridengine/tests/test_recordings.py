@@ -10,11 +10,8 @@ import pytest
 from gridengine_support import RECORDINGS, recordings
 from jpsi.plugin import FailureKind, JobState, Reason, SubmitException
 from jpsi.testing import Recording, read_recordings
-from jpsi_gridengine import qacct, qstat
-from jpsi_gridengine.failures import failure
-from jpsi_gridengine.requests import not_cancelled, not_changed
+from jpsi_gridengine import hooks
 from jpsi_gridengine.states import meaning
-from jpsi_gridengine.submission import native_id
 
 ALL = read_recordings(RECORDINGS)
 
@@ -58,9 +55,9 @@ def test_every_command_is_known_here() -> None:
 def test_qsub(recording: Recording) -> None:
     result = recording.result
     if result.returncode == 0:
-        assert native_id(result.stdout) == re.findall(r"\d+", result.stdout)[0]
+        assert hooks.parse_submit(result) == re.findall(r"\d+", result.stdout)[0]
     else:
-        assert failure(result).kind is _expected_kind(recording)
+        assert hooks.classify_failure(result).kind is _expected_kind(recording)
 
 
 def _expected_kind(recording: Recording) -> FailureKind:
@@ -77,10 +74,10 @@ def test_qstat(recording: Recording) -> None:
     result = recording.result
     if result.returncode != 0:
         with pytest.raises(SubmitException, match="unable to send message"):
-            qstat.statuses(result, None)
+            hooks.parse_status(result)
         return
     if "-xml" in recording.argv:
-        found = qstat.statuses(result, None)
+        found = hooks.parse_status(result)
         assert list(found) == re.findall(r"<JB_job_number>(\d+)<", result.stdout)
         assert [it.word for it in found.values()] == re.findall(r"<state>(\w+)<", result.stdout)
     # what is not XML is not asked for, but has the same words
@@ -91,7 +88,7 @@ def test_qstat(recording: Recording) -> None:
 def test_every_state_of_a_job_is_told_apart() -> None:
     (step,) = (it for it in recordings("qstat-qacct") if it.argv == ("qstat", "-xml"))
 
-    found = qstat.statuses(step.result, None)
+    found = hooks.parse_status(step.result)
 
     assert {native_id: it.state for native_id, it in found.items()} == {
         **dict.fromkeys(("270", "280", "281", "282", "285"), JobState.ACTIVE),
@@ -108,7 +105,7 @@ def test_qacct(recording: Recording) -> None:
     accounts = re.findall(r"^jobnumber +(\d+) *\ntaskid +(\w+)", result.stdout, re.MULTILINE)
     names = {number if task == "undefined" else f"{number}.{task}" for number, task in accounts}
 
-    found = qacct.finished(result, sorted(names))
+    found = hooks.parse_finished(result)
 
     assert found.keys() <= names
     assert bool(found) == (result.returncode == 0)
@@ -120,7 +117,7 @@ def test_every_way_to_end_is_told_apart() -> None:
     for step in recordings("qstat-qacct"):
         if step.argv[:2] == ("qacct", "-j") and step.argv[-1].isdecimal():
             number = step.argv[-1]
-            end = qacct.finished(step.result, [number]).get(number)
+            end = hooks.parse_finished(step.result).get(number)
             told[step.note] = end and (end.state, end.reason, end.exit_code)
 
     failed = JobState.FAILED
@@ -154,13 +151,13 @@ def test_qdel(recording: Recording) -> None:
     ids = [word for word in recording.argv[1:] if word.isdecimal()]
     is_refused = any(words in recording.result.stdout for words in ("privileges", "unable to send"))
 
-    refused = not_cancelled(recording.result, ids)
+    refused = hooks.parse_cancel(recording.result, ids)
 
     assert set(refused) == (set(ids) if is_refused else set())
 
 
 @pytest.mark.parametrize("recording", [*_of("qhold"), *_of("qrls")], ids=str)
 def test_qhold_and_qrls(recording: Recording) -> None:
-    refused = not_changed(recording.result, list(recording.argv[1:]))
+    refused = hooks.parse_hold(recording.result, list(recording.argv[1:]))
 
     assert set(refused) == (set(recording.argv[1:]) if recording.result.returncode else set())

@@ -12,8 +12,8 @@ from hypothesis import given
 from gridengine_support import CONTEXT, SITE, site
 from jpsi.plugin import Dependency, DependencyKind, JobAttributes, JobSpec, ResourceSpecV1, Site
 from jpsi.testing import specs
+from jpsi_gridengine import hooks
 from jpsi_gridengine.config import GridEngineConfig
-from jpsi_gridengine.script import script, spec_problems
 
 _MIB = 1 << 20
 _SEVERAL = site(parallel_environment="orte", node_environment="smp")
@@ -30,13 +30,13 @@ def _spec(resources: dict[str, Any] | None = None, name: str | None = None, **at
 
 
 def _lines(spec: JobSpec, site: Site = SITE) -> list[str]:
-    assert list(spec_problems(spec, site)) == []
-    written = script(spec, attrs.evolve(CONTEXT, site=site))
+    assert hooks.check_spec(spec, site) == []
+    written = hooks.render_script(spec, attrs.evolve(CONTEXT, site=site))
     return [directive.text.removeprefix("#$ ") for directive in written.directives]
 
 
 def test_a_plain_job() -> None:
-    assert script(_spec(), CONTEXT).text.splitlines() == [
+    assert hooks.render_script(_spec(), CONTEXT).text.splitlines() == [
         "#!/bin/sh",
         "#$ -N jpsi-abc-1",
         "#$ -S /bin/sh",
@@ -143,7 +143,7 @@ def test_the_parallel_environment(resources: dict[str, Any], where: Site, line: 
     ],
 )
 def test_a_layout_that_cannot_be_said_is_refused(resources: dict[str, Any], where: Site, said: str) -> None:
-    (problem,) = spec_problems(_spec(resources), where)
+    (problem,) = hooks.check_spec(_spec(resources), where)
 
     assert said in problem
 
@@ -151,13 +151,12 @@ def test_a_layout_that_cannot_be_said_is_refused(resources: dict[str, Any], wher
 def test_dependencies_are_ids_with_commas() -> None:
     after = tuple(Dependency(native_id, DependencyKind.ANY) for native_id in ("7", "8.2"))
 
-    assert "#$ -hold_jid 7,8.2" in script(_spec(), attrs.evolve(CONTEXT, after=after)).text
+    assert "#$ -hold_jid 7,8.2" in hooks.render_script(_spec(), attrs.evolve(CONTEXT, after=after)).text
 
 
 def test_what_is_waited_for_is_an_id_and_no_pattern_for_names() -> None:
-    (problem,) = spec_problems(_spec(after=[Dependency("*", DependencyKind.ANY)]), SITE)
-
-    assert "'*' is no job id" in problem
+    with pytest.raises(ValueError, match=r"'\*' is no job id of Grid Engine's"):
+        hooks.canonical_id("*")
 
 
 def test_custom_attributes_add_replace_and_take_away() -> None:
@@ -169,11 +168,11 @@ def test_custom_attributes_add_replace_and_take_away() -> None:
     }
     spec = _spec({"node_count": 2, "processes_per_node": 4}, custom_attributes={**custom, "slurm.qos": "x"})
 
-    assert "gridengine.V cannot be set" in next(iter(spec_problems(spec, SITE)))
+    assert "gridengine.V cannot be set" in next(iter(hooks.check_spec(spec, SITE)))
     del custom["gridengine.V"]
     lines = _lines(attrs.evolve(spec, attributes=JobAttributes(custom_attributes=custom)))
 
-    assert lines[-5:] == ["-hard", "-l h_rt=600", "-l scratch=1G", "-notify", "-pe mpi 8"]
+    assert lines[-5:] == ["-hard", "-l h_rt=600", "-l scratch=1G", "-pe mpi 8", "-notify"]
 
 
 @pytest.mark.parametrize(
@@ -191,7 +190,7 @@ def test_custom_attributes_add_replace_and_take_away() -> None:
     ],
 )
 def test_custom_attributes_that_break_promises_are_refused(name: str, value: Any, said: str) -> None:
-    problems = list(spec_problems(_spec(custom_attributes={f"gridengine.{name}": value}), SITE))
+    problems = hooks.check_spec(_spec(custom_attributes={f"gridengine.{name}": value}), SITE)
 
     assert any(said in problem for problem in problems), problems
 
@@ -199,22 +198,22 @@ def test_custom_attributes_that_break_promises_are_refused(name: str, value: Any
 def test_a_dependency_is_said_once() -> None:
     spec = _spec(after=["7"], custom_attributes={"gridengine.hold_jid": "8"})
 
-    assert any("both" in problem for problem in spec_problems(spec, SITE))
+    assert any("both" in problem for problem in hooks.check_spec(spec, SITE))
 
 
 @pytest.mark.parametrize("text", ["a b", "é", "a\nb", "a'b", ""])
 @pytest.mark.parametrize("field", ["queue_name", "project_name", "reservation_id"])
 def test_names_that_grid_engine_cannot_have_are_refused(field: str, text: str) -> None:
-    assert any(field in it or "cannot be" in it for it in spec_problems(_spec(**{field: text}), SITE))
+    assert any(field in it or "cannot be" in it for it in hooks.check_spec(_spec(**{field: text}), SITE))
 
 
 @given(spec=specs())
 def test_what_has_no_problem_can_be_written_in_lines(spec: JobSpec) -> None:
     where = site(parallel_environment="orte", node_environment="smp", gpu_resource="gpu")
-    if list(spec_problems(spec, where)):
+    if hooks.check_spec(spec, where):
         return
 
-    directives = script(spec, attrs.evolve(CONTEXT, site=where)).directives
+    directives = hooks.render_script(spec, attrs.evolve(CONTEXT, site=where)).directives
 
     assert all(len(it.text.splitlines()) == 1 and it.text.startswith("#$ -") for it in directives)
 

@@ -6,23 +6,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gridengine_support import CONTEXT, SITE, answered, relay
+from gridengine_support import CONTEXT
 from jpsi.plugin import FailureKind, JobSpec, Script
-from jpsi_gridengine.failures import failure
-from jpsi_gridengine.submission import native_id, submit
+from jpsi.testing import answered
+from jpsi_gridengine import hooks
 
 _NO = "Unable to run job: "
 
 
 def test_the_script_goes_in_by_standard_input_whatever_a_users_defaults_say() -> None:
-    command = submit(Script([]))
+    command = hooks.submit(Script([]))
 
     assert command.argv == ("qsub", "-terse", "-b", "n", "-sync", "n")
     assert command.stdin == Script([]).text
 
 
 def test_a_surrounding_job_leaves_nothing_but_how_grid_engine_is_reached() -> None:
-    unset = submit(Script([])).unset
+    unset = hooks.submit(Script([])).unset
 
     assert {"JOB_*", "PE_*", "SGE_TASK_*", "SGE_O_*", "BASH_FUNC_*", "PMI_*"} <= set(unset)
     for kept in ("SGE_ROOT", "SGE_CELL", "SGE_CLUSTER_NAME", "SGE_QMASTER_PORT", "PATH"):
@@ -30,7 +30,7 @@ def test_a_surrounding_job_leaves_nothing_but_how_grid_engine_is_reached() -> No
 
 
 def test_no_time_zone_reaches_the_job() -> None:
-    assert submit(Script([])).environment == {}
+    assert hooks.submit(Script([])).environment == {}
 
 
 @pytest.mark.parametrize(
@@ -38,20 +38,20 @@ def test_no_time_zone_reaches_the_job() -> None:
     ["17\n", "Welcome 12345!\n17\n", 'Your job 17 ("a ("b").c") has been submitted\n', "17\n17\n"],
 )
 def test_the_id_is_found(printed: str) -> None:
-    assert native_id(printed) == "17"
+    assert hooks.parse_submit(answered(printed)) == "17"
 
 
 @pytest.mark.parametrize("printed", ["", "hello\n", "17\n18\n", "17.1-3:1\n", "0\n", "x 17\n"])
 def test_what_is_no_one_id_is_an_error(printed: str) -> None:
     with pytest.raises(ValueError, match="job id"):
-        native_id(printed)
+        hooks.parse_submit(answered(printed))
 
 
 @pytest.mark.parametrize("text", ["*", "17.1-3:1", "-u", "", "17 18", "myjob"])
 def test_only_ids_are_attached_to(text: str) -> None:
     with pytest.raises(ValueError, match="no job id"):
-        relay().canonical_id(native_id=text, site=SITE)
-    assert relay().canonical_id(native_id="17.3", site=SITE) == "17.3"
+        hooks.canonical_id(text)
+    assert hooks.canonical_id("17.3") == "17.3"
 
 
 @pytest.mark.parametrize(
@@ -92,21 +92,23 @@ def test_only_ids_are_attached_to(text: str) -> None:
     ],
 )
 def test_what_a_failure_means(returncode: int, stderr: str, kind: FailureKind) -> None:
-    assert failure(answered(stderr=stderr, returncode=returncode)).kind is kind
+    assert hooks.classify_failure(answered(stderr=stderr, returncode=returncode)).kind is kind
 
 
 @given(st.text(alphabet="abcdfghi xyz/().\n", max_size=60), st.integers(1, 254))
 def test_what_nobody_has_heard_of_is_ambiguous(stderr: str, returncode: int) -> None:
-    assert failure(answered(stderr=stderr, returncode=returncode)).kind is FailureKind.AMBIGUOUS
+    assert (
+        hooks.classify_failure(answered(stderr=stderr, returncode=returncode)).kind is FailureKind.AMBIGUOUS
+    )
 
 
 def test_the_message_is_what_grid_engine_said() -> None:
-    found = failure(answered(stderr=f'{_NO}unknown resource "x"\nExiting.\n', returncode=1))
+    found = hooks.classify_failure(answered(stderr=f'{_NO}unknown resource "x"\nExiting.\n', returncode=1))
 
     assert found.message == 'qsub: unknown resource "x"'
 
 
 def test_the_tag_is_in_the_script() -> None:
-    script = relay().render_script(spec=JobSpec("/bin/true", name="a b"), context=CONTEXT)
+    script = hooks.render_script(JobSpec("/bin/true", name="a b"), CONTEXT)
 
     assert "a_b.jpsi-abc-1" in script.text

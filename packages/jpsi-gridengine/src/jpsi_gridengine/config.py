@@ -1,4 +1,4 @@
-"""What can be set for the executor `gridengine`."""
+"""What Grid Engine offers, and what can be set for the executor `gridengine`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import attrs
 
-from jpsi.plugin import BatchConfig
+from jpsi.plugin import BatchConfig, Capabilities, DependencyKind, hookimpl
 
 #: Stands in the name of a parallel environment for the number of slots that it gives on each node.
 SLOTS = "{slots}"
@@ -49,3 +49,23 @@ class GridEngineConfig(BatchConfig):
     exclusive_resource: str = attrs.field(default="exclusive", validator=_resources)
     #: Whether Grid Engine may run a job again after a node has failed; None is the site's own rule.
     requeue: bool | None = None
+
+
+@hookimpl
+def config_class() -> type[BatchConfig]:
+    """The class."""
+    return GridEngineConfig
+
+
+@hookimpl
+def capabilities() -> Capabilities:
+    """What Grid Engine offers."""
+    return Capabilities(
+        default_launcher="mpirun",
+        id_variable="JOB_ID",
+        ids_per_query=None,
+        ids_per_accounting=1,
+        # sge_submit(1) of 8.1.9, EXIT STATUS of jobs: the job is put back, whatever -r says.
+        requeue_exit_codes=frozenset({99}),
+        dependencies=frozenset({DependencyKind.ANY}),
+    )

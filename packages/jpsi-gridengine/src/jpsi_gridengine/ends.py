@@ -5,9 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from jpsi.plugin import JobState, Observation, Reason
-
-from .times import time
+from jpsi.plugin import JobState, Observation, Reason, moment
 
 # sge_status(5) of 8.1.9, "Failed" states. Most others mean that the job could not be started.
 _NO_FAILURE = 0
@@ -40,7 +38,7 @@ def observation(account: Mapping[str, str]) -> Observation | None:
         message=message,
         exit_code=code if ran else None,
         ran=ran if ran or failed not in _NODE_FAILED else None,
-        time=time(account.get("end_time", "")),
+        time=moment(account.get("end_time", "")),
         nodes=(host,) if host and ran else (),
         details={"gridengine.failed": text, "gridengine.queue": account.get("qname", "")},
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jpsi.plugin import CommandResult, Failure, FailureKind
+from jpsi.plugin import CommandResult, Failure, FailureKind, SubmitErrors, hookimpl
 
 _AMBIGUOUS, _TRANSIENT = FailureKind.AMBIGUOUS, FailureKind.TRANSIENT
 _INVALID, _PERMANENT = FailureKind.INVALID_JOB, FailureKind.PERMANENT
@@ -45,27 +45,17 @@ _TEXTS = (
     ("objectname", _INVALID),
     ("Unable to read script file", _INVALID),
 )
-# qsub itself, of an option or a value that it does not understand; nothing was sent.
-_OWN_CODES = frozenset({2, 7})
-_OWN_WORDS = "qsub: "
-# A shell, or env, where there is no qsub
-_NOT_FOUND = frozenset({126, 127})
+_ERRORS = SubmitErrors(
+    command="qsub",
+    texts=_TEXTS,
+    # qsub itself, of an option or a value that it does not understand; nothing was sent.
+    own_codes={2, 7},
+    own_words=("qsub: ",),
+    noise=r"\A(Unable to run job: |qsub: )+| Exiting\.\Z",
+)
 
 
-def failure(result: CommandResult) -> Failure:
-    """What a failed qsub means, with what it said."""
-    said = (
-        result.complaint.removeprefix("Unable to run job: ").removeprefix("qsub: ").removesuffix(" Exiting.")
-    )
-    return Failure(_kind(result.returncode, result.stderr + result.stdout), f"qsub: {said}")
-
-
-def _kind(returncode: int, text: str) -> FailureKind:
-    for part, kind in _TEXTS:
-        if part in text:
-            return kind
-    if returncode in _OWN_CODES and _OWN_WORDS in text:
-        return _INVALID
-    if returncode in _NOT_FOUND and "not found" in text:
-        return _PERMANENT
-    return _AMBIGUOUS
+@hookimpl
+def classify_failure(result: CommandResult) -> Failure:
+    """What a failed qsub means."""
+    return _ERRORS.failure(result)

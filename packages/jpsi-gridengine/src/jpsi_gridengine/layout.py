@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jpsi.plugin import ResourceSpecV1
+from jpsi.plugin import ResourceSpecV1, node_count
 
 from .config import SLOTS, GridEngineConfig
 
@@ -15,7 +15,7 @@ def slots(resources: ResourceSpecV1) -> int:
 
 
 def environment(resources: ResourceSpecV1, config: GridEngineConfig) -> str | None:
-    """The parallel environment that a job runs in; None for a job of one slot.
+    """The parallel environment that a job runs in, with its slots; None for a job of one slot.
 
     How slots are spread over nodes is laid down in the environment, so that one must be configured that
     spreads them as the job wants it.
@@ -23,9 +23,12 @@ def environment(resources: ResourceSpecV1, config: GridEngineConfig) -> str | No
     Raises:
         ValueError: there is none.
     """
-    total, nodes, cores = slots(resources), _nodes(resources), _cores(resources)
-    if total == 1:
-        return None
+    total = slots(resources)
+    return None if total == 1 else f"{_name(resources, config, total)} {total}"
+
+
+def _name(resources: ResourceSpecV1, config: GridEngineConfig, total: int) -> str:
+    nodes, cores = node_count(resources), _cores(resources)
     several, single = config.parallel_environment, config.node_environment
     # The cores of a process cannot be on two nodes.
     is_together = nodes == 1 or (nodes is None and cores > 1)
@@ -39,8 +42,9 @@ def environment(resources: ResourceSpecV1, config: GridEngineConfig) -> str | No
             f"Grid Engine gives each node the same number of slots, which {total} slots, {each} each, are not"
         )
         raise ValueError(msg)
-    if nodes is None and not is_together and (several or single) is not None:
-        return several or single
+    either = several or single
+    if nodes is None and not is_together and either is not None:
+        return either
     raise ValueError(_lacking(total, nodes, is_together=is_together))
 
 
@@ -58,10 +62,3 @@ def _lacking(total: int, nodes: int | None, *, is_together: bool) -> str:
 
 def _cores(resources: ResourceSpecV1) -> int:
     return resources.cpu_cores_per_process or 1
-
-
-def _nodes(resources: ResourceSpecV1) -> int | None:
-    """How many nodes the job wants; None leaves it to Grid Engine (J/PSI 0: setProcessCount)."""
-    if resources.node_count is None and resources.processes_per_node is None:
-        return None
-    return resources.computed_node_count

@@ -27,18 +27,10 @@ def job_name(name: str | None, tag: str) -> str:
     return f"{legal if _FIRST.match(legal) else f'_{legal}'}.{tag}"
 
 
-def context(name: str | None) -> dict[str, str]:
+def context(name: str | None) -> str | None:
     """The name as it was given, as a context variable without anything that `-ac` would take apart.
 
     >>> context("2nd run")
-    {'ac': 'jpsi_name=2nd%20run'}
+    'jpsi_name=2nd%20run'
     """
-    if not name:
-        return {}
-    return {"ac": f"{_CONTEXT}={quote(name, safe='', errors='surrogatepass')}"}
-
-
-def tag_of(shown: str, tags: frozenset[str]) -> str | None:
-    """The one of `tags` that a name ends with, or is."""
-    last = shown.rpartition(".")[2]
-    return last if last in tags else None
+    return f"{_CONTEXT}={quote(name, safe='', errors='surrogatepass')}" if name else None

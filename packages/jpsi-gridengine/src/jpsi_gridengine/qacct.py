@@ -9,37 +9,33 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from jpsi.plugin import Command, CommandResult, Observation
+from jpsi.plugin import Command, CommandResult, Observation, hookimpl
 
 from .commands import gridengine
 from .ends import observation
-from .ids import is_id
 
 # The file comes with the first job that ends, and is not everywhere to be seen.
 _NOT_FOUND = re.compile(r"job (?:id|name) \S+ not found|accounting.*: No such file or directory")
-# A number that no job has: any other text is a pattern for names.
-_NOBODY = "0"
 _BETWEEN = re.compile(r"^=+$", re.MULTILINE)
 _FIELD = re.compile(r"^(\w+) +(.*?) *\n", re.MULTILINE)
 # An account without them was cut off; the last of them is below all that counts.
 _NEEDED = frozenset({"failed", "exit_status", "ru_wallclock", "maxvmem"})
 
 
+@hookimpl
 def query_finished(native_ids: Sequence[str]) -> Command:
     """The command that asks for the one job."""
     (native_id,) = native_ids
-    number, _, task = native_id.partition(".") if is_id(native_id) else (_NOBODY, "", "")
+    number, _, task = native_id.partition(".")
     return gridengine("qacct", "-j", number, *(("-t", task) if task else ()))
 
 
-def finished(result: CommandResult, native_ids: Sequence[str]) -> dict[str, Observation]:
+@hookimpl
+def parse_finished(result: CommandResult) -> Mapping[str, Observation]:
     """What qacct said about a job; of one that was put back, its last run."""
     if result.returncode == 1 and _NOT_FOUND.search(result.stderr):
         return {}
-    asked = frozenset(native_ids)
-    last = {
-        native_id: account for native_id, account in _accounts(result.checked().stdout) if native_id in asked
-    }
+    last = dict(_accounts(result.checked().stdout))
     told = {native_id: observation(account) for native_id, account in last.items()}
     return {native_id: it for native_id, it in told.items() if it is not None}
 

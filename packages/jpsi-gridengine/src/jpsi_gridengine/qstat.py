@@ -10,12 +10,10 @@ import html
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from jpsi.plugin import Command, CommandResult, JobState, Observation, SubmitException
+from jpsi.plugin import Command, CommandResult, JobState, Observation, hookimpl, moment, tagged
 
 from .commands import gridengine
-from .names import tag_of
 from .states import meaning
-from .times import time
 
 # A task of an array in a line of its own, and whatever state a job is in: a user's sge_qstat(5) may say
 # otherwise. `$user` is qstat's own word.
@@ -27,26 +25,25 @@ _END = "</job_info>"
 _HAS_ENDED = "z"
 
 
+@hookimpl
 def query() -> Command:
     """The command that lists the user's jobs."""
     return gridengine("qstat", *_WHATEVER)
 
 
-def statuses(result: CommandResult, native_ids: Sequence[str] | None) -> dict[str, Observation]:
+@hookimpl
+def parse_status(result: CommandResult) -> Mapping[str, Observation]:
     """What qstat said about each job."""
-    asked = None if native_ids is None else frozenset(native_ids)
-    return {
-        native_id: _observation(job)
-        for native_id, job in _jobs(result)
-        if (asked is None or native_id in asked) and _HAS_ENDED not in job["state"]
-    }
+    return {name: _observation(job) for name, job in _jobs(result) if _HAS_ENDED not in job["state"]}
 
 
-def tagged(result: CommandResult, tags: Sequence[str]) -> dict[str, str]:
-    """The native ids of the jobs whose name ends with one of the tags."""
-    sought = frozenset(tags)
-    found = ((tag_of(job.get("JB_name", ""), sought), native_id) for native_id, job in _jobs(result))
-    return {tag: native_id for tag, native_id in found if tag is not None}
+find = query
+
+
+@hookimpl
+def parse_find(result: CommandResult, tags: Sequence[str]) -> Mapping[str, str]:
+    """The native ids of the jobs whose names end with the tags."""
+    return tagged(((job.get("JB_name", ""), native_id) for native_id, job in _jobs(result)), tags)
 
 
 def _jobs(result: CommandResult) -> Iterator[tuple[str, Mapping[str, str]]]:
@@ -56,8 +53,7 @@ def _jobs(result: CommandResult) -> Iterator[tuple[str, Mapping[str, str]]]:
     """
     output = result.checked().stdout
     if _END not in output:
-        msg = f"the answer of qstat is not whole: {output[-200:]!r}"
-        raise SubmitException(msg, transient=True)
+        raise result.no_answer
     for text in _JOB.findall(output):
         job = {name: html.unescape(value) for name, value in _FIELD.findall(text)}
         number, task = job.get("JB_job_number", ""), job.get("tasks")
@@ -81,7 +77,7 @@ def _observation(job: Mapping[str, str]) -> Observation:
         reason=found.reason,
         message=found.message,
         ran=True if is_active else None,
-        time=time(job.get("JAT_start_time" if is_active else "JB_submission_time", "")),
+        time=moment(job.get("JAT_start_time" if is_active else "JB_submission_time", "")),
         nodes=(node,) if node else (),
         details=details,
     )

@@ -2,25 +2,13 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
-from jpsi.plugin import JobState, Reason
+from jpsi.plugin import JobState, Meaning, Reason
 
 _QUEUED, _ACTIVE = JobState.QUEUED, JobState.ACTIVE
 
 # qstat(1) of 8.1.9, OUTPUT FORMATS: the status of the job. `z`, for ended jobs, tells no more of them than
 # that they have ended, and is not asked for.
 _LETTERS = frozenset("dEhqrRsStTw")
-
-
-class Meaning(NamedTuple):
-    """What the letters of a state say."""
-
-    state: JobState
-    reason: Reason | None = None
-    #: A sentence for an end user, where the state alone does not say it.
-    message: str | None = None
-
 
 # In this order: a job in an error state is also waiting, one that is deleted also running. sge_status(5) of
 # 8.1.9 lists what comes together.

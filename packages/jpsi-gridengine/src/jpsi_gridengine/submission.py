@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from jpsi.plugin import RANK_VARIABLES, Command, Script
+from jpsi.plugin import RANK_VARIABLES, Command, CommandResult, Script, hookimpl, the_one_id
 
 from .commands import gridengine
 
@@ -24,26 +24,18 @@ _NOT_THIS_JOBS = (
 _AS_EXPECTED = ("-terse", "-b", "n", "-sync", "n")
 
 # What -terse prints, and what it replaces, should a site's wrapper take it away
-_ID = re.compile(r"(?:Your job )?([1-9][0-9]*)(?: \(\".*\"\) has been submitted)?\Z")
+_ID = re.compile(
+    r"^[ \t]*(?:Your job )?([1-9][0-9]*)(?: \(\".*\"\) has been submitted)?[ \t]*\r?$", re.MULTILINE
+)
 
 
+@hookimpl
 def submit(script: Script) -> Command:
     """The command that submits a script, which it reads from standard input."""
     return gridengine("qsub", *_AS_EXPECTED, stdin=script.text, unset=_NOT_THIS_JOBS, environment={})
 
 
-def native_id(output: str) -> str:
-    r"""The job's id in what qsub printed, whatever else stands around it.
-
-    >>> native_id("Welcome to the cluster.\n4711\n")
-    '4711'
-
-    Raises:
-        ValueError: there is no id in it, or more than one line looks like one.
-    """
-    found = {match[1] for line in output.splitlines() if (match := _ID.match(line.strip()))}
-    if len(found) != 1:
-        what = "no job id" if not found else f"several job ids ({', '.join(sorted(found))})"
-        msg = f"{what} in the answer of qsub: {output.strip()[:500]!r}"
-        raise ValueError(msg)
-    return found.pop()
+@hookimpl
+def parse_submit(result: CommandResult) -> str:
+    """The job's id in what qsub printed, whatever else stands around it."""
+    return the_one_id(_ID.findall(result.stdout), result.stdout)

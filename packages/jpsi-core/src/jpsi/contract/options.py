@@ -38,7 +38,7 @@ def _compiled(text: str) -> re.Pattern[str]:
 class CustomOptions:
     """Which options users may set past jpsi, by custom attributes `<system>.<option>`."""
 
-    #: How the attributes begin; the case does not matter. Where there are several, people are told the first.
+    #: How the attributes begin; the case does not matter.
     systems: tuple[str, ...] = attrs.field(converter=tuple[str, ...])
     #: What the whole name of an option looks like.
     name: re.Pattern[str] = attrs.field(converter=_compiled)
@@ -59,14 +59,14 @@ class CustomOptions:
 
     def of(self, spec: JobSpec) -> dict[str, Any]:  # Any: whatever users wrote
         """The custom attributes of a spec for this system, by option."""
+        return {option: value for _, option, value in self._given(spec)}
+
+    def _given(self, spec: JobSpec) -> Iterator[tuple[str, str, Any]]:  # as above
         custom = None if spec.attributes is None else spec.attributes.custom_attributes
-        found: dict[str, Any] = {}
-        for system in self.systems:
-            start = f"{system}."
-            for name, value in (custom or {}).items():
-                if name.lower().startswith(start):
-                    found[name[len(start) :]] = value
-        return found
+        for name, value in (custom or {}).items():
+            system, dot, option = name.partition(".")
+            if dot and system.lower() in self.systems:
+                yield system.lower(), option, value
 
     def merged(self, options: Options, spec: JobSpec) -> Options:
         """The options of jpsi with what a sound spec adds, replaces and takes away."""
@@ -88,26 +88,23 @@ class CustomOptions:
 
     def problems(self, spec: JobSpec) -> Iterator[str]:
         """What is wrong with the custom attributes of a valid spec, one sentence each."""
-        for option, value in self.of(spec).items():
-            where = f"custom attribute {self.systems[0]}.{option}"
-            yield from (f"{where} {problem}" for problem in self._wrong_name(option))
+        for system, option, value in self._given(spec):
+            where = f"custom attribute {system}.{option}"
+            yield from (f"{where} {problem}" for problem in self._wrong_name(system, option))
             yield from (f"{where} {problem}" for problem in _wrong_value(value))
-        if self.dependency in self.of(spec) and dependencies(spec):
-            yield (
-                f"attributes.after and the custom attribute {self.systems[0]}.{self.dependency} "
-                "cannot be given both"
-            )
+            if option == self.dependency and dependencies(spec):
+                yield f"attributes.after and the {where} cannot be given both"
 
-    def _wrong_name(self, option: str) -> Iterator[str]:
+    def _wrong_name(self, system: str, option: str) -> Iterator[str]:
         whole = self._whole(option)
         if option in self.refused:
             yield f"cannot be set: {self.refused[option]}"
         elif not self.name.fullmatch(option):
-            yield f"cannot be set: an option's whole name is needed, such as {self.systems[0]}.{self.example}"
+            yield f"cannot be set: an option's whole name is needed, such as {system}.{self.example}"
         elif whole is not None and whole in self.refused:
             yield f"cannot be set: it may count as {whole}: {self.refused[whole]}"
         elif whole is not None:
-            yield f"may count as {whole}; write {self.systems[0]}.{whole}"
+            yield f"may count as {whole}; write {system}.{whole}"
 
     def _whole(self, option: str) -> str | None:
         """An option that `option` may be taken for, since that is how it begins."""
