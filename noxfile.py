@@ -195,11 +195,11 @@ def _e2e_environment(
     place.mkdir(parents=True)
     session.run("/usr/bin/python3", "-m", "venv", str(place / "venv"), external=True)
     groups = nox.project.dependency_groups(PACKAGES[name].settings, "test")
-    others = [requirement for requirement in groups if _name(requirement) not in PACKAGES]
+    from_elsewhere = [requirement for requirement in groups if _name(requirement) not in PACKAGES]
     here = _from_here([name, *others, "jpsi-cli", *groups])
     packages = [f"{ROOT / PACKAGES[it].path}{extras}" for it, extras in here.items()]
     python = str(place / "venv" / "bin" / "python")
-    session.run(python, "-m", "pip", "install", "--quiet", *packages, *others, external=True)
+    session.run(python, "-m", "pip", "install", "--quiet", *packages, *from_elsewhere, external=True)
     for folder in folders:
         shutil.copytree(ROOT / PACKAGES[name].path / folder, place / folder)
     for path in (place.parent, place, *place.rglob("*")):
