@@ -2,33 +2,36 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
-from jpsi.plugin import JobSpec, ShellLine, custom_options, custom_problems, hookimpl, line, option_text
+from jpsi.plugin import CustomOptions, JobSpec, Options, ShellLine, given, hookimpl, line
 
 from .shape import Shape
 from .text import HIDE_COLONS
 
-_SYSTEM = "srun"
-# srun(1), OPTIONS: long names
-_NAME = re.compile(r"[a-z][a-z0-9]+(-[a-z0-9]+)*\Z")
-# srun(1), OPTIONS, those that would break what jpsi promises, with what to do instead
-_REFUSED = {
-    "chdir": "set JobSpec.directory",
-    "error": "set JobSpec.stderr_path",
-    "export": "set JobSpec.environment and inherit_environment",
-    "input": "standard input is for rank 0",
-    "multi-prog": "the job's command is JobSpec.executable",
-    "ntasks": "set process_count in the resources",
-    "output": "set JobSpec.stdout_path",
-    "pty": "jobs have no terminal",
-}
+#: srun(1), OPTIONS, by their long names.
+CUSTOM = CustomOptions(
+    systems=("srun",),
+    name=r"[a-z][a-z0-9]+(-[a-z0-9]+)*",
+    example="mpi",
+    refused={
+        "chdir": "set JobSpec.directory",
+        "error": "set JobSpec.stderr_path",
+        "export": "set JobSpec.environment and inherit_environment",
+        "input": "standard input is for rank 0",
+        "multi-prog": "the job's command is JobSpec.executable",
+        "ntasks": "set process_count in the resources",
+        "output": "set JobSpec.stdout_path",
+        "pty": "jobs have no terminal",
+    },
+    # srun takes the beginning of an option's name for the option.
+    abbreviated=("cpus-per-task", "gpus-per-task", "nodes", "ntasks-per-node", "wait"),
+)
 
 
 @hookimpl
 def check_spec(spec: JobSpec) -> list[str]:
-    return list(custom_problems(spec, _SYSTEM, _NAME, "mpi", _REFUSED))
+    return list(CUSTOM.problems(spec))
 
 
 @hookimpl
@@ -41,27 +44,20 @@ def rank_variables() -> Sequence[str]:
 
 @hookimpl
 def launch(spec: JobSpec) -> Sequence[ShellLine]:
-    options = dict(_options(Shape.of(spec)))
-    for name, value in custom_options(spec, _SYSTEM).items():
-        options.pop(name, None)
-        if value is not None and value is not False:
-            options[name] = option_text(value)
-    words = [f"--{name}" if value is None else f"--{name}={value}" for name, value in options.items()]
+    options = given(CUSTOM.merged(_options(Shape.of(spec)), spec))
+    words = [f"--{name}" if value is None else f"--{name}={value}" for name, value in options]
     return [*HIDE_COLONS, ShellLine(f'{line("exec", "srun", *words)} "$@"')]
 
 
 # srun(1) of Slurm 22.05
-def _options(shape: Shape) -> Mapping[str, str | None]:
-    asked = {
+def _options(shape: Shape) -> Options:
+    return {
         "nodes": shape.nodes,
         "ntasks": shape.processes,
         "ntasks-per-node": shape.per_node,
         # Since 22.05 a step does not inherit it from its job.
         "cpus-per-task": shape.cores,
         "gpus-per-task": shape.gpus or None,
-    }
-    return {
-        **{name: str(value) for name, value in asked.items() if value is not None},
         # Standard input is for rank 0, and not for each of them.
         "input": "0",
         # The job may have been submitted with something else, which steps would inherit.
