@@ -54,6 +54,7 @@ def test_it_implements_hooks_that_there_are() -> None:
 
 def test_lines_read_as_they_are_written_here() -> None:
     assert ScriptLauncher("/opt/my launch.sh", interpreter="/bin/sh").launch() == [
+        "# shellcheck disable=SC2094  # each appends to the log",
         'exec /bin/sh \'/opt/my launch.sh\' "$JPSI_JOB_ID" "$_jpsi_log" \\',
         '  "$_jpsi_pre_launch" "$_jpsi_post_launch" \\',
         '  "$_jpsi_stdin" "$_jpsi_stdout" "$_jpsi_stderr" \\',

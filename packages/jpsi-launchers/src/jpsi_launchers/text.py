@@ -37,7 +37,7 @@ PASS_SIGNALS = shell(
     """\
 _launch_pids=""
 _launch_got=""
-# shellcheck disable=SC2317  # the traps call it
+# shellcheck disable=SC2317,SC2329  # the traps call it
 _launch_pass() {
   _launch_got=$1
   # shellcheck disable=SC2086  # several words

@@ -56,6 +56,7 @@ class ScriptLauncher:
         script = line("exec", self.interpreter, str(self.path))
         first, *others = (" ".join(arguments) for arguments in _ARGUMENTS)
         return [
+            ShellLine("# shellcheck disable=SC2094  # each appends to the log"),
             ShellLine(f"{script} {first} \\"),
             *(ShellLine(f"  {arguments} \\") for arguments in others),
             ShellLine('  </dev/null >>"$_jpsi_log" 2>&1'),
