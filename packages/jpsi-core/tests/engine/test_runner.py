@@ -189,8 +189,9 @@ command exec >/spool/jobs/b2/stdout || _jpsi_end stdout 125
 command exec 8>/spool/jobs/b2/stderr || _jpsi_end stderr 125
 (
 uname -n
-) </dev/null >/spool/jobs/b2/nodes.1 2>&8 8>&- && [ -s /spool/jobs/b2/nodes.1 ] || _jpsi_end nodes 125
-export JPSI_NODEFILE=/spool/jobs/b2/nodes.1 PSIJ_NODEFILE=/spool/jobs/b2/nodes.1
+) </dev/null >/spool/jobs/b2/nodes.1 2>&8 8>&- && [ -s /spool/jobs/b2/nodes.1 ] &&
+  export JPSI_NODEFILE=/spool/jobs/b2/nodes.1 PSIJ_NODEFILE=/spool/jobs/b2/nodes.1 ||
+  unset JPSI_NODEFILE PSIJ_NODEFILE
 export JPSI_JOB_ID=b2
 [ -f /bin/echo ] && [ -x /bin/echo ] || {
   [ -e /bin/echo ] || _jpsi_end executable 127

@@ -6,7 +6,7 @@ import os
 import shutil
 import signal
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import attrs
@@ -19,6 +19,7 @@ from jpsi.model.resources import ResourceSpecV1
 from jpsi.model.spec import JobSpec
 from runners import PATH, SINGLE, Place, script, shell_job
 
+TWO = ResourceSpecV1(process_count=2)
 THREE = ResourceSpecV1(process_count=3)
 #: A launcher that starts a process twice, and tells each its rank.
 TWICE = [ShellLine('for rank in 0 1; do PMI_RANK=$rank OTHER=x "$@" || exit; done')]
@@ -453,15 +454,54 @@ def test_nodes_are_found_out_where_the_batch_system_s_environment_is(place: Plac
     assert ended.stdout == b"right\ninput\n"
 
 
-@pytest.mark.parametrize("text", ["echo oops >&2; exit 3", ":", "cd /; exec nonexistent", "exit 0"])
-def test_nodes_that_are_not_known_fail_the_job(place: Place, text: str) -> None:
+# What tells no nodes.
+NO_NODES = ["echo oops >&2; exit 3", ":", "cd /; exec nonexistent", "exit 0"]
+
+
+@pytest.mark.parametrize("text", NO_NODES)
+def test_nodes_that_are_not_known_fail_a_job_of_several_processes(place: Place, text: str) -> None:
+    """Each of them would start where the script runs."""
     pre = script(place.root / "pre.sh", f"echo >{place.proof}")
 
-    ended = place.run(shell_job(":", pre_launch=pre), nodes=[ShellLine(text)])
+    ended = place.run(shell_job(":", pre_launch=pre, resources=TWO), nodes=[ShellLine(text)])
 
     assert (ended.code, ended.markers) == (125, ["exit.nodes.125"])
     assert not place.proof.exists()
     assert "oops" not in text or ended.stderr == b"oops\n"
+
+
+def test_a_file_of_nodes_that_cannot_be_written_fails_a_job_of_several_processes(place: Place) -> None:
+    (place.folder / "nodes.1").mkdir(parents=True)
+
+    ended = place.run(shell_job(":", resources=TWO), nodes=[ShellLine("echo n1")])
+
+    assert (ended.code, ended.markers) == (125, ["exit.nodes.125"])
+
+
+@pytest.mark.parametrize("patterns", [(), ("PMI_*",)], ids=["single", "launcher"])
+@pytest.mark.parametrize("inherits", [True, False], ids=["inherits", "empty"])
+@pytest.mark.parametrize("text", NO_NODES)
+def test_nodes_that_are_not_known_leave_one_process_without_the_file(
+    place: Place, text: str, inherits: bool, patterns: Sequence[str]
+) -> None:
+    """Those of a job around it, which it may see, are not its own."""
+    around = {"JPSI_NODEFILE": "/of/another", "PSIJ_NODEFILE": "/of/another"}
+    spec = shell_job("echo ${JPSI_NODEFILE-none} ${PSIJ_NODEFILE-none}; exit 7", inherit_environment=inherits)
+
+    ended = place.run(spec, around, nodes=[ShellLine(text)], rank_variables=patterns)
+
+    assert (ended.code, ended.markers) == (7, ["exit.run.7"])
+    assert ended.stdout == b"none none\n"
+    assert ended.stderr == (b"oops\n" if "oops" in text else ended.stderr)
+
+
+def test_one_process_runs_where_a_file_of_nodes_cannot_be_written(place: Place) -> None:
+    (place.folder / "nodes.1").mkdir(parents=True)
+
+    ended = place.run(shell_job("echo ${JPSI_NODEFILE-none}; exit 7"), nodes=[ShellLine("echo n1")])
+
+    assert (ended.code, ended.markers) == (7, ["exit.run.7"])
+    assert (ended.stdout, ended.stderr) == (b"none\n", b"")
 
 
 def test_nodes_cannot_do_more_than_fail(place: Place) -> None:

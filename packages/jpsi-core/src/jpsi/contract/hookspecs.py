@@ -219,8 +219,9 @@ class ExecutorHooks(Protocol):
 
         It runs at the beginning of the job, with the environment that the batch system gives it; what it
         prints, grouped by node and in the order of the ranks, is the file `$JPSI_NODEFILE`. If its exit code
-        is not 0, or it prints nothing, the job fails. The core's own answer is the name of the machine that
-        it runs on, for every process.
+        is not 0, or it prints nothing, a job of several processes fails, and one of a single process runs
+        without that file. The core's own answer is the name of the machine that it runs on, for every
+        process.
         """
 
     @hookspec(firstresult=True)
@@ -247,8 +248,9 @@ class LauncherHooks(Protocol):
 
     - `$JPSI_JOB_ID`: jpsi's id of the job.
     - `$JPSI_NODEFILE`, and `$PSIJ_NODEFILE`, which is the same: a file with the name of a node on a line for
-      each process, grouped by node, in the order of the ranks. It is there on every batch system, and on one
-      machine if there is more than one process.
+      each process, grouped by node, in the order of the ranks. It is there wherever there is more than one
+      process. A job of one process has it on batch systems only, and runs without it, and without the
+      variable, where it could not be written.
     - `$_jpsi_folder`, a private directory of the job for files that the launcher makes, whose names begin
       with that of the launcher.
     - `$_jpsi_log`, a file there that does not exist yet. What the lines write to it, they say themselves and

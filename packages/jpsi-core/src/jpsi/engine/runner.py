@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from jpsi.contract.shell import word
-from jpsi.engine import runner_environment, runner_streams
+from jpsi.engine import runner_environment, runner_nodes, runner_streams
 from jpsi.engine.runner_command import JOB_ID, NODEFILES, CommandLines, Through
 from jpsi.engine.runner_frame import SETUP_CODE
-from jpsi.engine.runner_nodes import NODES, node_file
+from jpsi.engine.runner_nodes import NODES
 from jpsi.engine.runner_run import (
     DIRECTORY,
     HOME,
@@ -77,7 +77,9 @@ def _lines(run: Run) -> Iterator[str]:
     through = _through(run)
     command = CommandLines(run.spec, own, through)
     if through is not None:
-        yield from runner_environment.starting(command.environment, run.rank_variables)
+        may_lack_nodes = run.nodes and not run.needs_nodes
+        withheld = [runner_nodes.withheld(run.file(NODES))] if may_lack_nodes else []
+        yield from runner_environment.starting(command.environment, run.rank_variables, withheld)
     yield from run.frame.begin(f"{run.events}/{run.job_id}.{run.attempt}", run.folder, run.attempt)
     if run.mentions_home:
         # HOME may be one of the variables that the job is given.
@@ -85,10 +87,9 @@ def _lines(run: Run) -> Iterator[str]:
     yield from _directory(run)
     yield from runner_streams.opened(run)
     if run.nodes:
-        yield from node_file(run.nodes, run.file(NODES))
+        yield from runner_nodes.node_file(run.nodes, run.file(NODES), is_needed=run.needs_nodes)
     else:
-        # They may be those of a job around this one.
-        yield f"unset {' '.join(NODEFILES)}"
+        yield runner_nodes.unset()
     yield f"export {JOB_ID}={word(run.job_id)}"
     yield from command.setup
 

@@ -7,7 +7,7 @@ the names of the latter, and keeps what is to be kept.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from jpsi.engine.runner_frame import SETUP_CODE
 
@@ -43,7 +43,7 @@ case ${{1-}} in
     esac
     eval "set -- \\${{$_jpsi_name+\\"$_jpsi_name=\\$$_jpsi_name\\"}} \\"\\$@\\""
   done
-  exec {environment} "$@"
+{lines}  exec {environment} "$@"
   ;;
 esac"""
 
@@ -66,12 +66,15 @@ for _jpsi_name in $_jpsi_found; do
 done"""
 
 
-def starting(environment: Sequence[str], rank_variables: Sequence[str]) -> Iterator[str]:
+def starting(
+    environment: Sequence[str], rank_variables: Sequence[str], lines: Iterable[str] = ()
+) -> Iterator[str]:
     """The lines at the beginning of the runner's file by which it starts a process.
 
     Args:
         environment: the words that run env(1) with the variables that each process gets.
         rank_variables: patterns of the names of those that the launcher gives.
+        lines: what is still done to the command of the process, in "$@".
     """
     yield _NAMES
     yield _PROCESS.format(
@@ -79,6 +82,7 @@ def starting(environment: Sequence[str], rank_variables: Sequence[str]) -> Itera
         code=SETUP_CODE,
         # of no name, where there is no pattern
         patterns=" | ".join(rank_variables) or "''",
+        lines="".join(f"  {it}\n" for it in lines),
         environment=" ".join(environment),
     )
 

@@ -12,10 +12,30 @@ from jpsi.engine.runner_frame import SETUP_CODE
 NODES = "nodes"
 
 
-def node_file(lines: Sequence[ShellLine], path: str) -> Iterator[str]:
-    """The lines that write the file; what `lines` complain of goes to the job's standard error."""
+def node_file(lines: Sequence[ShellLine], path: str, *, is_needed: bool) -> Iterator[str]:
+    """The lines that write the file; what `lines` complain of goes to the job's standard error.
+
+    If that fails, a job that needs the file ends, and another has no variable that names one.
+    """
     file = word(path)
+    exported = f"export {' '.join(f'{name}={file}' for name in NODEFILES)}"
     yield "("
     yield from lines
-    yield f") </dev/null >{file} 2>&8 8>&- && [ -s {file} ] || _jpsi_end {NODES} {SETUP_CODE}"
-    yield f"export {' '.join(f'{name}={file}' for name in NODEFILES)}"
+    written = f") </dev/null >{file} 2>&8 8>&- && [ -s {file} ]"
+    if is_needed:
+        yield f"{written} || _jpsi_end {NODES} {SETUP_CODE}"
+        yield exported
+    else:
+        yield f"{written} &&"
+        yield f"  {exported} ||"
+        yield f"  {unset()}"
+
+
+def unset() -> str:
+    """The line of a job without such a file: the variables may be those of a job around this one."""
+    return f"unset {' '.join(NODEFILES)}"
+
+
+def withheld(path: str) -> str:
+    """The line that keeps the variables from "$@", which is given them, if the file was not written."""
+    return f'[ -s {word(path)} ] || set -- /usr/bin/env {" ".join(f"-u {name}" for name in NODEFILES)} "$@"'

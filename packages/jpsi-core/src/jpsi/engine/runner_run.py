@@ -56,7 +56,15 @@ class Run:
     @property
     def starts_processes(self) -> bool:
         """Whether the launcher starts processes as such, and does not just run the job's command."""
-        return bool(self.rank_variables) or process_count(self.spec.resources) > 1
+        return bool(self.rank_variables) or self.needs_nodes
+
+    @property
+    def needs_nodes(self) -> bool:
+        """Whether the job has processes for other nodes, which would start on the wrong one without a file.
+
+        One process is where the batch system has put it.
+        """
+        return process_count(self.spec.resources) > 1
 
     @property
     def preparations(self) -> dict[str, str]:
