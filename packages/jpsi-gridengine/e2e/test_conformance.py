@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from typing import ClassVar
 
 import pytest
 
@@ -18,6 +19,7 @@ class TestGridEngine(ExecutorConformance):
 
     executor_name = "gridengine"
     config_class = GridEngineConfig
+    settings: ClassVar = {"node_environment": "smp"}
     unknown_id = "9999998"
     directives = ("#$ -N evil", "#$ -q nowhere")
 

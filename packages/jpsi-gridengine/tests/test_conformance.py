@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import pytest
 
 from jpsi.fakes import FakeScheduler
@@ -15,6 +17,7 @@ class TestGridEngine(ExecutorConformance):
     dialect = "gridengine"
     submit_command = "qsub"
     config_class = GridEngineConfig
+    settings: ClassVar = {"parallel_environment": "mpi-{slots}", "node_environment": "smp"}
     plugin = hooks
     directives = ("#$ -N evil", "#$ -q nowhere")
 

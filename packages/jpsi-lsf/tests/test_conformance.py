@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-from pathlib import Path
-
-import pytest
+from typing import ClassVar
 
 from jpsi.testing import ExecutorConformance
 from jpsi_lsf import hooks
@@ -30,18 +27,5 @@ class TestVolclava(ExecutorConformance):
     config_class = LsfConfig
     plugin = hooks
     directives = _DIRECTIVES
-
-    @pytest.fixture
-    def config(self, work_directory: Path) -> LsfConfig:
-        """As the README says for volclava; quick enough for tests."""
-        return LsfConfig(
-            work_directory=work_directory,
-            memory_unit="MB",
-            cores_as_slots=True,
-            orphan_termination=False,
-            kill_delay=timedelta(seconds=0.5),
-            command_timeout=timedelta(seconds=3),
-            shortest_interval=timedelta(seconds=0.1),
-            longest_interval=timedelta(seconds=0.3),
-            grace=timedelta(seconds=1),
-        )
+    #: As the README says for volclava.
+    settings: ClassVar = {"memory_unit": "MB", "cores_as_slots": True, "orphan_termination": False}

@@ -275,6 +275,19 @@ def test_a_script_runs_with_its_environment_directory_and_streams(
     assert (tmp_path / "err").read_text() == "wrong\n"
 
 
+def test_a_script_has_files_made_anew_for_each_start(real: FakeScheduler, tmp_path: Path) -> None:
+    script = '#!/bin/sh\ncat "$NODES" "$OTHER"; echo changed >"$NODES"'
+    files = {"NODES": "n1\nn2\n", "OTHER": "n3\n"}
+    job = submit(real, script, files=files, environment={"PATH": "/bin"}, stdout=str(tmp_path / "out"))
+    assert real.wait_for(lambda: job.state.final)
+    assert (tmp_path / "out").read_text() == "n1\nn2\nn3\n"
+
+    real.requeue(job.native_id)
+
+    assert real.wait_for(lambda: job.state.final)
+    assert (tmp_path / "out").read_text() == "n1\nn2\nn3\n"
+
+
 def test_a_script_is_run_by_what_it_says(real: FakeScheduler, tmp_path: Path) -> None:
     job = submit(real, "#!/bin/cat -n\nx", stdout=str(tmp_path / "out"))
 

@@ -6,11 +6,12 @@ import jpsi
 from jpsi.builtin import single
 from jpsi.testing import LauncherConformance
 from jpsi.testing.conformance_hostile import HostileTests
+from jpsi.testing.conformance_nodes import NodeTests
 from jpsi.testing.conformance_recovery import RecoveryTests
 from jpsi.testing.conformance_runs import RunTests
 
 
-class TestLocal(RunTests, HostileTests, RecoveryTests):
+class TestLocal(RunTests, NodeTests, HostileTests, RecoveryTests):
     """Without what only batch systems do, and what `test_local` asks for in more detail."""
 
     executor_name = "local"

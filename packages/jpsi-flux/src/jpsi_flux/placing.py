@@ -17,7 +17,7 @@ def nodes(spec: JobSpec) -> list[ShellLine]:
     shape = Shape.of(spec)
     if not shape.nested:
         return [line("hostname")]
-    options = [f"--ntasks={shape.slots}", "--label-io", "--input=/dev/null"]
+    options = [f"--ntasks={shape.processes}", "--label-io", "--input=/dev/null"]
     if shape.nodes is not None:
         options.append(f"--nodes={shape.nodes}")
     if shape.cores is not None:

@@ -16,7 +16,9 @@ _ON_THE_SPOT = frozenset({None, "single", "multiple"})
 class Shape:
     """The resources of a job."""
 
-    #: How many processes there is room for.
+    #: How many processes there are.
+    processes: int = 1
+    #: How many there is room for.
     slots: int = 1
     #: On how many nodes they are spread; None leaves it to Flux (J/PSI 0: setProcessCount).
     nodes: int | None = None
@@ -37,6 +39,7 @@ class Shape:
         each = asked.computed_processes_per_node
         slots = asked.computed_process_count if nodes is None else nodes * each
         return cls(
+            processes=processes,
             slots=slots,
             nodes=nodes,
             cores=asked.cpu_cores_per_process,

@@ -35,8 +35,6 @@ from .options import Options
 
 # qstat prints local time without saying which.
 _UNIVERSAL_TIME = {"TZ": "UTC0"}
-# What plays PBS has one node, and no file of nodes.
-_WITHOUT_FILE = ShellLine('[ -n "${PBS_NODEFILE-}" ] || { uname -n; exit; }')
 
 
 class Hooks:
@@ -134,7 +132,7 @@ class Hooks:
 
     @hookimpl
     def nodes(self, spec: JobSpec) -> Sequence[ShellLine]:
-        return [_WITHOUT_FILE, *self.node_lines(spec)]
+        return self.node_lines(spec)
 
     @hookimpl
     def find(self) -> Command:

@@ -66,6 +66,8 @@ class FakeJob:
     project: str = attrs.field(default="", kw_only=True)
     #: The whole environment of the script, the variables of the batch system among them.
     environment: dict[str, str] = attrs.field(factory=dict, kw_only=True)
+    #: Variables of the environment that name a file, with what stands in it; made anew for each start.
+    files: dict[str, str] = attrs.field(factory=dict, kw_only=True)
     #: Where the script runs; a directory that is not there fails the job.
     directory: str = attrs.field(default="/", kw_only=True)
     #: Where the script's output goes; None is /dev/null.

@@ -39,15 +39,20 @@ class RunningScript:
 def start(job: FakeJob, file: Path, ended: Callable[[int], None]) -> RunningScript:
     """Start a job's script from `file`; `ended` gets its exit code, or -n after signal n, on another thread.
 
+    What else the job has of files is beside it.
+
     Raises:
         OSError: the directory, a stream or the interpreter is not there.
     """
     file.write_text(job.script, errors="surrogateescape")
+    files = {name: file.with_name(f"{file.name}.{name}") for name in job.files}
+    for name, path in files.items():
+        path.write_text(job.files[name])
     with _open(job.stdout) as stdout, _open(job.stderr) as stderr:
         process = subprocess.Popen(  # noqa: S603  running what was submitted is its purpose
             [*_interpreter(job.script), str(file)],
             cwd=job.directory,
-            env=job.environment,
+            env={**job.environment, **{name: str(path) for name, path in files.items()}},
             stdin=subprocess.DEVNULL,
             stdout=stdout,
             stderr=stderr,

@@ -6,7 +6,7 @@ import logging
 import os
 import select
 import traceback
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, ClassVar
@@ -43,6 +43,8 @@ class Kit:
     submit_command: ClassVar[str] = ""
     #: The configuration class of the executor.
     config_class: ClassVar[type[ExecutorConfig]] = BatchConfig
+    #: What it is configured by besides short intervals, such as what a site must say.
+    settings: ClassVar[Mapping[str, Any]] = {}
     #: The module or object that implements the hooks; None is what the entry point of the name leads to.
     plugin: Any = None
     #: A native id that no job has.
@@ -62,10 +64,10 @@ class Kit:
 
     @pytest.fixture
     def config(self, work_directory: Path) -> ExecutorConfig:
-        """The configuration of the executor: short intervals."""
+        """The configuration of the executor: short intervals, and its settings."""
         known = {field.name for field in attrs.fields(self.config_class)}
         quick: dict[str, Any] = {name: value for name, value in _QUICK.items() if name in known}
-        return self.config_class(work_directory=work_directory, **quick)
+        return self.config_class(work_directory=work_directory, **(quick | dict(self.settings)))
 
     @pytest.fixture
     def scheduler(self) -> Iterator[FakeScheduler | None]:

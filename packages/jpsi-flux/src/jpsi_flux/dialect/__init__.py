@@ -9,6 +9,7 @@ from jpsi.plugin import CommandResult
 
 from .changing import cancel, job
 from .listing import jobs
+from .running import run
 from .submitting import batch, submit
 
 __all__ = ["commands", "unreachable"]
@@ -18,6 +19,7 @@ _SUBCOMMANDS: Mapping[str, CommandFunction] = {
     "cancel": cancel,
     "job": job,
     "jobs": jobs,
+    "run": run,
     "submit": submit,
 }
 

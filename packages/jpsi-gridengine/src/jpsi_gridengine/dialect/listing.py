@@ -8,11 +8,10 @@ from collections.abc import Iterable
 from jpsi.fakes import FakeJob, FakeScheduler, Invocation
 from jpsi.plugin import CommandResult
 
-from .telling import failed_and_status, letters, moment
+from .telling import failed_and_status, letters, moment, node
 
 _SCHEMA = "http://arc.liv.ac.uk/repos/darcs/sge/source/dist/util/resources/schemas/qstat/qstat.xsd"
 _XML_TIME, _ACCOUNT_TIME = "%Y-%m-%dT%H:%M:%S", "%a %b %d %H:%M:%S %Y"
-_HOST = "node01"
 _RULE = "=" * 62
 
 
@@ -44,7 +43,7 @@ def _row(job: FakeJob, invocation: Invocation) -> str:
         "JB_owner": job.owner,
         "state": letters(job),
         when: moment(job.started if runs else job.submitted, invocation, _XML_TIME),
-        "queue_name": f"{job.queue}@{_HOST}" if runs else "",
+        "queue_name": f"{job.queue}@{node(0)}" if runs else "",
         "slots": str(job.slots),
     }
     lines = [f"      <{name}>{value}</{name}>" for name, value in fields.items()]
@@ -77,7 +76,7 @@ def _account(job: FakeJob, invocation: Invocation, failed: str, status: int) -> 
     started, ended = (moment(it, invocation, _ACCOUNT_TIME) for it in (job.started, job.ended))
     fields = {
         "qname": job.queue,
-        "hostname": _HOST,
+        "hostname": node(0),
         "owner": job.owner,
         "project": job.project,
         "jobname": job.tag,

@@ -12,10 +12,12 @@ from jpsi.fakes import FakeJob, FakeScheduler, FakeState, Invocation
 from jpsi.plugin import CommandResult
 
 from .arguments import UnknownOptionError, pairs, parse
+from .telling import node
 
 _QUEUES = frozenset({"main.q", "debug.q"})
 _PROJECTS = frozenset({"proj1", "proj2"})
-_ENVIRONMENTS = frozenset({"make", "smp"})
+# All slots of one are on one node, or so many of them.
+_ENVIRONMENT = re.compile(r"make|smp|mpi-(?P<each>[1-9]\d*)")
 _RESOURCES = frozenset({"h_rt", "h_vmem", "mem_free", "exclusive", "gpu", "hostname", "s_rt"})
 _LONGEST = 512
 _FORBIDDEN = {":": "Colon (':')", "@": "At ('@')", "*": "Asterisk ('*')"}
@@ -74,11 +76,11 @@ def _refusal(options: Mapping[str, str]) -> str | None:
     parallel = options.get("pe", "smp 1").partition(" ")[0]
     resources = pairs(options.get("l", ""))
     unknown = sorted(resources.keys() - _RESOURCES)
+    is_parallel = _ENVIRONMENT.fullmatch(parallel) is not None
     refusals = {
         f'Job was rejected because job requests unknown queue "{queue}"': queue not in _QUEUES,
         f'job rejected: the requested project "{project}" does not exist': project not in _PROJECTS,
-        f'job rejected: the requested parallel environment "{parallel}" does not exist': parallel
-        not in _ENVIRONMENTS,
+        f'job rejected: the requested parallel environment "{parallel}" does not exist': not is_parallel,
         f'unknown resource "{", ".join(unknown)}"': bool(unknown),
         'attribute "h_rt" is not a time value': not resources.get("h_rt", "1").isdecimal(),
         f"the advance reservation id {options.get('ar')} is invalid": "ar" in options,
@@ -91,6 +93,7 @@ def _job(
 ) -> FakeJob:
     resources = pairs(options.get("l", ""))
     slots = options.get("pe", "").partition(" ")[2] or "1"
+    queue = options.get("q", "main.q")
     limit = resources.get("h_rt")
     name = options.get("N", "STDIN")
     inherited = invocation.environment if "V" in options else {"PATH": invocation.environment["PATH"]}
@@ -100,7 +103,7 @@ def _job(
         script=invocation.stdin,
         name=unquote(known["jpsi_name"], errors="surrogatepass") if "jpsi_name" in known else name,
         tag=name,
-        queue=options.get("q", "main.q"),
+        queue=queue,
         project=options.get("P", "NONE"),
         environment={
             **inherited,
@@ -108,9 +111,10 @@ def _job(
             "JOB_ID": number,
             "JOB_NAME": name,
             "NSLOTS": slots,
-            "QUEUE": options.get("q", "main.q"),
+            "QUEUE": queue,
             "SGE_TASK_ID": "undefined",
         },
+        files={"PE_HOSTFILE": _hosts(options["pe"], queue)} if "pe" in options else {},
         directory=options.get("wd", invocation.directory if "cwd" in options else os.path.expanduser("~")),  # noqa: PTH111  as text
         stdout=_file(options.get("o")),
         stderr=_file(options.get("e")),
@@ -121,6 +125,15 @@ def _job(
         attributes={"category": _category(options)},
         state=FakeState.HELD if "h" in options else FakeState.PENDING,
     )
+
+
+def _hosts(parallel: str, queue: str) -> str:
+    """The file with the slots on each node of a parallel environment."""
+    name, _, slots = parallel.partition(" ")
+    rule = _ENVIRONMENT.fullmatch(name)
+    each = int(slots if rule is None or rule["each"] is None else rule["each"])
+    nodes = [node(at) for at in range(int(slots) // each)]
+    return "".join(f"{it} {each} {queue}@{it} UNDEFINED\n" for it in nodes)
 
 
 def _blocked(scheduler: FakeScheduler, waited_for: str) -> Callable[[], str | None] | None:

@@ -19,6 +19,11 @@ _FAILED = {
 _ELSEWHERE = timezone(timedelta(hours=5))
 
 
+def node(index: int) -> str:
+    """The name of a node; the first is 0, where the scripts of jobs run."""
+    return f"node{index + 1:02d}"
+
+
 def letters(job: FakeJob) -> str:
     """The state of a job that has not ended."""
     if job.state is FakeState.RUNNING:

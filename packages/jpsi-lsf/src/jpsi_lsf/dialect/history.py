@@ -10,7 +10,7 @@ from jpsi.plugin import CommandResult
 from .changing import unsound
 from .flavour import Flavour
 from .listing import ending, folded, heading
-from .telling import NODE, has_run, moment, why
+from .telling import has_run, lead, moment, why
 
 _UNKNOWN = 255
 
@@ -39,12 +39,12 @@ def _paragraph(flavour: Flavour, job: FakeJob) -> str:
 
 def _events(flavour: Flavour, job: FakeJob) -> Iterator[tuple[float, str]]:
     for _ in range(job.restarts):
-        yield job.submitted, f"Dispatched to <{NODE}>"
+        yield job.submitted, f"Dispatched to <{lead(job)}>"
         yield job.submitted, "Signal <REQUEUE_PEND> requested by user or administrator <admin>"
         yield job.submitted, "Exited with exit code 130. The CPU time used is 0.0 seconds"
         yield job.submitted, "Pending: Job has been requeued"
     if has_run(job):
-        yield job.started or 0, f"Dispatched to <{NODE}>"
+        yield job.started or 0, f"Dispatched to <{lead(job)}>"
         yield job.started or 0, "Starting (Pid 20476)"
         yield job.started or 0, f"Running with execution home </home/{job.owner}>, Execution Pid <20476>"
     if not job.state.final:

@@ -10,13 +10,13 @@ from jpsi.plugin import CommandResult
 
 from .changing import unsound
 from .flavour import Flavour
-from .telling import NODE, code, has_run, is_done, moment, pending, why, word
+from .telling import code, has_run, is_done, lead, moment, nodes, pending, why, word
 
 _NONE_LEFT, _BAD_FIELD, _UNKNOWN = 254, 99, 255
 _USAGE = "Usage: bjobs [-h] [-V] [-w |-l |-UF] [-a] [-d] [-p] [-s] [-r] [-o] [-json] [-A]\n"
 
 _TOLD: Mapping[str, Callable[[FakeJob], str]] = {
-    "exec_host": lambda job: NODE if has_run(job) else "",
+    "exec_host": lambda job: ":".join(nodes(job)) if has_run(job) else "",
     "exit_code": lambda job: "" if word(job) != "EXIT" or code(job) is None else str(code(job)),
     "exit_reason": why,
     "job_description": lambda job: job.tag,
@@ -116,7 +116,7 @@ def _paragraph(job: FakeJob) -> str:
     lines = ["\n", heading(job, word(job))]
     lines.append(folded(f"{moment(job.submitted)}: Submitted from host <login01>;"))
     if has_run(job):
-        lines.append(folded(f"{moment(job.started)}: Started on <{NODE}>, Execution CWD </>;"))
+        lines.append(folded(f"{moment(job.started)}: Started on <{lead(job)}>, Execution CWD </>;"))
     if job.state.final:
         lines.append(f"{moment(job.ended)}: {ending(job)}.\n")
     if pending(job):

@@ -12,7 +12,7 @@ from jpsi.plugin import CommandResult
 
 from .depending import blocked, dependency_refusal
 from .flavour import Flavour
-from .telling import NODE
+from .telling import node
 
 _QUEUES = frozenset({"normal", "short"})
 _SLOTS = 8
@@ -20,6 +20,7 @@ _REFUSED = 255
 _NAME_LIMIT = 254
 _TIME = re.compile(r"(?:(?P<hours>\d+):)?(?P<minutes>\d+)\Z")
 _AMOUNT = re.compile(r"\d+([KMGT]B?)?\Z")
+_EACH_NODE = re.compile(r"span\[ptile=(\d+)\]")
 _ARRAY = re.compile(r"\[\d[\d,:-]*\](%\d+)?\Z")
 
 
@@ -43,6 +44,8 @@ def bsub(flavour: Flavour, scheduler: FakeScheduler, invocation: Invocation) -> 
     number = str(scheduler.next_number())
     queue = options.get("q", invocation.environment.get("LSB_DEFAULTQUEUE", ""))
     job = _job(number, queue or "normal", options, invocation)
+    if flavour.is_modern:
+        job.files["LSB_DJOB_HOSTFILE"] = "".join(f"{name}\n" for name in job.attributes["nodes"])
     job.blocked = blocked(scheduler, number, options)
     scheduler.submit(job)
     if "BSUB_QUIET" in invocation.environment:
@@ -106,7 +109,8 @@ def _refusal(
 
 def _job(number: str, queue: str, options: Mapping[str, str], invocation: Invocation) -> FakeJob:
     name = options.get("J", invocation.stdin.splitlines()[-1])
-    slots = int(options.get("n", "1"))
+    nodes = _nodes(options)
+    counts = [f"{name} {nodes.count(name)} " for name in dict.fromkeys(nodes)]
     return FakeJob(
         number,
         script=invocation.stdin,
@@ -117,21 +121,28 @@ def _job(number: str, queue: str, options: Mapping[str, str], invocation: Invoca
         project=options.get("P", invocation.environment.get("LSB_DEFAULTPROJECT", "default")),
         environment={
             **invocation.environment,
-            "LSB_HOSTS": " ".join([NODE] * slots),
+            "LSB_HOSTS": " ".join(nodes),
             "LSB_JOBID": number,
             "LSB_JOBINDEX": "0",
             "LSB_JOBNAME": name,
-            "LSB_MCPU_HOSTS": f"{NODE} {slots} ",
+            "LSB_MCPU_HOSTS": "".join(counts),
             "LSB_QUEUE": queue,
         },
         directory=invocation.directory,
         stdout=_file(options.get("o"), number),
         stderr=_file(options.get("e", options.get("o")), number),
-        slots=slots,
+        slots=len(nodes),
         time_limit=_seconds(options.get("W", "0")),
-        attributes={"options": dict(options)},
+        attributes={"options": dict(options), "nodes": nodes},
         state=FakeState.HELD if "H" in options else FakeState.PENDING,
     )
+
+
+def _nodes(options: Mapping[str, str]) -> list[str]:
+    """The node of each slot; all are together unless it is said how many are on a node."""
+    slots = int(options.get("n", "1"))
+    each = _EACH_NODE.search(options.get("R", ""))
+    return [node(slot // (int(each[1]) if each else slots)) for slot in range(slots)]
 
 
 def _file(path: str | None, number: str) -> str | None:

@@ -27,8 +27,22 @@ _TERMINATIONS = {
 }
 _ORPHAN = "TERM_ORPHAN_SYSTEM: orphan job terminated automatically by LSF"
 _SIGNAL_BASE = 128
-#: The node that jobs run on.
-NODE = "node01"
+
+
+def node(index: int) -> str:
+    """The name of a node; the first is 0."""
+    return f"node{index + 1:02d}"
+
+
+def nodes(job: FakeJob) -> list[str]:
+    """The node of each of its slots."""
+    found: list[str] = job.attributes["nodes"]
+    return found
+
+
+def lead(job: FakeJob) -> str:
+    """The node where its script runs."""
+    return nodes(job)[0]
 
 
 def is_done(job: FakeJob) -> bool:

@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
-#: The server, and the one node.
+#: The server, which is the first of the nodes.
 SERVER = "node01"
 
 _ID = re.compile(r"([0-9]{1,12}(?:\[[0-9]*\])?)(?:\.(.*))?\Z", re.DOTALL)
+
+
+def node(index: int) -> str:
+    """The name of a node; the first is 0."""
+    return f"node{index + 1:02d}"
+
+
+def places(nodes: Iterable[str]) -> str:
+    """Where a job runs, as its attribute `exec_host` tells it."""
+    return "+".join(f"{name}/0" for name in dict.fromkeys(nodes))
 
 
 def number(native_id: str) -> int:

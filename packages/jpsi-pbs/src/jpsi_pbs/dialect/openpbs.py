@@ -13,7 +13,7 @@ from jpsi.plugin import CommandResult
 from .arguments import Arguments, WrongOptionError, parse
 from .changing import Words
 from .depending import VAIN, WAITS
-from .ids import SERVER, full, is_here
+from .ids import SERVER, full, is_here, node, places
 from .submitting import Rules, seconds
 
 _CHUNK = frozenset({"ncpus", "mpiprocs", "ompthreads", "mem", "host"})
@@ -46,8 +46,13 @@ def _chunks(resources: Mapping[str, str]) -> list[tuple[str, dict[str, str]]]:
     return [(number, dict(part.partition("=")[::2] for part in parts)) for number, *parts in split]
 
 
-def _processes(resources: Mapping[str, str]) -> int:
-    return sum(int(number) * int(parts.get("mpiprocs", "1")) for number, parts in _chunks(resources))
+def _nodes(resources: Mapping[str, str]) -> list[str]:
+    """The node of each process; chunks are together unless they are to be scattered."""
+    chunks = [
+        int(parts.get("mpiprocs", "1")) for number, parts in _chunks(resources) for _ in range(int(number))
+    ]
+    is_scattered = "scatter" in resources.get("place", "").split(":")
+    return [node(at if is_scattered else 0) for at, count in enumerate(chunks) for _ in range(count)]
 
 
 RULES = Rules(
@@ -55,7 +60,7 @@ RULES = Rules(
     queues=("workq", "debug"),
     unknown_queue=(_UNKNOWN_QUEUE, "Unknown queue"),
     refused_resources=_refused_resources,
-    processes=_processes,
+    nodes=_nodes,
     unknown_dependency=None,
 )
 WORDS = Words(
@@ -149,7 +154,7 @@ def _attributes(job: FakeJob, zone: timezone) -> dict[str, Any]:
         "queue": job.queue,
         "server": SERVER,
         "depend": job.attributes["depend"] or None,
-        "exec_host": f"{SERVER}/0" if job.started is not None else None,
+        "exec_host": places(job.attributes["nodes"]) if job.started is not None else None,
         "Account_Name": job.project or None,
         "Hold_Types": _hold(job),
         **{name: _ctime(at, zone) for name, at in moments.items() if at is not None},

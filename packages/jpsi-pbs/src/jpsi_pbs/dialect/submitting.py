@@ -33,8 +33,8 @@ class Rules:
     unknown_queue: tuple[int, str]
     #: What is wrong with the resources, and with which code; None if nothing is.
     refused_resources: Callable[[Mapping[str, str]], tuple[int, str] | None]
-    #: How many processes they are for.
-    processes: Callable[[Mapping[str, str]], int]
+    #: The node of each process that they are for, as the file of nodes has it.
+    nodes: Callable[[Mapping[str, str]], list[str]]
     #: What is said of a dependency on an unknown job; None if that is found out later.
     unknown_dependency: tuple[int, str] | None
 
@@ -107,7 +107,10 @@ def _submitted(
         return _refused(*rules.unknown_dependency)
     native_id = f"{scheduler.next_number()}.{SERVER}"
     job = _job(native_id, options, resources, invocation)
-    job.slots = rules.processes(resources)
+    nodes = rules.nodes(resources)
+    job.slots = len(nodes)
+    job.files = {"PBS_NODEFILE": "".join(f"{name}\n" for name in nodes)}
+    job.attributes["nodes"] = nodes
     job.queue = options.last("q") or rules.queues[0]
     job.attributes["depend"] = attributes.get("depend", "")
     job.blocked = blocked(scheduler, native_id, wishes)

@@ -11,7 +11,7 @@ from jpsi.plugin import CommandResult
 from .arguments import WrongOptionError, parse
 from .changing import Words
 from .depending import VAIN, WAITS
-from .ids import SERVER, full
+from .ids import SERVER, full, node, places
 from .submitting import Rules, seconds
 
 _RESOURCES = frozenset({"nodes", "walltime", "mem", "pmem", "ncpus", "cput"})
@@ -26,20 +26,23 @@ def _refused_resources(resources: Mapping[str, str]) -> tuple[int, str] | None:
             return 189, f"submit error (Unknown resource type  Resource_List.{name})"
     if seconds(resources.get("walltime", "0")) is None:
         return 168, "submit error (Illegal attribute or resource value for Resource_List.walltime)"
-    if any(cores > _CORES_PER_NODE for _, cores in _nodes(resources)):
+    if any(cores > _CORES_PER_NODE for _, cores in _parts(resources)):
         return 190, "submit error (Job exceeds queue resource limits MSG=cannot locate feasible nodes)"
     return None
 
 
-def _nodes(resources: Mapping[str, str]) -> Iterator[tuple[int, int]]:
+def _parts(resources: Mapping[str, str]) -> Iterator[tuple[int, int]]:
+    """So many nodes, and so many cores on each."""
     for part in resources.get("nodes", "1").split("+"):
         number, *properties = part.split(":")
         named = dict(it.partition("=")[::2] for it in properties)
         yield int(number), int(named.get("ppn", "1"))
 
 
-def _processes(resources: Mapping[str, str]) -> int:
-    return sum(number * cores for number, cores in _nodes(resources))
+def _nodes(resources: Mapping[str, str]) -> list[str]:
+    """The node of each core."""
+    counts = [cores for number, cores in _parts(resources) for _ in range(number)]
+    return [node(at) for at, count in enumerate(counts) for _ in range(count)]
 
 
 RULES = Rules(
@@ -47,7 +50,7 @@ RULES = Rules(
     queues=("batch", "debug"),
     unknown_queue=(_UNKNOWN_QUEUE, "submit error (Unknown queue MSG=requested queue not found)"),
     refused_resources=_refused_resources,
-    processes=_processes,
+    nodes=_nodes,
     unknown_dependency=(208, "submit error (Invalid Job Dependency)"),
 )
 WORDS = Words(
@@ -89,7 +92,7 @@ def _job(job: FakeJob) -> str:
         "queue": job.queue,
         "Account_Name": job.project or None,
         "depend": job.attributes["depend"] or None,
-        "exec_host": f"{SERVER}/0" if job.started is not None else None,
+        "exec_host": places(job.attributes["nodes"]) if job.started is not None else None,
         "Hold_Types": _hold(job),
         "qtime": str(int(job.submitted)),
         "Variable_List": _variables(job),
