@@ -43,6 +43,28 @@ def print_arguments(path: Path, version: str = "/dev/null") -> Path:
     )
 
 
+def play(path: Path, rank: str) -> Path:
+    """A program that drops its options and runs the command, as often as they say, with a rank each."""
+    # The name of the rank's variable and the number are all in which it differs from `multiple`.
+    several = "\n".join(lines_of(spec_of("multiple"))[1:])
+    return program(path, _PLAYED.format(rank=rank, several=several))
+
+
+_PLAYED = """\
+JPSI_SIZE=1
+while :; do
+  case $1 in
+  --ntasks=* | --nrs=*) JPSI_SIZE=${{1#*=}}; shift ;;
+  -n) JPSI_SIZE=$2; shift 2 ;;
+  -[Ndf]) shift 2 ;;
+  run | -*) shift ;;
+  *) break ;;
+  esac
+done
+set -- /bin/sh -c 'export {rank}=$JPSI_RANK; unset JPSI_RANK JPSI_SIZE; exec "$@"' sh "$@"
+{several}"""
+
+
 def run(script: Path, *command: str, path: Path | None = None, **environment: str) -> list[str]:
     """The lines that a script of lines printed."""
     places = os.environ["PATH"] if path is None else f"{path}:{os.environ['PATH']}"

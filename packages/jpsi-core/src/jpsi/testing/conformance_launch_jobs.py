@@ -64,12 +64,14 @@ class JobTests(LaunchKit):
 
     def spec(self, text: str, place: Path, **fields: Any) -> JobSpec:  # noqa: ANN401  the fields of a spec
         """A job whose processes each run this shell; `$1` is the place."""
-        return JobSpec(
-            "/bin/sh",
-            ["-c", jpsi.escape(text), "sh", str(place)],
-            launcher=self.launcher_name,
-            resources=self.resources(self.max_processes),
-            **fields,
+        return self.asking(
+            JobSpec(
+                "/bin/sh",
+                ["-c", jpsi.escape(text), "sh", str(place)],
+                launcher=self.launcher_name,
+                resources=self.resources(self.max_processes),
+                **fields,
+            )
         )
 
     def run(self, executor: JobExecutor, spec: JobSpec) -> tuple[JobStatus, Job]:
@@ -132,7 +134,7 @@ class JobTests(LaunchKit):
             resources=self.resources(self.max_processes),
         )
 
-        self.completed(executor, spec)
+        self.completed(executor, self.asking(spec))
 
         assert (place / "out 'put").read_text() == f"{place}\n" * self.max_processes
         assert (place / 'err "or').read_text() == 'it\'s an "argument" \\ $x\n' * self.max_processes

@@ -7,14 +7,14 @@ import os
 import shutil
 import subprocess
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
 import attrs
 import pytest
 
-from jpsi import JobSpec
+from jpsi import JobAttributes, JobSpec
 from jpsi.plugin import ExecutorConfig, ResourceSpecV1
 from jpsi.registry.discovery import installed
 from jpsi.testing.asking import Hooks
@@ -37,6 +37,8 @@ class LaunchKit:
     plugin: Any = None
     #: How many processes it is tried with, on this machine.
     max_processes: ClassVar[int] = 1
+    #: Custom attributes of every job: what the launcher cannot do without.
+    custom_attributes: ClassVar[Mapping[str, Any]] = {}
     #: Whether TERM ends all processes where it only reaches the launcher's own shell.
     ends_on_term: ClassVar[bool] = True
     #: How long a job may take, in seconds, however busy the machine is.
@@ -54,6 +56,12 @@ class LaunchKit:
         """What a job of so many processes asks for."""
         return ResourceSpecV1(process_count=count)
 
+    def asking(self, spec: JobSpec) -> JobSpec:
+        """A spec with the custom attributes."""
+        attributes = spec.attributes or JobAttributes()
+        custom = {**(attributes.custom_attributes or {}), **self.custom_attributes}
+        return attrs.evolve(spec, attributes=attrs.evolve(attributes, custom_attributes=custom))
+
     @pytest.fixture
     def lines(self, hooks: Hooks, tmp_path: Path) -> Lines:
         """The launcher's lines for one process, to be run."""
@@ -62,7 +70,7 @@ class LaunchKit:
 
     def new_lines(self, hooks: Hooks, folder: Path, count: int) -> Lines:
         """The launcher's lines for so many processes."""
-        spec = JobSpec("/bin/true", resources=self.resources(count), launcher=self.launcher_name)
+        spec = self.asking(JobSpec("/bin/true", resources=self.resources(count), launcher=self.launcher_name))
         text = "\n".join(hooks("launch", spec=spec))
         (folder / "nodes").write_text(f"{os.uname().nodename}\n" * count)
         return Lines(folder=folder, text=text, patience=self.patience)

@@ -28,6 +28,7 @@ class LineTests(LaunchKit):
     def test_lines_are_shell_and_nothing_of_the_users_stands_in_them(
         self, hooks: Hooks, spec: JobSpec
     ) -> None:
+        spec = self.asking(spec)
         if hooks.has("check_spec") and list(hooks("check_spec", spec=spec)):
             return
         lines = hooks("launch", spec=spec)

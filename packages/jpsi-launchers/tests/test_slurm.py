@@ -1,0 +1,70 @@
+"""The launcher `srun` where it belongs: in the jobs of the executor `slurm`, over the fake Slurm."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+import jpsi
+import jpsi_launchers.srun
+from jpsi.fakes import FakeScheduler
+from jpsi.plugin import BatchConfig
+from jpsi.testing import ExecutorConformance, LauncherConformance
+from jpsi_slurm import SlurmConfig
+from launchers_support import play
+
+# Without a name of its own, a job of any executor's tests is launched by this.
+_CONFIGURATION = "executors: {slurm: {defaults: {launcher: srun}}}\n"
+
+
+@pytest.fixture(autouse=True)
+def _srun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    play(tmp_path / "bin" / "srun", "SLURM_PROCID")
+    monkeypatch.setenv("PATH", f"{tmp_path}/bin:/usr/bin:/bin")
+
+
+class TestSrun(LauncherConformance):
+    """Several processes each."""
+
+    launcher_name = "srun"
+    program = "srun"
+    max_processes = 3
+    plugin = jpsi_launchers.srun
+
+    @pytest.fixture
+    def executor(
+        self, tmp_path: Path, fake_commands: Callable[..., FakeScheduler]
+    ) -> Iterator[jpsi.JobExecutor]:
+        fake_commands("slurm")
+        config = BatchConfig(
+            work_directory=tmp_path / "work",
+            shortest_interval=timedelta(seconds=0.1),
+            longest_interval=timedelta(seconds=0.3),
+            grace=timedelta(seconds=1),
+        )
+        with jpsi.JobExecutor.get_instance("slurm", config=config) as executor:
+            yield executor
+
+
+class TestSlurm(ExecutorConformance):
+    """Whatever launches the job, the executor keeps its promises."""
+
+    executor_name = "slurm"
+    dialect = "slurm"
+    submit_command = "sbatch"
+    config_class = SlurmConfig
+
+    @pytest.fixture(autouse=True)
+    def _by_srun(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        configuration = tmp_path / "jpsi.yaml"
+        configuration.write_text(_CONFIGURATION)
+        monkeypatch.setenv("JPSI_CONFIG", str(configuration))
+
+    def test_jobs_are_launched_by_srun(self, executor: jpsi.JobExecutor, tmp_path: Path) -> None:
+        spec = jpsi.JobSpec("/bin/sh", ["-c", 'echo "$SLURM_PROCID"'], stdout_path=tmp_path / "out")
+
+        assert self.run(executor, spec).state is jpsi.JobState.COMPLETED
+        assert (tmp_path / "out").read_text() == "0\n"
