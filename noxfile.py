@@ -5,13 +5,14 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import shlex
 import shutil
 import subprocess
 import sys
 import tarfile
 import tomllib
 import zipfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -147,6 +148,45 @@ def e2e_mpi(session: nox.Session) -> None:
 def e2e_gridengine(session: nox.Session) -> None:
     """Run jobs on a real Grid Engine that ci/gridengine brings up here (as root)."""
     _e2e(session, "gridengine", "jpsi-gridengine")
+
+
+@nox.session
+def e2e_pbs(session: nox.Session) -> None:
+    """Run jobs on the PBS or Torque that the commands on PATH belong to, as whoever runs this."""
+    _e2e_of_path(session, "jpsi-pbs", "qstat", "-B")
+
+
+@nox.session
+def e2e_lsf(session: nox.Session) -> None:
+    """Run jobs on the LSF that the commands on PATH belong to, as whoever runs this."""
+    _e2e_of_path(session, "jpsi-lsf", "bqueues")
+
+
+@nox.session
+def e2e_flux(session: nox.Session) -> None:
+    """Run jobs in the Flux instance that the environment leads to, as whoever runs this."""
+    _e2e_of_path(session, "jpsi-flux", "flux", "jobs")
+
+
+def _e2e_of_path(session: nox.Session, name: str, *question: str) -> None:
+    """Run the e2e tests of a package where the batch system of this machine answers a question."""
+    if why := _why_no_answer(question):
+        session.skip(why)
+    _install(session, name, *nox.project.dependency_groups(PACKAGES[name].settings, "test"))
+    session.run("pytest", "-q", "-rs", f"{PACKAGES[name].path}/e2e", *session.posargs, env=_homes(session))
+
+
+def _why_no_answer(question: Sequence[str]) -> str:
+    """Why a command tells nothing; empty if it does."""
+    if shutil.which(question[0]) is None:
+        return f"there is no {question[0]} on PATH"
+    try:
+        subprocess.run(question, capture_output=True, text=True, errors="replace", check=True, timeout=60)  # noqa: S603  one of ours
+    except subprocess.TimeoutExpired:
+        return f"`{shlex.join(question)}` does not answer"
+    except subprocess.CalledProcessError as e:
+        return f"`{shlex.join(question)}` says: {(e.stderr or e.stdout).strip() or e.returncode}"
+    return ""
 
 
 def _e2e(session: nox.Session, system: str, name: str, *others: str) -> None:
