@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import subprocess
+from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
@@ -19,6 +21,16 @@ class TestPbs(ExecutorConformance):
     config_class = PbsConfig
     unknown_id = "9999999"
     directives = ("#PBS -N evil", "#PBS -q nowhere", "#PBS -h")
+
+    @pytest.fixture
+    def config(self, work_directory: Path) -> PbsConfig:
+        """A server that is busy with jobs takes seconds to answer, and qdel ten of them to end a job."""
+        return PbsConfig(
+            work_directory=work_directory,
+            grace=timedelta(seconds=15),
+            shortest_interval=timedelta(seconds=0.2),
+            longest_interval=timedelta(seconds=1),
+        )
 
     @pytest.fixture(autouse=True)
     def _its_own_system(self, system: str) -> None:
