@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import time
 from datetime import timedelta
 from pathlib import Path
 
@@ -21,6 +22,8 @@ class TestPbs(ExecutorConformance):
     config_class = PbsConfig
     unknown_id = "9999999"
     directives = ("#PBS -N evil", "#PBS -q nowhere", "#PBS -h")
+    #: What qstat says of a job that its server knows to run.
+    running = "substate = 42"
 
     @pytest.fixture
     def config(self, work_directory: Path) -> PbsConfig:
@@ -42,7 +45,10 @@ class TestPbs(ExecutorConformance):
         return legal_name(name)
 
     def cancel_outside(self, native_id: str, scheduler: FakeScheduler | None) -> None:
-        """Cancel a job with qdel."""
+        """Cancel a job with qdel, once the server has heard that it runs: before that, PBS calls it failed."""
+        command = ["qstat", "-f", native_id]
+        while self.running not in subprocess.run(command, check=True, capture_output=True, text=True).stdout:
+            time.sleep(0.5)
         subprocess.run(["qdel", native_id], check=True)
 
 
@@ -50,3 +56,4 @@ class TestTorque(TestPbs):
     """As above."""
 
     executor_name = "torque"
+    running = "job_state = R"

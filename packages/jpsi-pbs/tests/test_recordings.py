@@ -232,7 +232,7 @@ _ENDS = {
     "status_cancelled_running": (JobState.CANCELED, 143, Reason.CANCELLED),
     "status_cancelled_running_trap": (JobState.CANCELED, 143, Reason.CANCELLED),
     "status_cancelled_running_stubborn": (JobState.CANCELED, 143, Reason.CANCELLED),
-    "status_deleted_while_starting": (JobState.CANCELED, 143, Reason.CANCELLED),
+    "status_deleted_while_starting": (JobState.FAILED, 143, Reason.SIGNAL),
     "status_cancelled_forced": (JobState.CANCELED, 137, Reason.CANCELLED),
     "status_walltime_exceeded": (JobState.FAILED, None, Reason.TIMEOUT),
     "status_walltime_exceeded_trap": (JobState.FAILED, None, Reason.TIMEOUT),

@@ -67,9 +67,7 @@ _BY_QDEL = 91
 
 def openpbs_end(job: Listed) -> End:
     """The end of a job that PBS calls finished."""
-    code = job.number("Exit_status")
-    # Of a job that is deleted while it starts, PBS says no more than its node does.
-    deleted = job.number("substate") == _BY_QDEL or code == _TERMINATED
+    code, deleted = job.number("Exit_status"), job.number("substate") == _BY_QDEL
     if code is None:
         if not deleted and job.text("depend").startswith("after"):
             return _IN_VAIN
