@@ -45,7 +45,7 @@ class TestPbs(ExecutorConformance):
         return legal_name(name)
 
     def cancel_outside(self, native_id: str, scheduler: FakeScheduler | None) -> None:
-        """Cancel a job with qdel, once the server has heard that it runs: before that, PBS calls it failed."""
+        """Cancel a job with qdel, once its server knows that it runs: before, PBS calls it failed."""
         command = ["qstat", "-f", native_id]
         while self.running not in subprocess.run(command, check=True, capture_output=True, text=True).stdout:
             time.sleep(0.5)

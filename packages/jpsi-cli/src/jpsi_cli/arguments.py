@@ -113,3 +113,20 @@ PLUGIN_PARAMETERS: tuple[click.Parameter, ...] = (
     ),
     click.Argument(["name"], required=False, metavar="[NAME]"),
 )
+
+#: Of `jpsi fake`.
+FAKE_PARAMETERS: tuple[click.Parameter, ...] = (
+    click.Option(
+        ["--slots"], metavar="N", help="How many processes of jobs there is room for at a time.  [default: 4]"
+    ),
+    click.Option(["--lag"], metavar="TIME", help="How long a new job shows in no listing.  [default: 0]"),
+    click.Option(["--keep"], metavar="TIME", help="How long a job that has ended still does.  [default: 5m]"),
+    click.Option(
+        ["--no-accounting", "has_accounting"],
+        flag_value=False,
+        default=True,
+        help="Keep no records of jobs beyond that, as a site without sacct or job history.",
+    ),
+    click.Argument(["system"], required=False, metavar="SYSTEM"),
+    click.Argument(["program"], nargs=-1, type=click.UNPROCESSED, metavar="COMMAND [ARGS]..."),
+)

@@ -12,6 +12,9 @@ UNUSABLE = 1
 USAGE = 2
 TIMEOUT = 124
 JPSI = 125
+# Of `jpsi fake`, as shells have them.
+NOT_EXECUTABLE = 126
+NOT_FOUND = 127
 CANCELLED = 130
 # What a shell reports of a program that wrote to a closed pipe: 128 + SIGPIPE.
 BROKEN_PIPE = 141

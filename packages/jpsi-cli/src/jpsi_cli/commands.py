@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import click
 
 from . import codes
-from .arguments import PARAMETERS, PLUGIN_PARAMETERS
+from .arguments import FAKE_PARAMETERS, PARAMETERS, PLUGIN_PARAMETERS
 from .grouped import GroupedCommand
 
 #: Of every command.
@@ -56,6 +56,30 @@ def _plugins(*, name: str | None, kind: str | None, as_json: bool, is_loading: b
     from .plugins import plugins  # noqa: PLC0415  as above
 
     return plugins(name, kind=kind, as_json=as_json, is_loading=is_loading)
+
+
+def _fake(*, system: str | None, program: tuple[str, ...], has_accounting: bool, **given: str | None) -> int:
+    mistake = _nothing_to_fake(system, program)
+    if mistake is not None:
+        raise click.UsageError(mistake)
+    from .fake import fake  # noqa: PLC0415  as above
+
+    return fake(str(system), _after_dashes(program), given, has_accounting=has_accounting)
+
+
+def _nothing_to_fake(system: str | None, program: tuple[str, ...]) -> str | None:
+    """What is missing, or stands in the wrong place."""
+    if not system:
+        return "name a batch system, and the command to run with it: jpsi fake slurm -- pytest"
+    if program and program[0].startswith("-") and program[0] != "--":
+        return f"{program[0]} stands behind {system}; options come before it"
+    if not _after_dashes(program):
+        return f"no command to run with {system}; type it after --"
+    return None
+
+
+def _after_dashes(program: tuple[str, ...]) -> tuple[str, ...]:
+    return program[1:] if program[:1] == ("--",) else program
 
 
 _CODES = "\n".join(f"  {code}  {meaning}" for code, meaning in codes.MEANINGS.items())
@@ -111,5 +135,34 @@ Exit codes:
   1  a name stands for nothing that works, or nothing is called NAME
   2  a mistake in the command line
   125  jpsi failed: the configuration is wrong, or the output cannot be written
+""",
+)
+
+#: `jpsi fake`
+FAKE = click.Command(
+    "fake",
+    params=list(FAKE_PARAMETERS),
+    callback=_fake,
+    # Options end where the batch system is named.
+    context_settings={**SETTINGS, "allow_interspersed_args": False},
+    options_metavar="[OPTIONS]",
+    short_help="Run a command with a batch system that is only played, for tests.",
+    help="""Run COMMAND with the commands of a fake SYSTEM, such as slurm, first on its PATH.
+
+    Jobs are processes of this machine. The fake ends with COMMAND: jobs that still run are killed, and
+    nothing of it is left. What jpsi keeps of jobs stays apart from yours meanwhile (XDG_STATE_HOME).
+    `jpsi plugins --kind fake` shows which systems can be played.
+    """,
+    epilog="""\b
+Examples:
+  jpsi fake slurm -- pytest -x
+  jpsi fake --slots 1 pbs -- sh -c 'echo hostname | qsub; qstat'
+  jpsi fake --keep 0 slurm -- ./my-workflow
+
+\b
+Exit codes, besides those of COMMAND:
+  2  a mistake in the command line
+  125  there is no such fake, or it cannot be started
+  126, 127  COMMAND may not be executed, or was not found
 """,
 )

@@ -11,7 +11,7 @@ from typing import NoReturn
 import click
 
 from . import codes, messages
-from .commands import PLUGINS, RUN, SETTINGS
+from .commands import FAKE, PLUGINS, RUN, SETTINGS
 
 _NAME = "jpsi"
 # Set by click's shell completion scripts.
@@ -95,6 +95,7 @@ Examples:
   jpsi run -- python3 simulate.py --steps 100
   jpsi run -f job.yaml
   jpsi plugins
+  jpsi fake slurm -- pytest
 """,
 )
 @click.option(
@@ -116,3 +117,4 @@ def cli(ctx: click.Context) -> int:
 
 cli.add_command(RUN)
 cli.add_command(PLUGINS)
+cli.add_command(FAKE)

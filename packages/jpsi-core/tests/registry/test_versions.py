@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jpsi.model.errors import PluginError
-from jpsi.registry.candidate import EXECUTORS, LAUNCHERS, TRANSPORTS, Candidate
+from jpsi.registry.candidate import EXECUTORS, FAKES, LAUNCHERS, TRANSPORTS, Candidate
 from jpsi.registry.versions import choose, verdicts
 
 
@@ -153,6 +153,7 @@ def test_constraint_that_is_none_is_refused(constraint: str) -> None:
         (EXECUTORS, "mine", "no executor 'mine'; installed: local, slurm"),
         (EXECUTORS, "Lcoal", "no executor 'Lcoal'; installed: local, slurm; did you mean 'local'?"),
         (LAUNCHERS, "slum", "no launcher 'slum'; installed: local, slurm; did you mean 'slurm'?"),
+        (FAKES, "torque", "no fake 'torque'; installed: local, slurm; try: pip install jpsi-pbs"),
         (TRANSPORTS, "ssh", "no transport 'ssh'; installed: local, slurm; try: pip install jpsi-ssh"),
         (
             LAUNCHERS,
@@ -167,6 +168,7 @@ def test_constraint_that_is_none_is_refused(constraint: str) -> None:
         "unknown",
         "close",
         "close launcher",
+        "fake",
         "transport",
         "launcher",
     ],

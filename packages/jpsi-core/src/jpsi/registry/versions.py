@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from jpsi.model.errors import PluginError
-from jpsi.registry.candidate import EXECUTORS, LAUNCHERS, TRANSPORTS, Candidate, kind
+from jpsi.registry.candidate import EXECUTORS, FAKES, LAUNCHERS, TRANSPORTS, Candidate, kind
 
 if TYPE_CHECKING:
     from packaging.specifiers import SpecifierSet
@@ -31,6 +31,15 @@ KNOWN_DISTRIBUTIONS = {
         ("multiple", "mpirun", "mpiexec", "srun", "jsrun", "aprun", "flux", "script"), "jpsi-launchers"
     ),
     TRANSPORTS: {"ssh": "jpsi-ssh"},
+    FAKES: {
+        "slurm": "jpsi-slurm",
+        "pbs": "jpsi-pbs",
+        "torque": "jpsi-pbs",
+        "lsf": "jpsi-lsf",
+        "volclava": "jpsi-lsf",
+        "flux": "jpsi-flux",
+        "gridengine": "jpsi-gridengine",
+    },
 }
 # Versions that need no parser to be told from nonsense; there are others (PEP 440).
 _PLAIN_VERSION = re.compile(r"\d+(\.\d+)*((a|b|rc)\d+)?(\.post\d+)?(\.dev\d+)?", re.ASCII)

@@ -36,14 +36,18 @@ def fake_scheduler(fake_clock: FakeClock) -> Iterator[FakeScheduler]:
 
 
 @pytest.fixture
-def fake_commands() -> Iterator[Callable[..., FakeScheduler]]:
+def fake_commands(
+    monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Callable[..., FakeScheduler]]:
     """Puts the commands of a fake batch system on PATH until the end of the test.
 
     Call it with the name of the batch system, and a scheduler of your own if you like; it returns the
-    scheduler. As it comes, jobs run as real processes in real time.
+    scheduler. As it comes, jobs run as real processes in real time. What jpsi keeps of jobs stays apart from
+    the user's own meanwhile: `XDG_STATE_HOME` is a directory of the test's.
     """
     from jpsi.fakes import on_path  # noqa: PLC0415
 
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
     with contextlib.ExitStack() as stack:
 
         def put(dialect: str | Dialect, scheduler: FakeScheduler | None = None) -> FakeScheduler:

@@ -1,0 +1,196 @@
+"""`jpsi fake`: the program has a batch system, is the process that was started, and nothing is left."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from jpsi_cli import companion
+
+if TYPE_CHECKING:
+    from conftest import Presence, Started
+
+Run = Callable[..., subprocess.CompletedProcess[bytes]]
+Start = Callable[..., "Started"]
+_PATIENCE = 30.0
+
+
+def eventually(is_so: Callable[[], bool]) -> bool:
+    """Whether something comes true that nobody announces."""
+    end = time.monotonic() + _PATIENCE
+    while not is_so() and time.monotonic() < end:
+        time.sleep(0.01)
+    return is_so()
+
+
+@pytest.fixture
+def temporary(tmp_path: Path, environment: dict[str, str]) -> Path:
+    """Where the fake has its files; pytest's paths may be too long for a socket, and then it is elsewhere."""
+    folder = tmp_path / "t"
+    folder.mkdir()
+    environment["TMPDIR"] = str(folder)
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def _nothing_left(temporary: Path) -> Iterator[None]:
+    """Whatever happens, nothing is left a moment later."""
+    yield
+    assert eventually(lambda: not list(temporary.iterdir())), list(temporary.iterdir())
+
+
+def test_the_program_has_the_commands_on_its_path(run: Run) -> None:
+    script = "echo exit 0 | tsubmit && until tstat 1 | grep DONE; do :; done; exit 7"
+
+    result = run("fake", "toy", "--", "sh", "-c", script)
+
+    assert result.returncode == 7
+    assert result.stdout == b"accepted as job 1\n1 DONE 0 0 \n"
+    assert result.stderr == b""
+
+
+def test_the_program_has_the_streams(run: Run) -> None:
+    result = run("fake", "toy", "--", "sh", "-c", "cat; echo error >&2", input=b"in\n")
+
+    assert (result.stdout, result.stderr) == (b"in\n", b"error\n")
+
+
+def test_the_terminal_is_the_programs(start_on_terminal: Start) -> None:
+    """Ctrl-C arrives there, once, and nobody else acts on it."""
+    script = (
+        "import sys\nprint(sys.stdin.isatty())\ntry:\n  input()\nexcept KeyboardInterrupt:\n  print('caught')"
+    )
+    started = start_on_terminal("fake", "toy", "--", sys.executable, "-uc", script)
+    started.wait_for(b"True")
+    started.type(b"\x03")
+
+    code, output, _ = started.end()
+
+    assert code == 0
+    assert output.endswith(b"caught\r\n")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1])
+def test_a_signal_is_the_programs(start: Start, number: signal.Signals) -> None:
+    program = (
+        f"import signal, sys\nsignal.signal({number:d}, lambda *_: sys.exit(9))\nprint(1)\nsignal.pause()"
+    )
+    started = start("fake", "toy", "--", sys.executable, "-uc", program)
+    started.wait_for(b"1")
+
+    started.process.send_signal(number)
+
+    assert started.end()[0] == 9
+
+
+def test_the_program_is_told_that_nobody_reads(run: Run) -> None:
+    """Python ignores SIGPIPE; the program has it as any has."""
+    result = run("fake", "toy", "--", "sh", "-c", "yes | head -n 1; exit 3")
+
+    assert (result.returncode, result.stdout, result.stderr) == (3, b"y\n", b"")
+
+
+def test_the_program_has_no_children_that_it_did_not_start(run: Run) -> None:
+    result = run("fake", "toy", "--", sys.executable, "-c", "import os; os.wait()")
+
+    assert b"ChildProcessError" in result.stderr
+
+
+@pytest.mark.parametrize("end", ["exit 0", "kill -9 $$"])
+def test_jobs_end_with_the_program_however_that_ends(run: Run, presence: Presence, end: str) -> None:
+    script = f"{presence.script}; exec sleep 1000"
+    wait = "until tstat 1 | grep RUNNING; do :; done"
+
+    result = run(
+        "fake", "toy", "--", "sh", "-c", f"echo {script!r} | tsubmit; {wait}; {end}".replace('"', "'")
+    )
+
+    assert result.returncode == (0 if end == "exit 0" else -signal.SIGKILL)
+    assert eventually(presence.is_over)
+
+
+def test_jpsi_keeps_what_it_knows_of_jobs_apart(run: Run, temporary: Path) -> None:
+    result = run("fake", "toy", "--", "sh", "-c", 'echo "$XDG_STATE_HOME"')
+
+    assert Path(os.fsdecode(result.stdout)).is_relative_to(temporary)
+
+
+def test_slots_are_how_much_runs_at_a_time(run: Run) -> None:
+    script = "echo sleep 1000 | tsubmit; echo sleep 1000 | tsubmit; tstat 1 2"
+
+    result = run("fake", "--slots", "1", "toy", "--", "sh", "-c", script)
+
+    assert [line.split()[:2] for line in result.stdout.splitlines()[2:]] == [
+        [b"1", b"RUNNING"],
+        [b"2", b"WAITING"],
+    ]
+
+
+def test_listings_tell_what_they_are_to_tell(run: Run) -> None:
+    """A job shows late, and is forgotten at once when it has ended."""
+    late = run("fake", "--lag", "1h", "toy", "--", "sh", "-c", "echo sleep 1000 | tsubmit; tstat 1")
+    gone = run(
+        *("fake", "--keep", "0", "toy", "--"),
+        *("sh", "-c", "echo exit 0 | tsubmit; while tstat 1 | grep -q 'RUN\\|WAIT'; do :; done; tstat 1"),
+    )
+
+    assert late.stdout == gone.stdout == b"accepted as job 1\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "told"),
+    [
+        ((), 2, "name a batch system, and the command to run with it: jpsi fake slurm -- pytest"),
+        (("toy",), 2, "no command to run with toy; type it after --"),
+        (("toy", "--"), 2, "no command to run with toy; type it after --"),
+        (("toy", "--slots", "2", "--", "true"), 2, "--slots stands behind toy; options come before it"),
+        (("--slots", "0", "toy", "true"), 2, "--slots: '0' is not a whole number of at least 1"),
+        (("--keep", "soon", "toy", "true"), 2, "--keep: 'soon' is not a time such as"),
+        (("nothing", "true"), 125, "no fake 'nothing'; installed: "),
+        (("toy", "/no/such/program"), 127, "/no/such/program cannot be run: No such file or directory"),
+        (("toy", "/"), 126, "/ cannot be run: Permission denied"),
+    ],
+    ids=str,
+)
+def test_a_mistake_is_told_in_a_sentence(run: Run, arguments: tuple[str, ...], code: int, told: str) -> None:
+    result = run("fake", *arguments)
+
+    assert result.returncode == code
+    assert result.stderr.decode().startswith(f"jpsi: {told}")
+    assert result.stdout == b""
+
+
+def test_a_fake_that_cannot_be_started_is_told(environment: dict[str, str]) -> None:
+    """Its commands cannot be written."""
+    command = [sys.executable, "-m", "jpsi_cli", "fake", "toy", "true"]
+    limited = "import os, resource, sys\nresource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))\n"
+    limited += f"os.execv(sys.executable, {command!r})"
+
+    result = subprocess.run(
+        [sys.executable, "-c", limited], capture_output=True, env=environment, check=False
+    )
+
+    assert result.returncode == 125
+    assert b"jpsi: the fake toy could not be started" in result.stderr
+
+
+def test_without_pidfds_the_end_is_noticed_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    naps: list[float] = []
+    with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as process:
+
+        def nap(seconds: float) -> None:
+            naps.append(seconds)
+            process.communicate()
+
+        monkeypatch.setattr(companion.time, "sleep", nap)
+        companion._wait(process.pid, None)
+
+    assert len(naps) == 1
