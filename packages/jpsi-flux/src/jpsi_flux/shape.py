@@ -37,7 +37,8 @@ class Shape:
         nodes = node_count(asked)
         # Flux gives each node the same number of slots.
         each = asked.computed_processes_per_node
-        slots = asked.computed_process_count if nodes is None else nodes * each
+        processes = asked.computed_process_count
+        slots = processes if nodes is None else nodes * each
         return cls(
             processes=processes,
             slots=slots,
