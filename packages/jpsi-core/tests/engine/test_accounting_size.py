@@ -27,7 +27,7 @@ def _backend(capabilities: Capabilities) -> Backend:
     hooks = SimpleNamespace(
         probe=lambda site: NOT_OFFERED,
         capabilities=lambda site: capabilities,
-        canonical_id=lambda native_id: native_id,
+        canonical_id=lambda native_id, site: native_id,
         query_finished=lambda native_ids, site: Command(["ask", *native_ids]),
         parse_finished=told,
     )
