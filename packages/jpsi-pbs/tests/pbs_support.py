@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from jpsi.plugin import CommandResult, JobAttributes, JobSpec, ResourceSpecV1, Site, SubmitContext
+from jpsi.plugin import JobAttributes, JobSpec, ResourceSpecV1, Site, SubmitContext
 from jpsi.testing import Recording, read_recordings
 from jpsi_pbs import PbsConfig, openpbs, torque
 
@@ -27,10 +27,6 @@ def recordings(scenario: str) -> list[Recording]:
 
 def torque_recordings(scenario: str) -> list[Recording]:
     return read_recordings(TORQUE_RECORDINGS / f"{scenario}.json")
-
-
-def answered(stdout: str = "", stderr: str = "", returncode: int = 0) -> CommandResult:
-    return CommandResult(returncode=returncode, stdout=stdout, stderr=stderr)
 
 
 def spec(resources: dict[str, Any] | None = None, name: str | None = None, **attributes: Any) -> JobSpec:

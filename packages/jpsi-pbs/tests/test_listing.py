@@ -10,9 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jpsi.plugin import NOT_OFFERED, Command, JobState, Reason, Site, SubmitException
+from jpsi.testing import answered
 from jpsi_pbs import PbsConfig, json_lines, xml_jobs
-from jpsi_pbs.ids import Asked, is_id
-from pbs_support import PBS, SITE, TORQUE, answered, in_json, in_xml, recordings, torque_recordings
+from jpsi_pbs.ids import IDS, Asked
+from pbs_support import PBS, SITE, TORQUE, in_json, in_xml, recordings, torque_recordings
 
 # What would be a state, an end or another job, if values could break lines or close elements.
 _HOSTILE = (
@@ -37,11 +38,11 @@ def test_the_question() -> None:
     assert TORQUE.query(["7.node01"]).argv == ("qstat", "-f", "-x", "7.node01")
 
 
-def test_what_is_no_id_is_not_asked_for() -> None:
+@pytest.mark.parametrize("text", ["workq", "", "-x", "7 8"])
+def test_what_is_no_id_is_not_asked_for(text: str) -> None:
     """It would be taken for a queue, or for all jobs."""
-    assert PBS.query(["7.node01", "workq", "", "-x"]).argv[4:] == ("-E", "7.node01")
-    assert PBS.query(["workq"]).argv[4:] == ("-E", "0")
-    assert PBS.parse_status(answered(in_json("0.node01", job_state="R")), ["workq"]) == {}
+    with pytest.raises(ValueError, match="is no job id"):
+        PBS.canonical_id(text)
 
 
 def test_many_jobs_are_one_connection() -> None:
@@ -95,7 +96,7 @@ def test_ids_of_other_jobs(asked: str, shown: str) -> None:
 
 @pytest.mark.parametrize("text", ["", "workq", "-1", "7.", "7[3-5]", "7;8", "7 8", "٤", "7\n", "@x"])
 def test_what_is_no_id(text: str) -> None:
-    assert not is_id(text)
+    assert not IDS.has(text)
 
 
 @pytest.mark.parametrize("value", _HOSTILE)
@@ -175,13 +176,13 @@ def test_the_recorded_values_that_break_xml() -> None:
 def test_half_an_answer_is_none(hooks: object) -> None:
     output = in_json("7.node01", job_state="R") if hooks is PBS else in_xml("7.node01", job_state="R")
 
-    with pytest.raises(SubmitException, match="half an answer"):
+    with pytest.raises(SubmitException, match="no answer"):
         hooks.parse_status(answered(output[: len(output) // 2]), ["7"])  # type: ignore[attr-defined]  # one of the two
 
 
 def test_an_answer_without_a_word_is_none() -> None:
     """Qstat prints a frame even if there is no job at all."""
-    with pytest.raises(SubmitException, match="half an answer, or none"):
+    with pytest.raises(SubmitException, match="no answer"):
         PBS.parse_status(answered(), ["7"])
     (empty,) = [step for step in recordings("no_jobs") if "json" in step.argv]
     assert PBS.parse_status(empty.result, ["7"]) == {}

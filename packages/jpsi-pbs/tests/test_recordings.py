@@ -12,11 +12,8 @@ import pytest
 
 from jpsi.plugin import FailureKind, JobState, Observation, Reason, SubmitException
 from jpsi.testing import Recording, read_recordings
-from jpsi_pbs.complaints import not_cancelled, refused
-from jpsi_pbs.failures import failure
 from jpsi_pbs.hooks import Hooks
-from jpsi_pbs.ids import askable
-from jpsi_pbs.submission import native_id
+from jpsi_pbs.ids import IDS
 from pbs_support import OPENPBS_RECORDINGS, PBS, TORQUE, TORQUE_RECORDINGS, recordings, torque_recordings
 
 OPENPBS, OLD = read_recordings(OPENPBS_RECORDINGS), read_recordings(TORQUE_RECORDINGS)
@@ -85,13 +82,13 @@ def test_qsub(recording: Recording) -> None:
     result, argv = recording.result, recording.argv
     if "--version" in argv or "-z" in argv:
         with pytest.raises(ValueError, match="no job id"):
-            native_id(result.stdout)
+            PBS.parse_submit(result)
     elif result.returncode == 0:
-        assert native_id(result.stdout) == result.stdout.strip()
+        assert PBS.parse_submit(result) == result.stdout.strip()
     elif "block=true" in argv:
-        assert native_id(result.stdout), "such a job is refused: qsub returns what the job does"
+        assert PBS.parse_submit(result), "such a job is refused: qsub returns what the job does"
     else:
-        assert failure(result).kind is _expected_kind(recording)
+        assert PBS.classify_failure(result).kind is _expected_kind(recording)
 
 
 def _expected_kind(recording: Recording) -> FailureKind:
@@ -133,7 +130,7 @@ def _read(hooks: Hooks, recording: Recording, by_hand: Callable[[str], dict[str,
             hooks.parse_status(result, None)
         return
     if "Unknown queue" in result.stderr or "Express option" in result.stderr:
-        assert askable(ids) != ids, "such an id is never asked for"
+        assert not all(map(IDS.has, ids)), "such an id is never asked for"
         return
 
     found = hooks.parse_status(result, None)
@@ -144,7 +141,7 @@ def _read(hooks: Hooks, recording: Recording, by_hand: Callable[[str], dict[str,
         assert seen.word == expected[name]["job_state"]
         assert seen.state is not None
         assert seen.details.get(f"{hooks.name}.exit_status") == expected[name].get("exit_status")
-    if ids and result.returncode == 0 and "not configured" not in result.stderr and all(askable(ids)):
+    if ids and result.returncode == 0 and "not configured" not in result.stderr and all(map(IDS.has, ids)):
         asked = hooks.parse_status(result, ids)
         assert asked.keys() <= set(ids)
         assert len(asked) == len(expected) or recording.argv.count("") or "[" in str(ids)
@@ -184,11 +181,11 @@ def _by_hand_in_xml(output: str) -> dict[str, dict[str, str]]:
 
 @pytest.mark.parametrize("recording", _of([*OPENPBS, *OLD], "qdel"), ids=str)
 def test_qdel(recording: Recording) -> None:
-    result, ids = recording.result, askable(_ids(recording))
+    result, ids = recording.result, list(filter(IDS.has, _ids(recording)))
     if not ids:
         return  # `qdel --version` and the like
 
-    wrong = not_cancelled(result, ids)
+    wrong = PBS.parse_cancel(result, ids)
 
     said = result.stderr
     about = [line for line in said.splitlines() if "Unauthorized" in line or "MOM" in line]
@@ -200,9 +197,9 @@ def test_qdel(recording: Recording) -> None:
 
 @pytest.mark.parametrize("recording", _of([*OPENPBS, *OLD], "qhold") + _of([*OPENPBS, *OLD], "qrls"), ids=str)
 def test_qhold_and_qrls(recording: Recording) -> None:
-    ids = askable(_ids(recording))
+    ids = list(filter(IDS.has, _ids(recording)))
 
-    wrong = refused(recording.result, ids)
+    wrong = PBS.parse_hold(recording.result, ids)
 
     assert set(wrong) == (set(ids) if recording.result.returncode else set())
 

@@ -7,10 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jpsi.plugin import CommandResult, FailureKind, Script
-from jpsi_pbs.complaints import not_cancelled, refused
-from jpsi_pbs.failures import failure
-from jpsi_pbs.submission import native_id
-from pbs_support import PBS, TORQUE, answered, recordings, torque_recordings
+from jpsi.testing import answered
+from pbs_support import PBS, TORQUE, recordings, torque_recordings
 
 
 def _is_unset(name: str) -> bool:
@@ -63,18 +61,18 @@ def test_how_pbs_is_reached_stays(name: str) -> None:
     ],
 )
 def test_the_id_is_found(output: str, expected: str) -> None:
-    assert native_id(output) == expected
+    assert PBS.parse_submit(answered(output)) == expected
 
 
 @pytest.mark.parametrize("output", ["", "\n", "ok\n", "job 4711\n", "4711.a 4712.a\n", "4711.a\n4712.a\n"])
 def test_no_id_is_guessed(output: str) -> None:
-    with pytest.raises(ValueError, match="in the answer of qsub"):
-        native_id(output)
+    with pytest.raises(ValueError, match="in the answer"):
+        PBS.parse_submit(answered(output))
 
 
 @given(st.text(max_size=40).filter(lambda text: not any(c.isdecimal() for c in text)))
 def test_a_banner_without_digits_hides_no_id(banner: str) -> None:
-    assert native_id(f"{banner}\n4711.node01\n{banner}") == "4711.node01"
+    assert PBS.parse_submit(answered(f"{banner}\n4711.node01\n{banner}")) == "4711.node01"
 
 
 @pytest.mark.parametrize(
@@ -105,16 +103,19 @@ def test_a_banner_without_digits_hides_no_id(banner: str) -> None:
     ],
 )
 def test_what_a_failure_means(returncode: int, stderr: str, kind: FailureKind) -> None:
-    assert failure(answered(stderr=stderr, returncode=returncode)).kind is kind
+    assert PBS.classify_failure(answered(stderr=stderr, returncode=returncode)).kind is kind
 
 
 @given(st.text(alphabet="abcdefgh xyz:/().\n", max_size=60), st.integers(1, 254).filter(lambda n: n != 32))
 def test_what_nobody_has_heard_of_is_ambiguous(stderr: str, returncode: int) -> None:
-    assert failure(answered(stderr=stderr, returncode=returncode)).kind is FailureKind.AMBIGUOUS
+    assert PBS.classify_failure(answered(stderr=stderr, returncode=returncode)).kind is FailureKind.AMBIGUOUS
 
 
 def test_the_message_is_what_qsub_said() -> None:
-    assert failure(answered(stderr="qsub: Unknown queue\n", returncode=170)).message == "qsub: Unknown queue"
+    assert (
+        PBS.classify_failure(answered(stderr="qsub: Unknown queue\n", returncode=170)).message
+        == "qsub: Unknown queue"
+    )
 
 
 def test_the_commands() -> None:
@@ -123,21 +124,18 @@ def test_the_commands() -> None:
     assert PBS.release(["7"]).argv == ("qrls", "7")
 
 
-def test_an_id_that_is_none_keeps_no_other_job_from_being_cancelled() -> None:
-    assert PBS.cancel(["7", "-W", "x"]).argv == ("qdel", "7")
-    assert not_cancelled(answered(), ["7", "x"]) == {"x": "'x' is no job id"}
-
-
 def test_only_the_job_of_somebody_else_was_not_cancelled() -> None:
     (mixture,) = [step for step in recordings("qdel") if "mixture" in step.note]
 
-    assert not_cancelled(mixture.result, list(mixture.argv[1:])) == {"161.node01": "Unauthorized Request"}
+    assert PBS.parse_cancel(mixture.result, list(mixture.argv[1:])) == {"161.node01": "Unauthorized Request"}
 
 
 def test_an_id_is_known_again_however_it_was_spelled() -> None:
     said = "qdel: Unauthorized Request  161.node01\nqdel: Job has finished 162.node01\n"
 
-    assert refused(answered(stderr=said, returncode=159), ["161", "162.node01.example.org", "163"]) == {
+    assert PBS.parse_hold(
+        answered(stderr=said, returncode=159), ["161", "162.node01.example.org", "163"]
+    ) == {
         "161": "Unauthorized Request",
         "162.node01.example.org": "Job has finished",
     }
@@ -146,14 +144,14 @@ def test_an_id_is_known_again_however_it_was_spelled() -> None:
 def test_a_node_that_is_down_keeps_a_job_from_being_cancelled() -> None:
     lost = answered(stderr="qdel: Server could not connect to MOM 1497.node01\n", returncode=222)
 
-    assert not_cancelled(lost, ["1497.node01"]) == {"1497.node01": "Server could not connect to MOM"}
+    assert PBS.parse_cancel(lost, ["1497.node01"]) == {"1497.node01": "Server could not connect to MOM"}
 
 
 def test_a_request_that_reached_nobody_failed_for_every_job() -> None:
     lost = answered(stderr="Connection refused\nCouldn't connect to cluster: node01\n", returncode=162)
 
-    assert set(not_cancelled(lost, ["7", "8"])) == {"7", "8"}
-    assert set(not_cancelled(CommandResult(returncode=0, timed_out=True), ["7"])) == {"7"}
+    assert set(PBS.parse_cancel(lost, ["7", "8"])) == {"7", "8"}
+    assert set(PBS.parse_cancel(CommandResult(returncode=0, timed_out=True), ["7"])) == {"7"}
 
 
 def test_torque_does_not_say_which_job_it_could_not_hold() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import attrs
 
-from jpsi.plugin import BatchConfig
+from jpsi.plugin import BatchConfig, hookimpl
 
 
 @attrs.frozen(slots=True, kw_only=True)
@@ -17,3 +17,9 @@ class PbsConfig(BatchConfig):
     )
     #: Whether the batch system may run a job again after a node has failed; None is the site's own rule.
     rerun: bool | None = None
+
+
+@hookimpl
+def config_class() -> type[BatchConfig]:
+    """The class."""
+    return PbsConfig

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jpsi.plugin import CommandResult, Failure, FailureKind
+from jpsi.plugin import CommandResult, Failure, FailureKind, SubmitErrors, hookimpl
 
 _TRANSIENT, _PERMANENT = FailureKind.TRANSIENT, FailureKind.PERMANENT
 _INVALID, _AMBIGUOUS = FailureKind.INVALID_JOB, FailureKind.AMBIGUOUS
@@ -55,24 +55,17 @@ _TEXTS = (
     ("Error (15002) submitting job", _INVALID),
     ("qsub: unmatched", _INVALID),
 )
-# PBSE_HOOKERROR (15136) as an exit code: a site's own rule refuses the job, in words of its own.
-_REFUSED_BY_SITE = 32
-# A shell, or env, where there is no qsub
-_NOT_FOUND = frozenset({126, 127})
+_ERRORS = SubmitErrors(
+    command="qsub",
+    texts=_TEXTS,
+    # PBSE_HOOKERROR (15136) as an exit code: a site's own rule refuses the job, in words of its own.
+    own_codes={32},
+    own_words=("qsub: ",),
+    noise="qsub: ",
+)
 
 
-def failure(result: CommandResult) -> Failure:
-    """What a failed qsub means, with what it said."""
-    return Failure(_kind(result), f"qsub: {result.complaint.replace('qsub: ', '')}")
-
-
-def _kind(result: CommandResult) -> FailureKind:
-    said = result.stderr + result.stdout
-    for part, kind in _TEXTS:
-        if part in said:
-            return kind
-    if result.returncode == _REFUSED_BY_SITE and said.lstrip().startswith("qsub: "):
-        return _INVALID
-    if result.returncode in _NOT_FOUND and "not found" in said:
-        return _PERMANENT
-    return _AMBIGUOUS
+@hookimpl
+def classify_failure(result: CommandResult) -> Failure:
+    """What a failed qsub means."""
+    return _ERRORS.failure(result)

@@ -1,26 +1,22 @@
-"""The forms that the id of a job has: with the name of its server or without it."""
+"""The native ids of jobs: with the name of their server or without it."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
 
-# A job, an array, an element of an array; then the server, and where the job is to be looked for
-_ID = re.compile(r"([0-9]{1,18}(?:\[[0-9]{0,9}\])?)(?:\.([A-Za-z0-9._-]+))?(?:@[A-Za-z0-9._:-]+)?\Z")
+from jpsi.plugin import IdForm, hookimpl
+
+# A job, an array, an element of an array; then the server, and where the job is to be looked for. Any other
+# text would be taken for a queue.
+_ID = re.compile(r"([0-9]{1,18}(?:\[[0-9]{0,9}\])?)(?:\.([A-Za-z0-9._-]+))?(?:@[A-Za-z0-9._:-]+)?")
+IDS = IdForm("PBS", _ID.pattern)
 
 
-def is_id(text: str) -> bool:
-    """Whether `text` is the id of one job.
-
-    >>> is_id("4711"), is_id("4711[3].server"), is_id("4711[3-5]"), is_id("workq")
-    (True, True, False, False)
-    """
-    return _ID.match(text) is not None
-
-
-def askable(native_ids: Iterable[str]) -> list[str]:
-    """Those of `native_ids` that are ids; any other would be taken for a queue."""
-    return [native_id for native_id in native_ids if is_id(native_id)]
+@hookimpl
+def canonical_id(native_id: str) -> str:
+    """The id, if it is one."""
+    return IDS.canonical(native_id)
 
 
 def servers(native_ids: Iterable[str]) -> set[str]:
@@ -43,12 +39,12 @@ class Asked:
         self._by_number: dict[str, list[str]] | None = None
         if native_ids is not None:
             self._by_number = {}
-            for native_id in askable(native_ids):
+            for native_id in native_ids:
                 self._by_number.setdefault(_parts(native_id)[0], []).append(native_id)
 
     def names(self, shown: str) -> list[str]:
         """The ids that were asked for that mean the job with the id `shown`."""
-        if not is_id(shown):
+        if not IDS.has(shown):
             return []
         if self._by_number is None:
             return [shown]
@@ -63,7 +59,7 @@ def by_asked(answers: Mapping[str, str], native_ids: Iterable[str]) -> dict[str,
 
 
 def _parts(native_id: str) -> tuple[str, str]:
-    match = _ID.match(native_id)
+    match = _ID.fullmatch(native_id)
     return ("", "") if match is None else (match[1], match[2] or "")
 
 

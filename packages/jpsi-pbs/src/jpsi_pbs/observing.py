@@ -3,35 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
-from jpsi.plugin import JobState, Observation, Reason
+from jpsi.plugin import JobState, Meaning, Observation, Reason
 
 from .ends import End
 from .listed import Listed
 
 _QUEUED, _ACTIVE = JobState.QUEUED, JobState.ACTIVE
 
-
-class _Meaning(NamedTuple):
-    state: JobState
-    #: A sentence for an end user, where the state alone does not say it.
-    message: str | None = None
-
-
 # qstat(1B) of OpenPBS 23.06.06, "Job States", in its order; Torque 6.1.3 has those of them that end in C,
 # and no B, F, M, U, X. Those that are an end are not among them.
 _STATES = {
-    "B": _Meaning(_ACTIVE),
-    "E": _Meaning(_ACTIVE, "the job has run, and its files are being brought to their places"),
-    "H": _Meaning(_QUEUED, "the job is held"),
-    "M": _Meaning(_QUEUED, "the job was moved to another server"),
-    "Q": _Meaning(_QUEUED),
-    "R": _Meaning(_ACTIVE),
-    "S": _Meaning(_ACTIVE, "the job is suspended"),
-    "T": _Meaning(_QUEUED, "the job is being moved"),
-    "U": _Meaning(_ACTIVE, "the job is suspended, as its node is in use"),
-    "W": _Meaning(_QUEUED, "the job's earliest start time has not come yet, or its files are awaited"),
+    "B": Meaning(_ACTIVE),
+    "E": Meaning(_ACTIVE, None, "the job has run, and its files are being brought to their places"),
+    "H": Meaning(_QUEUED, None, "the job is held"),
+    "M": Meaning(_QUEUED, None, "the job was moved to another server"),
+    "Q": Meaning(_QUEUED),
+    "R": Meaning(_ACTIVE),
+    "S": Meaning(_ACTIVE, None, "the job is suspended"),
+    "T": Meaning(_QUEUED, None, "the job is being moved"),
+    "U": Meaning(_ACTIVE, None, "the job is suspended, as its node is in use"),
+    "W": Meaning(_QUEUED, None, "the job's earliest start time has not come yet, or its files are awaited"),
 }
 # Finished, of an array's element too; completed (Torque)
 _ENDED = frozenset({"F", "X", "C"})

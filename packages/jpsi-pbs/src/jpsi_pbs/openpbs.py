@@ -14,6 +14,7 @@ from jpsi.plugin import (
     JobSpec,
     NotOffered,
     Observation,
+    Options,
     ResourceSpecV1,
     ShellLine,
     Site,
@@ -22,11 +23,10 @@ from jpsi.plugin import (
 )
 
 from . import json_lines
-from .ends import End, openpbs_end
+from .ends import openpbs_end
 from .hooks import Hooks
 from .layout import Part, layout
-from .listed import Listed
-from .options import Options
+from .script import form
 
 _KIBIBYTE = 1 << 10
 _HISTORY = re.compile(r"^    job_history_enable = (\w+)$", re.MULTILINE)
@@ -36,6 +36,7 @@ class OpenPbs(Hooks):
     """What is said and asked in PBS's way."""
 
     name = "pbs"
+    form = form(name)
     # -f: no background process, which would keep what it inherits, the lock of the job's folder among it.
     qsub = ("qsub", "-f")
     qstat = ("qstat", "-f", "-F", "json")
@@ -45,13 +46,8 @@ class OpenPbs(Hooks):
     express = ("-E",)
     most_ids = most_named = 200
 
-    def jobs(self, output: str) -> list[Listed] | None:
-        """What qstat has listed; None if that is not whole."""
-        return json_lines.jobs(output)
-
-    def end_of(self, job: Listed) -> End:
-        """What qstat says of a job that has ended."""
-        return openpbs_end(job)
+    jobs = staticmethod(json_lines.jobs)
+    end_of = staticmethod(openpbs_end)
 
     def node_lines(self, spec: JobSpec) -> list[ShellLine]:  # noqa: ARG002  whatever a job asks for
         """A line of the file for each of `mpiprocs`, here grouped by node."""
@@ -61,65 +57,65 @@ class OpenPbs(Hooks):
         )
         return [ShellLine(f"awk '{grouped}' \"$PBS_NODEFILE\"")]
 
-    def resources(self, resources: ResourceSpecV1) -> Options:
+    def resources(self, asked: ResourceSpecV1) -> Options:
         """The chunks that a job consists of, and how they are placed; pbs_resources(7B)."""
-        parts = layout(resources)
+        parts = layout(asked)
         # without a number of nodes each process is a chunk, which goes where there is room
-        chunks = [Part(resources.computed_process_count, 1)] if parts is None else parts
-        select = "+".join(f"{it.nodes}:{_chunk(resources, it.processes)}" for it in chunks)
+        chunks = [Part(asked.computed_process_count, 1)] if parts is None else parts
+        several_nodes = parts is not None and sum(it.nodes for it in parts) > 1
         placed = [
-            *(["scatter"] if parts is not None and sum(it.nodes for it in parts) > 1 else []),
-            *(["exclhost"] if resources.exclusive_node_use else []),
+            *(["scatter"] if several_nodes else []),
+            *(["exclhost"] if asked.exclusive_node_use else []),
         ]
-        return {"-l select": select, **({"-l place": ":".join(placed)} if placed else {})}
+        select = "+".join(f"{it.nodes}:{_chunk(asked, it.processes)}" for it in chunks)
+        return {"l.select": select, "l.place": ":".join(placed) or None}
 
-    def queue(self, attributes: JobAttributes) -> str | None:
+    def queue(self, asked: JobAttributes) -> str | None:
         """Where a job is sent; a reservation is a queue of its own, and its id has that of the server too."""
-        if attributes.reservation_id is not None:
-            return attributes.reservation_id.partition(".")[0]
-        return attributes.queue_name
+        if asked.reservation_id is not None:
+            return asked.reservation_id.partition(".")[0]
+        return asked.queue_name
 
-    def queue_problems(self, attributes: JobAttributes) -> Sequence[str]:
+    def queue_problems(self, asked: JobAttributes) -> Sequence[str]:
         """Why a job cannot be sent there."""
-        if attributes.reservation_id is None or attributes.queue_name is None:
+        if asked.reservation_id is None or asked.queue_name is None:
             return []
         return ["attributes.queue_name and reservation_id cannot be given both: a reservation is a queue"]
 
     @hookimpl
     def probe(self) -> Command:
+        """The command that shows what the server is configured to do."""
         return Command(["qstat", "-B", "-f"])
 
     @hookimpl
     def parse_probe(self, result: CommandResult) -> Mapping[str, Any]:
-        return history(result)
+        """Whether PBS keeps finished jobs, in what `qstat -B -f` printed; it does not unless it says so."""
+        match = _HISTORY.search(result.checked().stdout)
+        return {"history": match is not None and match[1] == "True"}
 
     @hookimpl
     def query_finished(self, native_ids: Sequence[str], site: Site) -> Command | NotOffered:
+        """The command that asks for these jobs, among the finished too."""
         if site.offers.get("history") is False:
             return NOT_OFFERED
         return self.naming(native_ids, "-x")
 
     @hookimpl
     def parse_finished(self, result: CommandResult, native_ids: Sequence[str]) -> Mapping[str, Observation]:
+        """What qstat said about each job."""
         return self.parse_status(result, native_ids)
 
 
-def history(result: CommandResult) -> dict[str, Any]:
-    """Whether PBS keeps finished jobs, in what `qstat -B -f` printed; it does not unless it says so."""
-    match = _HISTORY.search(result.checked().stdout)
-    return {"history": match is not None and match[1] == "True"}
-
-
-def _chunk(resources: ResourceSpecV1, processes: int) -> str:
-    cores = resources.cpu_cores_per_process or 1
+def _chunk(asked: ResourceSpecV1, processes: int) -> str:
+    cores = asked.cpu_cores_per_process or 1
     parts = [f"ncpus={processes * cores}", f"mpiprocs={processes}"]
     if processes > 1:
         # otherwise OMP_NUM_THREADS is the number of all the cores of a chunk, in each of its processes
         parts.append(f"ompthreads={cores}")
-    if resources.gpu_cores_per_process:
-        parts.append(f"ngpus={processes * resources.gpu_cores_per_process}")
-    if resources.memory is not None:
-        share = units(resources.memory * processes, resources.computed_process_count * _KIBIBYTE)
+    if asked.gpu_cores_per_process:
+        parts.append(f"ngpus={processes * asked.gpu_cores_per_process}")
+    if asked.memory is not None:
+        share = units(asked.memory * processes, asked.computed_process_count * _KIBIBYTE)
         parts.append(f"mem={share}kb")
     return ":".join(parts)
 

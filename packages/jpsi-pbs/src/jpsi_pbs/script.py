@@ -2,122 +2,67 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from datetime import timedelta
-from typing import Protocol
 
 import attrs
 
-from jpsi.plugin import (
-    Dependency,
-    Directive,
-    JobAttributes,
-    JobSpec,
-    ResourceSpecV1,
-    Script,
-    Site,
-    SubmitContext,
-    duration,
-    empty_names,
-    units,
-    unsayable,
-)
+from jpsi.plugin import JobSpec, Options, ScriptForm, SubmitContext, attributes, time_limit
 
-from .dependencies import dependency_options, dependency_problems
 from .names import legal_name, tag_variables
-from .options import Options, option_problems, with_custom
+from .options import CUSTOM
 
-_MARK = "#PBS"
-# Stands for the tag of a submission that is not made yet.
-_SOME_TAG = "x" * 60
 _SECOND = timedelta(seconds=1)
+_YES_OR_NO = {None: None, True: "y", False: "n"}
 
 
-class Requests(Protocol):
-    """In what PBS and Torque differ when jobs are described."""
-
-    #: How the names of custom attributes begin.
-    name: str
-
-    def resources(self, resources: ResourceSpecV1) -> Options:
-        """The options for what a job needs of the machine."""
-
-    def queue(self, attributes: JobAttributes) -> str | None:
-        """Where the job is sent."""
-
-    def queue_problems(self, attributes: JobAttributes) -> Iterable[str]:
-        """Why a job cannot be sent there."""
+def form(system: str) -> ScriptForm:
+    """The form of scripts of one system, whose custom attributes begin with its name."""
+    custom = attrs.evolve(CUSTOM, systems=(system,))
+    return ScriptForm(mark="#PBS", dashes="-", joint=" ", custom=custom, spelled=_spelled)
 
 
-def script(spec: JobSpec, context: SubmitContext, system: Requests) -> Script:
-    """The directives for a spec.
+def _spelled(option: str, value: str | None) -> tuple[str, str | None]:
+    """Options as qsub takes them: `l.walltime` with the value 60 is `l` with the value `walltime=60`."""
+    letter, _, name = option.partition(".")
+    return letter, f"{name}={value or ''}" if name else value
 
-    Raises:
-        ValueError: something cannot be said; `spec_problems` says so first.
+
+def options(spec: JobSpec, context: SubmitContext, queue: str | None, needs: Options) -> Options:
+    """The options of qsub; qsub(1B), OPTIONS.
+
+    Args:
+        spec: what the job asks for.
+        context: with what it is submitted.
+        queue: where it is sent.
+        needs: the options for what it needs of the machine.
     """
-    options = _options(spec, context.site, system, context.tag, context.after)
-    return Script([Directive.of(_MARK, *words, joint=" ") for words in _written(options)])
-
-
-def spec_problems(spec: JobSpec, site: Site, system: Requests) -> Iterator[str]:
-    """Why the batch system can never be asked for this, one sentence each."""
-    yield from empty_names(spec)
-    yield from dependency_problems(spec, system.name)
-    yield from system.queue_problems(spec.attributes or JobAttributes())
-    wrong = list(option_problems(spec, system.name))
-    yield from wrong
-    yield from _unsayable(_without_custom(spec) if wrong else spec, site, system)
-
-
-def _without_custom(spec: JobSpec) -> JobSpec:
-    attributes = attrs.evolve(spec.attributes or JobAttributes(), custom_attributes=None)
-    return attrs.evolve(spec, attributes=attributes)
-
-
-def _unsayable(spec: JobSpec, site: Site, system: Requests) -> Iterator[str]:
-    try:
-        options = _options(spec, site, system, _SOME_TAG)
-    except ValueError as e:
-        yield f"a custom attribute cannot be written down: {e}"
-        return
-    yield from unsayable(_MARK, _written(options), joint=" ")
-
-
-def _written(options: Options) -> Iterator[tuple[str, str | None]]:
-    """Options as qsub takes them: `-l walltime` with the value 60 is `-l` with the value `walltime=60`."""
-    for option, value in options.items():
-        letter, _, name = option.partition(" ")
-        yield letter, f"{name}={value or ''}" if name else value
-
-
-def _options(
-    spec: JobSpec, site: Site, system: Requests, tag: str, after: Iterable[Dependency] = ()
-) -> dict[str, str | None]:
-    """The options of qsub; qsub(1B), OPTIONS."""
-    attributes = spec.attributes or JobAttributes()
-    limit, config = duration(spec, site.config), site.config
-    resources = spec.resources if isinstance(spec.resources, ResourceSpecV1) else ResourceSpecV1()
-    wanted = {
-        "-q": system.queue(attributes),
-        "-A": attributes.project_name,
-        "-l walltime": str(units(limit, _SECOND)) if limit else None,
-        "-W umask": config.umask,
-        "-r": None if config.rerun is None else "ny"[config.rerun],
-    }
-    options: dict[str, str | None] = {
-        "-N": legal_name(spec.name),
-        "-v": tag_variables(tag, spec.name),
+    config = context.site.config
+    return {
+        "N": legal_name(spec.name),
+        "v": tag_variables(context.tag, spec.name),
         # Values with commas, quotes or backslashes do not all arrive when they stand in -v.
-        "-V": None,
+        "V": True,
         # Otherwise the login shell reads the script, which may be any.
-        "-S": "/bin/sh",
+        "S": "/bin/sh",
         # The runner opens the job's streams. A file that PBS cannot copy to its place keeps the job from
         # ending for half a minute, and one that it cannot open holds it.
-        "-o": "/dev/null",
-        "-e": "/dev/null",
-        "-m": "n",
-        **{option: value for option, value in wanted.items() if value is not None},
-        **system.resources(resources),
-        **dependency_options(after),
+        "o": "/dev/null",
+        "e": "/dev/null",
+        "m": "n",
+        "q": queue,
+        "A": attributes(spec).project_name,
+        "l.walltime": time_limit(spec, config, _SECOND),
+        "W.umask": config.umask,
+        "r": _YES_OR_NO[config.rerun],
+        **needs,
+        "W.depend": _depend(context) or None,
     }
-    return with_custom(options, spec, system.name)
+
+
+def _depend(context: SubmitContext) -> str:
+    """What tells of the jobs to wait for; all of them must be satisfied."""
+    found: dict[str, list[str]] = {}
+    for dependency in context.after:
+        found.setdefault(f"after{dependency.kind.value}", []).append(dependency.native_id or "")
+    # each kind once: a second list of one kind replaces the first
+    return ",".join(":".join([word, *native_ids]) for word, native_ids in found.items())

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from jpsi.plugin import RANK_VARIABLES, Command, Script
+from jpsi.plugin import RANK_VARIABLES, Command, CommandResult, Script, hookimpl, the_one_id
 
-from .ids import is_id
+from .ids import IDS
 from .names import VARIABLES
 
 # What a surrounding job has, as recorded, and what would change how directives are read. Not all of PBS_*:
@@ -40,18 +40,8 @@ def submit(qsub: Iterable[str], script: Script) -> Command:
     return Command(qsub, stdin=script.text, unset=_NOT_THIS_JOBS)
 
 
-def native_id(output: str) -> str:
-    r"""The job's id in what qsub printed, whatever else stands around it.
-
-    >>> native_id("Welcome to cluster c.\n4711.server\n")
-    '4711.server'
-
-    Raises:
-        ValueError: there is no id in it, or more than one line looks like one.
-    """
-    found = {word for line in output.splitlines() if is_id(word := line.strip())}
-    if len(found) != 1:
-        what = "no job id" if not found else f"several job ids ({', '.join(sorted(found))})"
-        msg = f"{what} in the answer of qsub: {output.strip()[:500]!r}"
-        raise ValueError(msg)
-    return found.pop()
+@hookimpl
+def parse_submit(result: CommandResult) -> str:
+    """The job's id in what qsub printed, whatever else stands around it."""
+    lines = (line.strip() for line in result.stdout.splitlines())
+    return the_one_id(filter(IDS.has, lines), result.stdout)
