@@ -192,6 +192,8 @@ class Backend:
     def states(self, native_ids: Sequence[str]) -> dict[str, Observation]:
         """What the queue says about these jobs; those that it does not mention are left out.
 
+        Where one question lists all jobs of the user, others are in the answer too.
+
         Raises:
             SubmitException: the batch system did not answer; nothing is known then about any of them.
         """
@@ -199,12 +201,13 @@ class Backend:
         for chunk in self._chunks(native_ids):
             command = self._ask(lambda ids=chunk: self._hooks.query(native_ids=ids, site=self.site))  # type: ignore[misc]  # a default is how a lambda keeps a value
             result = self._run(command)
-            found |= self._ask(
+            answer = self._ask(
                 lambda result=result, ids=chunk: self._hooks.parse_status(  # type: ignore[misc]  # as above
                     result=result, native_ids=ids, site=self.site
                 )
             )
-        return _only(found, native_ids)
+            found |= answer if chunk is None else _only(answer, chunk)
+        return found
 
     def finished(self, native_ids: Sequence[str]) -> dict[str, Observation] | None:
         """What the accounting says about these jobs; None if there is none to ask.
@@ -252,7 +255,7 @@ class Backend:
     ) -> Mapping[str, str]:
         """Have jobs changed; returns why which of them were not."""
         ids = self._askable(native_ids)
-        refused = {it: f"{it!r} is no native id here" for it in native_ids if it not in ids}
+        refused = {it: f"{it!r} is no native id here" for it in set(native_ids).difference(ids)}
         if not ids:
             return refused
         command = self._ask(lambda: request(native_ids=ids, site=self.site))
