@@ -4,17 +4,11 @@ from jpsi.contract.answered import moment, refusals, tagged
 from jpsi.contract.asked import (
     RANK_VARIABLES,
     attributes,
-    custom_options,
-    custom_problems,
     dependencies,
-    duration,
-    empty_names,
     node_count,
-    option_text,
     resources,
     time_limit,
     units,
-    unsayable,
 )
 from jpsi.contract.command import Command, CommandResult
 from jpsi.contract.config import BatchConfig, ExecutorConfig
@@ -38,7 +32,7 @@ from jpsi.contract.observation import (
     NotOffered,
     Observation,
 )
-from jpsi.contract.options import CustomOptions, Options, Setting, given
+from jpsi.contract.options import CustomOptions, Options, Setting, custom_options, given
 from jpsi.contract.protocols import (
     Engine,
     EngineSetup,
@@ -125,10 +119,7 @@ __all__ = [
     "TransportHooks",
     "attributes",
     "custom_options",
-    "custom_problems",
     "dependencies",
-    "duration",
-    "empty_names",
     "given",
     "hookimpl",
     "hostlist",
@@ -136,13 +127,11 @@ __all__ = [
     "moment",
     "node_count",
     "number",
-    "option_text",
     "refusals",
     "resources",
     "tagged",
     "the_one_id",
     "time_limit",
     "units",
-    "unsayable",
     "word",
 ]

@@ -102,9 +102,9 @@ def test_all_that_is_wrong_is_said_at_once() -> None:
     assert problems(JobSpec("/bin/true", name="a" * 71, attributes=attributes)) == [
         "attributes.queue_name is empty; None leaves the choice to the batch system",
         "custom attribute acme.output cannot be set: set JobSpec.stdout_path",
-        "custom attribute acm.Q cannot be set: an option's whole name is needed, such as acm.qos",
         f"custom attribute acme.need must be {values}, not [1]",
         problems(spec({"acme.qos": 10**5000}))[0],
+        "custom attribute acm.Q cannot be set: an option's whole name is needed, such as acm.qos",
         "--name has 71 bytes, more than the 70 that are possible",
     ]
     assert problems(spec({"acme.qos": 10**5000}))[0].startswith(

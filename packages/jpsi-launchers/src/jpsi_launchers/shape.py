@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import attrs
 
-from jpsi.plugin import JobSpec, ResourceSpecV1
+from jpsi.plugin import JobSpec, node_count, resources
 
 
 @attrs.frozen(slots=True, kw_only=True)
@@ -24,12 +24,11 @@ class Shape:
     @classmethod
     def of(cls, spec: JobSpec) -> Shape:
         """The shape of a valid spec."""
-        given = spec.resources if isinstance(spec.resources, ResourceSpecV1) else ResourceSpecV1()
-        # A number of processes alone may end up on any number of nodes.
-        is_laid_out = given.node_count is not None or given.processes_per_node is not None
+        given = resources(spec)
         return cls(
             processes=given.computed_process_count,
-            nodes=given.computed_node_count if is_laid_out else None,
+            # A number of processes alone may end up on any number of nodes.
+            nodes=node_count(given),
             per_node=given.processes_per_node,
             cores=given.cpu_cores_per_process,
             gpus=given.gpu_cores_per_process or 0,

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator, Mapping
 from datetime import timedelta
 from typing import Any, overload
 
 from jpsi.contract.config import BatchConfig
-from jpsi.contract.shell import Directive
 from jpsi.model.dependencies import Dependency
 from jpsi.model.resources import ResourceSpecV1
 from jpsi.model.spec import JobAttributes, JobSpec
@@ -76,82 +73,3 @@ def units(amount: Any, unit: Any) -> int:
 def dependencies(spec: JobSpec) -> list[Dependency]:
     """What a valid spec waits for."""
     return [Dependency.of(item) for item in attributes(spec).after or ()]
-
-
-def duration(spec: JobSpec, config: BatchConfig) -> timedelta:
-    """How long a job may run: what it asks for, else what is configured; zero is no limit."""
-    asked = None if spec.attributes is None else spec.attributes.duration
-    return config.default_duration if asked is None else asked
-
-
-def custom_options(spec: JobSpec, system: str) -> dict[str, Any]:
-    """The custom attributes `<system>.<option>` of a spec, by option; the case of the system is ignored.
-
-    >>> custom_options(JobSpec(attributes=JobAttributes(custom_attributes={"PBS.q": 1, "x.q": 2})), "pbs")
-    {'q': 1}
-    """
-    custom = None if spec.attributes is None else spec.attributes.custom_attributes
-    start = f"{system}."
-    return {
-        name[len(start) :]: value for name, value in (custom or {}).items() if name.lower().startswith(start)
-    }
-
-
-def option_text(value: object) -> str | None:
-    """What a custom attribute says behind an option's name; None for an option without a value."""
-    return None if value is None or isinstance(value, bool) else str(value)
-
-
-def custom_problems(
-    spec: JobSpec, system: str, name: re.Pattern[str], example: str, refused: Mapping[str, str]
-) -> Iterator[str]:
-    """What is wrong with the custom attributes for one system, one sentence each.
-
-    Args:
-        spec: a valid spec.
-        system: how their names begin.
-        name: what a whole option looks like.
-        example: a good one.
-        refused: options that would break what jpsi promises, with what to do instead.
-    """
-    for option, value in custom_options(spec, system).items():
-        where = f"custom attribute {system}.{option}"
-        if option in refused:
-            yield f"{where} cannot be set: {refused[option]}"
-        elif not name.fullmatch(option):
-            yield f"{where}: an option's whole name is needed, such as {system}.{example}"
-        if value is not None and not isinstance(value, str | int | float):
-            yield (
-                f"{where} must be text, a number, True for an option without a value, "
-                f"or None or False to leave the option out, not {value!r}"
-            )
-
-
-def empty_names(spec: JobSpec) -> Iterator[str]:
-    """What is said of names that are given and empty; no batch system has a queue without a name."""
-    attributes = spec.attributes or JobAttributes()
-    for name in ("queue_name", "project_name", "reservation_id"):
-        if getattr(attributes, name) == "":
-            yield f"attributes.{name} is empty; None leaves the choice to the batch system"
-
-
-def unsayable(
-    mark: str, options: Iterable[tuple[str, str | None]], *, joint: str = "=", longest: int | None = None
-) -> Iterator[str]:
-    """Why options cannot be said by directives, one sentence each.
-
-    Args:
-        mark: how each directive begins.
-        options: names, with dashes, and values.
-        joint: what stands between them.
-        longest: how many bytes a value may have.
-    """
-    for option, value in options:
-        try:
-            Directive.of(mark, option, value, joint=joint)
-            length = len((value or "").encode())
-        except ValueError as e:
-            yield str(e)
-        else:
-            if longest is not None and length > longest:
-                yield f"{option} has {length} bytes, more than the {longest} that are possible"

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 import attrs
 
-from jpsi.contract.asked import dependencies
+from jpsi.contract.asked import attributes, dependencies
 from jpsi.model.spec import JobSpec
 
 #: What an option is set to: a text or a number; True if it has no value; None or False if it is left out; and
@@ -28,6 +28,17 @@ def given(options: Options) -> Iterator[tuple[str, str | None]]:
         for value in setting if isinstance(setting, tuple) else (setting,):
             if value is not None and value is not False:
                 yield name, None if value is True else str(value)
+
+
+def custom_options(spec: JobSpec, system: str) -> dict[str, Any]:  # Any: whatever users wrote
+    """The custom attributes `<system>.<option>` of a spec, by option; the case of the system is ignored.
+
+    >>> from jpsi.model.spec import JobAttributes
+    >>> custom_options(JobSpec(attributes=JobAttributes(custom_attributes={"PBS.q": 1, "x.q": 2})), "pbs")
+    {'q': 1}
+    """
+    custom, start = attributes(spec).custom_attributes or {}, f"{system}."
+    return {name[len(start) :]: value for name, value in custom.items() if name.lower().startswith(start)}
 
 
 def _compiled(text: str) -> re.Pattern[str]:
@@ -57,16 +68,14 @@ class CustomOptions:
     #: Those that jpsi sets, where the command takes the beginning of a name for the whole; else None.
     abbreviated: Collection[str] | None = None
 
-    def of(self, spec: JobSpec) -> dict[str, Any]:  # Any: whatever users wrote
+    def of(self, spec: JobSpec) -> dict[str, Any]:  # as above
         """The custom attributes of a spec for this system, by option."""
         return {option: value for _, option, value in self._given(spec)}
 
     def _given(self, spec: JobSpec) -> Iterator[tuple[str, str, Any]]:  # as above
-        custom = None if spec.attributes is None else spec.attributes.custom_attributes
-        for name, value in (custom or {}).items():
-            system, dot, option = name.partition(".")
-            if dot and system.lower() in self.systems:
-                yield system.lower(), option, value
+        for system in self.systems:
+            for option, value in custom_options(spec, system).items():
+                yield system, option, value
 
     def merged(self, options: Options, spec: JobSpec) -> Options:
         """The options of jpsi with what a sound spec adds, replaces and takes away."""
