@@ -10,6 +10,8 @@ from typing import Any
 
 import attrs
 
+from jpsi.model.dependencies import DependencyKind
+
 
 class FakeState(enum.Enum):
     """Where a job of a fake batch system stands; a dialect has its own words for these."""
@@ -29,6 +31,16 @@ class FakeState(enum.Enum):
         """Whether the job has ended."""
         return self not in _UNFINISHED
 
+    def meets(self, kind: DependencyKind) -> bool | None:
+        """Whether it satisfies a dependency of this kind; None while it may or may not come to that.
+
+        >>> FakeState.FAILED.meets(DependencyKind.NOTOK), FakeState.RUNNING.meets(DependencyKind.ANY)
+        (True, None)
+        """
+        if not self.final:
+            return None
+        return kind is DependencyKind.ANY or (self is FakeState.COMPLETED) == (kind is DependencyKind.OK)
+
 
 _UNFINISHED = frozenset({FakeState.PENDING, FakeState.HELD, FakeState.RUNNING})
 
@@ -45,6 +57,10 @@ class Outcome:
 
 def _user() -> str:
     return pwd.getpwuid(os.getuid()).pw_name
+
+
+def _file(path: str | None) -> str | None:
+    return None if path == os.devnull else path
 
 
 @attrs.define(slots=True, eq=False)
@@ -71,8 +87,8 @@ class FakeJob:
     #: Where the script runs; a directory that is not there fails the job.
     directory: str = attrs.field(default="/", kw_only=True)
     #: Where the script's output goes; None is /dev/null.
-    stdout: str | None = attrs.field(default=None, kw_only=True)
-    stderr: str | None = attrs.field(default=None, kw_only=True)
+    stdout: str | None = attrs.field(default=None, converter=_file, kw_only=True)
+    stderr: str | None = attrs.field(default=None, converter=_file, kw_only=True)
     #: How much of the scheduler's capacity it takes.
     slots: int = attrs.field(default=1, kw_only=True)
     #: How long it may run, in seconds; None is no limit.
@@ -102,3 +118,8 @@ class FakeJob:
     #: Why the job is pending, or ended as it did, where that can be said: `resources`, `held`, `begin`,
     #: `node`, `launch failed: …`, or what `blocked` answered.
     why: str = attrs.field(default="", init=False)
+
+    @property
+    def is_own(self) -> bool:
+        """Whether it is a job of the user who has this fake, and not of somebody else."""
+        return self.owner == _user()

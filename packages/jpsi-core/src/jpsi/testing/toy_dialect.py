@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Callable, Mapping
 
 from jpsi.fakes import CommandFunction, FakeJob, FakeScheduler, FakeState, Invocation
-from jpsi.plugin import CommandResult
+from jpsi.plugin import CommandResult, DependencyKind
 
 _WORDS = {
     FakeState.PENDING: "WAITING",
@@ -62,17 +62,13 @@ def _blocked(scheduler: FakeScheduler, number: str, after: str) -> Callable[[], 
 
     def why() -> str | None:
         known = {job.native_id: job.state for job in scheduler.listed()}
-        states = [(kind, known[other]) for kind, other in wanted if other in known]
-        if any(state.final and not _is_met(kind, state) for kind, state in states):
+        met = [known[other].meets(DependencyKind(kind)) for kind, other in wanted if other in known]
+        if False in met:
             scheduler.cancel(number)
             return _VAIN
-        return None if all(state.final for _, state in states) else "waits"
+        return "waits" if None in met else None
 
     return why
-
-
-def _is_met(kind: str, state: FakeState) -> bool:
-    return kind == "any" or (state is FakeState.COMPLETED) == (kind == "ok")
 
 
 def _directives(script: str) -> dict[str, str]:

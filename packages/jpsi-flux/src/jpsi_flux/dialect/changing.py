@@ -34,7 +34,7 @@ def _cancelled(scheduler: FakeScheduler, native_id: str) -> str | None:
         return "unknown job id"
     if job.state.final:
         return "job is inactive"
-    if job.owner != FakeJob("").owner:
+    if not job.is_own:
         return "guests can only raise exceptions on their own jobs"
     scheduler.cancel(native_id)
     return None

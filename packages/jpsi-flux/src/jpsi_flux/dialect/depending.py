@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 from jpsi.fakes import FakeScheduler, FakeState
+from jpsi.plugin import DependencyKind
 
 from ..ids import canonical_id
 
 #: Why a job is pending that waits for another, and one that has waited in vain.
 WAITS, NEVER = "Dependency", "DependencyNeverSatisfied"
 
-_IS_MET: Mapping[str, Callable[[FakeState], bool]] = {
-    "afterok": lambda state: state is FakeState.COMPLETED,
-    "afterany": lambda state: state.final,
-    "afternotok": lambda state: state is not FakeState.COMPLETED,
-}
+_KINDS = {f"after{kind.value}": kind for kind in DependencyKind}
 
 
 def dependency_refusal(scheduler: FakeScheduler, wanted: Sequence[str]) -> str | None:
     """What is said of a dependency that cannot be."""
     known = {job.native_id for job in scheduler.listed()}
     for scheme, _, value in (text.partition(":") for text in wanted):
-        if scheme not in _IS_MET:
+        if scheme not in _KINDS:
             return f'dependency scheme "{scheme}" not supported'
         try:
             native_id = canonical_id(value)
@@ -43,10 +40,10 @@ def blocked(
 
     def why() -> str | None:
         known = {job.native_id: job for job in scheduler.listed()}
-        states = [(scheme, known[other].state) for scheme, other in others if other in known]
-        if any(state.final and not _IS_MET[scheme](state) for scheme, state in states):
+        met = [known[other].state.meets(_KINDS[scheme]) for scheme, other in others if other in known]
+        if False in met:
             scheduler.end_as(native_id, FakeState.FAILED)
             return NEVER
-        return WAITS if any(not state.final for _, state in states) else None
+        return WAITS if None in met else None
 
     return why

@@ -31,7 +31,7 @@ def jobs(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
         chosen = [listed[native_id] for native_id in dict.fromkeys(ids) if native_id in listed]
     else:
         chosen = [job for job in reversed(listed.values()) if "all" in given.options or not job.state.final]
-        chosen = [job for job in chosen if job.owner == FakeJob("").owner]
+        chosen = [job for job in chosen if job.is_own]
         name = given.last("name", "")
         chosen = [job for job in chosen if not name or told(job)["name"] == name]
         chosen = chosen[: int(given.last("count", _DEFAULT_COUNT)) or None]

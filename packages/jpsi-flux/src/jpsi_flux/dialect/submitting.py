@@ -160,7 +160,7 @@ def _errno(refusal: str) -> int:
 def _file(given: Arguments, option: str) -> str | None:
     # what has no file goes to the key-value store
     path = given.last(option, "/dev/null")
-    return None if path in {"/dev/null", "none", "kvs"} else path
+    return None if path in {"none", "kvs"} else path
 
 
 def _seconds(text: str) -> float | None:

@@ -55,7 +55,7 @@ def _changed(
     me, said, code = FakeJob("").owner, [], 0
     for native_id in invocation.arguments:
         job = known.get(native_id)
-        if job is not None and job.owner == me:
+        if job is not None and job.is_own:
             said.append(change(scheduler, job))
             continue
         code = refused

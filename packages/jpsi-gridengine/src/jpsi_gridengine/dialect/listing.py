@@ -19,8 +19,7 @@ def qstat(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
     """List the jobs of the user, as XML; those that have ended are not among them."""
     if "-xml" not in invocation.arguments or "-j" in invocation.arguments:
         return CommandResult(returncode=1, stderr="error: ERROR! this fake qstat only lists jobs with -xml\n")
-    owner = FakeJob("").owner
-    jobs = [job for job in scheduler.listed() if not job.state.final and job.owner == owner]
+    jobs = [job for job in scheduler.listed() if not job.state.final and job.is_own]
     running = [_row(job, invocation) for job in jobs if letters(job)[-1] == "r"]
     pending = [_row(job, invocation) for job in jobs if letters(job)[-1] != "r"]
     lines = [

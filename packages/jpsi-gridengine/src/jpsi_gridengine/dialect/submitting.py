@@ -116,8 +116,8 @@ def _job(
         },
         files={"PE_HOSTFILE": _hosts(options["pe"], queue)} if "pe" in options else {},
         directory=options.get("wd", invocation.directory if "cwd" in options else os.path.expanduser("~")),  # noqa: PTH111  as text
-        stdout=_file(options.get("o")),
-        stderr=_file(options.get("e")),
+        stdout=options.get("o"),
+        stderr=options.get("e"),
         slots=int(slots),
         time_limit=None if limit is None else float(limit),
         blocked=_blocked(scheduler, options.get("hold_jid", "")),
@@ -151,10 +151,6 @@ def _blocked(scheduler: FakeScheduler, waited_for: str) -> Callable[[], str | No
 
 def _count_restarts(job: FakeJob) -> None:
     job.environment["RESTARTED"] = "1" if job.restarts else "0"
-
-
-def _file(path: str | None) -> str | None:
-    return None if path == "/dev/null" else path
 
 
 def _category(options: Mapping[str, str]) -> str:

@@ -75,6 +75,6 @@ def _change(
 def _refused(job: FakeJob | None) -> str | None:
     if job is None:
         return "No matching job found"
-    if job.owner != FakeJob("").owner:
+    if not job.is_own:
         return "User permission denied"
     return "Job has already finished" if job.state.final else None

@@ -5,18 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 
-from jpsi.fakes import FakeJob, FakeScheduler, FakeState
+from jpsi.fakes import FakeScheduler
+from jpsi.plugin import DependencyKind
 
 #: Why a job is pending that waits for another, and one that waits in vain.
 WAITS = "Job dependency condition not satisfied"
 NEVER = "Dependency condition invalid or never satisfied"
 
 _CONDITION = re.compile(r"(\w+)\((\d+)\)\Z")
-_IS_MET: Mapping[str, Callable[[FakeState], bool]] = {
-    "done": lambda state: state is FakeState.COMPLETED,
-    "ended": lambda state: state.final,
-    "exit": lambda state: state is not FakeState.COMPLETED,
-}
+_KINDS = {"done": DependencyKind.OK, "ended": DependencyKind.ANY, "exit": DependencyKind.NOTOK}
 
 
 def dependency_refusal(scheduler: FakeScheduler, text: str) -> str | None:
@@ -24,7 +21,7 @@ def dependency_refusal(scheduler: FakeScheduler, text: str) -> str | None:
     known = {job.native_id for job in scheduler.listed()}
     for part in text.split(" && ") if text else ():
         match = _CONDITION.match(part)
-        if match is None or match[1] not in _IS_MET:
+        if match is None or match[1] not in _KINDS:
             return f"{text}: Dependency condition syntax error"
         if match[2] not in known:
             return f"{match[2]}: No matching job found"
@@ -41,7 +38,7 @@ def blocked(
 
     def why() -> str | None:
         known = {job.native_id: job for job in scheduler.jobs}
-        met = [_met(part[1], known[part[2]]) for part in wanted if part is not None]
+        met = [known[part[2]].state.meets(_KINDS[part[1]]) for part in wanted if part is not None]
         if False in met:
             if "ti" in options:
                 scheduler.cancel(number)
@@ -49,7 +46,3 @@ def blocked(
         return WAITS if None in met else None
 
     return why
-
-
-def _met(condition: str, job: FakeJob) -> bool | None:
-    return _IS_MET[condition](job.state) if job.state.final else None

@@ -66,7 +66,7 @@ def _jobs(scheduler: FakeScheduler, ids: list[str], *, everything: bool) -> list
     if ids and "0" not in ids:
         # in an order of its own: unfinished ones first
         return sorted((job for job in jobs if job.native_id in ids), key=lambda job: job.state.final)
-    mine = [job for job in jobs if job.owner == FakeJob("").owner]
+    mine = [job for job in jobs if job.is_own]
     return mine if everything else [job for job in mine if not job.state.final]
 
 

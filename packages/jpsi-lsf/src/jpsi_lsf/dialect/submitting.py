@@ -146,7 +146,7 @@ def _nodes(options: Mapping[str, str]) -> list[str]:
 
 
 def _file(path: str | None, number: str) -> str | None:
-    return None if path in {None, "/dev/null"} else str(path).replace("%J", number)
+    return None if path is None else path.replace("%J", number)
 
 
 def _seconds(text: str) -> float | None:

@@ -63,7 +63,7 @@ def _changed(
     job = next((job for job in jobs if job.native_id == native_id), None)
     if job is None:
         return _UNKNOWN, words.unknown[name].format(native_id)
-    if job.owner != FakeJob("").owner:
+    if not job.is_own:
         return _NOT_YOURS, f"Unauthorized Request  {native_id}"
     if job.state.final:
         return words.finished_code, words.finished.format(native_id)

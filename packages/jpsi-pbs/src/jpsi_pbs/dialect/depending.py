@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 
-from jpsi.fakes import FakeScheduler, FakeState
+from jpsi.fakes import FakeScheduler
+from jpsi.plugin import DependencyKind
 
 from .ids import full
 
 #: Why a job is held that waits for another, and why one was deleted that waited in vain for this one.
 WAITS, VAIN = "depends", "in vain for "
 
-_IS_MET: Mapping[str, Callable[[FakeState], bool]] = {
-    "afterok": lambda state: state is FakeState.COMPLETED,
-    "afterany": lambda state: state.final,
-    "afternotok": lambda state: state is not FakeState.COMPLETED,
-}
+_KINDS = {f"after{kind.value}": kind for kind in DependencyKind}
 
 
 def wanted(text: str) -> list[tuple[str, str]] | None:
@@ -28,7 +25,7 @@ def _parts(text: str) -> Iterator[tuple[str, str | None]]:
     for part in text.split(",") if text else ():
         kind, *native_ids = part.split(":")
         for native_id in native_ids or [""]:
-            yield kind, full(native_id) if kind in _IS_MET else None
+            yield kind, full(native_id) if kind in _KINDS else None
 
 
 def blocked(
@@ -42,7 +39,7 @@ def blocked(
         known = {job.native_id: job.state for job in (*scheduler.listed(), *scheduler.accounted())}
         for kind, other in wishes:
             state = known.get(other)
-            if state is None or (state.final and not _IS_MET[kind](state)):
+            if state is None or state.meets(_KINDS[kind]) is False:
                 scheduler.cancel(native_id)
                 return VAIN + other
         return None if all(known[other].final for _, other in wishes) else WAITS

@@ -154,8 +154,8 @@ def _job(native_id: str, options: Arguments, resources: Mapping[str, str], invoc
             "PBS_O_WORKDIR": invocation.directory,
         },
         directory=home,
-        stdout=_file(options.last("o", f"{home}/{name}.o{number}")),
-        stderr=_file(options.last("e", f"{home}/{name}.e{number}")),
+        stdout=options.last("o", f"{home}/{name}.o{number}"),
+        stderr=options.last("e", f"{home}/{name}.e{number}"),
         time_limit=seconds(resources.get("walltime", "")),
         starting=_count_runs,
         attributes={"variables": {**own, **variables}, "resources": dict(resources), "runs": 0},
@@ -172,10 +172,6 @@ def _pairs(values: list[str]) -> Iterator[tuple[str, str]]:
     for text in values:
         parts = [text] if text.startswith("depend=") else text.split(",")
         yield from (part.partition("=")[::2] for part in parts)
-
-
-def _file(path: str) -> str | None:
-    return None if path == "/dev/null" else path
 
 
 def seconds(text: str) -> float | None:

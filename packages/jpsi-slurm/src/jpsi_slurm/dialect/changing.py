@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from jpsi.fakes import FakeJob, FakeScheduler, Invocation
+from jpsi.fakes import FakeScheduler, Invocation
 from jpsi.plugin import CommandResult, hostlist
 
 from .arguments import parse
@@ -27,7 +27,7 @@ def scancel(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
     complaints = []
     for native_id in ids:
         job = known.get(native_id)
-        if job is not None and job.owner != FakeJob("").owner:
+        if job is not None and not job.is_own:
             complaint = f"Kill job error on job id {native_id}: Access/permission denied"
             complaints.append(f"scancel: error: {complaint}\n")
         else:

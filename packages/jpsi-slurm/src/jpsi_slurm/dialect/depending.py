@@ -4,22 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
-from jpsi.fakes import FakeJob, FakeScheduler, FakeState
+from jpsi.fakes import FakeScheduler
+from jpsi.plugin import DependencyKind
 
 #: Why a job is pending that waits for another, and one that waits in vain.
 WAITS, NEVER = "Dependency", "DependencyNeverSatisfied"
 
-_IS_MET: Mapping[str, Callable[[FakeState], bool]] = {
-    "afterok": lambda state: state is FakeState.COMPLETED,
-    "afterany": lambda state: state.final,
-    "afternotok": lambda state: state is not FakeState.COMPLETED,
-}
+_KINDS = {f"after{kind.value}": kind for kind in DependencyKind}
 
 
 def dependency_refusal(text: str) -> str | None:
     """What sbatch says of a `--dependency` that it does not understand."""
     parts = [part.split(":") for part in text.split(",")] if text else []
-    sound = all(kind in _IS_MET and ids and all(map(str.isdecimal, ids)) for kind, *ids in parts)
+    sound = all(kind in _KINDS and ids and all(map(str.isdecimal, ids)) for kind, *ids in parts)
     return None if sound else "Job dependency problem"
 
 
@@ -34,7 +31,7 @@ def blocked(
     def why() -> str | None:
         known = {job.native_id: job for job in scheduler.listed()}
         # A job that slurmctld does not know counts as one that ended as it should.
-        met = [_met(kind, known[other]) for kind, other in wanted if other in known]
+        met = [known[other].state.meets(_KINDS[kind]) for kind, other in wanted if other in known]
         if False in met:
             if options.get("kill-on-invalid-dep") == "yes":
                 scheduler.cancel(number)
@@ -48,7 +45,3 @@ def _wanted(text: str) -> Iterator[tuple[str, str]]:
     for part in text.split(",") if text else ():
         kind, *ids = part.split(":")
         yield from ((kind, native_id) for native_id in ids)
-
-
-def _met(kind: str, job: FakeJob) -> bool | None:
-    return _IS_MET[kind](job.state) if job.state.final else None

@@ -70,7 +70,7 @@ def squeue(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
     if options.get("states") != "all":
         jobs = [job for job in jobs if not job.state.final]
     if "me" in options:
-        jobs = [job for job in jobs if job.owner == FakeJob("").owner]
+        jobs = [job for job in jobs if job.is_own]
     columns = [field.partition(":")[::2] for field in options.get("Format", "").split(",")]
     lines = [
         "".join(_IN_SQUEUE[name.lower()](job, told(job), invocation) + suffix for name, suffix in columns)

@@ -145,8 +145,8 @@ def _job(number: str, options: Mapping[str, str], invocation: Invocation) -> Fak
             "SLURM_TASKS_PER_NODE": _tasks_per_node(int(options.get("ntasks", "1")), nodes),
         },
         directory=options.get("chdir", invocation.directory),
-        stdout=_file(options.get("output", f"slurm-{number}.out")),
-        stderr=_file(options.get("error", options.get("output", f"slurm-{number}.out"))),
+        stdout=options.get("output", f"slurm-{number}.out"),
+        stderr=options.get("error", options.get("output", f"slurm-{number}.out")),
         slots=int(options.get("ntasks", "1")),
         time_limit=_seconds(options.get("time", "UNLIMITED")),
         starting=_count_restarts,
@@ -165,10 +165,6 @@ def _tasks_per_node(tasks: int, nodes: int) -> str:
 def _count_restarts(job: FakeJob) -> None:
     if job.restarts:
         job.environment["SLURM_RESTART_COUNT"] = str(job.restarts)
-
-
-def _file(path: str) -> str | None:
-    return None if path == "/dev/null" else path
 
 
 def _seconds(text: str) -> float | None:
