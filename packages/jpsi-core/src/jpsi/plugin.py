@@ -4,7 +4,6 @@ from jpsi.contract.answered import moment, refusals, tagged
 from jpsi.contract.asked import (
     RANK_VARIABLES,
     attributes,
-    dependencies,
     node_count,
     resources,
     time_limit,
@@ -23,7 +22,7 @@ from jpsi.contract.hookspecs import (
     hookimpl,
 )
 from jpsi.contract.hostlist import hostlist
-from jpsi.contract.native_ids import IdForm, number, the_one_id
+from jpsi.contract.native_ids import IdForm, the_one_id
 from jpsi.contract.observation import (
     NOT_OFFERED,
     Failure,
@@ -32,7 +31,7 @@ from jpsi.contract.observation import (
     NotOffered,
     Observation,
 )
-from jpsi.contract.options import CustomOptions, Options, Setting, custom_options, given
+from jpsi.contract.options import CustomOptions, Options, custom_options, given
 from jpsi.contract.protocols import (
     Engine,
     EngineSetup,
@@ -102,7 +101,6 @@ __all__ = [
     "Script",
     "ScriptForm",
     "ScriptLauncher",
-    "Setting",
     "ShellLine",
     "Site",
     "StageIn",
@@ -119,14 +117,12 @@ __all__ = [
     "TransportHooks",
     "attributes",
     "custom_options",
-    "dependencies",
     "given",
     "hookimpl",
     "hostlist",
     "line",
     "moment",
     "node_count",
-    "number",
     "refusals",
     "resources",
     "tagged",
