@@ -176,7 +176,7 @@ def _environments() -> Sequence[tuple[int, list[bytes]]]:
     return found
 
 
-def ignored_signals(status: str) -> set[int]:
-    """The signals of POSIX that a process ignores, by what /proc says of it."""
-    mask = next(int(line.split()[1], 16) for line in status.splitlines() if line.startswith("SigIgn:"))
-    return {number for number in range(1, 32) if mask >> (number - 1) & 1}
+def unheeded_signals(status: str) -> set[tuple[str, int]]:
+    """The signals of POSIX that a process ignores or blocks, by what /proc says of it."""
+    masks = [line.split() for line in status.splitlines() if line.startswith(("SigIgn:", "SigBlk:"))]
+    return {(name, it) for name, mask in masks for it in range(1, 32) if int(mask, 16) >> (it - 1) & 1}
