@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from datetime import timedelta
 from pathlib import Path
@@ -11,12 +12,20 @@ import attrs
 import pytest
 from mpi_program import compiled, on_path, processes_of, told
 
-from jpsi import Job, JobAttributes, JobExecutor, JobSpec, JobState, JobStatus, ResourceSpecV1
+from jpsi import Evidence, Job, JobAttributes, JobExecutor, JobSpec, JobState, JobStatus, ResourceSpecV1
 
 PATIENCE = 120
-# What srun must be told of an MPI; see facts of Slurm's guide to MPI.
+# What srun must be told of an MPI; "MPI Guide" of Slurm.
 PMI = {"openmpi": "pmix", "mpich": "pmi2"}
-WAYS = [(mpi, launcher) for mpi in ("openmpi", "mpich") for launcher in ("mpirun", "mpiexec", "srun")]
+# The others go the same ways under another name.
+WAYS = [
+    ("openmpi", "mpirun"),
+    ("mpich", "mpiexec"),
+    ("openmpi", "srun"),
+    ("mpich", "srun"),
+    pytest.param(("openmpi", "mpiexec"), marks=pytest.mark.long),
+    pytest.param(("mpich", "mpirun"), marks=pytest.mark.long),
+]
 TWO_BY_TWO = ResourceSpecV1(node_count=2, processes_per_node=2)
 HOSTILE = [
     "exit 3",
@@ -26,6 +35,8 @@ HOSTILE = [
     "set -- a b c",
     "IFS=/",
 ]
+# The rank of a process, whatever started it.
+RANK = "${OMPI_COMM_WORLD_RANK:-${PMI_RANK:-$SLURM_PROCID}}"
 
 
 @attrs.frozen
@@ -39,7 +50,7 @@ class Site:
     launcher: str
     directory: Path
 
-    def spec(self, *arguments: str, **fields: Any) -> JobSpec:
+    def spec(self, *arguments: str, executable: str | None = None, **fields: Any) -> JobSpec:
         custom = {"srun.mpi": PMI[self.mpi]} if self.launcher == "srun" else {}
         given = {
             "resources": TWO_BY_TWO,
@@ -48,7 +59,7 @@ class Site:
             "directory": self.directory,
             "attributes": JobAttributes(duration=timedelta(minutes=2), custom_attributes=custom),
         }
-        return JobSpec(str(self.program), list(arguments), **(given | fields))
+        return JobSpec(executable or str(self.program), list(arguments), **(given | fields))
 
     def script(self, name: str, text: str) -> Path:
         path = self.directory / name
@@ -157,19 +168,71 @@ def _until(is_true: Any, seconds: float = PATIENCE) -> None:
         time.sleep(0.05)
 
 
-@pytest.mark.parametrize("text", HOSTILE, ids=str)
-def test_a_hostile_post_launch_changes_no_code(executor: JobExecutor, tmp_path: Path, text: str) -> None:
-    directory = tmp_path / "place"
-    directory.mkdir()
-    program, path = compiled(directory, "openmpi"), on_path(tmp_path / "bin", "openmpi")
-    site = Site(executor, program, path, "openmpi", "mpirun", directory)
-    pre = text if text != "exit 3" else ":"
+def test_hostile_scripts_change_no_code(site: Site) -> None:
+    """All at once; `exit`, which ends the job in pre_launch, only after it."""
+    *others, _ = reversed(HOSTILE)
+    pre, post = "\n".join(others), "\n".join([*others, "exit 3"])
 
+    _ends_with_its_code(site, pre, post)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("text", HOSTILE)
+def test_a_hostile_script_changes_no_code(site: Site, text: str) -> None:
+    _ends_with_its_code(site, text if text != "exit 3" else ":", text)
+
+
+def _ends_with_its_code(site: Site, pre: str, post: str) -> None:
     status, _ = site.run(
-        site.spec("1", "7", pre_launch=site.script("pre", pre), post_launch=site.script("post", text))
+        site.spec("1", "7", pre_launch=site.script("pre", pre), post_launch=site.script("post", post))
     )
 
     assert (status.state, status.exit_code) == (JobState.FAILED, 7)
+    assert status.evidence is Evidence.MARKER
+
+
+def test_processes_have_the_default_signal_dispositions(site: Site) -> None:
+    job = site.completed(site.spec("/proc/self/status", executable="/bin/cat"))
+
+    assert _unheeded(job) == ["0"] * 4
+
+
+@pytest.mark.parametrize(("launcher", "count"), [("single", 1), ("multiple", 3)])
+def test_processes_of_one_node_have_the_default_signal_dispositions(
+    executor: JobExecutor, launcher: str, count: int
+) -> None:
+    resources = ResourceSpecV1(process_count=count, node_count=1)
+    job = Job(JobSpec("/bin/cat", ["/proc/self/status"], launcher=launcher, resources=resources))
+    executor.submit(job)
+
+    assert job.wait(PATIENCE) is not None
+    assert _unheeded(job) == ["0"] * count
+
+
+def _unheeded(job: Job) -> list[str]:
+    """The signals of POSIX that each process ignores or blocks, as a mask; those for real time are others."""
+    masks = re.findall(r"^SigBlk:\t(\w+)\nSigIgn:\t(\w+)$", _text(job, "stdout"), re.MULTILINE)
+    return [f"{(int(blocked, 16) | int(ignored, 16)) & 0x7FFFFFFF:x}" for blocked, ignored in masks]
+
+
+def test_paths_may_be_strange(site: Site) -> None:
+    program = site.program.rename(site.directory / 'my "program" it\'s')
+    (site.directory / "in $x").write_text("")
+    post = site.script('post "it\'s"', ": >ended")
+
+    site.completed(
+        site.spec(
+            executable=str(program),
+            stdin_path=Path("in $x"),
+            stdout_path=Path("out 'put"),
+            stderr_path=site.directory / 'err "or',
+            post_launch=post,
+        )
+    )
+
+    assert len(told((site.directory / "out 'put").read_text())) == 4
+    assert (site.directory / 'err "or').read_text() == ""
+    assert (site.directory / "ended").exists()
 
 
 def test_a_failing_pre_launch_fails_the_job(executor: JobExecutor, tmp_path: Path) -> None:
@@ -186,19 +249,10 @@ def test_a_failing_pre_launch_fails_the_job(executor: JobExecutor, tmp_path: Pat
     assert _text(job, "stdout") == ""
 
 
-def test_standard_input_is_for_rank_0_and_a_colon_is_a_word(executor: JobExecutor, tmp_path: Path) -> None:
-    (tmp_path / "in").write_text("put in")
-    text = 'printf "%s\\n" "$SLURM_PROCID [$(cat)] $1"'
-    job = Job(
-        JobSpec(
-            "/bin/sh",
-            ["-c", text, "sh", ":"],
-            stdin_path=tmp_path / "in",
-            launcher="srun",
-            resources=TWO_BY_TWO,
-        )
-    )
-    executor.submit(job)
+def test_standard_input_is_for_rank_0_and_a_colon_is_a_word(site: Site) -> None:
+    (site.directory / "in").write_text("put in")
+    text = f'printf "%s\\n" "{RANK} [$(cat)] $1"'
 
-    assert job.wait(PATIENCE) is not None
+    job = site.completed(site.spec("-c", text, "sh", ":", executable="/bin/sh", stdin_path=Path("in")))
+
     assert sorted(_text(job, "stdout").splitlines()) == ["0 [put in] :", *(f"{it} [] :" for it in (1, 2, 3))]
