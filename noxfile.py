@@ -126,7 +126,7 @@ def e2e_slurm(session: nox.Session) -> None:
 
 @nox.session(venv_backend="none")
 def e2e_launchers(session: nox.Session) -> None:
-    """Start processes with real MPIs inside a real Slurm, which ci/ brings up here (as root)."""
+    """Start processes with real MPIs inside a real Slurm, which ci/ brings up here (as root); `--long`."""
     _root(session, "mpi")
     session.run("ci/mpi/up", external=True)
     _e2e(session, "slurm", "jpsi-launchers", "jpsi-slurm")
@@ -404,7 +404,10 @@ def _install(session: nox.Session, *requirements: str) -> None:
 
 
 def _from_here(requirements: Iterable[str]) -> dict[str, str]:
-    """The packages of this repository that requirements lead to, each with the extras asked for."""
+    """The packages of this repository that requirements lead to, each with the extras asked for.
+
+    Those with extras come first: pip would look for one in an index that another requires before.
+    """
     extras: dict[str, set[str]] = {}
     pending = list(requirements)
     while pending:
@@ -415,7 +418,8 @@ def _from_here(requirements: Iterable[str]) -> dict[str, str]:
                 extras[name] = set()
                 pending += PACKAGES[name].requirements
             extras[name] |= Requirement(requirement).extras
-    return {name: f"[{','.join(sorted(wanted))}]" if wanted else "" for name, wanted in extras.items()}
+    first = sorted(extras.items(), key=lambda it: not it[1])
+    return {name: f"[{','.join(sorted(wanted))}]" if wanted else "" for name, wanted in first}
 
 
 def _name(requirement: str) -> str:
