@@ -54,15 +54,13 @@ class Foreground:
         return codes.of(status) if is_complete else codes.JPSI
 
     def _until_final(self) -> jpsi.JobStatus:
-        is_waiting = True
         while True:
             try:
-                event = self._events.get(timeout=_LOOK_SECONDS if is_waiting else None)
+                event = self._events.get(timeout=_LOOK_SECONDS)
             except Empty:
                 self._say(self._display.waiting(self._job.status))
                 continue
             if isinstance(event, jpsi.JobStatus):
-                is_waiting = event.state is jpsi.JobState.QUEUED
                 if event.final:
                     return event
                 self._say(self._display.status(self._job, event))
@@ -137,7 +135,8 @@ class Foreground:
         messages.write(words)
 
 
-# How often to look whether a job that waits has something to say of itself, which is no new state.
+# How often to look whether a job that waits has something to say of itself, which is no new state; and for a
+# signal: one that comes just before a thread begins to wait for a lock does not wake it.
 _LOOK_SECONDS = 1.0
 _NAMES = {messages.STDOUT: "standard output", messages.STDERR: "standard error"}
 
