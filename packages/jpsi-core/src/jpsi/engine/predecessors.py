@@ -97,11 +97,11 @@ class Predecessors:
     def _ended(self, native_ids: Sequence[str]) -> dict[str, JobState | None]:
         """What the accounting says of jobs that the queue has forgotten, or has said only just now."""
         now = time.monotonic()
-        known: dict[str, JobState | None] = {
-            native_id: state
-            for native_id, (then, state) in self._accounted.items()
-            if native_id in native_ids and now - then < self._shortest
-        }
+        known: dict[str, JobState | None] = {}
+        for native_id in native_ids:
+            then, state = self._accounted.get(native_id, (float("-inf"), None))
+            if now - then < self._shortest:
+                known[native_id] = state
         left = [native_id for native_id in native_ids if native_id not in known]
         if left:
             for native_id, seen in (self._backend.finished(left) or {}).items():
