@@ -93,6 +93,7 @@ def test_a_pending_job_is_cancelled(executor: JobExecutor) -> None:
     assert (status.state, status.exit_code) == (JobState.CANCELED, None)
 
 
+@pytest.mark.long
 def test_exit_code_99_runs_a_job_again(executor: JobExecutor, tmp_path: Path) -> None:
     proof = Proof(tmp_path / "proof")
     job = Job(shell(f'{Proof.WRITE}; [ "$(wc -l < "$1")" -gt 1 ] && exit 5; exit 99', proof.path))
