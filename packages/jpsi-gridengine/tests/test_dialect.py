@@ -169,3 +169,18 @@ def test_a_script_with_what_runs_it_is_the_jobs(scheduler: FakeScheduler) -> Non
     assert scheduler.job(native_id).script.endswith(f"{ShellLine('')}\n")
     assert scheduler.job(native_id).name == "fine"
     assert scheduler.job(native_id).tag == "fine.jpsi-abc-1"
+
+
+def test_a_table_for_people(scheduler: FakeScheduler) -> None:
+    """The columns that were recorded."""
+    for name in ("fine", "seven"):
+        _submit(scheduler, name)
+    running, pending = scheduler.jobs
+    running.owner = pending.owner
+
+    heading, rule, *rows = _call(scheduler, Command(["qstat"])).stdout.splitlines()
+
+    assert heading.startswith("job-ID  prior   name       user         state submit/start at     queue   ")
+    assert set(rule) == {"-"}
+    assert [row.split()[0::4][:2] for row in rows] == [["1", "r"], ["2", "qw"]]
+    assert rows[0][heading.index("queue") :].split() == ["main.q@node01", "1"]

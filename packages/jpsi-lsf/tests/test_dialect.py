@@ -236,3 +236,19 @@ def test_an_lsf_that_is_down_is_understood(command: str) -> None:
 
     assert said.returncode != 0
     assert "refused" in said.stderr or "is down" in said.stderr
+
+
+def test_a_table_for_people(scheduler: FakeScheduler) -> None:
+    """The columns that were recorded."""
+    fake = _Site(scheduler, lsf, MODERN)
+    fake.submit()
+    fake.submit("exit7")
+    for job in scheduler.jobs:
+        job.queue = "normal"
+
+    heading, *rows = fake.run(Command(["bjobs"])).stdout.splitlines()
+
+    assert heading == "JOBID   USER    STAT  QUEUE      FROM_HOST   EXEC_HOST   JOB_NAME   SUBMIT_TIME"
+    assert [row.split()[:4:2] for row in rows] == [["1", "RUN"], ["2", "PEND"]]
+    assert [row[heading.index("EXEC_HOST") :][:7].strip() for row in rows] == ["node01", ""]
+    assert all(row[heading.index("SUBMIT") :] == "Jan  1 00:00" for row in rows)

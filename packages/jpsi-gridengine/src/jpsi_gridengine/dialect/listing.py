@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from jpsi.fakes import FakeJob, FakeScheduler, Invocation
 from jpsi.plugin import CommandResult
@@ -16,10 +16,12 @@ _RULE = "=" * 62
 
 
 def qstat(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
-    """List the jobs of the user, as XML; those that have ended are not among them."""
-    if "-xml" not in invocation.arguments or "-j" in invocation.arguments:
-        return CommandResult(returncode=1, stderr="error: ERROR! this fake qstat only lists jobs with -xml\n")
+    """List the jobs of the user, as XML or for people; those that have ended are not among them."""
+    if "-j" in invocation.arguments:
+        return CommandResult(returncode=1, stderr="error: ERROR! this fake qstat does not know -j\n")
     jobs = [job for job in scheduler.listed() if not job.state.final and job.is_own]
+    if "-xml" not in invocation.arguments:
+        return CommandResult(returncode=0, stdout=_text(_table(jobs, invocation)) if jobs else "")
     running = [_row(job, invocation) for job in jobs if letters(job)[-1] == "r"]
     pending = [_row(job, invocation) for job in jobs if letters(job)[-1] != "r"]
     lines = [
@@ -30,6 +32,24 @@ def qstat(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
         "</job_info>",
     ]
     return CommandResult(returncode=0, stdout=_text(lines))
+
+
+_HEADING = (
+    "job-ID  prior   name       user         state submit/start at     queue                          "
+    "slots ja-task-ID "
+)
+
+
+def _table(jobs: Iterable[FakeJob], invocation: Invocation) -> Iterator[str]:
+    yield _HEADING
+    yield "-" * len(_HEADING.rstrip())
+    for job in jobs:
+        at = moment(job.submitted if job.started is None else job.started, invocation, "%m/%d/%Y %H:%M:%S")
+        queue = "" if job.started is None else f"{job.queue}@{_HOST}"
+        yield (
+            f"{job.native_id:>7} 0.50000 {job.name[:10]:10} {job.owner[:12]:12} {letters(job):5} {at} "
+            f"{queue[:30]:30} {job.slots:5}        "
+        )
 
 
 def _row(job: FakeJob, invocation: Invocation) -> str:

@@ -34,13 +34,13 @@ _TOLD: Mapping[str, Callable[[FakeJob], str]] = {
 def bjobs(  # noqa: PLR0911  each of them is another answer of the one command
     flavour: Flavour, scheduler: FakeScheduler, invocation: Invocation
 ) -> CommandResult:
-    """List jobs: as JSON with `-o … -json`, in paragraphs with `-l`."""
+    """List jobs: as JSON with `-o … -json`, in paragraphs with `-l`, else in a table."""
     words = list(invocation.arguments)
     if words == ["-V"]:
         return CommandResult(returncode=0, stderr=f"{flavour.version}\n")
     fields = words.pop(words.index("-o") + 1).split() if "-o" in words else []
     ids = [word for word in words if not word.startswith("-")]
-    if ("-json" in words) != bool(fields) or not (fields or "-l" in words):
+    if ("-json" in words) != bool(fields):
         return CommandResult(returncode=_UNKNOWN, stderr=_USAGE)
     if refusal := unsound(Invocation(argv=["bjobs", *ids])):
         return refusal
@@ -57,8 +57,20 @@ def bjobs(  # noqa: PLR0911  each of them is another answer of the one command
         which = "job" if "-a" in words else "unfinished job"
         return CommandResult(returncode=_NONE_LEFT, stderr=f"No {which} found\n")
     between = f"{'-' * 78}\n"
-    stdout = between.join(_paragraph(job) for job in jobs)
+    stdout = between.join(_paragraph(job) for job in jobs) if "-l" in words else _table(jobs)
     return CommandResult(returncode=_UNKNOWN if unknown else 0, stdout=stdout, stderr=stderr)
+
+
+_HEADING = "JOBID   USER    STAT  QUEUE      FROM_HOST   EXEC_HOST   JOB_NAME   SUBMIT_TIME"
+
+
+def _table(jobs: list[FakeJob]) -> str:
+    lines = [
+        f"{job.native_id:7} {job.owner[:7]:7} {word(job):5} {job.queue[:10]:10} {NODE[:11]:11} "
+        f"{NODE[:11] if has_run(job) else '':11} {job.name[-10:]:10} {moment(job.submitted)[4:16]}"
+        for job in jobs
+    ]
+    return "".join(f"{line}\n" for line in [_HEADING, *lines]) if lines else ""
 
 
 def _jobs(scheduler: FakeScheduler, ids: list[str], *, everything: bool) -> list[FakeJob]:

@@ -10,6 +10,7 @@ from typing import Any
 from jpsi.fakes import FakeJob, FakeScheduler, FakeState, Invocation
 from jpsi.plugin import CommandResult
 
+from . import table
 from .arguments import Arguments, WrongOptionError, parse
 from .changing import Words
 from .depending import VAIN, WAITS
@@ -73,7 +74,7 @@ WORDS = Words(
 
 
 def qstat(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
-    """List jobs in JSON, or say what the server is like."""
+    """List jobs in JSON or as people read them, or say what the server is like."""
     try:
         arguments = parse(invocation.arguments, "aeinpqrstwxu:fGHJMQEBW:T1F:D:")
     except WrongOptionError as e:
@@ -81,13 +82,17 @@ def qstat(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
     if "B" in arguments.options:
         enabled = f"    job_history_enable = {scheduler.accounting}\n"
         return CommandResult(returncode=0, stdout=f"Server: {SERVER}\n    server_state = Active\n{enabled}\n")
-    if arguments.last("F") != "json":
-        return CommandResult(returncode=2, stderr="qstat: the fake prints nothing but JSON\n")
     known = _known(scheduler, history="x" in arguments.options)
     shown, code, said = _asked(scheduler, arguments, known)
+    if "f" not in arguments.options:
+        return CommandResult(
+            returncode=code, stdout=table.openpbs(shown, lambda it: _state(it)[0]), stderr=said
+        )
     zone = UTC if invocation.environment.get("TZ") == "UTC0" else _ELSEWHERE
     jobs = {job.native_id: _attributes(job, zone) for job in shown}
-    return CommandResult(returncode=code, stdout=frame(scheduler.clock(), jobs), stderr=said)
+    is_json = arguments.last("F") == "json"
+    text = frame(scheduler.clock(), jobs) if is_json else table.paragraphs(jobs)
+    return CommandResult(returncode=code, stdout=text, stderr=said)
 
 
 def _known(scheduler: FakeScheduler, *, history: bool) -> dict[str, FakeJob]:

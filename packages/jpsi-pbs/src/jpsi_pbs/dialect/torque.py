@@ -8,6 +8,7 @@ from xml.sax.saxutils import escape
 from jpsi.fakes import FakeJob, FakeScheduler, FakeState, Invocation
 from jpsi.plugin import CommandResult
 
+from . import table
 from .arguments import WrongOptionError, parse
 from .changing import Words
 from .depending import VAIN, WAITS
@@ -63,11 +64,12 @@ WORDS = Words(
 
 
 def qstat(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
-    """List jobs in XML."""
+    """List jobs in XML, or as people read them."""
     try:
-        asked = parse(invocation.arguments, "aeEinqrR1cfGlmMpstu:xQBW:").words
+        arguments = parse(invocation.arguments, "aeEinqrR1cfGlmMpstu:xQBW:")
     except WrongOptionError as e:
         return CommandResult(returncode=2, stderr=f"qstat: invalid option -- '{e}'\n")
+    asked = arguments.words
     known = {job.native_id: job for job in scheduler.listed()}
     shown, code, said = ([], 0, "") if asked else (list(known.values()), 0, "")
     for word in asked:
@@ -78,6 +80,8 @@ def qstat(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
             code, said = _UNKNOWN_QUEUE, f"{said}qstat: Unknown queue destination {word}\n"
         else:
             code, said = _UNKNOWN, f"{said}qstat: Unknown Job Id Error {native_id}\n"
+    if "x" not in arguments.options:
+        return CommandResult(returncode=code, stdout=table.torque(shown, _word), stderr=said)
     text = f'<?xml version="1.0"?>\n<Data>{"".join(map(_job, shown))}</Data>\n' if shown else ""
     return CommandResult(returncode=code, stdout=text, stderr=said)
 

@@ -3,24 +3,38 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from jpsi.fakes import FakeJob, FakeScheduler, Invocation
 from jpsi.plugin import CommandResult
 
 from .arguments import UnknownOptionError, parse
+from .table import USUAL, table
 from .telling import Told, moment, told
 
 _SQUEUE = {
     **dict.fromkeys(("all", "array", "me", "noheader"), False),
-    **dict.fromkeys(("Format", "clusters", "jobs", "states"), True),
+    **dict.fromkeys(("Format", "clusters", "format", "jobs", "name", "states", "user"), True),
 }
-_SQUEUE_SHORT = {"h": "noheader", "j": "jobs", "t": "states", "O": "Format", "M": "clusters", "a": "all"}
+_SQUEUE_SHORT = {
+    "M": "clusters",
+    "O": "Format",
+    "a": "all",
+    "h": "noheader",
+    "j": "jobs",
+    "n": "name",
+    "o": "format",
+    "t": "states",
+    "u": "user",
+}
 _SACCT = {
     **dict.fromkeys(("allocations", "duplicates", "noheader", "parsable2"), False),
     **dict.fromkeys(("clusters", "delimiter", "format", "jobs", "starttime"), True),
 }
 _SACCT_SHORT = {"X": "allocations", "n": "noheader", "P": "parsable2", "o": "format", "j": "jobs"}
+
+# Of a column that people read
+_WIDTH = 12
 
 #: A column: what it says of a job.
 _Column = Callable[[FakeJob, Told, Invocation], str]
@@ -55,7 +69,7 @@ _IN_SACCT: Mapping[str, _Column] = {
 
 
 def squeue(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
-    """List jobs in the form that `--Format` gives."""
+    """List jobs in the form that `--Format` gives, or as people read them."""
     try:
         options = parse(invocation.arguments, _SQUEUE, _SQUEUE_SHORT).options
     except UnknownOptionError as e:
@@ -71,32 +85,64 @@ def squeue(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
         jobs = [job for job in jobs if not job.state.final]
     if "me" in options:
         jobs = [job for job in jobs if job.is_own]
-    columns = [field.partition(":")[::2] for field in options.get("Format", "").split(",")]
-    lines = [
+    jobs = [
+        job
+        for job in jobs
+        if (not ids or job.native_id in ids)
+        and options.get("user", job.owner) == job.owner
+        and options.get("name", job.name) == job.name
+    ]
+    try:
+        return CommandResult(returncode=0, stdout=_text(_queue(jobs, options, invocation, scheduler.clock())))
+    except ValueError as e:
+        return CommandResult(returncode=1, stderr=f"squeue: error: {e}\n")
+
+
+def _queue(
+    jobs: Sequence[FakeJob], options: Mapping[str, str], invocation: Invocation, now: float
+) -> list[str]:
+    if "Format" not in options:
+        form = options.get("format", USUAL)
+        return table(jobs, form, invocation, now, has_heading="noheader" not in options)
+    columns = [field.partition(":")[::2] for field in options["Format"].split(",")]
+    if unknown := [name for name, _ in columns if name.lower() not in _IN_SQUEUE]:
+        msg = f"Invalid job format specification: {', '.join(unknown)}"
+        raise ValueError(msg)
+    return [
         "".join(_IN_SQUEUE[name.lower()](job, told(job), invocation) + suffix for name, suffix in columns)
         for job in jobs
-        if not ids or job.native_id in ids
     ]
-    return CommandResult(returncode=0, stdout=_text(lines))
 
 
 def sacct(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
     """List what the accounting knows of jobs."""
     if not scheduler.accounting:
         return CommandResult(returncode=1, stderr="Slurm accounting storage is disabled\n")
-    options = parse(invocation.arguments, _SACCT, _SACCT_SHORT).options
+    try:
+        options = parse(invocation.arguments, _SACCT, _SACCT_SHORT).options
+    except UnknownOptionError as e:
+        return CommandResult(returncode=1, stderr=f"sacct: unrecognized option '{e}'\n")
     ids = _ids(options)
     for native_id in ids:
         if not native_id.isdecimal():
             fatal = f"sacct: fatal: Bad job/step specified: {native_id}\n"
             return CommandResult(returncode=1, stderr=fatal)
-    columns = [_IN_SACCT[name.lower()] for name in options["format"].split(",")]
-    between = options.get("delimiter", "|")
-    lines = [
-        between.join(column(job, told(job), invocation) for column in columns)
+    names = options.get("format", "JobID,JobName,State,ExitCode").split(",")
+    if unknown := [name for name in names if name.lower() not in _IN_SACCT]:
+        return CommandResult(returncode=1, stderr=f'sacct: fatal: Invalid field requested: "{unknown[0]}"\n')
+    rows = [
+        [_IN_SACCT[name.lower()](job, told(job), invocation) for name in names]
         for job in scheduler.accounted()
-        if job.native_id in ids
+        if not ids or job.native_id in ids
     ]
+    is_bare = "noheader" in options
+    if "parsable2" in options:
+        between = options.get("delimiter", "|")
+        return CommandResult(
+            returncode=0, stdout=_text(map(between.join, rows if is_bare else [names, *rows]))
+        )
+    head = [] if is_bare else [names, ["-" * _WIDTH] * len(names)]
+    lines = ["".join(f"{cell[:_WIDTH]:>{_WIDTH}} " for cell in row) for row in [*head, *rows]]
     return CommandResult(returncode=0, stdout=_text(lines))
 
 

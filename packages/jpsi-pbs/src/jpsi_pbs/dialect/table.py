@@ -1,0 +1,67 @@
+"""What `qstat` prints for people."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from jpsi.fakes import FakeJob
+
+_OPENPBS = (
+    "Job id            Name             User              Time Use S Queue",
+    "----------------  ---------------- ----------------  -------- - -----",
+    (17, 16, 17, 8, 1, 16),
+)
+_TORQUE = (
+    "Job ID                    Name             User            Time Use S Queue",
+    "------------------------- ---------------- --------------- -------- - -----",
+    (26, 16, 15, 8, 1, 15),
+)
+
+
+def openpbs(jobs: Iterable[FakeJob], state: Callable[[FakeJob], str]) -> str:
+    """The jobs as OpenPBS lists them; nothing at all if there is none."""
+    return _table(*_OPENPBS, jobs, state)
+
+
+def torque(jobs: Iterable[FakeJob], state: Callable[[FakeJob], str]) -> str:
+    """The jobs as Torque lists them."""
+    return _table(*_TORQUE, jobs, state)
+
+
+def paragraphs(jobs: Mapping[str, Mapping[str, Any]]) -> str:
+    """What `qstat -f` prints of jobs, by their ids; lines are not folded here."""
+    return "".join(
+        f"Job Id: {native_id}\n{''.join(_attribute(*it) for it in attributes.items())}\n"
+        for native_id, attributes in jobs.items()
+    )
+
+
+def _attribute(name: str, value: Any) -> str:  # noqa: ANN401  what JSON knows
+    text = ",".join(f"{key}={it}" for key, it in value.items()) if isinstance(value, dict) else value
+    return f"    {name} = {text}\n"
+
+
+def _table(
+    heading: str,
+    rule: str,
+    widths: tuple[int, ...],
+    jobs: Iterable[FakeJob],
+    state: Callable[[FakeJob], str],
+) -> str:
+    rows = [_row(job, widths, state(job)) for job in jobs]
+    return "".join(f"{line}\n" for line in [heading, rule, *rows]) if rows else ""
+
+
+def _row(job: FakeJob, widths: tuple[int, ...], state: str) -> str:
+    number, name, user, used, _, queue = widths
+    time = "0" if job.started is None else "00:00:00"
+    cells = [
+        f"{job.native_id[:number]:{number}}",
+        f"{job.name[:name]:{name}}",
+        f"{job.owner[:user]:{user}}",
+        f"{time:>{used}}",
+        state,
+        f"{job.queue:{queue}}",
+    ]
+    return " ".join(cells)
