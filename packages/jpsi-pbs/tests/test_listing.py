@@ -42,7 +42,7 @@ def test_the_question() -> None:
 def test_what_is_no_id_is_not_asked_for(text: str) -> None:
     """It would be taken for a queue, or for all jobs."""
     with pytest.raises(ValueError, match="is no job id"):
-        PBS.canonical_id(text)
+        PBS.canonical_id(text, Site(config=PbsConfig()))
 
 
 def test_many_jobs_are_one_connection() -> None:
@@ -92,6 +92,20 @@ def test_ids_in_several_spellings(asked: str, shown: str) -> None:
 )
 def test_ids_of_other_jobs(asked: str, shown: str) -> None:
     assert Asked([asked]).names(shown) == []
+
+
+def test_a_job_of_the_default_server_has_one_id() -> None:
+    """People leave its name out; what qsub and qstat print has it."""
+    offers = PBS.parse_probe(answered("Server: node01\n    server_state = Active\n"))
+    site = Site(config=PbsConfig(), offers=offers)
+
+    assert {PBS.canonical_id(it, site) for it in ("7", "7.node01")} == {"7.node01"}
+    assert PBS.canonical_id("7[3]", site) == "7[3].node01"
+
+
+@pytest.mark.parametrize("text", ["7.other", "7.node01@other", "7@other"])
+def test_an_id_of_another_server_stays_as_it_is(text: str) -> None:
+    assert PBS.canonical_id(text, Site(config=PbsConfig(), offers={"server": "node01"})) == text
 
 
 @pytest.mark.parametrize("text", ["", "workq", "-1", "7.", "7[3-5]", "7;8", "7 8", "٤", "7\n", "@x"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
-from jpsi.plugin import IdForm, hookimpl
+from jpsi.plugin import IdForm, Site, hookimpl
 
 # A job, an array, an element of an array; then the server, and where the job is to be looked for. Any other
 # text would be taken for a queue.
@@ -14,9 +14,10 @@ IDS = IdForm("PBS", _ID.pattern)
 
 
 @hookimpl
-def canonical_id(native_id: str) -> str:
-    """The id, if it is one."""
-    return IDS.canonical(native_id)
+def canonical_id(native_id: str, site: Site) -> str:
+    """The id with the name of its server, if that is known: people leave out that of the default server."""
+    whole, server = IDS.canonical(native_id), site.offers.get("server")
+    return whole if server is None or "." in whole or "@" in whole else f"{whole}.{server}"
 
 
 def servers(native_ids: Iterable[str]) -> set[str]:

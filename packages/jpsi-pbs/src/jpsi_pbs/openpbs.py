@@ -29,6 +29,7 @@ from .layout import Part, layout
 from .script import form
 
 _KIBIBYTE = 1 << 10
+_SERVER = re.compile(r"^Server: (\S+)$", re.MULTILINE)
 _HISTORY = re.compile(r"^    job_history_enable = (\w+)$", re.MULTILINE)
 
 
@@ -89,9 +90,13 @@ class OpenPbs(Hooks):
 
     @hookimpl
     def parse_probe(self, result: CommandResult) -> Mapping[str, Any]:
-        """Whether PBS keeps finished jobs, in what `qstat -B -f` printed; it does not unless it says so."""
-        match = _HISTORY.search(result.checked().stdout)
-        return {"history": match is not None and match[1] == "True"}
+        """The server's name, and whether it keeps finished jobs: it does not unless `qstat -B -f` says so."""
+        text = result.checked().stdout
+        history, server = _HISTORY.search(text), _SERVER.search(text)
+        return {
+            "history": history is not None and history[1] == "True",
+            **({} if server is None else {"server": server[1]}),
+        }
 
     @hookimpl
     def query_finished(self, native_ids: Sequence[str], site: Site) -> Command | NotOffered:

@@ -45,7 +45,7 @@ def _table(jobs: Iterable[FakeJob], invocation: Invocation) -> Iterator[str]:
     yield "-" * len(_HEADING.rstrip())
     for job in jobs:
         at = moment(job.submitted if job.started is None else job.started, invocation, "%m/%d/%Y %H:%M:%S")
-        queue = "" if job.started is None else f"{job.queue}@{_HOST}"
+        queue = "" if job.started is None else f"{job.queue}@{node(0)}"
         yield (
             f"{job.native_id:>7} 0.50000 {job.name[:10]:10} {job.owner[:12]:12} {letters(job):5} {at} "
             f"{queue[:30]:30} {job.slots:5}        "

@@ -66,8 +66,8 @@ _HEADING = "JOBID   USER    STAT  QUEUE      FROM_HOST   EXEC_HOST   JOB_NAME   
 
 def _table(jobs: list[FakeJob]) -> str:
     lines = [
-        f"{job.native_id:7} {job.owner[:7]:7} {word(job):5} {job.queue[:10]:10} {NODE[:11]:11} "
-        f"{NODE[:11] if has_run(job) else '':11} {job.name[-10:]:10} {moment(job.submitted)[4:16]}"
+        f"{job.native_id:7} {job.owner[:7]:7} {word(job):5} {job.queue[:10]:10} {lead(job)[:11]:11} "
+        f"{lead(job)[:11] if has_run(job) else '':11} {job.name[-10:]:10} {moment(job.submitted)[4:16]}"
         for job in jobs
     ]
     return "".join(f"{line}\n" for line in [_HEADING, *lines]) if lines else ""
