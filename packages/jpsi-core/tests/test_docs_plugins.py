@@ -21,6 +21,7 @@ PAGES = (
     "plugins/transport.md",
     "guide/asyncio.md",
     "guide/configuration.md",
+    "guide/testing.md",
     "guide/versions.md",
 )
 

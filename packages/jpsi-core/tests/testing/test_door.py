@@ -109,6 +109,17 @@ def test_fake_commands_are_on_path(fake_commands: Callable[..., FakeScheduler]) 
     assert scheduler.log.count("tstat") == 1
 
 
+def test_fake_commands_keep_jobs_apart_from_the_users_own(
+    fake_commands: Callable[..., FakeScheduler],
+    tmp_path: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    fake_commands("toy")
+
+    assert Path(os.environ["XDG_STATE_HOME"]).is_relative_to(tmp_path_factory.getbasetemp())
+    assert not list(tmp_path.iterdir()), "what a test finds there is the test's own"
+
+
 def test_a_plugin_directory_offers_what_is_put_into_it(plugin_directory: PluginDirectory) -> None:
     entry_points = {"jpsi.executors": {"mine": "mine_plugin"}}
     source = (
