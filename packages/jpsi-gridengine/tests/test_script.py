@@ -172,7 +172,7 @@ def test_custom_attributes_add_replace_and_take_away() -> None:
     del custom["gridengine.V"]
     lines = _lines(attrs.evolve(spec, attributes=JobAttributes(custom_attributes=custom)))
 
-    assert lines[-5:] == ["-hard", "-l h_rt=600", "-l scratch=1G", "-pe mpi 8", "-notify"]
+    assert lines[-5:] == ["-hard", "-l h_rt=600", "-l scratch=1G", "-notify", "-pe mpi 8"]
 
 
 @pytest.mark.parametrize(

@@ -34,6 +34,12 @@ def test_who_was_not_cancelled() -> None:
     assert hooks.parse_cancel(result, ["7", "8", "9", "10", "11"]) == {"9": "User permission denied"}
 
 
+def test_a_job_of_which_nothing_is_said_was_not_changed_whatever_is_said_of_another() -> None:
+    result = answered(stderr="Job <7>: Operation is in progress\n", returncode=255)
+
+    assert list(hooks.parse_hold(result, ["7", "8"])) == ["8"]
+
+
 def test_a_request_that_did_not_arrive_was_refused_for_all() -> None:
     result = answered(stderr="Connection refused by server\n", returncode=255)
 

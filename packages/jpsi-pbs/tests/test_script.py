@@ -231,7 +231,7 @@ def test_all_dependencies_must_be_satisfied(hooks: Hooks) -> None:
 @BOTH
 def test_dependencies_that_cannot_be_said(hooks: Hooks) -> None:
     with pytest.raises(ValueError, match="'7,afterany:8' is no job id of PBS's"):
-        hooks.canonical_id("7,afterany:8")
+        hooks.canonical_id("7,afterany:8", SITE)
     both = spec(after=["7"], custom_attributes={f"{hooks.name}.W.depend": "on:1"})
     assert _problems(both, hooks) == [
         f"attributes.after and the custom attribute {hooks.name}.W.depend cannot be given both"

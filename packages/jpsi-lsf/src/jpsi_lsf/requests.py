@@ -54,5 +54,7 @@ def _refusals(
     result: CommandResult, native_ids: Sequence[str], over: Iterable[str] = ()
 ) -> Mapping[str, str]:
     said = dict(_REFUSED.findall(result.stderr))
-    over = (*over, _UNDER_WAY)
-    return refusals(result, native_ids, said, over=over, done=_CHANGED.findall(result.stdout))
+    under_way = {native_id for native_id, why in said.items() if _UNDER_WAY in why}
+    refused = {native_id: why for native_id, why in said.items() if native_id not in under_way}
+    done = under_way.union(_CHANGED.findall(result.stdout))
+    return refusals(result, native_ids, refused, over=over, done=done)

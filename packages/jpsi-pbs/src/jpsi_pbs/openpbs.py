@@ -26,7 +26,7 @@ from . import json_lines
 from .ends import openpbs_end
 from .hooks import Hooks
 from .layout import Part, layout
-from .script import form
+from .script import script_form
 
 _KIBIBYTE = 1 << 10
 _SERVER = re.compile(r"^Server: (\S+)$", re.MULTILINE)
@@ -37,7 +37,7 @@ class OpenPbs(Hooks):
     """What is said and asked in PBS's way."""
 
     name = "pbs"
-    form = form(name)
+    form = script_form(name)
     # -f: no background process, which would keep what it inherits, the lock of the job's folder among it.
     qsub = ("qsub", "-f")
     qstat = ("qstat", "-f", "-F", "json")

@@ -15,7 +15,7 @@ _SECOND = timedelta(seconds=1)
 _YES_OR_NO = {None: None, True: "y", False: "n"}
 
 
-def form(system: str) -> ScriptForm:
+def script_form(system: str) -> ScriptForm:
     """The form of scripts of one system, whose custom attributes begin with its name."""
     custom = attrs.evolve(CUSTOM, systems=(system,))
     return ScriptForm(mark="#PBS", dashes="-", joint=" ", custom=custom, spelled=_spelled)

@@ -27,14 +27,13 @@ class SubmitErrors:
     #: if one of these stands among them: by a code alone it cannot be told from a shell or from ssh.
     own_words: Sequence[str] = ()
     #: What is of no interest in what it says, as a regular expression.
-    noise: str = r"\b\B"
+    noise: str | None = None
 
     def failure(self, result: CommandResult) -> Failure:
         """What a failed submission means, with what was said."""
-        said = re.sub(self.noise, "", result.complaint)
-        return Failure(
-            self._kind(result.returncode, result.stderr + result.stdout), f"{self.command}: {said}"
-        )
+        said = result.complaint if self.noise is None else re.sub(self.noise, "", result.complaint)
+        kind = self._kind(result.returncode, result.stderr + result.stdout)
+        return Failure(kind, f"{self.command}: {said}")
 
     def _kind(self, returncode: int, text: str) -> FailureKind:
         for part, kind in self.texts:
