@@ -20,6 +20,7 @@ from jpsi.plugin import (
     ShellLine,
     Site,
     SubmitContext,
+    SubmitException,
 )
 from jpsi.testing import FakeTransport, Recording
 from jpsi_pbs import PbsConfig, dialect
@@ -63,7 +64,7 @@ def _submit(
 
 def _seen(transport: FakeTransport, hooks: Hooks, native_id: str) -> Observation | None:
     """What the queue, or else the history, says of a job."""
-    found = hooks.parse_status(transport.run(hooks.query([native_id])), [native_id])
+    found = hooks.parse_status(transport.run(hooks.query([native_id], SITE)), [native_id])
     if not found and hooks is PBS:
         command = PBS.query_finished([native_id], SITE)
         assert isinstance(command, Command)
@@ -104,13 +105,14 @@ def test_a_finished_job_is_in_the_history_alone(scheduler: FakeScheduler, clock:
     native_id = _submit(transport, PBS)
     clock.advance(60)
 
-    result = transport.run(PBS.query([native_id]))
+    result = transport.run(PBS.query([native_id], SITE))
     scheduler.accounting = False
-    forgotten = transport.run(PBS.query([native_id]))
+    forgotten = transport.run(PBS.query([native_id], SITE))
 
     assert (result.returncode, PBS.parse_status(result, [native_id])) == (35, {})
     assert (forgotten.returncode, PBS.parse_status(forgotten, [native_id])) == (153, {})
-    assert _seen(transport, PBS, native_id) is None
+    with pytest.raises(SubmitException, match="not configured"):
+        _seen(transport, PBS, native_id)
 
 
 def test_a_second_job_waits_for_the_first(transport: FakeTransport, hooks: Hooks) -> None:

@@ -31,11 +31,31 @@ _HOSTILE = (
 
 
 def test_the_question() -> None:
-    command = PBS.query(["7.node01", "8.node01"])
+    command = PBS.query(["7.node01", "8.node01"], SITE)
 
     assert command.argv == ("qstat", "-f", "-F", "json", "-E", "7.node01", "8.node01")
     assert command.environment == {"TZ": "UTC0"}
-    assert TORQUE.query(["7.node01"]).argv == ("qstat", "-f", "-x", "7.node01")
+    assert TORQUE.query(["7.node01"], SITE).argv == ("qstat", "-f", "-x", "7.node01")
+
+
+def test_jobs_that_were_moved_are_asked_for_where_pbs_remembers_them() -> None:
+    """Without -x, the server that a job has left does not know it any more."""
+    remembers = Site(config=PbsConfig(), offers={"history": True})
+    moved = in_json("7.node01", job_state="M")
+
+    assert PBS.query(["7.node01"], remembers).argv == ("qstat", "-f", "-F", "json", "-x", "-E", "7.node01")
+    assert "-x" not in PBS.query(None, remembers).argv, "all finished jobs there ever were"
+    assert PBS.parse_status(answered(moved), ["7.node01"])["7.node01"].state is JobState.QUEUED
+
+
+def test_elements_of_arrays_are_listed_with_all_jobs() -> None:
+    """Torque lists an array as one job, and with -t by its elements alone."""
+    jobs = [f"{number}.node01" for number in range(1, 30)]
+
+    assert TORQUE.query([*jobs, "32[2].node01"], SITE).argv == ("qstat", "-f", "-x", "-t")
+    assert TORQUE.query([*jobs, "32[].node01"], SITE).argv == ("qstat", "-f", "-x")
+    both = [*jobs, "32[].node01", "33[2].node01"]
+    assert TORQUE.query(both, SITE).argv == ("qstat", "-f", "-x", *both)
 
 
 @pytest.mark.parametrize("text", ["workq", "", "-x", "7 8"])
@@ -48,15 +68,21 @@ def test_what_is_no_id_is_not_asked_for(text: str) -> None:
 def test_many_jobs_are_one_connection() -> None:
     many = [str(number) for number in range(200)]
 
-    assert len(PBS.query(many).argv) > 200, "-E asks for them over one"
-    assert "-E" in PBS.query(many).argv
+    assert len(PBS.query(many, SITE).argv) > 200, "-E asks for them over one"
+    assert "-E" in PBS.query(many, SITE).argv
     assert PBS.capabilities().ids_per_query == 200
-    assert TORQUE.query(many).argv == ("qstat", "-f", "-x"), "all jobs are listed instead"
+    assert TORQUE.query(many, SITE).argv == ("qstat", "-f", "-x"), "all jobs are listed instead"
+
+
+def test_an_id_without_a_server_is_one_of_the_same_connection() -> None:
+    others = [f"{number}.node01" for number in range(198)]
+
+    assert "-E" in PBS.query(["17", *others, "8.node01.example.org"], SITE).argv
 
 
 def test_an_id_of_another_server_costs_no_other_its_answer() -> None:
     """Measured: `qstat -E 1.here 1.nowhere` complains of the one, and says nothing of the other."""
-    assert PBS.query(["7.node01", "8.nowhere"]).argv[4:] == ("7.node01", "8.nowhere")
+    assert PBS.query(["7.node01", "8.nowhere"], SITE).argv[4:] == ("7.node01", "8.nowhere")
 
 
 @pytest.mark.parametrize(
@@ -199,7 +225,7 @@ def test_an_answer_without_a_word_is_none() -> None:
     with pytest.raises(SubmitException, match="no answer"):
         PBS.parse_status(answered(), ["7"])
     (empty,) = [step for step in recordings("no_jobs") if "json" in step.argv]
-    assert PBS.parse_status(empty.result, ["7"]) == {}
+    assert PBS.parse_status(empty.result, None) == {}
 
 
 def test_a_banner_around_the_answer() -> None:
@@ -208,15 +234,64 @@ def test_a_banner_around_the_answer() -> None:
     assert PBS.parse_status(answered(output, "maintenance on Monday\n"), ["7"]).keys() == {"7"}
 
 
-def test_a_complaint_about_something_else_is_no_answer() -> None:
-    unknown, lost = "qstat: Unknown Job Id 7.node01\n", "qstat: End of File\n"
+_LOST = "qstat: cannot connect to server nowhere (errno=15010)\n"
 
-    with pytest.raises(SubmitException, match="End of File"):
-        PBS.parse_status(answered(in_json("8", job_state="R"), unknown + lost, 153), ["7", "8"])
+
+def test_a_complaint_about_something_else_is_no_answer() -> None:
+    with pytest.raises(SubmitException, match="cannot connect"):
+        PBS.parse_status(answered(in_json("9", job_state="R"), _LOST, 255), None)
+    with pytest.raises(SubmitException, match="cannot connect"):
+        PBS.parse_status(answered(json.dumps({"Jobs": {}}, indent="\t"), _LOST, 255), ["7", "8"])
     with pytest.raises(SubmitException, match="exit code 3"):
         PBS.parse_status(answered(returncode=3), ["7"])
     with pytest.raises(SubmitException, match="no answer in time"):
         PBS.parse_status(type(answered())(returncode=-9, timed_out=True), ["7"])
+
+
+def test_a_server_that_is_down_costs_the_jobs_of_others_nothing() -> None:
+    """What was listed counts, what was complained of is gone, and of the rest nothing is known."""
+    said = f"qstat: Unknown Job Id 9.node01\n{_LOST}"
+
+    for others in (["8.nowhere"], ["8.nowhere", "9.node01"]):
+        listed = answered(in_json("7.node01", job_state="R"), said if len(others) > 1 else _LOST, 255)
+        found = PBS.parse_status(listed, ["7.node01", *others])
+        assert {it: seen.state for it, seen in found.items()} == {
+            "7.node01": JobState.ACTIVE,
+            "8.nowhere": None,
+        }
+    with pytest.raises(SubmitException, match="cannot connect"):
+        PBS.parse_find(answered(in_json("7.node01", job_state="R"), said, 255), ["tag"])
+
+
+def test_an_id_that_is_none_of_the_servers_leaves_the_others_open() -> None:
+    """With -E, qstat complains of the one and looks for no other, as recorded."""
+    steps = [step for step in recordings("express") if "1.nosuch" in step.argv]
+
+    assert steps
+    for step in steps:
+        found = PBS.parse_status(step.result, ["672", "1.nosuch"])
+        assert {name: seen.state for name, seen in found.items()} == {"672": None}
+
+
+def test_no_jobs_at_all_is_an_answer_to_who_asked_for_all() -> None:
+    assert TORQUE.parse_status(answered(), None) == {}
+    assert TORQUE.parse_status(answered(), [str(number) for number in range(26)]) == {}
+
+
+@pytest.mark.parametrize("output", ["", "garbage\n", "<Data>", "Welcome to cluster c.\n"])
+def test_what_is_no_xml_is_no_answer(output: str) -> None:
+    with pytest.raises(SubmitException, match="no answer"):
+        TORQUE.parse_status(answered(output), ["7"])
+
+
+def test_the_qstat_of_pbs_is_told_from_that_of_torque() -> None:
+    """For the options that make Torque print XML, it prints finished jobs too, as text."""
+    with pytest.raises(SubmitException, match="use the executor pbs"):
+        TORQUE.parse_status(answered("Job Id: 7.node01\n    job_state = R\n"), ["7"])
+
+
+def test_variables_that_have_torque_leave_out_jobs_are_not_passed_on() -> None:
+    assert TORQUE.query(["7"], SITE).unset == ("PBS_QSTAT_*",)
 
 
 def test_times_are_those_of_the_zone_that_was_asked_for() -> None:

@@ -154,5 +154,13 @@ def test_a_request_that_reached_nobody_failed_for_every_job() -> None:
     assert set(PBS.parse_cancel(CommandResult(returncode=0, timed_out=True), ["7"])) == {"7"}
 
 
+@pytest.mark.parametrize("lost", ["cannot connect to server a (errno=15010)", "End of File"])
+def test_what_is_about_no_job_may_have_kept_a_request_from_any(lost: str) -> None:
+    said = answered(stderr=f"qdel: Job has finished 7.a\nqdel: {lost}\n", returncode=15)
+
+    assert set(PBS.parse_cancel(said, ["7", "8"])) == {"8"}
+    assert set(PBS.parse_hold(said, ["7", "8"])) == {"7", "8"}
+
+
 def test_torque_does_not_say_which_job_it_could_not_hold() -> None:
     assert TORQUE.parse_hold(answered(returncode=153), ["7", "8"]).keys() == {"7", "8"}

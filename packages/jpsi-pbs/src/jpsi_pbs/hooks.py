@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 
 from jpsi.plugin import (
@@ -26,7 +25,7 @@ from jpsi.plugin import (
     tagged,
 )
 
-from . import config, failures, ids, requests, submission
+from . import complaints, config, failures, ids, requests, submission
 from .ends import End
 from .listed import Listed
 from .names import tag_in
@@ -35,12 +34,8 @@ from .script import options
 
 # qstat prints local time without saying which.
 _UNIVERSAL_TIME = {"TZ": "UTC0"}
-# What qstat says of jobs that it does not list: unknown, finished, somebody else's, another server's; and of
-# all of them where no finished jobs are kept. Texts are those of OpenPBS 23.06.06 and Torque 6.1.3.
-_NOT_LISTED = re.compile(
-    r"qstat: (?:Unknown Job Id|\d\S* Job has finished|Unauthorized Request  \d"
-    r"|illegally formed job identifier|PBS is not configured to maintain job history)"
-)
+# They have Torque's qstat leave out jobs.
+_MISLEADING = ("PBS_QSTAT_*",)
 
 
 class Hooks:
@@ -96,21 +91,22 @@ class Hooks:
         return options(spec, context, self.queue(attributes(spec)), self.resources(resources(spec)))
 
     def naming(self, native_ids: Sequence[str], *arguments: str) -> Command:
-        """A call of qstat for these jobs."""
-        express = self.express if len(ids.servers(native_ids)) == 1 else ()
-        return Command([*self.qstat, *arguments, *express, *native_ids], environment=_UNIVERSAL_TIME)
+        """A call of qstat for these jobs; without any, for all."""
+        express = self.express if ids.is_one_server(native_ids) else ()
+        argv = [*self.qstat, *arguments, *express, *native_ids]
+        return Command(argv, environment=_UNIVERSAL_TIME, unset=_MISLEADING)
 
-    def listed(self, result: CommandResult) -> list[Listed]:
-        """The jobs that a call of qstat has listed, if only to say that it knows none of them.
+    def listed(self, result: CommandResult, native_ids: Sequence[str] = ()) -> list[Listed]:
+        """The jobs that a call of qstat for these has listed, if only to say that it knows none of them.
 
         Raises:
             SubmitException: it has not answered.
         """
-        said = [line for line in result.stderr.splitlines() if line.startswith("qstat:")]
-        if result.timed_out or result.returncode < 0 or not all(map(_NOT_LISTED.match, said)):
-            raise result.no_answer
-        jobs = self.jobs(result.stdout if said else result.checked().stdout)
-        if jobs is None:
+        jobs = self.jobs(result.stdout)
+        # nothing is what Torque prints if there are no jobs at all, but not if it was given ids
+        is_given = 0 < len(native_ids) <= self.most_named
+        is_silent = is_given and not result.stdout and not complaints.said(result)
+        if jobs is None or is_silent or not complaints.is_answer(result, native_ids, has_jobs=bool(jobs)):
             raise result.no_answer
         return jobs
 
@@ -145,18 +141,26 @@ class Hooks:
         return self.node_lines(spec)
 
     @hookimpl
-    def query(self, native_ids: Sequence[str] | None) -> Command:
+    def query(self, native_ids: Sequence[str] | None, site: Site) -> Command:
         """The command that asks for these jobs, or for all."""
-        return self.naming(() if native_ids is None or len(native_ids) > self.most_named else native_ids)
+        arrays, elements = ids.kinds_of_arrays(native_ids or ())
+        if native_ids is None or (len(native_ids) > self.most_named and not (arrays and elements)):
+            # Torque lists an array either as a whole or by its elements
+            return self.naming((), *(["-t"] if elements else []))
+        # With -x, what was moved to another server is there too.
+        return self.naming(native_ids, *(["-x"] if site.offers.get("history") else []))
 
     @hookimpl
     def parse_status(
         self, result: CommandResult, native_ids: Sequence[str] | None
     ) -> Mapping[str, Observation]:
         """What qstat said about each job."""
-        asked = ids.Asked(native_ids)
-        named = {name: job for job in self.listed(result) for name in asked.names(job.native_id)}
-        return {name: observation(job, self.name, self.end_of) for name, job in named.items()}
+        asked, jobs = ids.Asked(native_ids), self.listed(result, native_ids or ())
+        named = {name: job for job in jobs for name in asked.names(job.native_id)}
+        unknown = complaints.left_open(result, native_ids or ())
+        return {it: Observation(state=None, word=why) for it, why in unknown.items()} | {
+            name: observation(job, self.name, self.end_of) for name, job in named.items()
+        }
 
     @hookimpl
     def find(self) -> Command:

@@ -20,13 +20,26 @@ def canonical_id(native_id: str, site: Site) -> str:
     return whole if server is None or "." in whole or "@" in whole else f"{whole}.{server}"
 
 
-def servers(native_ids: Iterable[str]) -> set[str]:
-    """The names of servers in these ids; an empty one for the default server.
+def is_one_server(native_ids: Iterable[str]) -> bool:
+    """Whether these ids can be of one server.
 
-    >>> sorted(servers(["17", "18.a", "19[].a"]))
-    ['', 'a']
+    >>> is_one_server(["17", "18.a", "19[].a.org"]), is_one_server(["18.a", "18.b"])
+    (True, False)
     """
-    return {_parts(native_id)[1] for native_id in native_ids}
+    servers = {_parts(native_id)[1] for native_id in native_ids}
+    longest = max(servers, key=len, default="")
+    return bool(servers) and all(_agree(server, longest) for server in servers)
+
+
+def kinds_of_arrays(native_ids: Iterable[str]) -> tuple[bool, bool]:
+    """Whether there are whole arrays among these ids, and whether there are elements of one.
+
+    >>> kinds_of_arrays(["17", "18[].a", "19[3]"]), kinds_of_arrays(["17"])
+    ((True, True), (False, False))
+    """
+    arrays = [native_id for native_id in native_ids if "[" in native_id]
+    wholes = [native_id for native_id in arrays if "[]" in native_id]
+    return bool(wholes), len(wholes) < len(arrays)
 
 
 class Asked:

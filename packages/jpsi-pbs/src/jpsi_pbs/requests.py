@@ -48,5 +48,8 @@ def parse_hold(result: CommandResult, native_ids: Sequence[str]) -> Mapping[str,
 def _refusals(
     result: CommandResult, native_ids: Sequence[str], over: Iterable[str] = ()
 ) -> Mapping[str, str]:
-    said = {shown: why for why, shown in _ABOUT_A_JOB.findall(result.stderr)}
-    return refusals(result, native_ids, by_asked(said, native_ids), over=over)
+    about = _ABOUT_A_JOB.findall(result.stderr)
+    said = by_asked({shown: why for why, shown in about}, native_ids)
+    # what is about no job may have kept the command from any
+    is_cut_off = len(about) < len([line for line in result.stderr.splitlines() if line.strip()])
+    return refusals(result, native_ids, said, over=over, done=() if is_cut_off else None)

@@ -5,12 +5,15 @@ from __future__ import annotations
 import html
 import re
 
+from jpsi.plugin import SubmitException
+
 from .listed import Listed
 
 # Torque writes what has a meaning in XML as entities, so that no value can look like an element.
 _JOB = re.compile(r"<Job><Job_Id>([^<]*)</Job_Id>(.*?)</Job>", re.DOTALL)
 _GROUP = re.compile(r"<(Resource_List|resources_used)>.*?</\1>", re.DOTALL)
 _ATTRIBUTE = re.compile(r"<(\w+)>([^<]*)</\1>")
+_TEXT = re.compile(r"^Job Id: \d", re.MULTILINE)
 # What Torque calls otherwise
 _NAMES = {
     "comp_time": "obittime",
@@ -21,8 +24,15 @@ _NAMES = {
 
 
 def jobs(output: str) -> list[Listed] | None:
-    """The jobs in an answer; None if it is not whole."""
-    if "<Data>" in output and "</Data>" not in output:
+    """The jobs in an answer; None if it is not whole.
+
+    Raises:
+        SubmitException: it is the text that another qstat prints for the same options.
+    """
+    if output.strip() and "</Data>" not in output:
+        if _TEXT.search(output):
+            msg = "this qstat is not Torque's but that of PBS: use the executor pbs"
+            raise SubmitException(msg)
         return None
     return [_job(native_id, content) for native_id, content in _JOB.findall(output)]
 
