@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from jpsi.plugin import JobSpec, ResourceSpecV1
+from jpsi.plugin import JobAttributes, JobSpec, ResourceSpecV1
 from jpsi_lsf import hooks
 from lsf_support import site
 
@@ -45,3 +45,26 @@ def test_a_process_of_several_slots_is_one_line() -> None:
 
 def test_where_nothing_is_told_nothing_is_printed() -> None:
     assert _printed({}, JobSpec("x")) == []
+
+
+@pytest.mark.parametrize(
+    ("resources", "expected"),
+    [
+        ({"process_count": 2}, ["n1", "n2"]),
+        ({"process_count": 3}, ["n1", "n1", "n2"]),
+        ({"process_count": 4, "processes_per_node": 2}, ["n1", "n1", "n2", "n2"]),
+        ({"process_count": 9, "processes_per_node": 3}, ["n1", "n1", "n1", "n2", "n2", "n2"]),
+    ],
+    ids=str,
+)
+def test_the_node_that_launches_a_job_runs_no_process(
+    tmp_path: Path, resources: dict[str, Any], expected: list[str]
+) -> None:
+    """Where jobs get whole nodes, what is told is all their cores, behind the node that launches."""
+    file = tmp_path / "hosts"
+    file.write_text("batch1\n" + 42 * "n1\n" + 42 * "n2\n")
+    attributes = JobAttributes(custom_attributes={"lsf.nnodes": 2})
+    spec = JobSpec("x", resources=ResourceSpecV1(**resources), attributes=attributes)
+
+    assert _printed({"LSB_DJOB_HOSTFILE": str(file)}, spec) == expected
+    assert _printed({}, spec) == []

@@ -67,6 +67,11 @@ def test_columns_that_the_user_has_chosen_are_not_those_that_are_read() -> None:
         ({"STAT": "EXIT", "EXIT_REASON": "TERM_REQUEUE_OWNER: x"}, (JobState.QUEUED, None, Reason.REQUEUED)),
         ({"STAT": "EXIT", "EXIT_CODE": "1", "EXIT_REASON": "TERM_NEW_ONE: x"}, (FAILED, 1, None)),
         ({"STAT": "EXIT", "EXEC_HOST": ""}, (CANCELED, None, Reason.CANCELLED)),
+        ({"STAT": "EXIT", "EXEC_HOST": "", "EXIT_CODE": "7"}, (FAILED, 7, None)),
+        (
+            {"STAT": "EXIT", "EXIT_CODE": "152", "EXIT_REASON": "TERM_CPULIMIT: x"},
+            (FAILED, 152, Reason.TIMEOUT),
+        ),
         ({"STAT": "UNKWN"}, (JobState.ACTIVE, None, None)),
         ({"STAT": "ZOMBI"}, (JobState.ACTIVE, None, None)),
         ({"STAT": "SSUSP"}, (JobState.ACTIVE, None, None)),
@@ -127,6 +132,35 @@ def test_elements_of_an_array_are_told_apart() -> None:
     text = _answer(_record(STAT="RUN", JOBINDEX="1"), _record(STAT="PEND", JOBINDEX="2", EXEC_HOST="-"))
 
     assert hooks.parse_status(answered(text), MODERN).keys() == {"7[1]", "7[2]"}
+
+
+def test_an_index_that_is_in_the_id_already_is_not_added() -> None:
+    text = _answer(_record(STAT="RUN", JOBID="7[3]", JOBINDEX="3"))
+
+    assert hooks.parse_status(answered(text), MODERN).keys() == {"7[3]"}
+
+
+@pytest.mark.parametrize("said", ['a "quote"', "a\\", 'a", "b'])
+def test_a_value_that_is_no_json_costs_no_job_its_state(said: str) -> None:
+    text = _answer(
+        _record(STAT="RUN", PEND_REASON="MARK", JOB_DESCRIPTION="MARK jpsi-a-1"),
+        _record(JOBID="8", STAT="EXIT", EXIT_CODE="3", EXEC_HOST="n1", JOB_DESCRIPTION="jpsi-b-1"),
+        {"JOBID": "9", "ERROR": "Job <9> is not found"},
+    ).replace("MARK", said)
+    with pytest.raises(ValueError, match="column"):
+        json.loads(text)
+
+    found = hooks.parse_status(answered(text), MODERN)
+
+    assert {name: (seen.state, seen.exit_code) for name, seen in found.items()} == {
+        "7": (JobState.ACTIVE, None),
+        "8": (FAILED, 3),
+    }
+    tags = ["jpsi-a-1", "jpsi-b-1"]
+    assert hooks.parse_find(answered(text), tags, MODERN) == {"jpsi-a-1": "7", "jpsi-b-1": "8"}
+    for half in (len(text) // 2, len(text) - 5):
+        with pytest.raises(SubmitException):
+            hooks.parse_status(answered(text[:half]), MODERN)
 
 
 @pytest.mark.parametrize(

@@ -132,10 +132,11 @@ def test_the_probe_is_one_command() -> None:
         (_ONE_JOB, _LSF, True),
         (_NO_JOBS, _LSF, True),
         (_VOLCLAVA + _NO_JOBS, "", False),
+        ("volclava project 2.3\n" + _ONE_JOB, "", False),
         (_VOLCLAVA, "<JOBINDEX> in the format string is not a valid field name.\n", False),
         ("", "Platform LSF 8.0\nbjobs: illegal option -- o\nUsage: bjobs [-h]\n", False),
     ],
-    ids=["LSF", "LSF without jobs", "volclava without jobs", "volclava", "older"],
+    ids=["LSF", "LSF without jobs", "volclava without jobs", "volclava of tomorrow", "volclava", "older"],
 )
 def test_what_is_found_out(stdout: str, stderr: str, expected: bool) -> None:
     found = hooks.parse_probe(answered(stdout + _QUEUES, stderr))

@@ -25,7 +25,7 @@ _SUMMARY = re.compile(r"^ +PEND +PSUSP +RUN .*\n +\d+ +\d+ +(\d+) ", re.MULTILIN
 # What events say; the texts are those of volclava 2.2 and, as far as published output shows them, of LSF 10.1
 _PLACED = re.compile(r"(?:\[\d+\] )?(?:[Ss]tarted|Dispatched)\b[^<]*((?:<[^<>]+> ?)+)")
 _PENDING = re.compile(r"Pending:|Requeue")
-_REQUEUED = re.compile(r"Pending: *Job has been requeued|Requeue")
+_REQUEUED = re.compile(r"Pending: *(?:Job has been requeued|Requeued job)|Requeue")
 # Other signals are sent to jobs that are to go on.
 _KILL = re.compile(r"Signal <(KILL|REQUEUE\w*)> requested by user or administrator *<([^<>]+)>")
 _DONE = re.compile(r"Done successfully")
@@ -124,8 +124,10 @@ def observation(history: History, *, done_is_zero: bool) -> Observation:
     """
     past = functools.reduce(_after, history.events, _Past())
     word = past.word if history.word is None else history.word
+    # LSF 10 says so itself, and its limits can be minutes of another machine.
     is_overtime = (
-        past.restarts == 0
+        not done_is_zero
+        and past.restarts == 0
         and history.limit is not None
         and history.run_time is not None
         and 0 < history.limit <= history.run_time

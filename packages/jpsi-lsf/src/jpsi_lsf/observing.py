@@ -45,7 +45,7 @@ def observed(
         word: the state.
         pending: why it is pending.
         end: how it ended, if it has.
-        ran_on: its nodes; empty if it has not run.
+        ran_on: its nodes, so far as they are told.
         restarts: how often it was put back, where that is told.
     """
     details: dict[str, Any] = {"lsf.state": word}
@@ -53,8 +53,10 @@ def observed(
     if meaning is None:
         return Observation(state=None, word=word, details=details)
     has_ended = meaning.state.final
+    # its nodes are not told by all versions
+    has_run = bool(ran_on) or end.exit_code is not None
     if has_ended:
-        meaning = _ended(meaning, end, has_run=bool(ran_on))
+        meaning = _ended(meaning, end, has_run=has_run)
     elif meaning.state is JobState.QUEUED and pending:
         meaning = _pending(meaning, pending)
         details["lsf.pending"] = pending
@@ -68,7 +70,7 @@ def observed(
         reason=meaning.reason,
         message=meaning.message,
         exit_code=end.exit_code if meaning.state.final else None,
-        ran=bool(ran_on) if has_ended else None,
+        ran=has_run if has_ended else None,
         restarts=restarts,
         nodes=() if meaning.state is JobState.QUEUED else ran_on,
         details=details,

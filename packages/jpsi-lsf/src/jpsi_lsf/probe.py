@@ -18,7 +18,8 @@ _SCRIPT = f"bjobs -V; bjobs -o '{FIELDS}' -json; exec bqueues -l"
 _OLD = re.compile(
     r"^Usage: bjobs|in the format string is not a valid field|bjobs: (?:illegal|invalid)", re.MULTILINE
 )
-# Volclava 2.2 knows -json and not all the fields, and says so only if there is a job to tell of.
+# Volclava 2.2 knows -json and not all the fields, and says so only if there is a job to tell of. It also
+# calls jobs DONE that were killed, whatever fields a later one may know.
 _LSF_10 = re.compile(r"\bLSF\b.* [1-9][0-9]\.[0-9]")
 _QUEUE = re.compile(r"^QUEUE: ", re.MULTILINE)
 _REQUEUE = re.compile(r"^REQUEUE_EXIT_VALUES: *(.*)$", re.MULTILINE)
@@ -60,10 +61,9 @@ def _json(result: CommandResult) -> bool | None:
     """Whether bjobs tells all fields as JSON; None if it has not answered."""
     if _OLD.search(result.stderr):
         return False
-    found = records(result.stdout)
-    if found is None:
+    if records(result.stdout) is None:
         return None
-    return any("STAT" in job for job in found) or bool(_LSF_10.search(result.stdout + result.stderr))
+    return bool(_LSF_10.search(result.stdout + result.stderr))
 
 
 def _codes(text: str) -> Iterator[int]:

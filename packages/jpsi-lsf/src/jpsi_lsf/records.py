@@ -18,6 +18,9 @@ FIELDS = "jobid jobindex stat exit_code exit_reason pend_reason exec_host job_de
 Record = Mapping[str, str]
 
 _OBJECT = re.compile(r"\{")
+# A field of a record, whatever stands in its value
+_FIELD = re.compile(r'"([A-Z_]+)"\s*:\s*"(.*?)"\s*(?=,\s*"[A-Z_]+"\s*:|\}\s*[,\]])', re.DOTALL)
+_FRAME = re.compile(r'"RECORDS"\s*:\s*\[(.*)\]\s*\}', re.DOTALL)
 _NOTHING = frozenset({"", "-"})
 
 
@@ -34,7 +37,19 @@ def records(output: str) -> list[Record] | None:
             continue
         if isinstance(found, dict) and isinstance(found.get("RECORDS"), list):
             return list(_sound(found["RECORDS"]))
-    return None
+    frame = _FRAME.search(output)
+    return None if frame is None else _unsound(f"{frame[1]}]")
+
+
+def _unsound(text: str) -> list[Record]:
+    """The jobs in what is no JSON, since a value, perhaps of one job alone, is written as it is."""
+    found: list[dict[str, str]] = []
+    for field, value in _FIELD.findall(text):
+        if field == "JOBID":
+            found.append({})
+        if found:
+            found[-1][field] = value.replace("\\/", "/")
+    return list[Record](found)
 
 
 def _sound(found: list[Any]) -> Iterator[Record]:
@@ -46,11 +61,11 @@ def _sound(found: list[Any]) -> Iterator[Record]:
 def name(record: Record) -> str:
     """The native id of a job; an element of an array tells its index in a field of its own.
 
-    >>> name({"JOBID": "7", "JOBINDEX": "0"}), name({"JOBID": "7", "JOBINDEX": "3"})
-    ('7', '7[3]')
+    >>> [name({"JOBID": "7", "JOBINDEX": index}) for index in "03"], name({"JOBID": "7[3]", "JOBINDEX": "3"})
+    (['7', '7[3]'], '7[3]')
     """
-    index = record.get("JOBINDEX", "")
-    return f"{record['JOBID']}[{index}]" if index.isdecimal() and index != "0" else record["JOBID"]
+    name, index = record["JOBID"], record.get("JOBINDEX", "")
+    return f"{name}[{index}]" if index.isdecimal() and index != "0" and "[" not in name else name
 
 
 def observation(record: Record) -> Observation:
