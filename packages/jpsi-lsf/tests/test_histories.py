@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jpsi.plugin import JobState, Observation, Reason, SubmitException
+from jpsi.plugin import JobState, Observation, Reason, Site, SubmitException
 from jpsi.testing import answered
 from jpsi_lsf import hooks
 from jpsi_lsf.histories import histories
@@ -25,7 +25,7 @@ def _ended(*events: str, done_is_zero: bool = False) -> Observation:
 
 
 def test_all_event_logs_are_asked() -> None:
-    assert hooks.query_finished(["7"]).argv == ("bhist", "-n", "0", "-l", "7")
+    assert hooks.query_finished(["7"], SITE).argv == ("bhist", "-n", "0", "-l", "7")
 
 
 def test_before_the_probe_every_version_understands_the_question() -> None:
@@ -90,6 +90,27 @@ def test_a_job_that_is_about_to_run_again_has_not_ended() -> None:
     assert seen.state is JobState.QUEUED
 
 
+def test_a_job_that_was_put_back_for_its_exit_code_was_put_back() -> None:
+    """The words of LSF 10.1 for REQUEUE_EXIT_VALUES."""
+    seen = _ended(
+        "Exited with exit code 99.",
+        "Pending: Requeued job is waiting for rescheduling;",
+        "Dispatched to <node2>;",
+        "Exited with exit code 5.",
+    )
+
+    assert (seen.exit_code, seen.restarts) == (5, 1)
+
+
+def test_minutes_of_another_machine_end_no_job_of_lsf_10() -> None:
+    """Which says itself if a limit has ended one."""
+    summary = "  PEND     PSUSP    RUN      USUSP\n  0        0        90       0   \n"
+    text = f"{_bhist('Dispatched to <n>;', 'Done successfully.')}\n RUNLIMIT\n 1.0 min of hostA\n{summary}"
+
+    assert hooks.parse_finished(answered(text), MODERN)["7"].state is JobState.COMPLETED
+    assert hooks.parse_finished(answered(text), OLD)["7"].reason is Reason.TIMEOUT
+
+
 def test_several_runs_do_not_add_up_to_a_time_limit() -> None:
     again = ("Dispatched to <n>;", "Pending: Job has been requeued;", "Dispatched to <n>;")
     summary = "  PEND     PSUSP    RUN      USUSP\n  0        0        90       0   \n"
@@ -113,17 +134,62 @@ def test_no_answer_is_not_an_unknown_job() -> None:
         with pytest.raises(SubmitException):
             hooks.parse_finished(nothing, OLD)
         with pytest.raises(SubmitException):
-            hooks.parse_status(nothing, OLD)
+            hooks.parse_status(nothing, ["7"], OLD)
 
 
 def test_an_answer_that_was_cut_is_none() -> None:
     half = "\nJob <7>, User <u>, Project <p>, Status <PEND>, Queue <q>, Command <x>\n"
 
     with pytest.raises(SubmitException):
-        hooks.parse_status(answered(half, returncode=-9), OLD)
+        hooks.parse_status(answered(half, returncode=-9), ["7"], OLD)
     with pytest.raises(SubmitException):
-        hooks.parse_status(answered(half, "bjobs: lost contact\n", returncode=255), OLD)
-    assert hooks.parse_status(answered(half), OLD).keys() == {"7"}
+        hooks.parse_status(answered(half, "bjobs: lost contact\n", returncode=255), ["7"], OLD)
+    assert hooks.parse_status(answered(half), ["7"], OLD).keys() == {"7"}
+
+
+_HALF = "\nJob <7>, User <u>, Project <p>, Status <RUN>, Queue <q>, Command <x>\n"
+_UNKNOWN = "Job <9> is not found\n"
+
+
+@pytest.mark.parametrize(
+    ("site", "stdout", "stderr"),
+    [
+        (MODERN, '{"COMMAND":"bjobs","JOBS":3,"RECORDS":[{"JOBID":"7","STAT":"RU', _UNKNOWN),
+        (MODERN, "", f"{_UNKNOWN}LSF is down. Please wait ...\n"),
+        (OLD, _HALF, f"{_UNKNOWN}bjobs: lost contact\n"),
+        (OLD, "", _UNKNOWN),
+    ],
+    ids=["half of JSON", "nothing", "half", "one complaint"],
+)
+def test_one_unknown_id_does_not_excuse_what_is_not_said_of_the_others(
+    site: Site, stdout: str, stderr: str
+) -> None:
+    with pytest.raises(SubmitException):
+        hooks.parse_status(answered(stdout, stderr, 255), ["7", "8", "9"], site)
+
+
+def test_an_answer_that_leaves_out_a_job_without_a_word_is_none() -> None:
+    with pytest.raises(SubmitException):
+        hooks.parse_status(answered(_HALF), ["7", "8"], OLD)
+    whole = answered(_HALF, f"Job <8> is not found\n{_UNKNOWN}", 255)
+    assert hooks.parse_status(whole, ["7", "8", "9"], OLD).keys() == {"7"}
+    array = answered(_HALF.replace("<7>", "<7[2]>"))
+    assert hooks.parse_status(array, ["7"], OLD).keys() <= {"7[2]"}, "an array is told by its elements"
+
+
+def test_event_logs_that_were_not_read_to_their_end_are_no_answer() -> None:
+    unknown = "No matching job found\n"
+    for said in (f"{unknown}LIM is down; try later\n", "LIM is down; try later\n"):
+        for printed in ("", unknown, _bhist("Exited.")):
+            with pytest.raises(SubmitException):
+                hooks.parse_finished(answered(printed, said, 255), OLD)
+
+
+def test_event_logs_have_their_time() -> None:
+    command = hooks.query_finished(["7"], SITE)
+
+    assert command.timeout is not None
+    assert command.timeout > SITE.config.command_timeout
 
 
 def test_why_a_job_is_pending() -> None:
@@ -133,7 +199,7 @@ def test_why_a_job_is_pending() -> None:
         " Dependency condition invalid or never satisfied;\n Not enough hosts: 1 host;\n\n SCHEDULING\n"
     )
 
-    seen = hooks.parse_status(answered(text), OLD)["7"]
+    seen = hooks.parse_status(answered(text), None, OLD)["7"]
 
     assert seen.reason is Reason.DEPENDENCY
     assert seen.message == "Dependency condition invalid or never satisfied; Not enough hosts: 1 host"

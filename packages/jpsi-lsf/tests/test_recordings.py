@@ -113,14 +113,14 @@ def test_bjobs_with_json(recording: Recording) -> None:
     result = recording.result
     if not result.stdout.startswith("{"):
         if "Illegal job ID" in result.stderr:
-            assert hooks.parse_status(result, MODERN) == {}
+            assert hooks.parse_status(result, None, MODERN) == {}
         else:
             with pytest.raises(SubmitException, match=r"\w"):
-                hooks.parse_status(result, MODERN)
+                hooks.parse_status(result, None, MODERN)
         return
     rows = [row for row in _records(recording) if "JOBID" in row]
 
-    found = hooks.parse_status(result, MODERN)
+    found = hooks.parse_status(result, _ids(recording) or None, MODERN)
 
     assert found.keys() == {row["JOBID"] for row in rows if "STAT" in row}
     for row in rows:
@@ -134,7 +134,7 @@ def test_bjobs_in_paragraphs(recording: Recording) -> None:
     """Jobs that have not ended have the state that stands there; bhist is asked about the others."""
     words = dict(re.findall(r"^Job <([^>]+)>.*?, Status <(\w+)>", recording.result.stdout, re.MULTILINE))
 
-    found = hooks.parse_status(recording.result, OLD)
+    found = hooks.parse_status(recording.result, _ids(recording) or None, OLD)
 
     assert {name: seen.word for name, seen in found.items()} == {
         name: word for name, word in words.items() if word in _UNFINISHED
@@ -233,9 +233,9 @@ def test_a_daemon_that_is_down_says_nothing_of_any_job() -> None:
     assert hung
     for step in hung:
         with pytest.raises(SubmitException, match=r"\w"):
-            hooks.parse_status(step.result, OLD)
+            hooks.parse_status(step.result, ["1232"], OLD)
         with pytest.raises(SubmitException, match=r"\w"):
-            hooks.parse_status(step.result, MODERN)
+            hooks.parse_status(step.result, ["1232"], MODERN)
         with pytest.raises(SubmitException, match=r"\w"):
             hooks.parse_finished(step.result, OLD)
 

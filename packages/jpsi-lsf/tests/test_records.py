@@ -28,7 +28,7 @@ def _record(**values: str) -> dict[str, str]:
 
 
 def _seen(**values: str) -> Observation:
-    return hooks.parse_status(answered(_answer(_record(**values))), MODERN)["7"]
+    return hooks.parse_status(answered(_answer(_record(**values))), None, MODERN)["7"]
 
 
 def test_all_fields_are_asked_for_in_one_command() -> None:
@@ -113,7 +113,7 @@ def test_why_a_job_is_pending(word: str, why: str, message: str | None, reason: 
 def test_what_stands_before_an_answer_is_passed_over() -> None:
     before = "Cannot connect to LSF. Please wait ...\n{ not yet }\n"
 
-    found = hooks.parse_status(answered(_answer(_record(STAT="RUN"), before=before)), MODERN)
+    found = hooks.parse_status(answered(_answer(_record(STAT="RUN"), before=before)), None, MODERN)
 
     assert found["7"].state is JobState.ACTIVE
 
@@ -122,22 +122,22 @@ def test_an_unknown_job_is_left_out_whatever_the_exit_code() -> None:
     unknown = {"JOBID": "9", "ERROR": "Job <9> is not found"}
     both = answered(_answer(_record(STAT="RUN"), unknown))
 
-    assert hooks.parse_status(both, MODERN).keys() == {"7"}
-    assert hooks.parse_status(answered(_answer(unknown), returncode=255), MODERN) == {}
+    assert hooks.parse_status(both, ["7", "9"], MODERN).keys() == {"7"}
+    assert hooks.parse_status(answered(_answer(unknown), returncode=255), None, MODERN) == {}
     old_style = answered(stderr="Job <9> is not found\n", returncode=255)
-    assert hooks.parse_status(old_style, MODERN) == {}
+    assert hooks.parse_status(old_style, ["9"], MODERN) == {}
 
 
 def test_elements_of_an_array_are_told_apart() -> None:
     text = _answer(_record(STAT="RUN", JOBINDEX="1"), _record(STAT="PEND", JOBINDEX="2", EXEC_HOST="-"))
 
-    assert hooks.parse_status(answered(text), MODERN).keys() == {"7[1]", "7[2]"}
+    assert hooks.parse_status(answered(text), None, MODERN).keys() == {"7[1]", "7[2]"}
 
 
 def test_an_index_that_is_in_the_id_already_is_not_added() -> None:
     text = _answer(_record(STAT="RUN", JOBID="7[3]", JOBINDEX="3"))
 
-    assert hooks.parse_status(answered(text), MODERN).keys() == {"7[3]"}
+    assert hooks.parse_status(answered(text), None, MODERN).keys() == {"7[3]"}
 
 
 @pytest.mark.parametrize("said", ['a "quote"', "a\\", 'a", "b'])
@@ -150,7 +150,7 @@ def test_a_value_that_is_no_json_costs_no_job_its_state(said: str) -> None:
     with pytest.raises(ValueError, match="column"):
         json.loads(text)
 
-    found = hooks.parse_status(answered(text), MODERN)
+    found = hooks.parse_status(answered(text), None, MODERN)
 
     assert {name: (seen.state, seen.exit_code) for name, seen in found.items()} == {
         "7": (JobState.ACTIVE, None),
@@ -160,7 +160,7 @@ def test_a_value_that_is_no_json_costs_no_job_its_state(said: str) -> None:
     assert hooks.parse_find(answered(text), tags, MODERN) == {"jpsi-a-1": "7", "jpsi-b-1": "8"}
     for half in (len(text) // 2, len(text) - 5):
         with pytest.raises(SubmitException):
-            hooks.parse_status(answered(text[:half]), MODERN)
+            hooks.parse_status(answered(text[:half]), ["7", "8"], MODERN)
 
 
 @pytest.mark.parametrize(
@@ -168,14 +168,14 @@ def test_a_value_that_is_no_json_costs_no_job_its_state(said: str) -> None:
 )
 def test_what_is_no_answer_tells_of_no_job(stdout: str) -> None:
     with pytest.raises(SubmitException):
-        hooks.parse_status(answered(stdout), MODERN)
+        hooks.parse_status(answered(stdout), ["7"], MODERN)
 
 
 def test_strange_records_cost_no_other_its_place() -> None:
     text = _answer({"STAT": "RUN"}, {"JOBID": "8"}, _record(STAT="RUN"))
     text = text.replace('"RECORDS": [', '"RECORDS": [null, 7, {"JOBID": 3, "STAT": "RUN"},')
 
-    assert hooks.parse_status(answered(text), MODERN).keys() == {"7"}
+    assert hooks.parse_status(answered(text), None, MODERN).keys() == {"7"}
 
 
 def test_control_characters_in_a_name_are_no_mistake() -> None:

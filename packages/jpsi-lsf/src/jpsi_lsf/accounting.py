@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
+
+import attrs
 
 from jpsi.plugin import Command, CommandResult, Observation, Site, hookimpl
 
@@ -13,20 +16,25 @@ from .histories import histories, observation
 # 1000 jobs or so (MAX_JOB_NUM).
 _EVERYWHERE = ("-n", "0")
 # Its code is not 0 then, and some versions print it to standard output.
-_UNKNOWN_JOB = ("No matching job found", "Illegal job ID")
+_UNKNOWN_JOB = re.compile(r"^No matching job found|: Illegal job ID|^Job <.+> is not found", re.MULTILINE)
+# In timeouts of other commands
+_PATIENCE = 10
 
 
 @hookimpl
-def query_finished(native_ids: Sequence[str]) -> Command:
-    """The command that asks the event logs."""
-    return lsf("bhist", *_EVERYWHERE, "-l", *native_ids)
+def query_finished(native_ids: Sequence[str], site: Site) -> Command:
+    """The command that asks the event logs, all of which may take minutes to read."""
+    command = lsf("bhist", *_EVERYWHERE, "-l", *native_ids)
+    return attrs.evolve(command, timeout=_PATIENCE * site.config.command_timeout)
 
 
 @hookimpl
 def parse_finished(result: CommandResult, site: Site) -> Mapping[str, Observation]:
     """What bhist said about each job; of a job that was put back, its last run."""
     # some may be unknown, and others not
-    is_unknown = result.returncode > 0 and any(it in result.stdout + result.stderr for it in _UNKNOWN_JOB)
+    said = [line for line in result.stderr.splitlines() if line]
+    is_only_that = all(map(_UNKNOWN_JOB.search, said or [result.stdout]))
+    is_unknown = result.returncode > 0 and is_only_that
     found = histories(result.stdout if is_unknown else result.checked().stdout)
     if not found and not is_unknown:
         raise result.no_answer

@@ -7,7 +7,7 @@ serves, which all versions have; but it does not tell why a job ended, and leave
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from jpsi.plugin import Command, CommandResult, Observation, Site, hookimpl, tagged
@@ -15,9 +15,9 @@ from jpsi.plugin import Command, CommandResult, Observation, Site, hookimpl, tag
 from . import histories, records
 from .commands import lsf
 
-# What bjobs says besides, or instead of, an answer; codes do not tell these from failures.
+# What bjobs says of a job, or of all, besides an answer or instead of it; codes do not tell it from failures.
 _UNKNOWN_JOB = re.compile(
-    r"^Job <.+> is not found$|^No (?:unfinished |matching )?job found|: Illegal job ID\.", re.MULTILINE
+    r"^Job <(.+?)> is not found|^(.+): Illegal job ID\.|^No (?:unfinished |matching )?job found", re.MULTILINE
 )
 
 
@@ -38,9 +38,12 @@ def query(native_ids: Sequence[str] | None, site: Site) -> Command:
 
 
 @hookimpl
-def parse_status(result: CommandResult, site: Site) -> Mapping[str, Observation]:
+def parse_status(
+    result: CommandResult, native_ids: Sequence[str] | None, site: Site
+) -> Mapping[str, Observation]:
     """What bjobs said about each job; one that it does not know is left out."""
-    return {job.name: job.seen for job in _listed(result, site) if job.seen is not None}
+    jobs = _listed(result, native_ids or (), site)
+    return {job.name: job.seen for job in jobs if job.seen is not None}
 
 
 @hookimpl
@@ -52,30 +55,35 @@ def find(site: Site) -> Command:
 @hookimpl
 def parse_find(result: CommandResult, tags: Sequence[str], site: Site) -> Mapping[str, str]:
     """The native ids of the jobs that carry the tags."""
-    return tagged(((job.description, job.name) for job in _listed(result, site)), tags)
+    return tagged(((job.description, job.name) for job in _listed(result, (), site)), tags)
 
 
-def _listed(result: CommandResult, site: Site) -> Iterator[_Listed]:
-    """The jobs in an answer.
+def _listed(result: CommandResult, native_ids: Sequence[str], site: Site) -> Iterator[_Listed]:
+    """The jobs in an answer about these, or about all.
 
     Raises:
         SubmitException: it is none.
     """
     if site.offers.get("json"):
         found = records.records(result.stdout)
-        _check(result, is_whole=found is not None)
+        _check(result, native_ids if found is None else (), is_whole=found is not None)
         for record in found or ():
             seen = records.observation(record) if "STAT" in record else None
             yield _Listed(records.name(record), record.get("JOB_DESCRIPTION", ""), seen)
         return
     told = histories.histories(result.stdout)
-    _check(result, is_whole=bool(told) and result.returncode == 0)
+    names = {name for it in told for name in (it.name, it.name.partition("[")[0])}
+    unsaid = [native_id for native_id in native_ids if native_id not in names]
+    _check(result, unsaid, is_whole=bool(told) and result.returncode == 0)
     for history in told:
         seen = histories.observation(history, done_is_zero=False)
         yield _Listed(history.name, history.description, None if seen.final else seen)
 
 
-def _check(result: CommandResult, *, is_whole: bool) -> None:
-    """See that an answer lacks what it lacks because bjobs does not know the jobs."""
-    if not is_whole and (result.returncode < 0 or not _UNKNOWN_JOB.search(result.stderr)):
+def _check(result: CommandResult, unsaid: Iterable[str], *, is_whole: bool) -> None:
+    """See that an answer lacks jobs, such as these, only as bjobs says of each that it does not know it."""
+    complaints = list(_UNKNOWN_JOB.finditer(result.stderr))
+    unknown = {it[1] or it[2] for it in complaints}
+    has_answered = is_whole or (bool(complaints) and result.returncode >= 0)
+    if not has_answered or not unknown.issuperset(unsaid):
         raise result.no_answer
