@@ -346,6 +346,17 @@ def test_a_job_is_found_by_its_tag_however_its_variables_are_shown() -> None:
         assert hooks.parse_find(answered(output), ["jpsi-a-11", "jpsi-a"]) == {}
 
 
+def test_a_value_that_looks_like_a_tag_hides_none() -> None:
+    variables = {"NOTE": "was JPSI_TAG=jpsi-old-1", "JPSI_TAG": "jpsi-a-1"}
+    inside = in_xml("7.node01", job_state="R", Variable_List="NOTE=was JPSI_TAG=jpsi-old-1,JPSI_TAG=jpsi-a-1")
+
+    for hooks, output in (
+        (PBS, in_json("7.node01", job_state="R", Variable_List=variables)),
+        (TORQUE, inside),
+    ):
+        assert hooks.parse_find(answered(output), ["jpsi-a-1"]) == {"jpsi-a-1": "7.node01"}
+
+
 def test_a_job_that_another_submitted_with_its_environment_is_not_taken_for_it() -> None:
     tagged = {"job_state": "R", "Variable_List": {"JPSI_TAG": "jpsi-a-1"}}
     content = {"Jobs": {"10.node01": tagged, "9.node01": tagged, "11.node01": tagged}}

@@ -28,7 +28,7 @@ from jpsi.plugin import (
 from . import complaints, config, failures, ids, requests, submission
 from .ends import End
 from .listed import Listed
-from .names import tag_in
+from .names import tags_in
 from .observing import observation
 from .script import options
 
@@ -170,4 +170,5 @@ class Hooks:
     @hookimpl
     def parse_find(self, result: CommandResult, tags: Sequence[str]) -> Mapping[str, str]:
         """The native ids of the jobs that carry the tags."""
-        return tagged(((tag_in(job.variables) or "", job.native_id) for job in self.listed(result)), tags)
+        found = [(tag, job.native_id) for job in self.listed(result) for tag in tags_in(job.variables)]
+        return tagged(found, tags)

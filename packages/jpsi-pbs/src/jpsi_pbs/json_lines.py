@@ -13,12 +13,15 @@ import re
 from collections.abc import Iterator
 
 from .listed import Listed
+from .names import TAG
 
 # One step of depth is four blanks, or a tab since the printer is cJSON.
 _STEP = re.compile(r"\t| {4}")
 _LINE = re.compile(r'((?:\t| {4})+)"((?:[^"\\]|\\.)*)":\s*(.*?),?\Z', re.DOTALL)
 _SECTION, _JOB, _ATTRIBUTE, _PART = 1, 2, 3, 4
 _VARIABLES = "Variable_List"
+# Most of an answer are the variables of jobs, of which hardly any matters.
+_DEEP = tuple(step * _PART for step in ("\t", "    "))
 
 
 def jobs(output: str) -> list[Listed] | None:
@@ -34,7 +37,7 @@ def _jobs(lines: list[str]) -> Iterator[Listed]:
     native_id, attributes, variables = "", dict[str, str](), list[str]()
     section = group = ""
     for line in lines:
-        match = _LINE.match(line)
+        match = None if line.startswith(_DEEP) and TAG not in line else _LINE.match(line)
         if match is None:
             continue
         depth, key, value = len(_STEP.findall(match[1])), match[2], match[3]

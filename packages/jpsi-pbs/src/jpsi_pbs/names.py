@@ -12,12 +12,14 @@ _LONGEST = 230
 # More of a name that had to be changed is not kept.
 _LONGEST_KEPT = 1000
 
-_TAG, _NAME = "JPSI_TAG", "JPSI_NAME"
+#: The variable that carries the tag.
+TAG = "JPSI_TAG"
+_NAME = "JPSI_NAME"
 #: The variables that must not come from a surrounding job.
-VARIABLES = (_TAG, _NAME)
+VARIABLES = (TAG, _NAME)
 # A list of variables as qstat shows it, `A=b,C=d` or `"A":"b"`; a value that ends with a backslash swallows
 # what stands between it and the next.
-_TAGGED = re.compile(rf"\b{_TAG}\"?[=:]\s*\"?([A-Za-z0-9-]+)")
+_TAGGED = re.compile(rf"\b{TAG}\"?[=:]\s*\"?([A-Za-z0-9-]+)")
 
 
 def legal_name(name: str | None) -> str:
@@ -38,12 +40,11 @@ def tag_variables(tag: str, name: str | None) -> str:
     'JPSI_TAG=jpsi-1-1,JPSI_NAME=my%20job'
     """
     if not name or legal_name(name) == name:
-        return f"{_TAG}={tag}"
+        return f"{TAG}={tag}"
     kept = quote(name[:_LONGEST_KEPT], safe="", errors="replace")[:_LONGEST_KEPT]
-    return f"{_TAG}={tag},{_NAME}={kept}"
+    return f"{TAG}={tag},{_NAME}={kept}"
 
 
-def tag_in(variables: str) -> str | None:
-    """The tag in a list of variables as qstat shows it."""
-    match = _TAGGED.search(variables)
-    return None if match is None else match[1]
+def tags_in(variables: str) -> list[str]:
+    """The tag in a list of variables as qstat shows it, with what else looks like one in any value."""
+    return _TAGGED.findall(variables)
