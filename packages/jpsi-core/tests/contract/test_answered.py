@@ -38,6 +38,13 @@ def test_a_job_that_needs_no_change_is_no_failure() -> None:
     assert refusals(result(1), IDS, {"17": "is over", "18": "denied"}, over=["over"]) == {"18": "denied"}
 
 
+def test_that_one_job_needs_no_change_says_nothing_of_another() -> None:
+    """The complaint of the whole command has the words that are about the one."""
+    cut_off = CommandResult(returncode=1, stderr="17 is over\nconnection lost\n")
+
+    assert refusals(cut_off, IDS, {"17": "is over"}, over=["over"], done=()).keys() == {"18"}
+
+
 def test_complaints_about_other_jobs_are_passed_over() -> None:
     assert refusals(result(), IDS, {"19": "denied"}) == {}
 

@@ -57,10 +57,12 @@ def refusals(
     asked = frozenset(native_ids)
     found = {native_id: why for native_id, why in said.items() if native_id in asked}
     failed = result.returncode != 0 or result.timed_out
-    if failed and (done is not None or not found):
-        rest = asked.difference(found, done or ())
-        found |= {native_id: result.complaint for native_id in native_ids if native_id in rest}
-    return {native_id: why for native_id, why in found.items() if not any(text in why for text in over)}
+    rest = asked.difference(found, done or ()) if failed and (done is not None or not found) else ()
+    # what the whole command complained of may be that another job needs no change
+    return {
+        **{native_id: why for native_id, why in found.items() if not any(text in why for text in over)},
+        **{native_id: result.complaint for native_id in native_ids if native_id in rest},
+    }
 
 
 def moment(text: str) -> datetime | None:
