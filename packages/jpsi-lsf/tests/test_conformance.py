@@ -7,8 +7,7 @@ from typing import ClassVar
 from jpsi.testing import ExecutorConformance
 from jpsi_lsf import hooks
 from jpsi_lsf.config import LsfConfig
-
-_DIRECTIVES = ("#BSUB -J evil", "#BSUB -q nowhere")
+from jpsi_lsf.script import legal_name
 
 
 class TestLsf(ExecutorConformance):
@@ -17,15 +16,13 @@ class TestLsf(ExecutorConformance):
     submit_command = "bsub"
     config_class = LsfConfig
     plugin = hooks
-    directives = _DIRECTIVES
+    directives = ("#BSUB -J evil", "#BSUB -q nowhere")
+
+    def native_name(self, name: str) -> str:
+        return legal_name(name)
 
 
-class TestVolclava(ExecutorConformance):
-    executor_name = "lsf"
+class TestVolclava(TestLsf):
     dialect = "volclava"
-    submit_command = "bsub"
-    config_class = LsfConfig
-    plugin = hooks
-    directives = _DIRECTIVES
     #: As the README says for volclava.
     settings: ClassVar = {"memory_unit": "MB", "cores_as_slots": True, "orphan_termination": False}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import timedelta
+from urllib.parse import quote
 
 from jpsi.plugin import (
     Dependency,
@@ -25,6 +26,12 @@ from .options import CUSTOM
 from .resources import resource_options, resource_problems
 
 _DEFAULT_NAME = "jpsi"
+# What -J cannot say: what no directive can, a bracket, which makes an array, and what is misread
+_ILLEGAL = re.compile(r"[^\x20-\x7e\u00a0-\U0010ffff]|[\[\]'\"\\`$\u2028\u2029]|\A[ #]|(?<= ) | \Z")
+# Measured on volclava 2.2, in bytes; LSF 10.1 takes more
+_LONGEST_NAME = 254
+# More of a name that had to be changed is not kept.
+_LONGEST_KEPT = 1000
 # Measured on volclava 2.2, which reads directives word by word
 _MISREAD = re.compile(r"\A[ #]|  | \Z|\A\Z")
 # lsb.queues of LSF 10.1, QUEUE_NAME; mbatchd of volclava 2.2 breaks the connection over longer ones
@@ -58,7 +65,7 @@ _FORM = ScriptForm(mark="#BSUB", dashes="-", joint=" ", longest=4094, custom=CUS
 def check_spec(spec: JobSpec, site: Site) -> list[str]:
     """Why LSF can never be asked for this."""
     return [
-        *_name_problems(spec.name, attributes(spec).queue_name),
+        *_queue_problems(attributes(spec).queue_name),
         *resource_problems(resources(spec), site.config),
         *_FORM.problems(spec, site, _options),
     ]
@@ -70,9 +77,7 @@ def render_script(spec: JobSpec, context: SubmitContext) -> Script:
     return _FORM.script(spec, context, _options)
 
 
-def _name_problems(name: str | None, queues: str | None) -> Iterator[str]:
-    if name is not None and "[" in name:
-        yield f"name: LSF takes a name with a bracket, such as {name!r}, for an array of jobs"
+def _queue_problems(queues: str | None) -> Iterator[str]:
     if any(len(queue) > _LONGEST_QUEUE for queue in (queues or "").replace("@", " ").split()):
         yield f"attributes.queue_name: no queue of LSF has a name of more than {_LONGEST_QUEUE} characters"
 
@@ -81,8 +86,7 @@ def _options(spec: JobSpec, context: SubmitContext) -> Options:
     """The options of bsub."""
     asked, config = attributes(spec), context.site.config
     return {
-        "J": spec.name or _DEFAULT_NAME,
-        "Jd": context.tag,
+        **_named(spec.name or _DEFAULT_NAME, context.tag),
         # The runner opens the job's streams. Without a file LSF mails them, with one it adds a report, and
         # a directory that is not there is told by nothing.
         "o": "/dev/null",
@@ -96,6 +100,22 @@ def _options(spec: JobSpec, context: SubmitContext) -> Options:
         "r": config.rerunnable,
         **_after(context.after),
     }
+
+
+def legal_name(name: str) -> str:
+    """The name that LSF is told.
+
+    >>> legal_name("it's x[1]")
+    'it_s x_1_'
+    """
+    return _ILLEGAL.sub("_", name.encode(errors="replace")[:_LONGEST_NAME].decode(errors="ignore"))
+
+
+def _named(name: str, tag: str) -> Options:
+    """The name, made legal, and the tag; before that the name as in a URL, if it had to be changed."""
+    legal = legal_name(name)
+    kept = "" if legal == name else quote(name, safe="", errors="replace")[:_LONGEST_KEPT]
+    return {"J": legal, "Jd": f"{kept} {tag}".lstrip()}
 
 
 def _after(after: Iterable[Dependency]) -> Options:
