@@ -46,6 +46,8 @@ def test_jobs_that_were_moved_are_asked_for_where_pbs_remembers_them() -> None:
     assert PBS.query(["7.node01"], remembers).argv == ("qstat", "-f", "-F", "json", "-x", "-E", "7.node01")
     assert "-x" not in PBS.query(None, remembers).argv, "all finished jobs there ever were"
     assert PBS.parse_status(answered(moved), ["7.node01"])["7.node01"].state is JobState.QUEUED
+    ended = answered(in_json("7.node01", job_state="M", substate=92))
+    assert PBS.parse_status(ended, ["7.node01"]) == {}, "how, only the other server knows"
 
 
 def test_elements_of_arrays_are_listed_with_all_jobs() -> None:

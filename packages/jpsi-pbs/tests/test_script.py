@@ -266,6 +266,14 @@ def test_the_old_way_to_ask_for_resources_replaces_the_new(name: str) -> None:
     assert not {"-l select", "-l place"} & options.keys()
 
 
+@pytest.mark.parametrize("name", ["l.ngpus", "l.vmem", "l.host"])
+def test_what_chunks_have_is_not_asked_for_beside_them(name: str) -> None:
+    (problem,) = _problems(spec(custom_attributes={f"pbs.{name}": "2"}), PBS)
+
+    assert "l.select" in problem
+    assert _problems(spec(custom_attributes={f"torque.{name}": "2"}), TORQUE) == []
+
+
 @pytest.mark.parametrize(
     "name",
     [*"CIJRSVWXejklotvz", "W.block", "W.interactive", "walltime", "l.", "W.a=b", "l.a,b", "-q", "", "l.a b"],

@@ -29,7 +29,7 @@ from . import complaints, config, failures, ids, requests, submission
 from .ends import End
 from .listed import Listed
 from .names import tags_in
-from .observing import observation
+from .observing import has_left, observation
 from .script import options
 
 # qstat prints local time without saying which.
@@ -156,7 +156,8 @@ class Hooks:
     ) -> Mapping[str, Observation]:
         """What qstat said about each job."""
         asked, jobs = ids.Asked(native_ids), self.listed(result, native_ids or ())
-        named = {name: job for job in jobs for name in asked.names(job.native_id)}
+        there = [job for job in jobs if not has_left(job)]
+        named = {name: job for job in there for name in asked.names(job.native_id)}
         unknown = complaints.left_open(result, native_ids or ())
         return {it: Observation(state=None, word=why) for it, why in unknown.items()} | {
             name: observation(job, self.name, self.end_of) for name, job in named.items()

@@ -28,8 +28,15 @@ _STATES = {
 }
 # Finished, of an array's element too; completed (Torque)
 _ENDED = frozenset({"F", "X", "C"})
+# src/include/job.h of OpenPBS 23.06.06: JOB_SUBSTATE_FINISHED
+_FINISHED = 92
 # What PBS keeps on telling of a job that it could not start
 _GIVEN_UP = "too many failed attempts to run"
+
+
+def has_left(job: Listed) -> bool:
+    """Whether it has ended on another server, so that how is not known here."""
+    return job.text("job_state") == "M" and job.number("substate") == _FINISHED
 
 
 def observation(job: Listed, system: str, end_of: Callable[[Listed], End]) -> Observation:

@@ -29,6 +29,13 @@ from .layout import Part, layout
 from .script import script_form
 
 _KIBIBYTE = 1 << 10
+# src/lib/Libattr/master_resc_def_all.xml of OpenPBS 23.06.06: ATR_DFLAG_CVTSLT, but for what replaces chunks;
+# and what sites with GPUs define
+_IN_CHUNKS = (
+    *("l.accelerator", "l.accelerator_group", "l.accelerator_memory", "l.accelerator_model"),
+    *("l.aoe", "l.arch", "l.eoe", "l.hbmem", "l.host", "l.mpiprocs", "l.naccelerators", "l.ngpus"),
+    *("l.ompthreads", "l.vmem", "l.vnode", "l.vntype"),
+)
 _SERVER = re.compile(r"^Server: (\S+)$", re.MULTILINE)
 _HISTORY = re.compile(r"^    job_history_enable = (\w+)$", re.MULTILINE)
 
@@ -37,7 +44,7 @@ class OpenPbs(Hooks):
     """What is said and asked in PBS's way."""
 
     name = "pbs"
-    form = script_form(name)
+    form = script_form(name, dict.fromkeys(_IN_CHUNKS, "PBS refuses it beside jpsi's l.select; set that"))
     # -f: no background process, which would keep what it inherits, the lock of the job's folder among it.
     qsub = ("qsub", "-f")
     qstat = ("qstat", "-f", "-F", "json")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import timedelta
 
 import attrs
@@ -15,9 +16,9 @@ _SECOND = timedelta(seconds=1)
 _YES_OR_NO = {None: None, True: "y", False: "n"}
 
 
-def script_form(system: str) -> ScriptForm:
-    """The form of scripts of one system, whose custom attributes begin with its name."""
-    custom = attrs.evolve(CUSTOM, systems=(system,))
+def script_form(system: str, refused: Mapping[str, str]) -> ScriptForm:
+    """The form of scripts of one system, whose custom attributes begin with its name, some refused."""
+    custom = attrs.evolve(CUSTOM, systems=(system,), refused={**CUSTOM.refused, **refused})
     return ScriptForm(mark="#PBS", dashes="-", joint=" ", custom=custom, spelled=_spelled)
 
 
