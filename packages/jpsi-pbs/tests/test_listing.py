@@ -409,7 +409,3 @@ def test_a_dependency_in_vain_in_torque() -> None:
     seen = TORQUE.parse_status(answered(output), ["7"])["7"]
 
     assert (seen.state, seen.reason, seen.exit_code) == (JobState.CANCELED, Reason.DEPENDENCY, None)
-
-
-def test_site_is_not_needed_to_ask() -> None:
-    assert isinstance(PBS.query_finished(["7"], SITE), Command)

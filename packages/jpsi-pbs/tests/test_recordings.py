@@ -42,6 +42,14 @@ NEVER_CALLED = {
     "sh": "shows the recorder's directory",
     "tracejob": "for managers",
 }
+# What was asked for is what is wrong.
+_REFUSED = (
+    *("Array job exceeds", "Bad GID", "Cannot be used with select", "Cannot have", "Command syntax invalid"),
+    *("Error (15002)", "Illegal attribute", "Invalid Job Dependency", "Job exceeds", "Job name is too long"),
+    *("Job violates", "Resource invalid", "Unauthorized Request", "Unknown queue", "Unknown resource"),
+    *("cannot be used with", "cannot send environment", "cr, lf", "directive error", "duplicated resource"),
+    "unmatched",
+)
 # What qsub refuses that is never said to it: options that are refused before, files, servers.
 _NEVER_SAID = {
     "script file": "never called with a file",
@@ -50,12 +58,38 @@ _NEVER_SAID = {
 }
 
 
+# What shows that a qstat is none that this package calls, by an option. Else, where they are not in JSON or
+# XML, jobs are in columns, or in text where a value can look like the next line.
+_UNREAD = {
+    "--version": "tells its version",
+    "-1": "refused together with JSON; else columns",
+    "-B": "not about jobs; the probe reads it with -f",
+    "-Bf": "not about jobs; read as what the probe asks",
+    "-H": "columns",
+    "-Q": "queues are not listed yet",
+    "-Qf": "queues are not listed yet",
+    "-a": "columns",
+    "-n": "columns",
+    "-q": "queues are not listed yet",
+    "-s": "columns",
+    "-u": "jobs are asked for by their ids; refused together with JSON",
+    "-w": "wide columns",
+}
+
+
+def _why_unread(recording: Recording) -> str | None:
+    options = {word for word in recording.argv if word.startswith("-")}
+    if reasons := [why for option, why in _UNREAD.items() if option in options]:
+        return reasons[0]
+    is_torque = recording.source.startswith("Torque")
+    if not options >= {"-f", "-x"} if is_torque else "json" not in recording.argv:
+        return "columns, or text"
+    return None
+
+
 def _is_listing(recording: Recording) -> bool:
     """Whether it is a question that this package asks."""
-    argv = recording.argv
-    if recording.source.startswith("Torque"):
-        return argv[:3] == ("qstat", "-f", "-x") and "-t" not in argv
-    return argv[:4] == ("qstat", "-f", "-F", "json") and "-1" not in argv and "-u" not in argv
+    return recording.argv[0] == "qstat" and _why_unread(recording) is None
 
 
 def _ids(recording: Recording) -> list[str]:
@@ -70,6 +104,16 @@ def test_every_command_is_known_here() -> None:
     called = {"qsub", "qstat", "qdel", "qhold", "qrls"}
 
     assert {step.argv[0] for step in [*OPENPBS, *OLD]} <= called | NEVER_CALLED.keys()
+
+
+def test_every_qstat_is_read_or_it_is_said_why_not() -> None:
+    asked = {"-f", "-F", "-x", "-E", "-t"}
+    steps = [step for step in [*OPENPBS, *OLD] if step.argv[0] == "qstat"]
+
+    for step in steps:
+        options = {word for word in step.argv[1:] if word.startswith("-")}
+        assert options <= asked | _UNREAD.keys(), step
+        assert not _is_listing(step) or options <= asked, step
 
 
 def test_no_kept_scenario_is_unused() -> None:
@@ -92,6 +136,7 @@ def test_qsub(recording: Recording) -> None:
 
 
 def _expected_kind(recording: Recording) -> FailureKind:
+    """The kind by what was said; a text that stands nowhere here is a mistake."""
     said = recording.result.stderr
     for words, kind in {
         "Unknown Host": FailureKind.PERMANENT,
@@ -104,12 +149,12 @@ def _expected_kind(recording: Recording) -> FailureKind:
         "script not a file": FailureKind.AMBIGUOUS,
         "illegal": FailureKind.INVALID_JOB,
         "invalid": FailureKind.INVALID_JOB,
-        "Job name is too long": FailureKind.INVALID_JOB,
         "usage: qsub": FailureKind.AMBIGUOUS,
+        **dict.fromkeys(_REFUSED, FailureKind.INVALID_JOB),
     }.items():
         if words in said:
             return kind
-    return FailureKind.INVALID_JOB
+    raise AssertionError(said)
 
 
 @pytest.mark.parametrize("recording", [it for it in OPENPBS if _is_listing(it)], ids=str)
@@ -343,8 +388,11 @@ def test_an_array_and_its_elements() -> None:
     told = _told("array")
 
     assert [seen.state for seen in told["197[].node01"]][-1] is JobState.FAILED
-    assert {seen.word for seen in told["197[1].node01"]} == {"X"}
-    assert {(seen.state, seen.exit_code) for seen in told["197[1].node01"]} == {(JobState.COMPLETED, 0)}
+    assert {(seen.word, seen.state, seen.exit_code) for seen in told["197[1].node01"]} == {
+        ("Q", JobState.QUEUED, None),
+        ("X", JobState.COMPLETED, 0),
+        ("F", JobState.COMPLETED, 0),
+    }
 
 
 def test_many_jobs_in_one_question() -> None:
