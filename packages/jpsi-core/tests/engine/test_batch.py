@@ -7,7 +7,7 @@ import os
 import subprocess
 import threading
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, cast
 
@@ -25,6 +25,7 @@ from jpsi.engine import defaults
 from jpsi.engine.batch import BatchEngine
 from jpsi.engine.rounds import Rounds
 from jpsi.engine.spool import Intent, Spool
+from jpsi.engine.tracked import Tracked
 from jpsi.fakes import FakeClock, FakeScheduler, FakeState, Outcome
 from jpsi.job import Job
 from jpsi.model.errors import InvalidJobException, SubmitException
@@ -1046,6 +1047,144 @@ def test_accounting_that_was_down_is_given_time_to_hear_of_all(bench: Bench) -> 
         bench.ask()
 
     assert bench.last() == (JobState.COMPLETED, 0, None, Evidence.ACCOUNTING)
+
+
+@attrs.define
+class Accounting:
+    """Lies over the toy: an accounting that is asked for one job at a time, and answers as it is told."""
+
+    answers: dict[str, Observation | NotOffered | SubmitException] = attrs.field(factory=dict)
+    asked: list[str] = attrs.field(factory=list)
+    command: str = "tstat"
+
+    @hookimpl
+    def capabilities(self) -> Capabilities:
+        return Capabilities(default_launcher="multiple", id_variable="TOY_JOB_ID", ids_per_accounting=1)
+
+    @hookimpl
+    def query_finished(self) -> Command:
+        return Command([self.command, "--all"])
+
+    @hookimpl
+    def parse_finished(self, native_ids: list[str]) -> dict[str, Observation] | NotOffered:
+        (native_id,) = native_ids
+        self.asked.append(native_id)
+        answer = self.answers.get(native_id)
+        if isinstance(answer, SubmitException):
+            raise answer
+        if isinstance(answer, NotOffered):
+            return answer
+        return {} if answer is None else {native_id: answer}
+
+
+@pytest.fixture
+def accounting(bench: Bench) -> Accounting:
+    accounting = Accounting()
+    bench.overrides.append(accounting)
+    bench.engine = bench.process()
+    return accounting
+
+
+_DONE = Observation(state=JobState.COMPLETED, word="DONE", exit_code=0)
+
+
+def test_accounting_that_fails_for_one_job_tells_how_others_ended(
+    bench: Bench, accounting: Accounting
+) -> None:
+    odd, good = bench.submit("a1"), bench.submit("a2")
+    accounting.answers = {odd: SubmitException("odd", transient=True), good: _DONE}
+    bench.scheduler.vanish(odd)
+    bench.scheduler.vanish(good)
+
+    for _ in range(4):
+        bench.clock.advance(GRACE)
+        bench.ask()
+
+    assert bench.states("a1") == []
+    assert bench.last("a2") == (JobState.COMPLETED, 0, None, Evidence.ACCOUNTING)
+
+
+@pytest.mark.parametrize("command", ["tstat", "is-not-there"])
+def test_job_is_lost_where_the_accounting_cannot_be_read(
+    bench: Bench, accounting: Accounting, caplog: pytest.LogCaptureFixture, command: str
+) -> None:
+    native_id = bench.submit()
+    accounting.answers[native_id] = NOT_OFFERED
+    accounting.command = command
+    bench.scheduler.vanish(native_id)
+
+    for _ in range(3):
+        bench.clock.advance(GRACE)
+        bench.ask()
+
+    assert bench.last() == (JobState.FAILED, None, Reason.LOST, Evidence.ABSENCE)
+    assert caplog.text.count("there is no accounting of toy to ask") == 1
+
+
+def test_account_of_an_older_job_with_the_same_native_id_is_not_believed(
+    bench: Bench, accounting: Accounting
+) -> None:
+    native_id = bench.submit()
+    bench.leave("active")
+    bench.see()
+    bench.scheduler.vanish(native_id)
+    now = datetime.fromtimestamp(bench.clock(), UTC)
+    accounting.answers[native_id] = attrs.evolve(_DONE, time=now - timedelta(days=30))
+
+    for _ in range(2):
+        bench.clock.advance(GRACE)
+        bench.ask()
+
+    assert bench.last() == (JobState.FAILED, None, Reason.LOST, Evidence.ABSENCE)
+
+
+def test_account_of_an_end_before_the_queue_had_the_job_is_not_its_own() -> None:
+    then = datetime(2026, 1, 1, tzinfo=UTC)
+    job = Tracked("a1", "a1", 0, "17")
+    job.observe(Observation(state=JobState.QUEUED, word="qw", time=then), 0)
+    job.observe(None, 1)
+
+    job.account({"17": attrs.evolve(_DONE, time=then - timedelta(days=1))}, 1)
+    before = job.accounted
+    job.account({"17": attrs.evolve(_DONE, time=then + timedelta(seconds=1))}, 1)
+
+    assert before is None
+    assert job.accounted is not None
+
+
+def test_job_that_has_left_its_end_costs_the_accounting_no_question(
+    bench: Bench, accounting: Accounting
+) -> None:
+    native_id = bench.submit()
+    bench.scheduler.vanish(native_id)
+    bench.leave("active", "exit.run.3")
+
+    bench.clock.advance(5)
+    bench.ask()
+
+    assert bench.last() == (JobState.FAILED, 3, Reason.EXIT_CODE, Evidence.MARKER)
+    assert accounting.asked == []
+
+
+def test_accounting_is_asked_so_many_questions_at_a_time_and_about_every_job(
+    bench: Bench, accounting: Accounting
+) -> None:
+    """No job is lost by an answer that has become old."""
+    native_ids = [bench.submit(f"a{number}") for number in range(50)]
+    for native_id in native_ids:
+        bench.scheduler.vanish(native_id)
+
+    counts = []
+    for _ in range(3):
+        before = len(accounting.asked)
+        bench.clock.advance(GRACE)
+        bench.ask()
+        counts.append(len(accounting.asked) - before)
+
+    assert counts == [20, 20, 20]
+    assert set(accounting.asked) == set(native_ids)
+    lost = {name for name, status in bench.published if status.reason is Reason.LOST}
+    assert len(lost) == 10
 
 
 def test_job_that_could_leave_no_marker_is_lost_for_that_reason(bench: Bench) -> None:

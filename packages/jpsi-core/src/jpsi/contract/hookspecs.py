@@ -181,8 +181,12 @@ class ExecutorHooks(Protocol):
     @hookspec(firstresult=True)
     def parse_finished(
         self, result: CommandResult, native_ids: Sequence[str], site: Site
-    ) -> Mapping[str, Observation]:
-        """What `query_finished` learnt; like `parse_status`."""
+    ) -> Mapping[str, Observation] | NotOffered:
+        """What `query_finished` learnt; like `parse_status`.
+
+        NOT_OFFERED is for an accounting that this user cannot read here, whenever it is asked; for one that
+        does not answer now, raise SubmitException.
+        """
 
     @hookspec(firstresult=True)
     def cancel(self, native_ids: Sequence[str], site: Site) -> Command:

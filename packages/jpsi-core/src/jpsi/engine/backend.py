@@ -56,6 +56,7 @@ class Backend:
         self.site = Site(config=setup.config)
         self._probe = self._ask(lambda: hooks.probe(site=self.site))
         self._is_probed = isinstance(self._probe, NotOffered)
+        self._has_warned = False
 
     @property
     def capabilities(self) -> Capabilities:
@@ -209,6 +210,11 @@ class Backend:
             found |= answer if chunk is None else _only(answer, chunk)
         return found
 
+    def questions(self, native_ids: Sequence[str]) -> Iterator[Sequence[str]]:
+        """These ids, as many at a time as one question to the accounting may name."""
+        offered = self.capabilities
+        return _split(native_ids, offered.ids_per_accounting or offered.ids_per_query or _IDS_PER_QUERY)
+
     def finished(self, native_ids: Sequence[str]) -> dict[str, Observation] | None:
         """What the accounting says about these jobs; None if there is none to ask.
 
@@ -216,19 +222,33 @@ class Backend:
             SubmitException: it did not answer.
         """
         found: dict[str, Observation] = {}
-        offered = self.capabilities
-        size = offered.ids_per_accounting or offered.ids_per_query or _IDS_PER_QUERY
-        for chunk in _split(self._askable(native_ids), size):
+        for chunk in self.questions(self._askable(native_ids)):
             command = self._ask(lambda ids=chunk: self._hooks.query_finished(native_ids=ids, site=self.site))  # type: ignore[misc]  # as above
             if isinstance(command, NotOffered):
                 return None
-            result = self._run(command)
-            found |= self._ask(
+            try:
+                result = self._run(command)
+            except TransportError as e:
+                if e.transient or e.may_have_run:
+                    raise
+                # such as a command that is not there
+                self._warn_of_no_accounting(str(e))
+                return None
+            told = self._ask(
                 lambda result=result, ids=chunk: self._hooks.parse_finished(  # type: ignore[misc]  # as above
                     result=result, native_ids=ids, site=self.site
                 )
             )
+            if isinstance(told, NotOffered):
+                self._warn_of_no_accounting(result.complaint)
+                return None
+            found |= told
         return _only(found, native_ids)
+
+    def _warn_of_no_accounting(self, why: str) -> None:
+        if not self._has_warned:
+            log.warning("there is no accounting of %s to ask: %s", self.name, why)
+        self._has_warned = True
 
     def cancel(self, native_ids: Sequence[str]) -> Mapping[str, str]:
         """End these jobs; returns why which of them could not be ended.

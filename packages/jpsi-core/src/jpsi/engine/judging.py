@@ -119,7 +119,8 @@ class Judging:
             job.ended_since = now
         absent_for = 0.0 if job.absent_since is None else now - job.absent_since
         ended_for = 0.0 if job.ended_since is None else now - job.ended_since
-        unknown_for = 0.0 if job.unaccounted_since is None else now - job.unaccounted_since
+        # by its answers, of which the last may be old
+        unknown_for = 0.0 if job.unaccounted_since is None else job.accounting_asked - job.unaccounted_since
         overdue = max(self._grace, self._patience)
         return Facts(
             system=self._backend.name,

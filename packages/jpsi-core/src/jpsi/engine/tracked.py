@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
 
 import attrs
 
@@ -13,6 +14,8 @@ from jpsi.model.states import JobState
 
 _NOT_YET = float("inf")
 _NEVER = float("-inf")
+# By how much the clocks of a batch system and of its file servers may differ
+_SKEW = timedelta(hours=1)
 
 
 @attrs.define(slots=True, eq=False)
@@ -44,6 +47,11 @@ class Tracked:
     has_no_accounting: bool = False
     #: Since when the accounting, whenever it answered, has not known how it ended.
     unaccounted_since: float | None = None
+    #: When it was asked last.
+    accounting_asked: float = _NEVER
+    #: When the batch system, or the job itself, first said that it was there. Accounts of earlier ends are
+    #: those of an older job with the same native id.
+    there_at: datetime | None = None
     #: Since when the queue has not known it, or it is known to have ended.
     absent_since: float | None = None
     ended_since: float | None = None
@@ -81,6 +89,8 @@ class Tracked:
         # Two threads, and other processes, may have seen more than this look at the folder.
         known = {marker.name: marker for marker in (*self.markers, *markers)}
         old, self.markers = self.markers, list(known.values())
+        if self.markers and self.there_at is None:
+            self.there_at = min(marker.time for marker in self.markers)
         is_end = self.has_exit and (not _has_exit(old) or _last_run(self.markers) > _last_run(old))
         if is_end:
             # What the queue said before that is old: only a new answer tells how it saw the end.
@@ -97,13 +107,16 @@ class Tracked:
         self.accounted, self.is_unaccounted, self.unaccounted_since = None, False, None
         if not is_final(seen):
             self.ended_since = None
+            self.there_at = self.there_at or seen.time
 
     def account(self, found: Mapping[str, Observation] | None, now: float) -> None:
         """Know what the accounting says about it; None if there is none."""
+        self.accounting_asked = now
         if self.absent_since is None:
             return
         self.has_no_accounting = found is None
-        self.accounted = None if found is None else found.get(self.native_id)
+        told = None if found is None else found.get(self.native_id)
+        self.accounted = None if told is None or self._is_older(told) else told
         # one that it calls running, long after the queue has forgotten it, is not known either
         self.is_unaccounted = not is_final(self.accounted)
         if self.is_unaccounted:
@@ -111,14 +124,22 @@ class Tracked:
         else:
             self.ended_since = now if self.ended_since is None else self.ended_since
 
-    def account_later(self) -> None:
+    def _is_older(self, account: Observation) -> bool:
+        """Whether an account tells of the end of an older job."""
+        if account.time is None or self.there_at is None:
+            return False
+        return account.time < self.there_at - _SKEW
+
+    def account_later(self, now: float) -> None:
         """Know that the accounting did not answer: when it does again, it may take a while to hear of all."""
+        self.accounting_asked = now
         self.unaccounted_since = None
 
     def rename(self, native_id: str) -> None:
         """Ask by another native id from now on, of which nothing is known yet."""
         self.native_id = native_id
         self.queued = self.accounted = self.absent_since = self.ended_since = self.unaccounted_since = None
+        self.accounting_asked = _NEVER
 
 
 def is_final(observation: Observation | None) -> bool:

@@ -5,6 +5,7 @@ Nothing here knows a clock of its own: whoever calls says how late it is.
 
 from __future__ import annotations
 
+import itertools
 import logging
 from collections.abc import Callable, Collection, Iterable, Sequence
 
@@ -26,6 +27,8 @@ log = logging.getLogger(__name__)
 
 # How long after a submission a job is expected to start, or end, at once.
 _FRESH_SECONDS = 10.0
+# How many questions the accounting is asked at a time; each may take a while, and other jobs wait for them.
+_QUESTIONS = 20
 
 
 class Tracking:
@@ -276,10 +279,12 @@ class Tracking:
             for job in jobs:
                 if answer.tells_of(job.native_id, job.since):
                     self._observe(job, answer.seen.get(job.native_id), now)
-        self._ask_accounting(jobs, now)
-        # Markers that came while the question was under way count, whatever the answer was.
+        # Markers that came while a question was under way count, whatever the answer was; and a job that has
+        # left how it ended costs the accounting no question.
         try:
             self.see_markers(now)
+            if self._ask_accounting(jobs, now):
+                self.see_markers(now)
         except OSError:
             log.warning("%s cannot be read", self._spool.root, exc_info=True)
             return
@@ -299,20 +304,35 @@ class Tracking:
                 seen.word,
             )
 
-    def _ask_accounting(self, jobs: Iterable[Tracked], now: float) -> None:
-        left = [job for job in jobs if job.absent_since is not None and not is_final(job.accounted)]
-        if not left:
-            return
+    def _ask_accounting(self, jobs: Iterable[Tracked], now: float) -> bool:
+        """Ask how jobs ended that have left the queue, those first that were asked about the longest ago.
+
+        Returns whether there were any.
+        """
+        left: dict[str, list[Tracked]] = {}
+        for job in sorted(jobs, key=lambda job: (job.accounting_asked, job.native_id)):
+            if self.get(job.job_id) is job and job.absent_since is not None and not is_final(job.accounted):
+                left.setdefault(job.native_id, []).append(job)
+        for native_ids in itertools.islice(self._backend.questions(list(left)), _QUESTIONS):
+            if not self._account(
+                [job for native_id in native_ids for job in left[native_id]], native_ids, now
+            ):
+                break
+        return bool(left)
+
+    def _account(self, jobs: Iterable[Tracked], native_ids: Sequence[str], now: float) -> bool:
+        """Ask the accounting one question; whether it was answered, which says nothing of other jobs."""
         try:
-            found = self._backend.finished(sorted({job.native_id for job in left}))
+            found = self._backend.finished(native_ids)
         except JpsiError as e:
             tell(f"the accounting of {self._backend.name}", e)
-            for job in left:
-                job.account_later()
-            return
+            for job in jobs:
+                job.account_later(now)
+            return False
         with self._judging.session():
-            for job in left:
+            for job in jobs:
                 job.account(found, now)
+        return True
 
     def _judge_all(self, jobs: Iterable[Tracked], now: float, *, is_right: bool = False) -> list[Tracked]:
         """Judge jobs; returns those which the batch system may have by another id, unless theirs is right."""
