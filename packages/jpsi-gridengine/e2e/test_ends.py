@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
 
@@ -69,6 +70,46 @@ def test_a_job_that_something_else_has_ended_is_not_taken_for_a_good_one(executo
     status = job.wait(PATIENCE)
     assert status is not None
     assert (status.state, status.reason, status.exit_code) == (JobState.FAILED, Reason.SIGNAL, 137), status
+
+
+def test_a_task_that_a_parallel_job_has_started_says_nothing_of_the_jobs_end(
+    executor: JobExecutor, tmp_path: Path
+) -> None:
+    """The task has an account at once, and the job has its own seconds after its end."""
+    text = 'qrsh -inherit "$(head -n 1 "$PE_HOSTFILE" | cut -d " " -f 1)" true; : > "$1"; sleep 1000'
+    spec = shell(
+        text,
+        tmp_path / "started",
+        resources=ResourceSpecV1(process_count=1, cpu_cores_per_process=2),
+        launcher="single",
+    )
+    job = Job(spec)
+    executor.submit(job)
+    assert job.wait(PATIENCE, JobState.ACTIVE)
+    _until((tmp_path / "started").exists)
+
+    subprocess.run(["qdel", job.native_id or ""], check=True)
+
+    status = job.wait(PATIENCE)
+    assert status is not None
+    assert (status.state, status.reason, status.exit_code) == (JobState.FAILED, Reason.SIGNAL, 137), status
+
+
+def _until(has_happened: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not has_happened():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
+def test_many_jobs_are_asked_for_at_once(executor: JobExecutor) -> None:
+    jobs = [Job(shell("kill -9 $PPID; kill -9 $$", launcher="single")) for _ in range(3)]
+    for job in jobs:
+        executor.submit(job)
+
+    ends = [job.wait(PATIENCE) for job in jobs]
+
+    assert {it.state for it in ends if it} == {JobState.FAILED}
 
 
 def test_a_pending_job_that_somebody_deleted_is_lost(executor: JobExecutor) -> None:

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import subprocess
+from datetime import UTC, datetime
+from pathlib import Path
+
+import attrs
 import pytest
 
-from jpsi.plugin import CommandResult, JobState, Observation, Reason, SubmitException
+from gridengine_support import SITE
+from jpsi.plugin import NOT_OFFERED, CommandResult, JobState, NotOffered, Observation, Reason, SubmitException
 from jpsi.testing import answered
 from jpsi_gridengine import hooks
 from jpsi_gridengine.states import meaning
@@ -39,7 +45,8 @@ def _account(**fields: str) -> str:
 
 
 def _end(*accounts: str) -> Observation | None:
-    return hooks.parse_finished(answered("".join(accounts))).get("17")
+    found = hooks.parse_finished(answered("".join(accounts)))
+    return None if isinstance(found, NotOffered) else found.get("17")
 
 
 # sge_status(5) of 8.1.9, Job state
@@ -84,7 +91,21 @@ def test_ended_jobs_are_not_in_the_queue() -> None:
 def test_tasks_of_an_array_have_ids_of_their_own() -> None:
     rows = [_row(17, more="<tasks>2</tasks>"), _row(17, "qw", more="<tasks>3-9:1</tasks>")]
 
-    assert list(hooks.parse_status(_listing(*rows))) == ["17.2", "17.3-9:1"]
+    found = hooks.parse_status(_listing(*rows))
+    assert {native_id for native_id, it in found.items() if it.state is _ACTIVE} == {"17", "17.2"}
+    assert {native_id for native_id, it in found.items() if it.state is _QUEUED} == {
+        f"17.{task}" for task in range(3, 10)
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "tasks"),
+    [("4", [4]), ("1,3", [1, 3]), ("1-7:3,9", [1, 4, 7, 9]), ("2-4", [2, 3, 4]), ("undefined", [])],
+)
+def test_tasks_that_wait_are_listed_by_ranges(text: str, tasks: list[int]) -> None:
+    found = hooks.parse_status(_listing(_row(17, "qw", more=f"<tasks>{text}</tasks>")))
+
+    assert set(found) == {"17", *(f"17.{task}" for task in tasks)}
 
 
 def test_half_an_answer_is_none() -> None:
@@ -103,9 +124,115 @@ def test_a_tag_is_found_at_the_end_of_a_name_alone() -> None:
     }
 
 
-def test_one_question_is_for_one_job() -> None:
-    assert hooks.query_finished(["17"]).argv == ("qacct", "-j", "17")
-    assert hooks.query_finished(["17.2"]).argv == ("qacct", "-j", "17", "-t", "2")
+def test_one_question_is_for_one_job_where_nobody_knows_the_file_of_accounts() -> None:
+    assert hooks.capabilities(SITE).ids_per_accounting == 1
+    assert hooks.query_finished(["17"], SITE).argv == ("qacct", "-j", "17")
+    assert hooks.query_finished(["17.2"], SITE).argv == ("qacct", "-j", "17", "-t", "2")
+
+
+def test_grid_engine_says_where_its_files_are() -> None:
+    (cell,) = [value for name, value in hooks.probe().environment.items() if name == "SGE_CELL"]
+    said = f'error: cell directory "/opt/sge 8/{cell}" doesn\'t exist\n'
+
+    assert hooks.parse_probe(answered(stderr=said, returncode=1)) == {"root": "/opt/sge 8"}
+    assert hooks.parse_probe(answered(stderr="error: job id 0 not found\n", returncode=1)) == {}
+
+
+# As 8.1.9 wrote them: a parallel job that ran `qrsh -inherit` twice and exited with 7, then tasks of an array
+_RUSAGE = "0:0:1:0.0:0.0:1.0:0:0:0:0:632:1:0:32.0:64:0:0:0:5:3:NONE:defaultdepartment"
+_TASK_OF_17 = f"{_RUSAGE}:smp:2:0:0.0:0.0:0.0:-pe smp 2:0.0:1.node01:0.0:0:0"
+_OWN_OF_17 = f"{_RUSAGE}:smp:2:0:0.0:0.0:0.0:-pe smp 2:0.0:NONE:0.0:0:0"
+_FILE = f"""\
+# Version: 8.1.9
+main.q:node01:me:me:true:17:sge:0:1795292937:1795292937:1795292938:{_TASK_OF_17}
+main.q:node01:me:me:true:170:sge:0:1795292937:1795292937:1795292938:{_OWN_OF_17}
+main.q:node01:me:me:true:17:sge:0:1795292937:1795292937:1795292942:{_OWN_OF_17}
+main.q:node01:me:me:true:18:sge:0:1795292937:1795292937:1795292938:{_RUSAGE}:NONE:1:3:0:0:0:NONE:0:NONE:0:0:0
+main.q:node01:me:me:true:18:sge:0:1795292937:1795292937:1795292938:{_RUSAGE}:NONE:1:30:0:0:0:NONE:0:NONE:0:0:0
+"""
+
+
+def _ask(folder: Path, *native_ids: str, qacct: str = 'echo qacct "$@"; cat') -> str:
+    """What the command prints that asks for jobs, with another qacct."""
+    program = folder / "bin" / "qacct"
+    program.parent.mkdir(exist_ok=True)
+    program.write_text(f"#!/bin/sh\n{qacct}\n")
+    program.chmod(0o755)
+    known = attrs.evolve(SITE, offers={"root": str(folder)})
+    assert hooks.capabilities(known).ids_per_accounting == 100
+    command = hooks.query_finished(native_ids, known)
+    environment = {"PATH": f"{program.parent}:/usr/bin:/bin"}
+    return subprocess.run(command.argv, env=environment, text=True, capture_output=True, check=True).stdout
+
+
+def test_accounts_of_tasks_that_a_parallel_job_starts_are_left_out(tmp_path: Path) -> None:
+    accounts = tmp_path / "default" / "common" / "accounting"
+    accounts.parent.mkdir(parents=True)
+    accounts.write_text(_FILE)
+
+    asked, *lines = _ask(tmp_path, "17", "18.3").splitlines()
+
+    assert asked == "qacct -f /dev/stdin -j"
+    # job, end, parallel environment, task of an array, task of the job
+    assert [[line.split(":")[field] for field in (5, 10, 33, 35, 41)] for line in lines] == [
+        ["17", "1795292942", "NONE", "0", "NONE"],
+        ["18", "1795292938", "NONE", "3", "NONE"],
+    ]
+    assert _ask(tmp_path, "7", "18") == ""
+
+
+def test_where_there_is_no_file_of_accounts_qacct_is_asked_for_each_job(tmp_path: Path) -> None:
+    told = _ask(tmp_path, "17", "18.3", qacct='echo "$@"')
+
+    assert told == "-j 17\n-j 18 -t 3\n"
+
+
+def test_an_account_that_may_be_that_of_a_parallel_jobs_task_counts_for_nothing() -> None:
+    """The task's stands there while the job runs, and is told as the job's own will be."""
+    task, own = _account(granted_pe="smp"), _account(granted_pe="smp", exit_status="7")
+
+    assert _end(task) is None
+    assert _end(task, own) is None
+    assert _end(_account(granted_pe="smp", pe_taskid="1.node01")) is None
+    told = _end(
+        _account(granted_pe="smp", pe_taskid="1.node01"),
+        _account(granted_pe="smp", pe_taskid="NONE", exit_status="7"),
+    )
+    assert told is not None
+    assert told.exit_code == 7
+
+
+def test_an_account_of_ocs_9_is_understood() -> None:
+    """Its times are others, and nothing in it repeats what the job asked for."""
+    text = _account(end_time="2024-09-27 07:42:08.801865", pe_taskid="NONE", exit_status="3")
+    end = _end("".join(line for line in text.splitlines(keepends=True) if not line.startswith("category")))
+
+    assert end is not None
+    assert (end.exit_code, end.time) == (3, datetime(2024, 9, 27, 7, 42, 8, 801865, tzinfo=UTC))
+
+
+def test_a_job_that_is_not_found_costs_no_other_job_its_account() -> None:
+    said = "error: job id 16 not found\n\nerror: Job-array tasks 18.3-3:1 not found\n"
+
+    found = hooks.parse_finished(answered(_account(), said, returncode=1))
+
+    assert not isinstance(found, NotOffered)
+    assert set(found) == {"17"}
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        answered(
+            stderr="error: unable to open /sge/common/accounting\nno jobs running since startup\n",
+            returncode=1,
+        ),
+        answered(stderr="sh: qacct: not found\n", returncode=127),
+    ],
+    ids=["unreadable", "no command"],
+)
+def test_accounts_that_the_user_cannot_read_are_not_offered(result: CommandResult) -> None:
+    assert hooks.parse_finished(result) is NOT_OFFERED
 
 
 def test_no_file_of_accounts_tells_nothing() -> None:
@@ -168,6 +295,9 @@ def test_the_last_run_counts() -> None:
         ({"failed": "28  : changing into working directory"}, Reason.LAUNCH),
         ({"failed": "8   : in prolog"}, Reason.LAUNCH),
         ({"failed": "15  : in epilog"}, None),
+        ({"failed": "22  : execd lost running job"}, None),
+        ({"failed": "23  : PTF cannot get pids"}, None),
+        ({"failed": "77  : nobody knows"}, None),
     ],
     ids=lambda it: None if isinstance(it, dict) else str(it),
 )
@@ -176,6 +306,14 @@ def test_why_a_job_failed(fields: dict[str, str], reason: Reason | None) -> None
 
     assert end is not None
     assert (end.state, end.reason) == (JobState.FAILED, reason)
+
+
+@pytest.mark.parametrize(("failed", "ran"), [("22", None), ("77", None), ("19", None), ("8", False)])
+def test_whether_a_job_has_run_is_said_where_it_is_known(failed: str, ran: bool | None) -> None:
+    end = _end(_account(failed=failed))
+
+    assert end is not None
+    assert (end.state, end.ran, end.exit_code) == (JobState.FAILED, ran, None)
 
 
 def test_a_job_that_did_not_start_has_no_code() -> None:

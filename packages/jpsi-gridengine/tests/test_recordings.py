@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import pytest
 
 from gridengine_support import RECORDINGS, recordings
-from jpsi.plugin import FailureKind, JobState, Reason, SubmitException
+from jpsi.plugin import FailureKind, JobState, NotOffered, Reason, SubmitException
 from jpsi.testing import Recording, read_recordings
 from jpsi_gridengine import hooks
 from jpsi_gridengine.states import meaning
@@ -101,14 +101,21 @@ def test_every_state_of_a_job_is_told_apart() -> None:
 
 @pytest.mark.parametrize("recording", _of("qacct"), ids=str)
 def test_qacct(recording: Recording) -> None:
+    """Each job has the code of its last run, but a parallel one, whose tasks may have accounts as well."""
     result = recording.result
-    accounts = re.findall(r"^jobnumber +(\d+) *\ntaskid +(\w+)", result.stdout, re.MULTILINE)
-    names = {number if task == "undefined" else f"{number}.{task}" for number, task in accounts}
+    last = {}
+    for text in result.stdout.split("=" * 62)[1:]:
+        account = dict(re.findall(r"^(\w+) +(\S+)", text, re.MULTILINE))
+        number, task = account["jobnumber"], account["taskid"]
+        if account.get("granted_pe") == "NONE" and account.keys() >= {"exit_status", "maxvmem"}:
+            ran = account["failed"] not in {"26", "28"}
+            code = int(account["exit_status"]) if ran else None
+            last[number if task == "undefined" else f"{number}.{task}"] = code
 
     found = hooks.parse_finished(result)
 
-    assert found.keys() <= names
-    assert bool(found) == (result.returncode == 0)
+    assert not isinstance(found, NotOffered)
+    assert {name: it.exit_code for name, it in found.items()} == last
 
 
 def test_every_way_to_end_is_told_apart() -> None:
@@ -117,7 +124,9 @@ def test_every_way_to_end_is_told_apart() -> None:
     for step in recordings("qstat-qacct"):
         if step.argv[:2] == ("qacct", "-j") and step.argv[-1].isdecimal():
             number = step.argv[-1]
-            end = hooks.parse_finished(step.result).get(number)
+            found = hooks.parse_finished(step.result)
+            assert not isinstance(found, NotOffered)
+            end = found.get(number)
             told[step.note] = end and (end.state, end.reason, end.exit_code)
 
     failed = JobState.FAILED
@@ -135,7 +144,8 @@ def test_every_way_to_end_is_told_apart() -> None:
         "h_rt 3": (failed, Reason.TIMEOUT, 137),
         "s_rt 3": (failed, Reason.TIMEOUT, 138),
         "too many slots": None,
-        "env": (JobState.COMPLETED, None, 0),
+        # a parallel job
+        "env": None,
         "array": None,
         "qdel running": (failed, Reason.SIGNAL, 137),
         "qdel pending": None,

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 
 from jpsi.plugin import Command
 
-# Grid Engine prints local time without saying which.
-_UNIVERSAL_TIME = {"TZ": "UTC0"}
+#: Grid Engine prints local time without saying which.
+UNIVERSAL_TIME = {"TZ": "UTC0"}
 
 
 def gridengine(
@@ -15,7 +15,7 @@ def gridengine(
     *arguments: str,
     stdin: str | None = None,
     unset: Iterable[str] = (),
-    environment: Mapping[str, str] = _UNIVERSAL_TIME,
+    environment: Mapping[str, str] = UNIVERSAL_TIME,
 ) -> Command:
     """The command that calls a program of Grid Engine's."""
     # They choose debugging output, which goes where answers are expected.

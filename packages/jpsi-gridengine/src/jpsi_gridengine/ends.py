@@ -7,8 +7,10 @@ from collections.abc import Mapping
 
 from jpsi.plugin import JobState, Observation, Reason, moment
 
-# sge_status(5) of 8.1.9, "Failed" states. Most others mean that the job could not be started.
+# sge_status(5) of 8.1.9, "Failed" states. Others do not tell whether the job has run, such as 22: its
+# node has lost it.
 _NO_FAILURE = 0
+_NOT_STARTED = frozenset({*range(1, 12), *range(26, 30), *range(31, 37), 38})
 _RAN = frozenset({12, 13, 14, 15, 16, 17, 30})
 _NODE_FAILED = frozenset({18, 19, 20, 21})
 _PUT_BACK = frozenset({24, 25})
@@ -37,7 +39,7 @@ def observation(account: Mapping[str, str]) -> Observation | None:
         reason=reason,
         message=message,
         exit_code=code if ran else None,
-        ran=ran if ran or failed not in _NODE_FAILED else None,
+        ran=ran or (False if failed in _NOT_STARTED else None),
         time=moment(account.get("end_time", "")),
         nodes=(host,) if host and ran else (),
         details={"gridengine.failed": text, "gridengine.queue": account.get("qname", "")},
@@ -60,7 +62,7 @@ def _end(
         return JobState.FAILED, Reason.SIGNAL, f"{told}; jobs that qdel ends are not told from others"
     if failed in _NODE_FAILED:
         return JobState.FAILED, Reason.NODE_FAIL, told
-    return JobState.FAILED, None if failed in _RAN else Reason.LAUNCH, told
+    return JobState.FAILED, Reason.LAUNCH if failed in _NOT_STARTED else None, told
 
 
 def _is_out_of_time(code: int | None, account: Mapping[str, str]) -> bool:

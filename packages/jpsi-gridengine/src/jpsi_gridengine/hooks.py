@@ -4,7 +4,7 @@ from .config import capabilities, config_class
 from .failures import classify_failure
 from .ids import canonical_id
 from .nodefile import nodes
-from .qacct import parse_finished, query_finished
+from .qacct import parse_finished, parse_probe, probe, query_finished
 from .qstat import find, parse_find, parse_status, query
 from .requests import cancel, hold, parse_cancel, parse_hold, parse_release, release
 from .script import check_spec, render_script
@@ -24,9 +24,11 @@ __all__ = [
     "parse_find",
     "parse_finished",
     "parse_hold",
+    "parse_probe",
     "parse_release",
     "parse_status",
     "parse_submit",
+    "probe",
     "query",
     "query_finished",
     "release",

@@ -15,14 +15,15 @@ from jpsi.plugin import Command, CommandResult, JobState, Observation, hookimpl,
 from .commands import gridengine
 from .states import meaning
 
-# A task of an array in a line of its own, and whatever state a job is in: a user's sge_qstat(5) may say
-# otherwise. `$user` is qstat's own word.
-_WHATEVER = ("-xml", "-g", "d", "-s", "a", "-u", "$user")
+# Whatever state a job is in: a user's sge_qstat(5) may say otherwise. `$user` is qstat's own word.
+_WHATEVER = ("-xml", "-s", "a", "-u", "$user")
 
 _JOB = re.compile(r"<job_list\b[^>]*>(.*?)</job_list>", re.DOTALL)
 _FIELD = re.compile(r"<(\w+)(?: [^>]*)?>([^<]*)</\1>")
 _END = "</job_info>"
 _HAS_ENDED = "z"
+# Of an array: `2`, `3-9:1` and both with commas between them
+_TASKS = re.compile(r"([1-9][0-9]*)(?:-([1-9][0-9]*))?(?::([1-9][0-9]*))?")
 
 
 @hookimpl
@@ -33,8 +34,21 @@ def query() -> Command:
 
 @hookimpl
 def parse_status(result: CommandResult) -> Mapping[str, Observation]:
-    """What qstat said about each job."""
-    return {name: _observation(job) for name, job in _jobs(result) if _HAS_ENDED not in job["state"]}
+    """What qstat said about jobs, tasks of arrays, and arrays, which run if one of their tasks does."""
+    found: dict[str, Observation] = {}
+    for number, job in _jobs(result):
+        if _HAS_ENDED in job["state"]:
+            continue
+        seen = _observation(job)
+        if number not in found or seen.state is JobState.ACTIVE:
+            found[number] = seen
+        found.update(dict.fromkeys((f"{number}.{task}" for task in _tasks(job.get("tasks", ""))), seen))
+    return found
+
+
+def _tasks(text: str) -> Iterator[int]:
+    for first, last, step in _TASKS.findall(text):
+        yield from range(int(first), int(last or first) + 1, int(step or 1))
 
 
 find = query
@@ -43,11 +57,11 @@ find = query
 @hookimpl
 def parse_find(result: CommandResult, tags: Sequence[str]) -> Mapping[str, str]:
     """The native ids of the jobs whose names end with the tags."""
-    return tagged(((job.get("JB_name", ""), native_id) for native_id, job in _jobs(result)), tags)
+    return tagged(((job.get("JB_name", ""), number) for number, job in _jobs(result)), tags)
 
 
 def _jobs(result: CommandResult) -> Iterator[tuple[str, Mapping[str, str]]]:
-    """The jobs by their ids.
+    """The jobs by their numbers, which all tasks of an array have in common.
 
     It is not read as XML: 8.1.9 writes `a%lt;b` for `a<b`, and no name may cost other jobs their states.
     """
@@ -56,9 +70,9 @@ def _jobs(result: CommandResult) -> Iterator[tuple[str, Mapping[str, str]]]:
         raise result.no_answer
     for text in _JOB.findall(output):
         job = {name: html.unescape(value) for name, value in _FIELD.findall(text)}
-        number, task = job.get("JB_job_number", ""), job.get("tasks")
+        number = job.get("JB_job_number", "")
         if number.isdecimal() and "state" in job:
-            yield (number if task is None else f"{number}.{task}"), job
+            yield number, job
 
 
 def _observation(job: Mapping[str, str]) -> Observation:
