@@ -17,8 +17,9 @@ SHELLS = [found for name in ("dash", "bash") if (found := shutil.which(name))]
 HOSTFILE = "node01 4 all.q@node01 UNDEFINED\nnode02 2 all.q@node02 UNDEFINED\n"
 
 
-def told(shell: str, cores: int | None, **variables: str) -> list[str]:
-    spec = JobSpec("/bin/true", resources=ResourceSpecV1(process_count=6, cpu_cores_per_process=cores))
+def told(shell: str, cores: int | None, processes: int = 6, **variables: str) -> list[str]:
+    resources = ResourceSpecV1(process_count=processes, cpu_cores_per_process=cores)
+    spec = JobSpec("/bin/true", resources=resources)
     text = "\n".join(hooks.nodes(spec))
     environment = {"PATH": "/usr/bin:/bin", **variables}
     return subprocess.run(
@@ -40,6 +41,14 @@ def test_processes_of_several_cores_have_as_many_slots(shell: str, tmp_path: Pat
     (tmp_path / "hosts").write_text(HOSTFILE)
 
     assert told(shell, 2, PE_HOSTFILE=f"{tmp_path}/hosts") == ["node01", "node01", "node02"]
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_slots_without_a_process_are_not_listed(shell: str, tmp_path: Path) -> None:
+    """A user's own parallel environment may have more than the job's processes need."""
+    (tmp_path / "hosts").write_text(HOSTFILE)
+
+    assert told(shell, None, 5, PE_HOSTFILE=f"{tmp_path}/hosts") == ["node01"] * 4 + ["node02"]
 
 
 @pytest.mark.parametrize("shell", SHELLS)

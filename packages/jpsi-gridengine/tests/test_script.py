@@ -44,7 +44,6 @@ def test_a_plain_job() -> None:
         "#$ -o /dev/null",
         "#$ -e /dev/null",
         "#$ -V",
-        "#$ -hard",
         "#$ -l h_rt=600",
         "",
     ]
@@ -76,7 +75,6 @@ def test_everything() -> None:
         "-q long.q",
         "-P proj1",
         "-ar 17",
-        "-hard",
         "-l h_rt=62,h_vmem=2M,mem_free=2M,gpu=2,alone=true",
         "-pe orte 4",
         "-r no",
@@ -138,7 +136,7 @@ def test_the_parallel_environment(resources: dict[str, Any], where: Site, line: 
         (
             {"cpu_cores_per_process": 2, "gpu_cores_per_process": 1},
             site(node_environment="smp", gpu_resource="gpu"),
-            "2 cores cannot be said",
+            "1 for 2 cannot be said",
         ),
     ],
 )
@@ -149,9 +147,49 @@ def test_a_layout_that_cannot_be_said_is_refused(resources: dict[str, Any], wher
 
 
 def test_dependencies_are_ids_with_commas() -> None:
-    after = tuple(Dependency(native_id, DependencyKind.ANY) for native_id in ("7", "8.2"))
+    after = tuple(Dependency(native_id, DependencyKind.ANY) for native_id in ("7", "8"))
 
-    assert "#$ -hold_jid 7,8.2" in hooks.render_script(_spec(), attrs.evolve(CONTEXT, after=after)).text
+    assert "#$ -hold_jid 7,8" in hooks.render_script(_spec(), attrs.evolve(CONTEXT, after=after)).text
+
+
+def test_jobs_do_not_wait_for_tasks() -> None:
+    """The master knows no job of that name."""
+    (problem,) = hooks.check_spec(_spec(after=["8.2"]), SITE)
+    after = (Dependency("8.2", DependencyKind.ANY),)
+
+    assert "not for a task (8.2)" in problem
+    with pytest.raises(ValueError, match="not for a task"):
+        hooks.render_script(_spec(), attrs.evolve(CONTEXT, after=after))
+
+
+def test_what_is_asked_for_is_shared_out_among_the_slots_that_a_user_chooses() -> None:
+    spec = _spec(
+        {"process_count": 2, "memory": 64 * _MIB, "gpu_cores_per_process": 16},
+        custom_attributes={"gridengine.pe": "mpi 32"},
+    )
+
+    assert _lines(spec, site(gpu_resource="gpu"))[-2:] == [
+        "-l h_rt=600,mem_free=2M,gpu=1",
+        "-pe mpi 32",
+    ]
+
+
+def test_processes_have_room_in_the_slots_that_a_user_chooses() -> None:
+    spec = _spec(
+        {"process_count": 4, "cpu_cores_per_process": 2}, custom_attributes={"gridengine.pe": "mpi 7"}
+    )
+
+    (problem,) = hooks.check_spec(spec, SITE)
+
+    assert "has 7 slots, and the job's processes need 8" in problem
+
+
+def test_an_option_is_given_under_one_of_the_executors_names() -> None:
+    spec = _spec(custom_attributes={"gridengine.l": "a=1", "sge.l": "b=1"})
+
+    assert hooks.check_spec(spec, SITE) == [
+        "custom attribute sge.l cannot be given beside gridengine.l, which is the same"
+    ]
 
 
 def test_what_is_waited_for_is_an_id_and_no_pattern_for_names() -> None:
@@ -172,7 +210,7 @@ def test_custom_attributes_add_replace_and_take_away() -> None:
     del custom["gridengine.V"]
     lines = _lines(attrs.evolve(spec, attributes=JobAttributes(custom_attributes=custom)))
 
-    assert lines[-5:] == ["-hard", "-l h_rt=600", "-l scratch=1G", "-notify", "-pe mpi 8"]
+    assert lines[-4:] == ["-l h_rt=600", "-l scratch=1G", "-notify", "-pe mpi 8"]
 
 
 @pytest.mark.parametrize(

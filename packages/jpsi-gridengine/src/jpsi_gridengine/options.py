@@ -51,6 +51,12 @@ def spelled(option: str, value: str | None) -> tuple[str, str | None]:
     return (option, value) if words is None else (f"pe {words[1]}", words[2])
 
 
+def own_slots(spec: JobSpec) -> int | None:
+    """How many slots a user's own parallel environment gives the job, if there is one."""
+    words = _ENVIRONMENT.fullmatch(str(CUSTOM.of(spec).get("pe")))
+    return None if words is None else int(words[2])
+
+
 def value_problems(spec: JobSpec) -> Iterator[str]:
     """What is wrong with the values of custom attributes, one sentence each."""
     custom = CUSTOM.of(spec)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 
 from jpsi.plugin import (
+    Dependency,
     JobAttributes,
     JobSpec,
     Options,
@@ -26,7 +27,7 @@ from .config import GridEngineConfig
 from .layout import environment, slots
 from .names import context as kept_name
 from .names import job_name
-from .options import CUSTOM, spelled, value_problems
+from .options import CUSTOM, own_slots, spelled, value_problems
 
 _FORM = ScriptForm(mark="#$", dashes="-", joint=" ", custom=CUSTOM, spelled=spelled)
 _MEBIBYTE = 1 << 20
@@ -75,40 +76,54 @@ def _options(spec: JobSpec, context: SubmitContext) -> Options:
         "q": asked.queue_name,
         "P": asked.project_name,
         "ar": asked.reservation_id,
-        # A site's defaults may end with -soft, after which nothing would have to be fulfilled.
-        "hard": True,
-        "l": _requests(resources(spec), config, time_limit(spec, config, _SECOND)),
+        "l": _requests(resources(spec), config, time_limit(spec, config, _SECOND), _slots(spec)),
         # A user's own need not be one that is configured.
         "pe": None if CUSTOM.of(spec).get("pe") else environment(resources(spec), config),
         "r": _WORDS[config.requeue],
-        "hold_jid": ",".join(str(it.native_id) for it in context.after) or None,
+        "hold_jid": _waited_for(spec, context),
     }
 
 
-def _requests(asked: ResourceSpecV1, config: GridEngineConfig, limit: int | None) -> str | None:
+def _slots(spec: JobSpec) -> int:
+    """How many slots a job has."""
+    needed, own = slots(resources(spec)), own_slots(spec)
+    if own is not None and own < needed:
+        msg = f"custom attribute gridengine.pe has {own} slots, and the job's processes need {needed}"
+        raise ValueError(msg)
+    return own or needed
+
+
+def _waited_for(spec: JobSpec, context: SubmitContext) -> str | None:
+    given = [Dependency.of(item) for item in attributes(spec).after or ()]
+    for native_id in [it.native_id for it in (*given, *context.after)]:
+        if native_id is not None and "." in native_id:
+            msg = f"attributes.after: Grid Engine has jobs wait for whole jobs, not for a task ({native_id})"
+            raise ValueError(msg)
+    return ",".join(str(it.native_id) for it in context.after) or None
+
+
+def _requests(asked: ResourceSpecV1, config: GridEngineConfig, limit: int | None, total: int) -> str | None:
     """What `-l` asks for; of what is counted, Grid Engine takes so much for each slot."""
     requests: dict[str, str] = {}
     if limit is not None:
         requests["h_rt"] = str(limit)
     if asked.memory is not None:
-        share = f"{units(asked.memory, slots(asked) * _MEBIBYTE)}M"
+        share = f"{units(asked.memory, total * _MEBIBYTE)}M"
         requests.update(dict.fromkeys(config.memory_resource.split(","), share))
     if asked.gpu_cores_per_process:
-        requests.update(_gpus(asked, asked.gpu_cores_per_process, config))
+        gpus = asked.gpu_cores_per_process * asked.computed_process_count
+        requests.update(_gpus(gpus, config, total))
     if asked.exclusive_node_use:
         requests[config.exclusive_resource] = "true"
     return ",".join(f"{name}={value}" for name, value in requests.items()) or None
 
 
-def _gpus(asked: ResourceSpecV1, gpus: int, config: GridEngineConfig) -> dict[str, str]:
+def _gpus(gpus: int, config: GridEngineConfig, total: int) -> dict[str, str]:
     if config.gpu_resource is None:
         msg = "GPUs: name the resource that counts them as `gpu_resource` in the executor's configuration"
         raise ValueError(msg)
-    share, rest = divmod(gpus, asked.cpu_cores_per_process or 1)
+    share, rest = divmod(gpus, total)
     if rest:
-        msg = (
-            f"GPUs are counted for each slot, that is, each CPU core: {gpus} for a process of "
-            f"{asked.cpu_cores_per_process} cores cannot be said"
-        )
+        msg = f"GPUs are counted for each slot, that is, each CPU core: {gpus} for {total} cannot be said"
         raise ValueError(msg)
     return dict.fromkeys(config.gpu_resource.split(","), str(share))

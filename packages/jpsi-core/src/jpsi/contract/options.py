@@ -97,8 +97,12 @@ class CustomOptions:
 
     def problems(self, spec: JobSpec) -> Iterator[str]:
         """What is wrong with the custom attributes of a valid spec, one sentence each."""
+        first: dict[str, str] = {}
         for system, option, value in self._given(spec):
             where = f"custom attribute {system}.{option}"
+            if option in first:
+                yield f"{where} cannot be given beside {first[option]}.{option}, which is the same"
+            first.setdefault(option, system)
             yield from (f"{where} {problem}" for problem in self._wrong_name(system, option))
             yield from (f"{where} {problem}" for problem in _wrong_value(value))
             if option == self.dependency and dependencies(spec):
