@@ -80,6 +80,23 @@ def test_ends(scheduler: FakeScheduler, state: FakeState, result: str, code: int
     assert (ended["result"], ended["returncode"], ended["exception"].get("type")) == (result, code, kind)
 
 
+def test_jobs_that_ended_long_ago_can_be_left_out(scheduler: FakeScheduler) -> None:
+    clock = scheduler.clock
+    assert isinstance(clock, FakeClock)
+    scheduler.keep = 7 * 86400.0
+    old = submitted(scheduler)
+    clock.advance(2 * 86400)
+    new = submitted(scheduler)
+
+    recent, every = (
+        [job["id"] for job in json.loads(call(scheduler, *hooks_argv).stdout)["jobs"]]
+        for hooks_argv in (("jobs", "--json", "--since=-1d", "-c0"), ("jobs", "--json", "-a", "-c0"))
+    )
+
+    assert [told(scheduler, it)["id"] for it in (new, old)] == every
+    assert recent == every[:1]
+
+
 def test_several_jobs_stand_in_a_list_and_one_stands_alone(scheduler: FakeScheduler) -> None:
     first, second = submitted(scheduler), submitted(scheduler)
 

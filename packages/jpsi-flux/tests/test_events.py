@@ -1,17 +1,18 @@
-"""What Flux tells of jobs by itself: the process that listens, over a journal that a test writes."""
+"""What Flux tells of jobs by itself: the process that listens, over journals recorded and made up."""
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
 
-from flux_support import SITE
+from flux_support import SITE, recordings
 from jpsi.plugin import NOT_OFFERED, Command, Site
 from jpsi_flux import hooks
 from jpsi_flux.config import FluxConfig
 
-# The part of Flux's bindings that the process uses, as python-api recorded it; a second passes with a poll.
+# The part of Flux's bindings that the process uses, as flux-python-helper does; a second passes with a poll.
 _FLUX = """
 import time
 
@@ -33,10 +34,7 @@ class JournalConsumer:
     def start(self):
         if DENIED:
             raise PermissionError("Request requires owner credentials")
-        names = ("submit", "validate", "depend", "priority", "alloc", "start")
-        self._events = [_Event(17, name) for name in names] + [_Event(18, "exception")]
-        self._events += [TimeoutError()] * 60
-        self._events += [_Event(17, "finish"), _Event(17, "clean"), TimeoutError(), None]
+        self._events = [TimeoutError() if it is None else _Event(*it) for it in EVENTS] + [None]
 
     def poll(self, timeout):
         global _now
@@ -48,10 +46,22 @@ class JournalConsumer:
 """
 
 
-def told(root: Path, *, denied: bool = False) -> subprocess.CompletedProcess[str]:
+#: A job and what happens to it; None is a second without anything.
+Events = list[tuple[int, str] | None]
+EVENTS: Events = [
+    *((17, name) for name in ("submit", "validate", "depend", "priority", "alloc", "start")),
+    (18, "exception"),
+    *([None] * 60),
+    *((17, name) for name in ("finish", "clean")),
+    None,
+]
+
+
+def told(root: Path, events: Events = EVENTS, *, denied: bool = False) -> subprocess.CompletedProcess[str]:
     package = root / "flux"
     package.mkdir()
-    (package / "__init__.py").write_text(_FLUX.replace("DENIED", str(denied)))
+    flux = _FLUX.replace("DENIED", str(denied)).replace("EVENTS", repr(events))
+    (package / "__init__.py").write_text(flux)
     (package / "job.py").write_text("from flux import JournalConsumer\n")
     command = hooks.watch(SITE)
     assert isinstance(command, Command)
@@ -71,6 +81,18 @@ def test_starts_and_ends_are_told_a_second_later_and_something_now_and_then(tmp_
 
     assert lines == ["jpsi-flux 17 18", "jpsi-flux", "jpsi-flux 17"]
     assert [hooks.parse_event(line) for line in lines] == [["17", "18"], [], ["17"]]
+
+
+def test_a_recorded_journal_is_told(tmp_path: Path) -> None:
+    """Two jobs, from their submission to their end."""
+    (step,) = (it for it in recordings("flux-python-helper") if "JournalConsumer" in (it.stdin or ""))
+    journal = [json.loads(line) for line in step.result.stdout.splitlines()]
+
+    lines = told(tmp_path, [*((int(it["id"]), it["name"]) for it in journal), None]).stdout.splitlines()
+
+    ids = list(dict.fromkeys(it["id"] for it in journal))
+    assert len(ids) == 2
+    assert [hooks.parse_event(line) for line in lines] == [ids]
 
 
 def test_who_may_not_read_the_journal_is_told_nothing(tmp_path: Path) -> None:

@@ -62,6 +62,57 @@ def test_an_unknown_exception_leaves_the_code() -> None:
     assert told.details == {"flux.id": "f4JWpL1vw", "flux.exception": "myerror"}
 
 
+@pytest.mark.parametrize(
+    ("note", "code", "reason", "told"),
+    [
+        ("node failure on node2 (rank 2)", 1, Reason.NODE_FAIL, None),
+        ("lost contact with job shell on broker node2 (rank 2)", 1, Reason.NODE_FAIL, None),
+        ("task 0 (host node0): start failed: x: Permission denied", 126, Reason.LAUNCH, None),
+        ("shell_init: Protocol error", 1, Reason.LAUNCH, None),
+        ("job shell exec error on node2 (rank 2)", 1, Reason.LAUNCH, None),
+        ("whatever else", 127, Reason.LAUNCH, None),
+        ("PMI_Abort: MPI_Abort was called", 7, None, 7),
+        ("rank 3 on host node2 failed and exit-timeout has expired", 1, None, 1),
+        ("rank 3 on host node2 failed and exit-on-error is set", 5, None, 5),
+        ("shell exited with unkillable processes", 1, None, 1),
+    ],
+)
+def test_an_exception_of_the_execution_says_by_its_note_what_it_was(
+    note: str, code: int, reason: Reason | None, told: int | None
+) -> None:
+    """What the job itself did leaves its code."""
+    about = {"state": "INACTIVE", "status": "FAILED", "t_run": 1.0, "t_inactive": 2.0, "returncode": code}
+    exception = {"occurred": True, "severity": 0, "type": "exec", "note": note}
+
+    found = seen(listed(**about, waitstatus=code << 8, exception=exception))
+
+    assert (found.state, found.reason, found.exit_code) == (JobState.FAILED, reason, told)
+
+
+def test_a_prolog_that_failed_kept_a_job_from_its_start() -> None:
+    assert seen(ended(type="prolog", note="prolog failed")).reason is Reason.LAUNCH
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"annotations": {"sched": {"t_estimate": 1e300}}},
+        {"t_submit": 1e300},
+        {"state": "INACTIVE", "status": "FAILED", "exception": ["cancel"]},
+        {"state": "INACTIVE", "status": "FAILED", "waitstatus": 1 << 70},
+    ],
+    ids=str,
+)
+def test_an_odd_job_costs_no_other_its_state(odd: dict[str, object]) -> None:
+    one, other = json.loads(listed(**odd).stdout), json.loads(listed().stdout)
+
+    found = hooks.parse_status(answered(json.dumps({"jobs": [{**one, "id": 17}, other]}) + "\n"))
+
+    assert set(found) == {"17", ID}
+    assert found[ID].state is JobState.QUEUED
+    assert found["17"].state in {None, JobState.QUEUED}
+
+
 def test_nodes_are_named_one_by_one() -> None:
     assert seen(listed(state="RUN", status="RUN", t_run=3.0, nodelist="node[08-10,12]")).nodes == (
         *("node08", "node09", "node10", "node12"),
@@ -96,6 +147,9 @@ def test_what_a_site_prints_around_an_answer_is_overheard() -> None:
         answered(stderr="flux-jobs: ERROR: Unable to connect to Flux: Connection refused\n", returncode=1),
         answered('{"jobs": []}\n', stderr="flux-jobs: ERROR: lost connection\n", returncode=1),
         answered('{"jobs": []}\n', returncode=2),
+        answered('{"jobs": []}\n', stderr="rpc: Operation timed out\n"),
+        answered('{"jobs": []}\n', stderr="JobID f4JWpL1vw unknown\nrpc: No route to host\n"),
+        answered(f'{{"jobs": [{{"id": {ID}}}]}}\n', stderr="rpc: Operation timed out\n"),
         CommandResult(returncode=0, stdout='{"jobs": []}\n', timed_out=True),
     ],
     ids=str,

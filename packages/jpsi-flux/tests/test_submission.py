@@ -124,6 +124,8 @@ def test_what_is_no_id_or_several_is_none(printed: str) -> None:
         (answered(returncode=1), "ambiguous"),
         (answered(stderr="[Errno 38] Function not implemented\n", returncode=1), "transient"),
         (answered(stderr="sh: flux: not found\n", returncode=127), "permanent"),
+        (answered(stderr="[Errno 22] Invalid queue: 'x' is disabled here\n", returncode=1), "invalid_job"),
+        (answered(stderr="[Errno 22] job submission is disabled: closed\n", returncode=1), "transient"),
     ],
     ids=str,
 )
@@ -135,6 +137,11 @@ def test_jobs_are_asked_for_by_their_ids_or_all_at_once() -> None:
     assert hooks.query(["17"], SITE).argv == ("flux", "jobs", "--json", "17")
     assert hooks.cancel(["17"], SITE).argv == ("flux", "cancel", "17")
     assert hooks.query(None, SITE).argv == ("flux", "jobs", "--json", "-a", "-c0")
+
+
+def test_jobs_are_looked_for_among_those_that_have_not_ended_long_ago() -> None:
+    """A user may have hundreds of thousands of others."""
+    assert hooks.find(SITE).argv == ("flux", "jobs", "--json", "--since=-1d", "-c0")
 
 
 def test_refusals_name_their_jobs_in_whatever_spelling() -> None:

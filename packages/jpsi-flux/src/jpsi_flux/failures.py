@@ -18,7 +18,8 @@ _TEXTS = (
     # The instance is not there, or not yet.
     ("Unable to connect to Flux", _TRANSIENT),
     # Job submission is closed, or the part of Flux that takes jobs is not loaded.
-    ("is disabled", _TRANSIENT),
+    ("job submission to ", _TRANSIENT),
+    ("job submission is disabled", _TRANSIENT),
     ("Function not implemented", _TRANSIENT),
     # The job is somebody else's, or not signed as this instance wants it.
     ("signer=", _PERMANENT),

@@ -17,8 +17,12 @@ from .observing import Job, observation
 # For each job that is not known, with code 1 if none is, and 0 before Flux 0.80
 _UNKNOWN = re.compile(r"^JobID \S+ unknown$", re.MULTILINE)
 _SOME_ANSWER = frozenset({0, 1})
+# One that could not be looked up, which is otherwise left out like one that is not known
+_FAILED = re.compile(r"^rpc: ", re.MULTILINE)
 # All of the user's, however many and whatever their state: the default is 1000 that have not ended.
 _ALL = ("-a", "-c0")
+# Of those that have ended, those of the last day: others have begun, which their claim tells.
+_RECENT = ("--since=-1d", "-c0")
 
 
 @hookimpl
@@ -30,13 +34,21 @@ def query(native_ids: Sequence[str] | None, site: Site) -> Command:
 @hookimpl
 def parse_status(result: CommandResult) -> Mapping[str, Observation]:
     """What Flux said about each job."""
-    return {str(job["id"]): observation(job) for job in _listed(result)}
+    return {str(job["id"]): _fenced(job) for job in _listed(result)}
+
+
+def _fenced(job: Job) -> Observation:
+    try:
+        return observation(job)
+    except (ArithmeticError, AttributeError, LookupError, OSError, TypeError, ValueError):
+        # One odd job keeps its state, and costs no other its own.
+        return Observation(state=None, word=str(job.get("status", "")))
 
 
 @hookimpl
 def find(site: Site) -> Command:
     """The command that lists the user's jobs with their names, at whose ends the tags are."""
-    return query(None, site)
+    return command(site, "flux", "jobs", "--json", *_RECENT)
 
 
 @hookimpl
@@ -53,7 +65,8 @@ def _listed(result: CommandResult) -> list[Job]:
     """
     answers = list(_objects(result.stdout))
     about_unknown = _UNKNOWN.search(result.stderr) is not None
-    if result.timed_out or result.returncode not in _SOME_ANSWER or not (answers or about_unknown):
+    is_answer = result.returncode in _SOME_ANSWER and (answers or about_unknown)
+    if result.timed_out or not is_answer or _FAILED.search(result.stderr):
         raise result.checked().no_answer
     if not about_unknown:
         result.checked()

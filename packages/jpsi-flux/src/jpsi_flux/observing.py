@@ -10,7 +10,7 @@ from typing import Any
 from jpsi.plugin import JobState, Observation, Reason, hostlist
 
 from .ids import f58
-from .states import EXCEPTIONS, NODE_FAILURE, STATES
+from .states import EXCEPTIONS, EXEC_NOTES, STATES
 
 #: A job as JSON has it.
 Job = Mapping[str, Any]
@@ -18,6 +18,8 @@ Job = Mapping[str, Any]
 _HELD = 0
 # Exceptions of other severities are notes.
 _FATAL = 0
+# What the job shell returns for a command that is not there, or is none.
+_NOT_STARTED = frozenset({126, 127})
 
 
 def observation(job: Job) -> Observation:
@@ -68,12 +70,17 @@ def _ended(job: Job, state: JobState) -> tuple[Reason | None, str | None]:
     kind, note = _exception(job)
     if kind is None:
         return None, _end_of_shell(job)
-    reason = Reason.NODE_FAIL if note.startswith(NODE_FAILURE) else EXCEPTIONS.get(kind)
+    reason = _reason_of_exec(job, note) if kind == "exec" else EXCEPTIONS.get(kind)
     if state is JobState.COMPLETED:
         return None, None
     if kind == "cancel":
         return reason, f"the job was cancelled: {note}" if note else "the job was cancelled"
     return reason, f"{note} ({kind})" if note else f"Flux ended the job ({kind})"
+
+
+def _reason_of_exec(job: Job, note: str) -> Reason | None:
+    told = next((reason for part, reason in EXEC_NOTES.items() if part in note), None)
+    return Reason.LAUNCH if told is None and _exit_code(job, None) in _NOT_STARTED else told
 
 
 def _exception(job: Job) -> tuple[str | None, str]:
@@ -114,7 +121,13 @@ def _entered(job: Job, state: JobState | None) -> datetime | None:
 
 
 def _time(seconds: object) -> datetime | None:
-    return datetime.fromtimestamp(seconds, UTC) if isinstance(seconds, float) and seconds > 0 else None
+    if not isinstance(seconds, float) or seconds <= 0:
+        return None
+    try:
+        return datetime.fromtimestamp(seconds, UTC)
+    except (OverflowError, OSError, ValueError):
+        # a scheduler estimates what it likes
+        return None
 
 
 def _scheduler(job: Job) -> Mapping[str, Any]:

@@ -20,13 +20,22 @@ STATES: Mapping[str, JobState] = {
     "TIMEOUT": JobState.FAILED,
 }
 
-# RFC 21, exceptions: the types by which Flux itself ends a job. Other types are its users' to choose.
+# RFC 21, exceptions: the types by which Flux itself ends a job. Other types are its users' to choose; what
+# `exec` means is told by its note.
 EXCEPTIONS: Mapping[str, Reason] = {
     "alloc": Reason.LAUNCH,
     "cancel": Reason.CANCELLED,
     "dependency": Reason.DEPENDENCY,
-    "exec": Reason.LAUNCH,
+    "prolog": Reason.LAUNCH,
     "timeout": Reason.TIMEOUT,
 }
-#: How the note of an exception `exec` begins if a node is gone.
-NODE_FAILURE = "node failure"
+# What stands in the note of an exception `exec`, of flux-core 0.58 and 0.88. Others tell what the job did, as
+# that it called PMI_Abort, or that a process of it failed.
+EXEC_NOTES: Mapping[str, Reason] = {
+    "node failure": Reason.NODE_FAIL,
+    "lost contact with job shell": Reason.NODE_FAIL,
+    "start failed": Reason.LAUNCH,
+    "shell_init": Reason.LAUNCH,
+    "job shell exec error": Reason.LAUNCH,
+    "error opening input file": Reason.LAUNCH,
+}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 from jpsi.fakes import FakeJob, FakeScheduler, Invocation
 from jpsi.plugin import CommandResult
@@ -11,9 +12,12 @@ from .arguments import UnknownOptionError, parse, unrecognized
 from .spelling import read, shown
 from .telling import told
 
-_KNOWN = {"all": False, "no-header": False, "json": False, "count": True, "name": True}
+_KNOWN = {"all": False, "no-header": False, "json": False, "count": True, "name": True, "since": True}
 _SHORT = {"a": "all", "n": "no-header", "c": "count"}
 _DEFAULT_COUNT = "1000"
+# The one form that jpsi uses
+_SINCE = re.compile(r"-(\d+)d")
+_DAY = 86400.0
 
 
 def jobs(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
@@ -30,7 +34,13 @@ def jobs(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
     if ids:
         chosen = [listed[native_id] for native_id in dict.fromkeys(ids) if native_id in listed]
     else:
-        chosen = [job for job in reversed(listed.values()) if "all" in given.options or not job.state.final]
+        since = _SINCE.fullmatch(given.last("since", ""))
+        oldest = scheduler.clock() - int(since[1]) * _DAY if since else float("-inf")
+        chosen = [
+            job
+            for job in reversed(listed.values())
+            if not job.state.final or (("all" in given.options or since) and (job.ended or 0.0) >= oldest)
+        ]
         chosen = [job for job in chosen if job.is_own]
         name = given.last("name", "")
         chosen = [job for job in chosen if not name or told(job)["name"] == name]
