@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -234,3 +235,15 @@ def test_nobody_answers_while_the_broker_is_down() -> None:
     result = dialect.unreachable("flux")
 
     assert (result.returncode, "Unable to connect to Flux" in result.stderr) == (1, True)
+
+
+def test_a_script_may_stand_in_a_file(scheduler: FakeScheduler, tmp_path: Path) -> None:
+    (tmp_path / "j.sh").write_text("#!/bin/sh\n# flux: -N1\n")
+
+    for file in ("j.sh", "nosuch"):
+        call = Invocation(argv=["flux", "batch", file, "a"], directory=str(tmp_path))
+        result = answer(scheduler, dialect, call)
+
+    assert result.stderr.startswith("flux-batch: ERROR: [Errno 2] No such file or directory: ")
+    (job,) = scheduler.jobs
+    assert (job.arguments, job.attributes["nodes"]) == (("a",), 1)

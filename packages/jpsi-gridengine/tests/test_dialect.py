@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -184,3 +185,16 @@ def test_a_table_for_people(scheduler: FakeScheduler) -> None:
     assert set(rule) == {"-"}
     assert [row.split()[0::4][:2] for row in rows] == [["1", "r"], ["2", "qw"]]
     assert rows[0][heading.index("queue") :].split() == ["main.q@node01", "1"]
+
+
+def test_a_script_may_stand_in_a_file(scheduler: FakeScheduler, tmp_path: Path) -> None:
+    (tmp_path / "j.sh").write_text("#$ -q debug.q\ntrue\n")
+
+    for file in ("j.sh", "nosuch"):
+        call = Invocation(argv=["qsub", "-V", file, "-a"], directory=str(tmp_path))
+        result = answer(scheduler, dialect, call)
+
+    assert (result.returncode, result.stderr) == (1, "Unable to read script file: nosuch\n")
+    (job,) = scheduler.jobs
+    assert (job.name, job.queue, job.arguments) == ("j.sh", "debug.q", ("-a",))
+    assert (job.stdout, job.stderr) == ("j.sh.o1", "j.sh.e1")

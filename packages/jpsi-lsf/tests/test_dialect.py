@@ -252,3 +252,10 @@ def test_a_table_for_people(scheduler: FakeScheduler) -> None:
     assert [row.split()[:4:2] for row in rows] == [["1", "RUN"], ["2", "PEND"]]
     assert [row[heading.index("EXEC_HOST") :][:7].strip() for row in rows] == ["node01", ""]
     assert all(row[heading.index("SUBMIT") :] == "Jan  1 00:00" for row in rows)
+
+
+def test_a_command_may_stand_behind_the_options(scheduler: FakeScheduler) -> None:
+    _Site(scheduler, lsf, MODERN).run(Command(["bsub", "-q", "short", "echo", "-a", "b"]))
+
+    (job,) = scheduler.jobs
+    assert (job.name, job.script, job.queue) == ("echo -a b", "echo -a b\n", "short")

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import attrs
 import pytest
 
-from jpsi.fakes import FakeClock, FakeScheduler, FakeState, Invocation, Outcome
+from jpsi.fakes import FakeClock, FakeScheduler, FakeState, Invocation, Outcome, answer
 from jpsi.plugin import (
     Command,
     CommandResult,
@@ -402,3 +403,16 @@ def test_a_server_that_is_down_says_what_was_recorded(name: str, command: str) -
         assert answer.stderr == refusals[0].stderr
     else:
         assert "cannot connect to server" in answer.stderr
+
+
+@pytest.mark.parametrize("name", ["pbs", "torque"])
+def test_a_script_may_stand_in_a_file(scheduler: FakeScheduler, tmp_path: Path, name: str) -> None:
+    (tmp_path / "j.sh").write_text("#PBS -q debug\ntrue\n")
+
+    for file in ("j.sh", "nosuch"):
+        call = Invocation(argv=["qsub", file], directory=str(tmp_path))
+        result = answer(scheduler, DIALECTS[name], call)
+
+    assert (result.returncode, result.stderr) == (1, "qsub: script file:: No such file or directory\n")
+    (job,) = scheduler.jobs
+    assert (job.name, job.queue, job.stdout) == ("j.sh", "debug", f"{tmp_path}/j.sh.o1")

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
-from jpsi.fakes import FakeClock, FakeScheduler, FakeState, Invocation, Outcome
+from jpsi.fakes import FakeClock, FakeScheduler, FakeState, Invocation, Outcome, answer
 from jpsi.plugin import (
     Command,
     CommandResult,
@@ -284,13 +285,15 @@ def _recorded() -> Iterator[Recording]:
 
 
 @pytest.mark.parametrize("recording", list(_recorded()), ids=str)
-def test_the_fake_answers_as_the_real_one_did(scheduler: FakeScheduler, recording: Recording) -> None:
+def test_the_fake_answers_as_the_real_one_did(
+    scheduler: FakeScheduler, recording: Recording, tmp_path: Path
+) -> None:
     scheduler.accounting = False
-    columns = {"-o": "--Format=JobID:|"} if recording.argv[0] == "squeue" else {}
-    argv = [columns.get(word, word) for word in recording.argv if word != "%i|%T|%r"]
     script = "#!/bin/bash\necho hello\n"
+    (tmp_path / "job.sh").write_text(script)
 
-    answer = dialect.commands[argv[0]](scheduler, Invocation(argv=argv, stdin=script))
+    call = Invocation(argv=recording.argv, stdin=script, directory=str(tmp_path))
+    answer = dialect.commands[recording.argv[0]](scheduler, call)
 
     assert answer.returncode == recording.result.returncode
     assert answer.stdout == recording.result.stdout
@@ -303,3 +306,22 @@ def test_a_slurm_that_is_down_is_understood(command: str) -> None:
 
     assert answer.returncode != 0
     assert "Unable to contact" in answer.stderr or "Connection refused" in answer.stderr
+
+
+def test_a_script_may_stand_in_a_file(scheduler: FakeScheduler, tmp_path: Path) -> None:
+    (tmp_path / "j.sh").write_text("#!/bin/sh\n#SBATCH -o out.%j\n")
+
+    for file in ("j.sh", "nosuch.sh"):
+        call = Invocation(argv=["sbatch", "-p", "debug", file, "a", "--fast"], directory=str(tmp_path))
+        result = answer(scheduler, dialect, call)
+
+    assert (result.returncode, result.stderr) == (1, "sbatch: error: Unable to open file nosuch.sh\n")
+    (job,) = scheduler.jobs
+    assert (job.name, job.arguments, job.stdout, job.queue) == ("j.sh", ("a", "--fast"), "out.1", "debug")
+
+
+def test_a_command_may_stand_in_an_option(scheduler: FakeScheduler) -> None:
+    answer(scheduler, dialect, Invocation(argv=["sbatch", "--wrap", "echo a b"]))
+
+    (job,) = scheduler.jobs
+    assert (job.name, job.script, job.stdout) == ("wrap", "#!/bin/sh\necho a b\n", "slurm-1.out")

@@ -8,6 +8,7 @@ import os
 import select
 import signal
 import time
+import traceback
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -33,13 +34,16 @@ def accompany(work: Work) -> dict[str, str]:
     own = os.getpid()
     child = os.fork()
     if child == 0:
-        with contextlib.suppress(BaseException):
+        try:
             os.close(reader)
             os.setsid()
             # not a child of the program's, which may wait for all that it has
             if os.fork() == 0:
                 _stay(own, writer, work)
-        os._exit(0)
+        except Exception:  # noqa: BLE001  the outermost fence of this process
+            traceback.print_exc()
+        finally:
+            os._exit(0)
     os.close(writer)
     os.waitpid(child, 0)
     with os.fdopen(reader, encoding="utf-8") as pipe:

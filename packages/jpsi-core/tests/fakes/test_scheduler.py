@@ -430,3 +430,24 @@ def test_real_time_moves_jobs_too() -> None:
 
 def test_waiting_for_what_never_comes_ends(scheduler: FakeScheduler) -> None:
     assert not scheduler.wait_for(lambda: False, timeout=0.01)
+
+
+def test_output_and_arguments_are_those_of_the_job(tmp_path: Path) -> None:
+    """Where the program stands that plays the batch system means nothing."""
+    with FakeScheduler() as scheduler:
+        job = FakeJob(
+            "1", script='echo "$1|$2"', arguments=("a b", ""), directory=str(tmp_path), stdout="out"
+        )
+        scheduler.submit(job)
+        assert scheduler.wait_for(lambda: job.state.final)
+
+    assert (tmp_path / "out").read_text() == "a b|\n"
+
+
+def test_jobs_that_are_played_need_no_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that a scheduler which nobody closes leaves nothing behind."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+
+    submit(FakeScheduler(FakeClock(), outcome=Outcome(60)))
+
+    assert not list(tmp_path.iterdir())

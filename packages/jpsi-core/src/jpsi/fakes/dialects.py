@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, cast
 
 import attrs
@@ -47,6 +48,15 @@ class Invocation:
     def stdin(self) -> str:
         """What can be read from standard input; ask only where the real command reads it."""
         return self._stdin() if callable(self._stdin) else self._stdin
+
+    def reading(self, file: str) -> Invocation:
+        """The same call with the content of a file for its input: commands that submit take either.
+
+        Raises:
+            OSError: the file cannot be read.
+        """
+        text = Path(self.directory, file).read_text(encoding="utf-8", errors="surrogateescape")
+        return attrs.evolve(self, stdin=text)
 
 
 #: A command: does to the scheduler what it is asked to, and returns what the real one would print. It is

@@ -74,6 +74,8 @@ class FakeJob:
     native_id: str
     #: What the job runs, as a batch script; its `#!` line says by what.
     script: str = attrs.field(default="", kw_only=True)
+    #: What the script finds as `$1` and so on.
+    arguments: tuple[str, ...] = attrs.field(default=(), kw_only=True)
     name: str = attrs.field(default="", kw_only=True)
     #: Any text by which the job can be found again, such as a comment.
     tag: str = attrs.field(default="", kw_only=True)
@@ -86,7 +88,7 @@ class FakeJob:
     files: dict[str, str] = attrs.field(factory=dict, kw_only=True)
     #: Where the script runs; a directory that is not there fails the job.
     directory: str = attrs.field(default="/", kw_only=True)
-    #: Where the script's output goes; None is /dev/null.
+    #: Where the script's output goes, relative to its directory; None is /dev/null.
     stdout: str | None = attrs.field(default=None, converter=_file, kw_only=True)
     stderr: str | None = attrs.field(default=None, converter=_file, kw_only=True)
     #: How much of the scheduler's capacity it takes.

@@ -136,19 +136,22 @@ class Machine:
             return
         if job.starting is not None:
             job.starting(job)
-        if self._folder is None:
-            self._folder = Path(tempfile.mkdtemp(prefix="jpsi-fake-"))
-        self._files += 1
-        file = self._folder / f"script{self._files}"
         ended = functools.partial(self._on_end, job)
         try:
-            run = begin(job, self._moment, self.outcomes.get(job.name, self.outcome), file, ended)
+            run = begin(job, self._moment, self.outcomes.get(job.name, self.outcome), self._file, ended)
         except (OSError, ValueError) as e:
             job.why = f"launch failed: {e}"
             job.ended, job.state = self._moment, FakeState.FAILED
             return
         job.state = FakeState.RUNNING
         self._runs[job] = run
+
+    def _file(self) -> Path:
+        """Where the script of a run is put."""
+        if self._folder is None:
+            self._folder = Path(tempfile.mkdtemp(prefix="jpsi-fake-"))
+        self._files += 1
+        return self._folder / f"script{self._files}"
 
     def _move_runs(self) -> None:
         """What the clock does to runs at this moment."""

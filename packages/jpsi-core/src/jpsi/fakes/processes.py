@@ -48,9 +48,9 @@ def start(job: FakeJob, file: Path, ended: Callable[[int], None]) -> RunningScri
     files = {name: file.with_name(f"{file.name}.{name}") for name in job.files}
     for name, path in files.items():
         path.write_text(job.files[name])
-    with _open(job.stdout) as stdout, _open(job.stderr) as stderr:
+    with _open(job, job.stdout) as stdout, _open(job, job.stderr) as stderr:
         process = subprocess.Popen(  # noqa: S603  running what was submitted is its purpose
-            [*_interpreter(job.script), str(file)],
+            [*_interpreter(job.script), str(file), *job.arguments],
             cwd=job.directory,
             env={**job.environment, **{name: str(path) for name, path in files.items()}},
             stdin=subprocess.DEVNULL,
@@ -84,8 +84,8 @@ def _interpreter(script: str) -> list[str]:
     return (shlex.split(first[2:]) if first.startswith("#!") else []) or _SHELL
 
 
-def _open(path: str | None) -> IO[bytes]:
-    return Path(os.devnull if path is None else path).open("wb")
+def _open(job: FakeJob, path: str | None) -> IO[bytes]:
+    return Path(job.directory, os.devnull if path is None else path).open("wb")
 
 
 def _members(leader: int) -> Iterator[int]:

@@ -50,9 +50,13 @@ class Run:
 
 
 def begin(
-    job: FakeJob, moment: float, outcome: Outcome | None, file: Path, ended: Callable[[int], None]
+    job: FakeJob,
+    moment: float,
+    outcome: Outcome | None,
+    file: Callable[[], Path],
+    ended: Callable[[int], None],
 ) -> Run:
-    """Start a job; without an outcome its script really runs.
+    """Start a job; without an outcome its script really runs, from a new file.
 
     Raises:
         OSError: the script cannot be started.
@@ -61,7 +65,7 @@ def begin(
     limit = None if job.time_limit is None else moment + job.time_limit
     if outcome is not None:
         return Run(job, None, moment + outcome.seconds, outcome.exit_code, limit)
-    return Run(job, processes.start(job, file, ended), None, 0, limit)
+    return Run(job, processes.start(job, file(), ended), None, 0, limit)
 
 
 def finish(job: FakeJob, moment: float, code: int) -> None:

@@ -58,12 +58,16 @@ def submit(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
 
 
 def batch(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
-    """Take a script from standard input; it runs in a Flux instance of its own."""
+    """Take a script from a file or standard input; it runs in a Flux instance of its own."""
     short = {**_SHORT, "n": "nslots", "c": "cores-per-slot", "g": "gpus-per-slot", "x": "exclusive"}
-    script = invocation.stdin
     try:
-        written = parse(_directives(script), _without(_ONLY_SUBMIT), short)
         given = parse(invocation.arguments[1:], _without(_ONLY_SUBMIT), short)
+        if given.words:
+            invocation = invocation.reading(given.words[0])
+        script = invocation.stdin
+        written = parse(_directives(script), _without(_ONLY_SUBMIT), short)
+    except OSError as e:
+        return _failed(f"flux-batch: ERROR: {e}")
     except UnknownOptionError as e:
         return unrecognized("batch", e)
     given = Arguments({**written.options, **given.options}, given.words)
@@ -74,7 +78,7 @@ def batch(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
     native_id = _next_id(scheduler)
     kept = {name: value for name, value in invocation.environment.items() if name != "FLUX_JOB_ID"}
     own = {"FLUX_ENCLOSING_ID": shown(native_id), "FLUX_URI": f"local:///run/flux/flux-{native_id}/local-0"}
-    job = FakeJob(native_id, script=script, environment={**kept, **own})
+    job = FakeJob(native_id, script=script, arguments=tuple(given.words[1:]), environment={**kept, **own})
     return _taken(scheduler, invocation, given, job, "slot")
 
 

@@ -19,24 +19,24 @@ class UnknownOptionError(ValueError):
     """An option that qsub does not have."""
 
 
-def parse(words: Iterable[str]) -> dict[str, str]:
-    """Options without their dashes; the value is empty for one that takes none.
+def parse(words: Iterable[str]) -> tuple[dict[str, str], list[str]]:
+    """Options without their dashes, and the other words; the value is empty for an option that takes none.
 
     Raises:
         UnknownOptionError: there is none of this name, or its value is missing.
     """
     options: dict[str, str] = {}
     rest = list(words)
-    while rest:
+    while rest and rest[0].startswith("-"):
         word = rest.pop(0)
         name = word.removeprefix("-")
         arity = _ARITY.get(name, 0)
-        if not word.startswith("-") or name not in _ARITY or len(rest) < arity:
+        if name not in _ARITY or len(rest) < arity:
             raise UnknownOptionError(word)
         value = " ".join(rest[:arity])
         del rest[:arity]
         options[name] = f"{options[name]},{value}" if name in _COLLECTED and name in options else value
-    return options
+    return options, rest
 
 
 def pairs(text: str) -> Mapping[str, str]:

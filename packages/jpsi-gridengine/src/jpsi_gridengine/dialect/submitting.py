@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import posixpath
 import re
 import shlex
 from collections.abc import Callable, Mapping
@@ -25,22 +26,32 @@ _KEYWORDS = frozenset({"NONE", "ALL", "TEMPLATE"})
 
 
 def qsub(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
-    """Take a job that is read from standard input."""
+    """Take a job that is read from a file, or from standard input."""
     try:
-        options = {**parse(_directives(invocation.stdin)), **parse(invocation.arguments)}
+        given, words = parse(invocation.arguments)
+        if words:
+            invocation = invocation.reading(words[0])
+        written, others = parse(_directives(invocation.stdin))
+        if others:
+            raise UnknownOptionError(others[0])  # noqa: TRY301  as for any other
+        options = {"N": posixpath.basename(words[0]) if words else "STDIN", **written, **given}
+    except OSError:
+        return CommandResult(returncode=1, stderr=f"Unable to read script file: {words[0]}\n")
     except UnknownOptionError as e:
         return CommandResult(returncode=2, stderr=f'qsub: invalid option argument "{e}"\n')
     if not invocation.stdin:
         said = "Unable to read script file because of error: no input read from stdin\n"
         return CommandResult(returncode=4, stderr=said)
-    name = options.get("N", "STDIN")
+    name = options["N"]
     if "/" in name:
         return CommandResult(returncode=2, stderr="qsub: argument to -N option must not contain / \n")
     # A refused submission may use up an id.
     number = str(scheduler.next_number())
     if refusal := _name_refusal(name) or _refusal(options):
         return CommandResult(returncode=1, stderr=f"Unable to run job: {refusal}\nExiting.\n")
-    scheduler.submit(_job(scheduler, number, options, invocation))
+    job = _job(scheduler, number, options, invocation)
+    job.arguments = tuple(words[1:])
+    scheduler.submit(job)
     told = f"{number}\n" if "terse" in options else f'Your job {number} ("{name}") has been submitted\n'
     return CommandResult(returncode=0, stdout=told)
 
@@ -95,7 +106,7 @@ def _job(
     slots = options.get("pe", "").partition(" ")[2] or "1"
     queue = options.get("q", "main.q")
     limit = resources.get("h_rt")
-    name = options.get("N", "STDIN")
+    name = options["N"]
     inherited = invocation.environment if "V" in options else {"PATH": invocation.environment["PATH"]}
     known = pairs(options.get("ac", ""))
     return FakeJob(
@@ -116,8 +127,8 @@ def _job(
         },
         files={"PE_HOSTFILE": _hosts(options["pe"], queue)} if "pe" in options else {},
         directory=options.get("wd", invocation.directory if "cwd" in options else os.path.expanduser("~")),  # noqa: PTH111  as text
-        stdout=options.get("o"),
-        stderr=options.get("e"),
+        stdout=options.get("o", f"{name}.o{number}"),
+        stderr=options.get("e", f"{name}.e{number}"),
         slots=int(slots),
         time_limit=None if limit is None else float(limit),
         blocked=_blocked(scheduler, options.get("hold_jid", "")),

@@ -7,6 +7,8 @@ import re
 import shlex
 from collections.abc import Mapping
 
+import attrs
+
 from jpsi.fakes import FakeJob, FakeScheduler, FakeState, Invocation
 from jpsi.plugin import CommandResult
 
@@ -29,13 +31,18 @@ class UnknownOptionError(ValueError):
 
 
 def bsub(flavour: Flavour, scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
-    """Take a job that is read from standard input."""
+    """Take a command, or a script that is read from standard input."""
     if "BSUB_CHK_RESREQ" in invocation.environment:
         return CommandResult(returncode=0, stdout="Resource requirement string is valid.\n")
     try:
         # What the command line says counts. Wherever in the script a directive stands, it counts too.
-        written = _parsed(flavour, _directives(invocation.stdin))
-        options = {**written, **_parsed(flavour, list(invocation.arguments))}
+        given, command = _parsed(flavour, list(invocation.arguments))
+        if command:
+            invocation = attrs.evolve(invocation, stdin=" ".join(command) + "\n")
+        written, others = _parsed(flavour, _directives(invocation.stdin))
+        if others:
+            raise UnknownOptionError(others[0])  # noqa: TRY301  as for any other
+        options = {**written, **given}
     except UnknownOptionError as e:
         return CommandResult(returncode=_REFUSED, stderr=f"bsub: illegal option -- {e}\nUsage: bsub [-h]\n")
     refusal = _refusal(flavour, scheduler, options, invocation.stdin)
@@ -65,9 +72,10 @@ def _directives(script: str) -> list[str]:
     return words
 
 
-def _parsed(flavour: Flavour, words: list[str]) -> dict[str, str]:
+def _parsed(flavour: Flavour, words: list[str]) -> tuple[dict[str, str], list[str]]:
+    """The options, and the words behind them."""
     options: dict[str, str] = {}
-    while words:
+    while words and words[0].startswith("-"):
         name = words.pop(0).removeprefix("-")
         if name in flavour.plain:
             options[name] = ""
@@ -78,7 +86,7 @@ def _parsed(flavour: Flavour, words: list[str]) -> dict[str, str]:
             options[name[0]] = name[1:]
         else:
             raise UnknownOptionError(name)
-    return options
+    return options, words
 
 
 def _refusal(

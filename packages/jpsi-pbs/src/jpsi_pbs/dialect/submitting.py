@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 import shlex
 from collections.abc import Callable, Iterator, Mapping
@@ -40,11 +41,15 @@ class Rules:
 
 
 def qsub(rules: Rules, scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
-    """Take a job that is read from standard input."""
+    """Take a job that is read from a file, or from standard input."""
     try:
         given = parse(invocation.arguments, rules.letters)
+        if given.words:
+            invocation = invocation.reading(given.words[0])
     except WrongOptionError as e:
         return _refused(2, f"invalid option -- '{e}'\nusage: qsub [-a date_time] ...")
+    except OSError as e:
+        return _refused(1, f"script file:: {e.strerror}")
     script = invocation.stdin
     if "\r\n" in script:
         return _refused(1, "script contains cr, lf")
@@ -55,7 +60,9 @@ def qsub(rules: Rules, scheduler: FakeScheduler, invocation: Invocation) -> Comm
         return _refused(1, str(e))
     for letter, values in given.options.items():
         options[letter] = [*options.get(letter, []), *values] if letter in _SEVERAL else values
-    return _submitted(rules, Arguments(options, ()), scheduler, invocation)
+    if given.words:
+        options.setdefault("N", [posixpath.basename(given.words[0])])
+    return _submitted(rules, Arguments(options, given.words), scheduler, invocation)
 
 
 def _directives(script: str, prefix: str, letters: str) -> dict[str, list[str]]:
@@ -154,8 +161,8 @@ def _job(native_id: str, options: Arguments, resources: Mapping[str, str], invoc
             "PBS_O_WORKDIR": invocation.directory,
         },
         directory=home,
-        stdout=options.last("o", f"{home}/{name}.o{number}"),
-        stderr=options.last("e", f"{home}/{name}.e{number}"),
+        stdout=posixpath.join(invocation.directory, options.last("o", f"{name}.o{number}")),
+        stderr=posixpath.join(invocation.directory, options.last("e", f"{name}.e{number}")),
         time_limit=seconds(resources.get("walltime", "")),
         starting=_count_runs,
         attributes={"variables": {**own, **variables}, "resources": dict(resources), "runs": 0},

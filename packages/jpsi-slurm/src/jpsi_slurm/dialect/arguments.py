@@ -18,13 +18,16 @@ class Arguments(NamedTuple):
     words: tuple[str, ...]
 
 
-def parse(words: Iterable[str], known: Mapping[str, bool], short: Mapping[str, str]) -> Arguments:
+def parse(
+    words: Iterable[str], known: Mapping[str, bool], short: Mapping[str, str], *, is_script: bool = False
+) -> Arguments:
     """Options and other words.
 
     Args:
         words: the arguments.
         known: the long options, and whether each takes a value.
         short: the letters of those that have one.
+        is_script: whether the first word is a script, and all behind it are its arguments.
 
     Raises:
         UnknownOptionError: there is none of this name.
@@ -50,6 +53,8 @@ def parse(words: Iterable[str], known: Mapping[str, bool], short: Mapping[str, s
             options[name] = value
         else:
             others.append(word)
+            if is_script:
+                return Arguments(options, (*others, *rest))
     return Arguments(options, tuple(others))
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 import shlex
 from collections.abc import Mapping
+
+import attrs
 
 from jpsi.fakes import FakeJob, FakeScheduler, FakeState, Invocation
 from jpsi.plugin import CommandResult
@@ -64,19 +67,26 @@ _TIME = re.compile(r"(?:(?P<days>\d+)-)?(?P<first>\d+)(?::(?P<second>\d+))?(?::(
 
 
 def sbatch(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
-    """Take a job that is read from standard input."""
+    """Take a job that is read from a file, or from standard input."""
     try:
-        given = parse(invocation.arguments, _KNOWN, _SHORT).options
+        given, words = parse(invocation.arguments, _KNOWN, _SHORT, is_script=True)
+        if "wrap" in given:
+            invocation = attrs.evolve(invocation, stdin=f"#!/bin/sh\n{given['wrap']}\n")
+        elif words:
+            invocation = invocation.reading(words[0])
         written = parse(_directives(invocation.stdin), _KNOWN, _SHORT).options
     except UnknownOptionError as e:
         hint = 'Try "sbatch --help" for more information'
         return CommandResult(returncode=255, stderr=f"sbatch: unrecognized option '{e}'\n{hint}\n")
+    except OSError:
+        return CommandResult(returncode=1, stderr=f"sbatch: error: Unable to open file {words[0]}\n")
     environment = {
         option: invocation.environment[variable]
         for variable, option in _INPUT.items()
         if variable in invocation.environment
     }
-    options = {**written, **environment, **given}
+    name = "wrap" if "wrap" in given else posixpath.basename(words[0]) if words else "sbatch"
+    options = {"job-name": name, **written, **environment, **given}
     if refusal := _unreadable(invocation.stdin):
         return CommandResult(returncode=1, stderr=f"sbatch: error: {refusal}\n")
     # A refused submission uses up an id.
@@ -85,6 +95,7 @@ def sbatch(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
         failed = f"sbatch: error: Batch job submission failed: {refusal}\n"
         return CommandResult(returncode=1, stderr=failed)
     job = _job(number, options, invocation)
+    job.arguments = words[1:]
     job.blocked = blocked(scheduler, number, options)
     scheduler.submit(job)
     return CommandResult(returncode=0, stdout=_answer(number, options))
@@ -130,7 +141,7 @@ def _job(number: str, options: Mapping[str, str], invocation: Invocation) -> Fak
     return FakeJob(
         number,
         script=invocation.stdin,
-        name=options.get("job-name", "sbatch"),
+        name=options["job-name"],
         tag=options.get("comment", ""),
         queue=options.get("partition", "main"),
         project=options.get("account", "proj1"),
@@ -145,8 +156,8 @@ def _job(number: str, options: Mapping[str, str], invocation: Invocation) -> Fak
             "SLURM_TASKS_PER_NODE": _tasks_per_node(int(options.get("ntasks", "1")), nodes),
         },
         directory=options.get("chdir", invocation.directory),
-        stdout=options.get("output", f"slurm-{number}.out"),
-        stderr=options.get("error", options.get("output", f"slurm-{number}.out")),
+        stdout=options.get("output", "slurm-%j.out").replace("%j", number),
+        stderr=options.get("error", options.get("output", "slurm-%j.out")).replace("%j", number),
         slots=int(options.get("ntasks", "1")),
         time_limit=_seconds(options.get("time", "UNLIMITED")),
         starting=_count_restarts,
