@@ -122,11 +122,15 @@ def test_ranks_of_an_empty_environment_find_each_other(site: Site) -> None:
 
 
 def test_nodes_may_be_uneven(site: Site) -> None:
-    resources = ResourceSpecV1(process_count=3, processes_per_node=2)
+    resources = ResourceSpecV1(process_count=4, processes_per_node=3)
+    script = site.script("pre", 'cp "$JPSI_NODEFILE" nodes')
 
-    job = site.completed(site.spec(resources=resources))
+    job = site.completed(site.spec(resources=resources, pre_launch=script))
 
-    assert [host for _, _, host, _ in told(_text(job, "stdout"))] == ["node01", "node01", "node02"]
+    hosts = [host for _, _, host, _ in told(_text(job, "stdout"))]
+    assert hosts == ["node01", "node01", "node01", "node02"]
+    assert (site.directory / "nodes").read_text().split() == hosts
+    assert not _text(job, "stderr")
 
 
 def test_the_node_file_names_the_node_of_each_rank(site: Site) -> None:

@@ -36,7 +36,7 @@ LAST = {
     ("srun", "one"): f"exec srun '--ntasks=1' {SRUN}",
     ("srun", "count"): f"exec srun '--ntasks=4' {SRUN}",
     ("srun", "nodes"): f"exec srun '--nodes=2' '--ntasks=6' '--ntasks-per-node=3' {SRUN}",
-    ("srun", "uneven"): f"exec srun '--nodes=4' '--ntasks=10' '--ntasks-per-node=3' {SRUN}",
+    ("srun", "uneven"): f"exec srun '--nodes=4' '--ntasks=10' '--distribution=arbitrary' {SRUN}",
     ("srun", "cores"): f"exec srun '--nodes=2' '--ntasks=4' '--cpus-per-task=8' {SRUN}",
     ("srun", "gpus"): f"exec srun '--ntasks=2' '--gpus-per-task=1' {SRUN}",
     ("flux", "one"): f"exec flux run '--ntasks=1' {FLUX}",
@@ -119,6 +119,26 @@ def test_shellcheck_finds_nothing(tmp_path: Path, name: str, shape: str) -> None
     done = subprocess.run([SHELLCHECK, "-s", "sh", path], check=False, capture_output=True, text=True)
 
     assert (done.returncode, done.stdout) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("asked", "goes_by_it"),
+    [
+        ({"process_count": 4, "processes_per_node": 3}, True),
+        ({"process_count": 3, "node_count": 2}, True),
+        ({"process_count": 2, "processes_per_node": 4}, True),
+        ({"process_count": 6, "processes_per_node": 3}, False),
+        ({"process_count": 4, "node_count": 2}, False),
+        ({"process_count": 3}, False),
+    ],
+    ids=str,
+)
+def test_srun_goes_by_the_node_file_where_nodes_are_uneven(asked: dict[str, int], goes_by_it: bool) -> None:
+    *before, last = lines_of(spec_of("srun", **asked))
+
+    assert ("--distribution=arbitrary" in last) is goes_by_it
+    assert ('export SLURM_HOSTFILE="$JPSI_NODEFILE"' in before) is goes_by_it
+    assert ("unset SLURM_NTASKS_PER_NODE" in before) is goes_by_it
 
 
 def srun_spec(**custom: Any) -> JobSpec:

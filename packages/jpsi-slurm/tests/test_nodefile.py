@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from jpsi_slurm import hooks
+from jpsi.plugin import JobSpec, ResourceSpecV1
+from jpsi_slurm.nodefile import nodes
 
 SHELLS = [found for name in ("dash", "bash") if (found := shutil.which(name))]
 # What `scontrol show hostnames` prints, one on a line
@@ -17,12 +18,14 @@ HOSTNAMES = (
 )
 
 
-def told(shell: str, directory: Path, **variables: str) -> subprocess.CompletedProcess[str]:
+def told(
+    shell: str, directory: Path, resources: ResourceSpecV1 | None = None, **variables: str
+) -> subprocess.CompletedProcess[str]:
     stand_in = directory / "scontrol"
     stand_in.write_text(HOSTNAMES)
     stand_in.chmod(0o755)
     environment = {"PATH": f"{directory}:/usr/bin:/bin", **variables}
-    text = "\n".join(hooks.nodes())
+    text = "\n".join(nodes(JobSpec("/bin/true", resources=resources)))
     return subprocess.run([shell, "-c", text], env=environment, capture_output=True, text=True, check=False)
 
 
@@ -43,6 +46,26 @@ def test_each_task_has_its_node(
     done = told(shell, tmp_path, SLURM_JOB_NODELIST=names, SLURM_TASKS_PER_NODE=tasks)
 
     assert (done.stdout.split(), done.stderr, done.returncode) == (expected, "", 0)
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+@pytest.mark.parametrize(
+    ("resources", "tasks", "expected"),
+    [
+        (ResourceSpecV1(process_count=7, processes_per_node=3), "3(x3)", [3, 3, 1]),
+        (ResourceSpecV1(process_count=4, node_count=3), "2(x3)", [2, 1, 1]),
+        (ResourceSpecV1(process_count=2, processes_per_node=4), "4", [2, 0, 0]),
+        (ResourceSpecV1(process_count=6, node_count=3), "2(x3)", [2, 2, 2]),
+        (ResourceSpecV1(process_count=4), "1,2,1", [1, 2, 1]),
+    ],
+    ids=str,
+)
+def test_where_nodes_are_uneven_slurm_tells_of_more_tasks_than_there_are(
+    shell: str, tmp_path: Path, resources: ResourceSpecV1, tasks: str, expected: list[int]
+) -> None:
+    done = told(shell, tmp_path, resources, SLURM_JOB_NODELIST="node[01-03]", SLURM_TASKS_PER_NODE=tasks)
+
+    assert [done.stdout.split().count(f"node{it:02d}") for it in (1, 2, 3)] == expected
 
 
 @pytest.mark.parametrize("shell", SHELLS)

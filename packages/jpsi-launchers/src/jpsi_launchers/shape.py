@@ -21,6 +21,13 @@ class Shape:
     cores: int | None
     gpus: int
 
+    @property
+    def is_uneven(self) -> bool:
+        """Whether the last of the nodes has less processes than the first."""
+        if self.nodes is None:
+            return False
+        return self.processes != self.nodes * (self.per_node or -(-self.processes // self.nodes))
+
     @classmethod
     def of(cls, spec: JobSpec) -> Shape:
         """The shape of a valid spec."""

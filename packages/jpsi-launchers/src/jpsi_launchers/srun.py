@@ -44,9 +44,20 @@ def rank_variables() -> Sequence[str]:
 
 @hookimpl
 def launch(spec: JobSpec) -> Sequence[ShellLine]:
-    options = given(CUSTOM.merged(_options(Shape.of(spec)), spec))
-    words = [f"--{name}" if value is None else f"--{name}={value}" for name, value in options]
-    return [*HIDE_COLONS, ShellLine(f'{line("exec", "srun", *words)} "$@"')]
+    shape = Shape.of(spec)
+    options = CUSTOM.merged(_options(shape), spec)
+    words = [f"--{name}" if value is None else f"--{name}={value}" for name, value in given(options)]
+    placed = _PLACED if options.get("distribution") == _AS_LISTED else ()
+    return [*HIDE_COLONS, *placed, ShellLine(f'{line("exec", "srun", *words)} "$@"')]
+
+
+# srun(1), --distribution: it goes by a file with the node of each task. Otherwise srun would spread them
+# evenly over uneven nodes, and warn that it does not heed the number that the job was submitted with.
+_AS_LISTED = "arbitrary"
+_PLACED = (
+    ShellLine("unset SLURM_NTASKS_PER_NODE"),
+    ShellLine('export SLURM_HOSTFILE="$JPSI_NODEFILE"'),
+)
 
 
 # srun(1) of Slurm 22.05
@@ -54,7 +65,8 @@ def _options(shape: Shape) -> Options:
     return {
         "nodes": shape.nodes,
         "ntasks": shape.processes,
-        "ntasks-per-node": shape.per_node,
+        "ntasks-per-node": None if shape.is_uneven else shape.per_node,
+        "distribution": _AS_LISTED if shape.is_uneven else None,
         # Since 22.05 a step does not inherit it from its job.
         "cpus-per-task": shape.cores,
         "gpus-per-task": shape.gpus or None,

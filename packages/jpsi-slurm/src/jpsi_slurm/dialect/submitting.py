@@ -153,7 +153,7 @@ def _job(number: str, options: Mapping[str, str], invocation: Invocation) -> Fak
             "SLURM_JOB_NODELIST": _NODE_NAMES[nodes],
             "SLURM_JOB_NUM_NODES": str(nodes),
             "SLURM_NTASKS": options.get("ntasks", "1"),
-            "SLURM_TASKS_PER_NODE": _tasks_per_node(int(options.get("ntasks", "1")), nodes),
+            **_tasks_per_node(options, nodes),
         },
         directory=options.get("chdir", invocation.directory),
         stdout=options.get("output", "slurm-%j.out").replace("%j", number),
@@ -166,11 +166,16 @@ def _job(number: str, options: Mapping[str, str], invocation: Invocation) -> Fak
     )
 
 
-def _tasks_per_node(tasks: int, nodes: int) -> str:
-    """How many tasks each node has, as even as can be."""
-    few, more = divmod(tasks, nodes)
+def _tasks_per_node(options: Mapping[str, str], nodes: int) -> dict[str, str]:
+    """How many tasks each node has: what each may have, even if there are less, or as even as can be."""
+    if "ntasks-per-node" in options:
+        each = options["ntasks-per-node"]
+        told = each if nodes == 1 else f"{each}(x{nodes})"
+        return {"SLURM_NTASKS_PER_NODE": each, "SLURM_TASKS_PER_NODE": told}
+    few, more = divmod(int(options.get("ntasks", "1")), nodes)
     counts = [few + (node < more) for node in range(nodes)]
-    return str(few) if nodes == 1 else f"{few}(x{nodes})" if not more else ",".join(map(str, counts))
+    told = str(few) if nodes == 1 else f"{few}(x{nodes})" if not more else ",".join(map(str, counts))
+    return {"SLURM_TASKS_PER_NODE": told}
 
 
 def _count_restarts(job: FakeJob) -> None:
