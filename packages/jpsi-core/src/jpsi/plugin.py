@@ -9,6 +9,7 @@ from jpsi.contract.asked import (
     time_limit,
     units,
 )
+from jpsi.contract.background import heed_signals, pass_signals, trap_signals
 from jpsi.contract.command import Command, CommandResult
 from jpsi.contract.config import BatchConfig, ExecutorConfig
 from jpsi.contract.hookspecs import (
@@ -118,16 +119,19 @@ __all__ = [
     "attributes",
     "custom_options",
     "given",
+    "heed_signals",
     "hookimpl",
     "hostlist",
     "line",
     "moment",
     "node_count",
+    "pass_signals",
     "refusals",
     "resources",
     "tagged",
     "the_one_id",
     "time_limit",
+    "trap_signals",
     "units",
     "word",
 ]

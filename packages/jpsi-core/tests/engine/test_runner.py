@@ -161,14 +161,20 @@ true >"$_jpsi_folder/start.1.$_jpsi_restart" || :
 # A marker is an empty file whose name is the fact; one that cannot be written stops nothing.
 _jpsi_note() { true >"$_jpsi_mark.$1" || :; }
 _jpsi_end() { _jpsi_note "exit.$1.$2"; exit "$2"; }
-_jpsi_child= _jpsi_got=
+_jpsi_pids= _jpsi_got=
+# shellcheck disable=SC2317,SC2329  # the traps call it
 _jpsi_pass() {
   _jpsi_got=$1
-  [ -z "$_jpsi_child" ] || kill -s "$1" "$_jpsi_child" 2>/dev/null || :
+  # shellcheck disable=SC2086  # several words
+  [ -z "$_jpsi_pids" ] || kill -s "$1" $_jpsi_pids 2>/dev/null || :
 }
+# A signal ends `wait` early; asked again about a process whose end it told just then, it says 127.
 _jpsi_wait() {
-  _jpsi_child=$1
-  [ -z "$_jpsi_got" ] || kill -s "$_jpsi_got" "$1" 2>/dev/null || :
+  # One that came while processes were started may have missed some: right after its start, dash loses them.
+  if [ -n "$_jpsi_got" ]; then
+    PATH=${PATH-}:/usr/bin:/bin command sleep 0.2 || PATH=/usr/bin:/bin command sleep 1
+    _jpsi_pass "$_jpsi_got"
+  fi
   _jpsi_code=
   while :; do
     _jpsi_got=
@@ -177,10 +183,11 @@ _jpsi_wait() {
     [ -n "$_jpsi_code" ] && [ "$_jpsi_answer" -eq 127 ] || _jpsi_code=$_jpsi_answer
     [ -n "$_jpsi_got" ] || break
   done
-  _jpsi_child=
+  _jpsi_pids=${_jpsi_pids#* }
 }
 for _jpsi_signal in HUP INT QUIT TERM ALRM USR1 USR2 XCPU; do
-  trap "_jpsi_note signalled; _jpsi_pass $_jpsi_signal" $_jpsi_signal
+  # shellcheck disable=SC2064  # the signal of now
+  trap "_jpsi_note signalled; _jpsi_pass $_jpsi_signal" "$_jpsi_signal"
 done
 _jpsi_note active
 cd /data || _jpsi_end directory 125
@@ -198,6 +205,7 @@ export JPSI_JOB_ID=b2
   _jpsi_end executable 126
 }
 set -- /bin/echo x
+# What runs in the background ignores INT and QUIT; bash undoes that itself, elsewhere env(1) can.
 if [ -z "${BASH_VERSION-}" ] && /usr/bin/env --default-signal=INT,QUIT /bin/true 2>/dev/null; then
   set -- /usr/bin/env --default-signal=INT,QUIT "$@"
 fi
@@ -206,6 +214,7 @@ command exec 7<&0 || exec 7</dev/null
 [ -z "${BASH_VERSION-}" ] || trap - INT QUIT
 exec "$@"
 ) <&7 7<&- 2>&8 8>&- &
+_jpsi_pids="$! "
 exec 7<&-
 _jpsi_wait $!
 _jpsi_end run "$_jpsi_code"

@@ -12,6 +12,7 @@ from typing import Protocol
 
 import attrs
 
+from jpsi.contract.background import SIGNALS, heed_signals, pass_signals, trap_signals
 from jpsi.contract.shell import ShellLine, word
 
 #: How the claim of a job begins that does not know its native id.
@@ -20,8 +21,9 @@ UNNAMED = "unnamed."
 #: The exit code of a job that could not be set up (as env(1), nohup(1) and timeout(1) do).
 SETUP_CODE = 125
 
-_SIGNALS = ("HUP", "INT", "QUIT", "TERM", "ALRM", "USR1", "USR2", "XCPU")
-_EVERY_SIGNAL = " ".join(_SIGNALS)
+_EVERY_SIGNAL = " ".join(SIGNALS)
+# How the names begin of what is in the script for the runner.
+_OWN = "jpsi"
 _FUNCTIONS = """\
 # A marker is an empty file whose name is the fact; one that cannot be written stops nothing.
 _jpsi_note() { true >"$_jpsi_mark.$1" || :; }
@@ -97,24 +99,17 @@ class BatchFrame:
         yield f"_jpsi_native_id={native_id}"
         yield _CLAIM.format(attempt=attempt, code=SETUP_CODE)
         yield _FUNCTIONS
-        yield _FORWARDING
-        yield from self._traps("_jpsi_note signalled; ")
+        yield from pass_signals(_OWN)
+        yield from trap_signals(_OWN, "_jpsi_note signalled; ")
         yield "_jpsi_note active"
 
     def catch(self) -> Iterator[str]:
         """See `Frame`."""
-        yield "_jpsi_child= _jpsi_got="
-        yield from self._traps("")
-
-    @staticmethod
-    def _traps(before: str) -> Iterator[str]:
-        yield f"for _jpsi_signal in {_EVERY_SIGNAL}; do"
-        yield f'  trap "{before}_jpsi_pass $_jpsi_signal" $_jpsi_signal'
-        yield "done"
+        yield from trap_signals(_OWN)
 
     def launch(self, lines: Iterable[ShellLine]) -> Iterator[str]:
         """See `Frame`."""
-        yield from _RESTORING
+        yield from heed_signals()
         yield from self._apart(lines, "2>&8 8>&-")
 
     def shelter(self, lines: Iterable[str]) -> Iterator[str]:
@@ -129,6 +124,7 @@ class BatchFrame:
         yield '[ -z "${BASH_VERSION-}" ] || trap - INT QUIT'
         yield from lines
         yield f") <&7 7<&- {streams} &".replace("  ", " ")
+        yield '_jpsi_pids="$! "'
         yield "exec 7<&-"
         yield "_jpsi_wait $!"
 
@@ -148,33 +144,3 @@ while [ -e "$_jpsi_folder/start.{attempt}.$_jpsi_restart" ]; do
 done
 true >"$_jpsi_folder/start.{attempt}.$_jpsi_restart" || :
 [ "$_jpsi_restart" -eq 0 ] || _jpsi_mark=$_jpsi_mark.$_jpsi_restart"""
-
-# `wait` ends early when a trap ran, and is asked again; where it had collected the code just before, some
-# shells then answer 127, as for any stranger.
-_FORWARDING = """\
-_jpsi_child= _jpsi_got=
-_jpsi_pass() {
-  _jpsi_got=$1
-  [ -z "$_jpsi_child" ] || kill -s "$1" "$_jpsi_child" 2>/dev/null || :
-}
-_jpsi_wait() {
-  _jpsi_child=$1
-  [ -z "$_jpsi_got" ] || kill -s "$_jpsi_got" "$1" 2>/dev/null || :
-  _jpsi_code=
-  while :; do
-    _jpsi_got=
-    wait "$1"
-    _jpsi_answer=$?
-    [ -n "$_jpsi_code" ] && [ "$_jpsi_answer" -eq 127 ] || _jpsi_code=$_jpsi_answer
-    [ -n "$_jpsi_got" ] || break
-  done
-  _jpsi_child=
-}"""
-
-# Commands in the background ignore INT and QUIT (POSIX XCU 2.11), and of the shells only bash can undo it:
-# elsewhere env(1) of coreutils 8.31 and later does.
-_RESTORING = (
-    'if [ -z "${BASH_VERSION-}" ] && /usr/bin/env --default-signal=INT,QUIT /bin/true 2>/dev/null; then',
-    '  set -- /usr/bin/env --default-signal=INT,QUIT "$@"',
-    "fi",
-)
