@@ -161,7 +161,7 @@ true >"$_jpsi_folder/start.1.$_jpsi_restart" || :
 # A marker is an empty file whose name is the fact; one that cannot be written stops nothing.
 _jpsi_note() { true >"$_jpsi_mark.$1" || :; }
 _jpsi_end() { _jpsi_note "exit.$1.$2"; exit "$2"; }
-_jpsi_pids= _jpsi_got=
+_jpsi_pids='' _jpsi_got=''
 # shellcheck disable=SC2317,SC2329  # the traps call it
 _jpsi_pass() {
   _jpsi_got=$1
@@ -175,7 +175,7 @@ _jpsi_wait() {
     PATH=${PATH-}:/usr/bin:/bin command sleep 0.2 || PATH=/usr/bin:/bin command sleep 1
     _jpsi_pass "$_jpsi_got"
   fi
-  _jpsi_code=
+  _jpsi_code=''
   while :; do
     _jpsi_got=
     wait "$1"

@@ -23,12 +23,12 @@ def heed_signals() -> list[ShellLine]:
 def pass_signals(name: str) -> list[ShellLine]:
     """The functions that pass signals on to processes of the shell, for `trap_signals` and its caller.
 
-    - `_NAME_pass SIGNAL`, which is for traps, sends a signal to the processes in `_NAME_pids`, each with a blank
-      after it.
-    - `_NAME_wait PID` waits for the end of the first of these, leaves its code in `_NAME_code`, and takes it off
-      the list. A signal that came before is passed on then, to all.
+    - `_NAME_pass SIGNAL`, which is for traps, sends a signal to the processes in `_NAME_pids`, each with a
+      blank after it.
+    - `_NAME_wait PID` waits for the end of the first of these, leaves its code in `_NAME_code`, and takes it
+      off the list. A signal that came before is passed on then, to all.
     """
-    return _lines(_PASS.replace("NAME", name))
+    return _lines(_FORWARDING.replace("NAME", name))
 
 
 def trap_signals(name: str, before: str = "") -> list[ShellLine]:
@@ -47,10 +47,10 @@ if [ -z "${BASH_VERSION-}" ] && /usr/bin/env --default-signal=INT,QUIT /bin/true
   set -- /usr/bin/env --default-signal=INT,QUIT "$@"
 fi"""
 
-# That 127 cannot be told from the code of a process that was sent a signal and then exits 127 by itself. Batch
-# systems signal the shell and the process at once, so that the first is the one that happens.
-_PASS = """\
-_NAME_pids= _NAME_got=
+# That 127 cannot be told from the code of a process that was sent a signal and then exits 127 by itself.
+# Batch systems signal the shell and the process at once, so that the first is the one that happens.
+_FORWARDING = """\
+_NAME_pids='' _NAME_got=''
 # shellcheck disable=SC2317,SC2329  # the traps call it
 _NAME_pass() {
   _NAME_got=$1
@@ -64,7 +64,7 @@ _NAME_wait() {
     PATH=${PATH-}:/usr/bin:/bin command sleep 0.2 || PATH=/usr/bin:/bin command sleep 1
     _NAME_pass "$_NAME_got"
   fi
-  _NAME_code=
+  _NAME_code=''
   while :; do
     _NAME_got=
     wait "$1"
