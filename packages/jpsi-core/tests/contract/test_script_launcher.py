@@ -9,6 +9,7 @@ import pytest
 from jpsi.contract.hookspecs import LauncherHooks
 from jpsi.contract.script_launcher import ScriptLauncher
 from jpsi.engine.runner_frame import BatchFrame, Frame, ProcessFrame
+from jpsi.model.resources import ResourceSpecV1
 from jpsi.model.spec import JobSpec
 from jpsi.registry.hooks import mistakes
 from runners import Ended, Place, script, shell_job
@@ -39,13 +40,18 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
     return Place(tmp_path / "it's a place", frame=frame)
 
 
-def launched(place: Place, spec: JobSpec, text: str = SCRIPT) -> Ended:
-    launcher = ScriptLauncher(script(place.root / "my launch.sh", text))
-    return place.run(spec, launch=launcher.launch(), sources_scripts=launcher.sources_scripts())
+def launched(place: Place, spec: JobSpec, text: str = SCRIPT, *, takes_count: bool = False) -> Ended:
+    launcher = ScriptLauncher(script(place.root / "my launch.sh", text), takes_count=takes_count)
+    return place.run(spec, launch=launcher.launch(spec), sources_scripts=launcher.sources_scripts())
 
 
 def log(place: Place) -> list[str]:
+    """What the script printed."""
     return (place.folder / "launch.1").read_text().splitlines()
+
+
+def notes(place: Place) -> list[str]:
+    return (place.folder / "launch.1.notes").read_text().splitlines()
 
 
 def test_it_implements_hooks_that_there_are() -> None:
@@ -53,13 +59,11 @@ def test_it_implements_hooks_that_there_are() -> None:
 
 
 def test_lines_read_as_they_are_written_here() -> None:
-    assert ScriptLauncher("/opt/my launch.sh", interpreter="/bin/sh").launch() == [
-        "# shellcheck disable=SC2094  # each appends to the log",
-        'exec /bin/sh \'/opt/my launch.sh\' "$JPSI_JOB_ID" "$_jpsi_log" \\',
+    assert ScriptLauncher("/opt/my launch.sh", interpreter="/bin/sh").launch(JobSpec("x")) == [
+        'exec /bin/sh \'/opt/my launch.sh\' "$JPSI_JOB_ID" "$_jpsi_log".notes \\',
         '  "$_jpsi_pre_launch" "$_jpsi_post_launch" \\',
         '  "$_jpsi_stdin" "$_jpsi_stdout" "$_jpsi_stderr" \\',
-        '  "$@" \\',
-        '  </dev/null >>"$_jpsi_log" 2>&1',
+        '  "$@" </dev/null >"$_jpsi_log" 2>&1',
     ]
 
 
@@ -69,12 +73,25 @@ def test_code_is_that_of_a_script_that_is_done(place: Place, code: int) -> None:
 
     assert (ended.code, ended.markers) == (code, [f"exit.run.{code}"])
     assert (ended.stdout, ended.stderr) == (b"", b"err\n")
-    assert log(place) == [
-        f"note: launching {place.job_id}",
-        "said",
-        f"note: done with {code}",
-        "_PSI_J_LAUNCHER_DONE",
-    ]
+    assert log(place) == ["said", "_PSI_J_LAUNCHER_DONE"]
+    assert notes(place) == [f"note: launching {place.job_id}", f"note: done with {code}"]
+
+
+def test_notes_that_come_late_are_no_part_of_what_it_says(place: Place) -> None:
+    late = 'echo _PSI_J_LAUNCHER_DONE\necho "launched" >>"$2"\nexit 0'
+
+    assert launched(place, shell_job(":"), late).markers == ["exit.run.0"]
+    assert notes(place) == ["launched"]
+
+
+def test_script_may_take_the_number_of_processes_before_the_command(place: Place) -> None:
+    spec = shell_job("exit 9", resources=ResourceSpecV1(process_count=3))
+    text = 'shift 7; echo "$1 $2"; shift; "$@"; code=$?; echo _PSI_J_LAUNCHER_DONE; exit $code'
+
+    ended = launched(place, spec, text, takes_count=True)
+
+    assert ended.markers == ["exit.run.9"]
+    assert log(place)[0].startswith("3 /")
 
 
 def test_script_has_streams_and_scripts_and_sources_them_once(place: Place) -> None:
@@ -135,7 +152,7 @@ def test_pre_launch_that_fails_launches_nothing(place: Place, text: str) -> None
 def test_interpreter_that_is_missing_is_told(place: Place) -> None:
     launcher = ScriptLauncher("/x", interpreter="/nonexistent/bash")
 
-    ended = place.run(shell_job(":"), launch=launcher.launch(), sources_scripts=True)
+    ended = place.run(shell_job(":"), launch=launcher.launch(JobSpec("x")), sources_scripts=True)
 
     assert ended.markers == ["exit.launch.127"]
     assert "/nonexistent/bash" in "".join(log(place))

@@ -1,4 +1,7 @@
-"""The launcher `script`: runs the launcher script of PSI/J that the custom attribute `script.path` names."""
+"""The launcher `script`: runs the launcher script of PSI/J that the custom attribute `script.path` names.
+
+Those that start several processes want to be told how many, before the command: `script.takes_count`.
+"""
 
 from __future__ import annotations
 
@@ -11,17 +14,22 @@ from . import aprun, flux, jsrun, mpi, multiple, srun
 
 _SYSTEM = "script"
 _PATH = "path"
+_COUNT = "takes_count"
 # What such a script uses to start processes, nobody knows.
 _ANY = (mpi, aprun, flux, jsrun, multiple, srun)
 
 
 @hookimpl
 def check_spec(spec: JobSpec) -> list[str]:
-    path = custom_options(spec, _SYSTEM).get(_PATH)
+    options = custom_options(spec, _SYSTEM)
+    path, count = options.get(_PATH), options.get(_COUNT, False)
     if not isinstance(path, str | Path) or not Path(path).is_absolute():
         wanted = f"the custom attribute {_SYSTEM}.{_PATH}, the absolute path of such a script"
         return [f"the launcher script runs a launcher script of PSI/J and needs {wanted}, not {path!r}"]
-    return list(ScriptLauncher(path).check_spec(spec))
+    problems = list(ScriptLauncher(path).check_spec(spec))
+    if not isinstance(count, bool):
+        problems.append(f"the custom attribute {_SYSTEM}.{_COUNT} is True or False, not {count!r}")
+    return problems
 
 
 @hookimpl
@@ -31,7 +39,8 @@ def rank_variables() -> Sequence[str]:
 
 @hookimpl
 def launch(spec: JobSpec) -> Sequence[ShellLine]:
-    return ScriptLauncher(custom_options(spec, _SYSTEM)[_PATH]).launch()
+    options = custom_options(spec, _SYSTEM)
+    return ScriptLauncher(options[_PATH], takes_count=options.get(_COUNT, False)).launch(spec)
 
 
 @hookimpl

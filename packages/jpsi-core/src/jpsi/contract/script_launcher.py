@@ -9,15 +9,14 @@ import attrs
 
 from jpsi.contract.hookspecs import hookimpl
 from jpsi.contract.shell import ShellLine, line
+from jpsi.model.resources import process_count
 from jpsi.model.spec import JobSpec
 
-# What the script is given before the command. What it says goes where it may write its notes, too: each
-# appends, so that neither overwrites the other.
+# What the script is given before the command. Its notes are no part of what it says, and may come late.
 _ARGUMENTS = (
-    ('"$JPSI_JOB_ID"', '"$_jpsi_log"'),
+    ('"$JPSI_JOB_ID"', '"$_jpsi_log".notes'),
     ('"$_jpsi_pre_launch"', '"$_jpsi_post_launch"'),
     ('"$_jpsi_stdin"', '"$_jpsi_stdout"', '"$_jpsi_stderr"'),
-    ('"$@"',),
 )
 
 
@@ -27,11 +26,11 @@ class ScriptLauncher:
 
     The script is run with these arguments: the job's id, the path of a log file that it may append to, the
     paths of pre_launch and post_launch (empty if there are none), the paths of the job's standard input
-    (`/dev/null` if there is none), output and error, and then the job's command line. It does everything
-    that is to be done with them, and exits with the job's exit code.
+    (`/dev/null` if there is none), output and error, the number of processes if it takes that, and then the
+    job's command line. It does everything that is to be done with them, and exits with the job's exit code.
 
-    What it prints is appended to the log. If the last line there is `_PSI_J_LAUNCHER_DONE`, the script has
-    worked; if not, the job fails, and the end of the log is the message of its status.
+    If the last line that it prints is `_PSI_J_LAUNCHER_DONE`, the script has worked; if not, the job fails,
+    and the end of what it printed is the message of its status. What is in its log is for people to read.
 
     Where a batch system ends a job, TERM reaches the script, and nobody else.
     """
@@ -40,6 +39,8 @@ class ScriptLauncher:
     path: Path = attrs.field(converter=Path)
     #: What runs it; a script of PSI/J is one for bash.
     interpreter: str = attrs.field(default="/bin/bash", kw_only=True)
+    #: Whether it is told the number of processes, before the command.
+    takes_count: bool = attrs.field(default=False, kw_only=True)
     #: Patterns of the names of the variables that it gives each process.
     variables: Sequence[str] = attrs.field(default=(), converter=tuple, kw_only=True)
 
@@ -51,15 +52,15 @@ class ScriptLauncher:
         return []
 
     @hookimpl
-    def launch(self) -> Sequence[ShellLine]:
+    def launch(self, spec: JobSpec) -> Sequence[ShellLine]:
         """Become the script; see `LauncherHooks`."""
         script = line("exec", self.interpreter, str(self.path))
         first, *others = (" ".join(arguments) for arguments in _ARGUMENTS)
+        count = f"{process_count(spec.resources)} " if self.takes_count else ""
         return [
-            ShellLine("# shellcheck disable=SC2094  # each appends to the log"),
             ShellLine(f"{script} {first} \\"),
             *(ShellLine(f"  {arguments} \\") for arguments in others),
-            ShellLine('  </dev/null >>"$_jpsi_log" 2>&1'),
+            ShellLine(f'  {count}"$@" </dev/null >"$_jpsi_log" 2>&1'),
         ]
 
     @hookimpl
