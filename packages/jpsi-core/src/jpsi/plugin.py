@@ -23,6 +23,7 @@ from jpsi.contract.hookspecs import (
     hookimpl,
 )
 from jpsi.contract.hostlist import hostlist
+from jpsi.contract.missing import need_program
 from jpsi.contract.native_ids import IdForm, the_one_id
 from jpsi.contract.observation import (
     NOT_OFFERED,
@@ -124,6 +125,7 @@ __all__ = [
     "hostlist",
     "line",
     "moment",
+    "need_program",
     "node_count",
     "pass_signals",
     "refusals",

@@ -272,6 +272,8 @@ def launch(spec):
 #: What is replaced by what in a launcher that is right, and the test that must see it.
 LAUNCHER_MISTAKES = {
     "a code is lost": ("|| _code=$?", "|| :", "process_that_fails"),
+    "a code of two": ("|| _code=$?", "|| _code=$((_code | $?))", "fail_differently"),
+    "a signal is lost": ("|| _code=$?", "|| _code=1", "signal_ends"),
     "nobody is waited for": ("do wait $_pid || _code=$?; done", "do :; done", "post_launch_runs_after"),
     "a process too many": ('_pids="$_pids $!"', '"$@" </dev/null & _pids="$_pids $!"', "process_runs_once"),
     "words of its own": ("_code=0", "_code=0; echo starting", "output_is_that"),

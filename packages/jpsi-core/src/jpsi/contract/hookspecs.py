@@ -260,8 +260,10 @@ class LauncherHooks(Protocol):
     - `$_jpsi_log`, a file there that does not exist yet. What the lines write to it, they say themselves and
       not the job. If it exists at the end, and its last line is not `_PSI_J_LAUNCHER_DONE`, the launcher has
       failed: so has the job, with this text as its message.
+    - `$_jpsi_stdin`, the absolute path of the file that is the job's standard input; `/dev/null` if there is
+      none.
 
-    The folder and the log are variables of the shell, and not of the environment. Others that begin with
+    These three are variables of the shell, and not of the environment. Others that begin with
     `_jpsi_` are not for plugins.
     """
 

@@ -8,6 +8,7 @@ the user do to the shell they are sourced in, marker and exit code are right.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 from jpsi.contract.shell import word
 from jpsi.engine import runner_environment, runner_nodes, runner_streams
@@ -52,7 +53,7 @@ __all__ = [
 #: The last line of what a launcher says that worked.
 LAUNCHED = "_PSI_J_LAUNCHER_DONE"
 
-_FOLDER, _LOG = "_jpsi_folder", "_jpsi_log"
+_FOLDER, _LOG, _STDIN = "_jpsi_folder", "_jpsi_log", f"_jpsi_{STDIN}"
 # Whatever PATH the job has.
 _FOUND = "PATH=${PATH-}:/usr/bin:/bin command"
 
@@ -132,6 +133,8 @@ def _launching(run: Run, command: CommandLines) -> Iterator[str]:
     log = word(log_file(run.folder, run.attempt))
     if is_sheltered and _FOLDER in text:  # the scripts may have changed it
         yield f"{_FOLDER}={word(run.folder)}"
+    if _STDIN in text and not run.sources_scripts:
+        yield runner_streams.told(STDIN, run.spec.stdin_path or Path("/dev/null"))
     if _LOG in text:
         yield f"{_LOG}={log}"
         yield f"[ ! -e {log} ] || {_FOUND} rm -f {log}"  # of another run of this attempt

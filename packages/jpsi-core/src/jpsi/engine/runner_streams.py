@@ -36,9 +36,14 @@ def _told(run: Run) -> Iterator[str]:
     yield "exec 8>&2"
     for name, script in ((PRE_LAUNCH, spec.pre_launch), (POST_LAUNCH, spec.post_launch)):
         yield f"_jpsi_{name}={'' if script is None else _absolute(script)}"
-    yield f"_jpsi_{STDIN}={_absolute(spec.stdin_path or Path('/dev/null'))}"
-    yield f"_jpsi_{STDOUT}={_absolute(spec.stdout_path or Path(run.folder, STDOUT))}"
-    yield f"_jpsi_{STDERR}={_absolute(spec.stderr_path or Path(run.folder, STDERR))}"
+    yield told(STDIN, spec.stdin_path or Path("/dev/null"))
+    yield told(STDOUT, spec.stdout_path or Path(run.folder, STDOUT))
+    yield told(STDERR, spec.stderr_path or Path(run.folder, STDERR))
+
+
+def told(stream: str, path: Path) -> str:
+    """The line that tells a launcher which file a stream of the job is."""
+    return f"_jpsi_{stream}={_absolute(path)}"
 
 
 def _absolute(path: Path) -> str:

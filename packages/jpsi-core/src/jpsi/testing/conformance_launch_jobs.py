@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from fnmatch import fnmatchcase
@@ -13,7 +14,7 @@ import pytest
 import jpsi
 from jpsi import Job, JobExecutor, JobSpec, JobState, JobStatus
 from jpsi.fakes import FakeScheduler
-from jpsi.plugin import BatchConfig, ExecutorConfig
+from jpsi.plugin import BatchConfig, ExecutorConfig, Reason
 from jpsi.testing import toy
 from jpsi.testing.asking import Hooks
 from jpsi.testing.conformance_launch_kit import LaunchKit, processes_of
@@ -101,6 +102,32 @@ class JobTests(LaunchKit):
         status, _ = self.run(executor, self.spec('mkdir "$1/first" 2>&- && exit 7; exit 0', place))
 
         assert (status.state, status.exit_code) == (JobState.FAILED, 7)
+
+    def test_of_processes_that_fail_differently_one_gives_the_code(
+        self, executor: JobExecutor, place: Path
+    ) -> None:
+        text = 'mkdir "$1/first" 2>&- && exit 3; mkdir "$1/second" 2>&- && exit 5; exit 0'
+
+        status, _ = self.run(executor, self.spec(text, place))
+
+        assert status.state is JobState.FAILED
+        assert status.exit_code in {3, 5}
+
+    def test_a_process_that_a_signal_ends_fails_the_job_with_the_code_of_that(
+        self, executor: JobExecutor, place: Path
+    ) -> None:
+        status, _ = self.run(executor, self.spec('mkdir "$1/first" 2>&- && kill -s KILL $$; exit 0', place))
+
+        assert (status.state, status.exit_code) == (JobState.FAILED, 128 + signal.SIGKILL)
+
+    def test_a_missing_program_is_no_failure_of_the_job(self, executor: JobExecutor, place: Path) -> None:
+        if self.program is None:
+            pytest.skip("it needs no program")
+
+        status, _ = self.run(executor, self.spec(":", place, environment={"PATH": "/nonexistent"}))
+
+        assert (status.state, status.reason) == (JobState.FAILED, Reason.LAUNCH)
+        assert self.program in str(status.message)
 
     def test_output_is_that_of_the_processes(self, executor: JobExecutor, place: Path) -> None:
         job = self.completed(executor, self.spec("echo out; echo err >&2", place))
