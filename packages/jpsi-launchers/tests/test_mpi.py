@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -37,6 +38,7 @@ class Stand:
         print_arguments(self.bin / self.name, str(recording) if recording.exists() else "/dev/null")
         script = script_of(lines_of(spec_of(self.name, **resources)), self.tmp_path / "launch")
         environment = {"WITH": "two\nlines;,", "SLURM_PROCID": "0", "_jpsi_folder": str(self.tmp_path)}
+        environment |= {"_jpsi_stdin": "/dev/null", "_jpsi_log": str(self.tmp_path / "log")}
         environment |= self.batch_system
         if self.nodes:
             file = self.tmp_path / "node file"
@@ -50,21 +52,25 @@ def stand(tmp_path: Path, name: str) -> Stand:
     return Stand(tmp_path, name)
 
 
-# Hydra's proxies leave the input of the other ranks open for ever, and TTIN ignored.
-FED = [
-    *("/bin/sh", "-c", '[ "${PMI_RANK:-0}" = 0 ] || exec </dev/null; exec "$@"', "sh"),
-    *("/usr/bin/env", "--default-signal=TTIN"),
-]
+# Open MPI 5 must not be given standard input.
+NO_INPUT = {"openmpi-4.1.4": [], "openmpi-5.0.11": ["--stdin", "none"]}
+
+
+def options(arguments: list[str]) -> list[str]:
+    """The arguments without what each process of Hydra runs as."""
+    heeding = arguments.index("--default-signal=TTIN")
+    return [*arguments[: arguments.index("/bin/sh")], *arguments[heeding + 1 :]]
 
 
 @pytest.mark.parametrize("version", OPEN_MPI)
 def test_open_mpi_without_node_file(stand: Stand, version: str) -> None:
-    assert stand.launch(version, "a b", "") == [stand.name, "-n", "1", "a b", ""]
+    assert stand.launch(version, "a b", "") == [stand.name, "-n", "1", *NO_INPUT[version], "a b", ""]
 
 
 @pytest.mark.parametrize("version", OPEN_MPI)
 def test_open_mpi_may_run_as_root_only_where_it_does(tmp_path: Path, version: str, name: str) -> None:
-    assert Stand(tmp_path, name, uid=0).launch(version) == [name, "-n", "1", *ROOT, "true"]
+    expected = [name, "-n", "1", *ROOT, *NO_INPUT[version], "true"]
+    assert Stand(tmp_path, name, uid=0).launch(version) == expected
 
 
 @pytest.mark.parametrize("version", OPEN_MPI)
@@ -77,7 +83,8 @@ def test_open_mpi_has_a_slot_for_each_line_of_the_node_file(stand: Stand, versio
     file = stand.tmp_path / f"{stand.name}.hosts"
     assert file.read_text() == f"a slots={count}\n"
     # and is not asked to bind more processes than there are cores
-    assert arguments[1:] == ["-n", str(count), "--hostfile", str(file), "--bind-to", "none", "true"]
+    hosts = ["--hostfile", str(file), "--bind-to", "none"]
+    assert arguments[1:] == ["-n", str(count), *hosts, *NO_INPUT[version], "true"]
 
 
 @pytest.mark.parametrize("version", OPEN_MPI)
@@ -107,14 +114,13 @@ def test_open_mpi_binds_where_there_are_cores_for_all(stand: Stand, version: str
 
 @pytest.mark.parametrize("version", HYDRA)
 def test_hydra(stand: Stand, version: str) -> None:
-    assert stand.launch(version, process_count=3) == [stand.name, "-n", "3", *FED, "true"]
+    assert options(stand.launch(version, process_count=3)) == [stand.name, "-n", "3", "true"]
 
     stand.nodes = "a b"
     file = str(stand.tmp_path / "node file")
-    assert stand.launch(version, process_count=2)[1:] == ["-n", "2", "-f", file, *FED, "true"]
-    assert stand.launch(version, process_count=2, cpu_cores_per_process=1)[1:] == [
-        *("-n", "2", "-bind-to", "core:1", "-f", file, *FED, "true")
-    ]
+    bound = stand.launch(version, process_count=2, cpu_cores_per_process=1)
+    assert options(stand.launch(version, process_count=2))[1:] == ["-n", "2", "-f", file, "true"]
+    assert options(bound)[1:] == ["-n", "2", "-bind-to", "core:1", "-f", file, "true"]
     assert "-bind-to" not in stand.launch(version, process_count=2, cpu_cores_per_process=CORES + 1)
 
 
@@ -125,7 +131,7 @@ def test_intel_mpi_is_run_without_the_script_around_it(stand: Stand) -> None:
     arguments = stand.launch(INTEL, process_count=2, cpu_cores_per_process=2)
 
     file = str(stand.tmp_path / "node file")
-    assert arguments == ["mpiexec.hydra", "-n", "2", "-f", file, *FED, "true"]
+    assert options(arguments) == ["mpiexec.hydra", "-n", "2", "-f", file, "true"]
 
 
 @pytest.mark.parametrize(
@@ -146,7 +152,7 @@ def test_intel_mpi_is_told_the_batch_system(
     print_arguments(stand.bin / "mpiexec.hydra")
     stand.batch_system = variables
 
-    assert stand.launch(INTEL) == ["mpiexec.hydra", "-n", "1", *bootstrap, *FED, "true"]
+    assert options(stand.launch(INTEL)) == ["mpiexec.hydra", "-n", "1", *bootstrap, "true"]
 
 
 def test_an_unknown_mpi_gets_what_all_understand(stand: Stand) -> None:
@@ -155,13 +161,126 @@ def test_an_unknown_mpi_gets_what_all_understand(stand: Stand) -> None:
     assert stand.launch("unknown", process_count=2) == [stand.name, "-n", "2", "true"]
 
 
+@pytest.mark.parametrize(
+    ("listed", "numbers"),
+    [("0", [0]), ("0,2", [0, 2]), ("0-1,4", [0, 1, 4]), ("3,35", [3, 35]), ("", [])],
+    ids=repr,
+)
+def test_every_core_of_a_list_is_counted_once(tmp_path: Path, listed: str, numbers: list[int]) -> None:
+    """Under Slurm and cgroups single cores are listed without a range."""
+    lines = lines_of(spec_of("mpirun"))
+    until = next(at for at, it in enumerate(lines) if it.startswith("_mpi_version="))
+    script = script_of(["mpirun() { :; }", *lines[:until], '_mpi_numbers "$1"'], tmp_path / "launch")
+
+    assert run(script, listed) == [str(number) for number in numbers]
+
+
+def test_rank_0_of_open_mpi_5_opens_the_input_itself(stand: Stand, tmp_path: Path) -> None:
+    """Its own passing on has no end."""
+    (tmp_path / "in put").write_text("put in\n")
+    stand.batch_system = {"_jpsi_stdin": str(tmp_path / "in put")}
+
+    arguments = stand.launch(OPEN_MPI[1], "cat")
+
+    assert arguments[3:5] == NO_INPUT[OPEN_MPI[1]]
+    rank = program(
+        tmp_path / "rank", 'OMPI_COMM_WORLD_RANK=$1; export OMPI_COMM_WORLD_RANK; shift; exec "$@"'
+    )
+    assert run(rank, "0", *arguments[5:]) == ["put in"]
+    assert run(rank, "1", *arguments[5:]) == []
+
+
+def test_open_mpi_5_is_not_asked_to_read_a_path_with_a_comma(stand: Stand, tmp_path: Path) -> None:
+    """It would open what stands before the comma."""
+    (tmp_path / "a,b").mkdir()
+    stand.nodes = "a b"
+    stand.batch_system = {"_jpsi_folder": str(tmp_path / "a,b")}
+
+    with pytest.raises(subprocess.CalledProcessError) as error:
+        stand.launch(OPEN_MPI[1], process_count=2)
+
+    assert error.value.returncode == 125
+    assert "comma" in (tmp_path / "log").read_text()
+    assert stand.launch(OPEN_MPI[0], process_count=2)
+
+
+# Starts two processes and says of their codes what Hydra says.
+_HYDRA = """\
+[ "$1" != --version ] || exec cat "{version}"
+shift 2
+PMI_RANK=0; export PMI_RANK; "$@"; code=$?
+PMI_RANK=1; "$@"; exit $((code | $?))"""
+
+
+@pytest.mark.parametrize(
+    ("command", "code"),
+    [
+        ("exit 0", 0),
+        ("exit $((PMI_RANK + 1))", 1),
+        ("exit $((PMI_RANK * 5))", 5),
+        ("[ $PMI_RANK = 0 ] || kill -KILL $$", 137),
+    ],
+)
+def test_the_code_of_hydra_is_that_of_the_process_that_failed_first(
+    tmp_path: Path, name: str, command: str, code: int
+) -> None:
+    """Hydra itself says 3 where they say 1 and 2; nothing is left of what an earlier job said."""
+    (tmp_path / f"{name}.failed").write_text("77\n")
+    program(tmp_path / "bin" / name, _HYDRA.format(version=RECORDINGS / f"{HYDRA[0]}.txt"))
+    script = script_of(lines_of(spec_of(name, process_count=2)), tmp_path / "launch")
+
+    done = subprocess.run(
+        ["/bin/sh", script, "/bin/sh", "-c", command],
+        check=False,
+        timeout=60,
+        env={"PATH": f"{tmp_path}/bin:{os.environ['PATH']}", "_jpsi_folder": str(tmp_path)},
+    )
+
+    assert done.returncode == code
+
+
+# Sends a signal to the shell that has started it, and tells which it gets.
+_HEARING = """\
+[ "$1" != --version ] || exec cat "{version}"
+for name in HUP INT QUIT TERM ALRM USR1 USR2 XCPU; do
+  trap "kill \\$!; echo $name; exit 0" $name
+done
+sleep 1000 >&- 2>&- & kill -s "$SIGNAL" $PPID
+wait $!; wait"""
+
+
+@pytest.mark.parametrize(
+    ("version", "dies_of"),
+    [
+        (OPEN_MPI[0], {"QUIT"}),
+        (OPEN_MPI[1], {"QUIT"}),
+        (HYDRA[0], {"HUP", "USR2", "XCPU"}),
+        (INTEL, {"HUP", "USR2", "XCPU", "ALRM"}),
+        ("unknown", set()),
+    ],
+    ids=["openmpi-4", "openmpi-5", "mpich", "intel", "unknown"],
+)
+@pytest.mark.parametrize("sent", ["HUP", "INT", "QUIT", "TERM", "ALRM", "USR1", "USR2", "XCPU"])
+def test_a_signal_that_its_program_would_die_of_becomes_term(
+    tmp_path: Path, version: str, dies_of: set[str], sent: str
+) -> None:
+    recording = RECORDINGS / f"{version}.txt"
+    text = _HEARING.format(version=recording if recording.exists() else "/dev/null")
+    for name in ("mpirun", "mpiexec.hydra"):
+        program(tmp_path / "bin" / name, text)
+    script = script_of(lines_of(spec_of("mpirun")), tmp_path / "launch")
+    told = {"SIGNAL": sent, "_jpsi_folder": str(tmp_path), "_jpsi_stdin": "/dev/null"}
+
+    assert run(script, "true", path=tmp_path / "bin", **told) == ["TERM" if sent in dies_of else sent]
+
+
 def test_a_colon_reaches_the_program(tmp_path: Path, name: str) -> None:
     """MPIs take a word that is a colon for the end of the command."""
     stand = Stand(tmp_path, name)
 
     arguments = stand.launch(HYDRA[0], "/bin/echo", "a", ":", "", "it's", ".b")
 
-    hidden = arguments[3 + len(FED) :]
+    hidden = arguments[arguments.index("--default-signal=TTIN") + 1 :]
     assert ":" not in hidden
     expected = "a :  it's .b"
     assert run(program(tmp_path / "again", 'exec "$@"'), *hidden) == [expected]

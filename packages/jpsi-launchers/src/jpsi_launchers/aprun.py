@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from jpsi.plugin import JobSpec, ShellLine, hookimpl, line
+from jpsi.plugin import JobSpec, ShellLine, hookimpl, line, need_program
 
 from .shape import Shape
 from .text import HIDE_COLONS
@@ -17,7 +17,11 @@ def rank_variables() -> Sequence[str]:
 
 @hookimpl
 def launch(spec: JobSpec) -> Sequence[ShellLine]:
-    return [*HIDE_COLONS, ShellLine(f'{line("exec", "aprun", *_options(Shape.of(spec)))} "$@"')]
+    return [
+        *need_program("aprun"),
+        *HIDE_COLONS,
+        ShellLine(f'{line("exec", "aprun", *_options(Shape.of(spec)))} "$@"'),
+    ]
 
 
 # aprun(1), Cray S-2496
@@ -26,6 +30,6 @@ def _options(shape: Shape) -> Iterator[str]:
     yield "-q"
     yield from ("-n", str(shape.processes))
     if shape.per_node is not None:
-        yield from ("-N", str(min(shape.per_node, shape.processes)))
+        yield from ("-N", str(shape.per_node))
     if shape.cores is not None:
         yield from ("-d", str(shape.cores))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from jpsi.plugin import JobSpec, ShellLine, hookimpl, line
+from jpsi.plugin import JobSpec, ShellLine, hookimpl, line, need_program
 
 from .shape import Shape
 
@@ -16,7 +16,10 @@ def rank_variables() -> Sequence[str]:
 
 @hookimpl
 def launch(spec: JobSpec) -> Sequence[ShellLine]:
-    return [ShellLine(f'{line("exec", "flux", "run", *_options(Shape.of(spec)))} "$@"')]
+    return [
+        *need_program("flux"),
+        ShellLine(f'{line("exec", "flux", "run", *_options(Shape.of(spec)))} "$@"'),
+    ]
 
 
 # The manual pages flux-run(1) and flux-shell-options(7)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from jpsi.plugin import JobSpec, ShellLine, hookimpl, line
+from jpsi.plugin import JobSpec, ShellLine, hookimpl, line, need_program
 
 from .shape import Shape
 from .text import HIDE_COLONS
@@ -17,7 +17,11 @@ def rank_variables() -> Sequence[str]:
 
 @hookimpl
 def launch(spec: JobSpec) -> Sequence[ShellLine]:
-    return [*HIDE_COLONS, ShellLine(f'{line("exec", "jsrun", *_options(Shape.of(spec)))} "$@"')]
+    return [
+        *need_program("jsrun"),
+        *HIDE_COLONS,
+        ShellLine(f'{line("exec", "jsrun", *_options(Shape.of(spec)))} "$@"'),
+    ]
 
 
 # Summit User Guide (OLCF), "Job Launcher (jsrun)"; each process is a resource set of its own
@@ -28,7 +32,7 @@ def _options(shape: Shape) -> Iterator[str]:
     yield f"--cpu_per_rs={cores}"
     yield f"--gpu_per_rs={shape.gpus}"
     if shape.per_node is not None:
-        yield f"--rs_per_host={min(shape.per_node, shape.processes)}"
+        yield f"--rs_per_host={shape.per_node}"
     # All cores of the set: by default a process may use one.
     yield f"--bind=packed:{cores}"
     # Neighbouring ranks are neighbours: by default they go round.

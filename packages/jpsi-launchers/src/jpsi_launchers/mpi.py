@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from jpsi.plugin import ShellLine, line, word
+from jpsi.plugin import ShellLine, heed_signals, line, need_program, pass_signals, trap_signals, word
 
 from .shape import Shape
-from .text import HEED_SIGNALS, HIDE_COLONS, PASS_SIGNALS, shell
+from .text import HIDE_COLONS, KEEP_INPUT, shell
 
 _RANK_VARIABLES = (
     *("OMPI_*", "OPAL_*", "PMIX_*", "PRTE_*"),
@@ -30,6 +30,7 @@ def lines(program: str, shape: Shape) -> Sequence[ShellLine]:
 
 
 def _lines(program: str, shape: Shape) -> Iterator[ShellLine]:
+    yield from need_program(program)
     yield from HIDE_COLONS
     yield ShellLine(f"_mpi_program={word(program)}")
     yield ShellLine(f"_mpi_processes={word(str(shape.processes))}")
@@ -40,17 +41,21 @@ def _lines(program: str, shape: Shape) -> Iterator[ShellLine]:
     yield from _CASES
     yield ShellLine("esac")
     yield ShellLine(f'{line("set", "--", "-n", str(shape.processes))} "$@"')
-    yield ShellLine('[ -n "$_mpi_is_hydra" ] || exec "$_mpi_program" "$@"')
     yield ShellLine('set -- "$_mpi_program" "$@"')
-    yield from HEED_SIGNALS
-    yield from PASS_SIGNALS
+    yield from heed_signals()
+    yield from pass_signals("launch")
+    yield from trap_signals("launch")
+    yield from KEEP_INPUT
     yield from _UNDER_WATCH
 
 
 _COMMON = shell(
     """\
 _mpi_nodefile=${JPSI_NODEFILE-}
-_mpi_is_hydra=
+# Where the first process that fails says so, if what starts it does not.
+_mpi_failed=
+# The signals that would end what starts the processes, and not them.
+_mpi_unheard=
 # The PATH of the job may lack what is needed here.
 _mpi_path=${PATH-}:/usr/bin:/bin
 # The largest number of processes on a node.
@@ -59,17 +64,35 @@ if [ -n "$_mpi_nodefile" ]; then
     PATH=$_mpi_path awk '++n[$0] > most { most = n[$0] } END { print most + 0 }' "$_mpi_nodefile"
   )
 fi
+# The numbers of a list such as 0-1,4.
+_mpi_numbers() {
+  [ -n "$1" ] || return 0
+  echo "$1" | PATH=$_mpi_path tr , '\\n' | while IFS=- read -r first last; do
+    last=${last:-$first}
+    while [ "$first" -le "$last" ]; do
+      echo "$first"
+      first=$((first + 1))
+    done
+  done
+}
+# What each process of Hydra runs as.
+# shellcheck disable=SC2016  # for that shell
+_mpi_rank='
+  [ "${PMI_RANK:-0}" = 0 ] || exec </dev/null
+  trap : HUP INT QUIT TERM ALRM USR1 USR2 XCPU
+  "$@"
+  code=$?
+  [ "$code" -eq 0 ] || { set -C; echo "$code" >"$0"; } 2>/dev/null
+  exit "$code"
+'
 # Whether this node has a core for each of them, or as many as each is to have.
 _mpi_has_cores() {
   [ -r /proc/self/status ] || return 0
+  _mpi_cpus=$(PATH=$_mpi_path awk '$1 == "Cpus_allowed_list:" { print $2 }' /proc/self/status)
   _mpi_found=$(
-    PATH=$_mpi_path awk '$1 == "Cpus_allowed_list:" { gsub(",", "\\n", $2); print $2 }' /proc/self/status |
-      while IFS=- read -r first last; do
-        while [ "$first" -le "${last:-$first}" ]; do
-          echo "/sys/devices/system/cpu/cpu$first/topology/thread_siblings_list"
-          first=$((first + 1))
-        done
-      done | PATH=$_mpi_path xargs sort -u 2>/dev/null | PATH=$_mpi_path wc -l
+    _mpi_numbers "$_mpi_cpus" | while read -r cpu; do
+      echo "/sys/devices/system/cpu/cpu$cpu/topology/thread_siblings_list"
+    done | PATH=$_mpi_path xargs sort -u 2>/dev/null | PATH=$_mpi_path wc -l
   )
   [ $((_mpi_processes * ${_mpi_cores:-1})) -le "${_mpi_found:-0}" ]
 }"""
@@ -80,6 +103,25 @@ _mpi_has_cores() {
 _CASES = shell(
     """\
 *'(Open MPI)'* | *'(OpenRTE)'*)
+  _mpi_unheard=QUIT
+  case $_mpi_version in
+  *'(OpenRTE)'* | *'(Open MPI) '[1-4].*) ;;
+  *)
+    # Since version 5 it passes standard input on with no end, or spoiled: rank 0 opens the file itself.
+    if [ "$_jpsi_stdin" != /dev/null ]; then
+      # shellcheck disable=SC2016  # for that shell
+      set -- /bin/sh -c '[ "${OMPI_COMM_WORLD_RANK:-0}" != 0 ] || exec <"$0"; exec "$@"' "$_jpsi_stdin" "$@"
+    fi
+    set -- --stdin none "$@"
+    # It takes a comma for the end of a path.
+    case $_mpi_nodefile:$_jpsi_folder in
+    ?*:*,*)
+      echo "Open MPI 5 does not read $_jpsi_folder: a work_directory without a comma is needed" >"$_jpsi_log"
+      exit 125
+      ;;
+    esac
+    ;;
+  esac
   if [ -n "$_mpi_cores" ] && _mpi_has_cores; then
     set -- --map-by "slot:PE=$_mpi_cores" --bind-to core "$@"
   elif ! _mpi_has_cores; then
@@ -113,11 +155,15 @@ _CASES = shell(
   if /usr/bin/env --default-signal=TTIN /bin/true 2>/dev/null; then
     set -- /usr/bin/env --default-signal=TTIN "$@"
   fi
-  # shellcheck disable=SC2016  # for that shell
-  set -- /bin/sh -c '[ "${PMI_RANK:-0}" = 0 ] || exec </dev/null; exec "$@"' sh "$@"
+  _mpi_unheard='HUP USR2 XCPU'
+  # It makes one code of those of all ranks, bit by bit, or says which signal it was itself that ended some.
+  _mpi_failed=$_jpsi_folder/$_mpi_program.failed
+  PATH=$_mpi_path rm -f "$_mpi_failed"
+  set -- /bin/sh -c "$_mpi_rank" "$_mpi_failed" "$@"
   [ -z "$_mpi_nodefile" ] || set -- -f "$_mpi_nodefile" "$@"
   case $_mpi_version in
   *'Intel(R) MPI'*)
+    _mpi_unheard="$_mpi_unheard ALRM"
     # It divides the cores of a node among the processes by itself. Its mpirun is a script that finds out
     # about the batch system, and leaves this program behind when it is ended.
     _mpi_hydra=$(command -v "$_mpi_program")
@@ -139,22 +185,20 @@ _CASES = shell(
     ;;
   *) [ -z "$_mpi_cores" ] || ! _mpi_has_cores || set -- -bind-to "core:$_mpi_cores" "$@" ;;
   esac
-  _mpi_is_hydra=yes
   ;;"""
 )
 
-# Hydra says 0 when it was ended, and a job that was ended would pass for one that has completed.
 _UNDER_WATCH = shell(
     """\
-# Hydra says 0 of processes that a signal has ended.
-_launch_ended=0
+for _launch_signal in $_mpi_unheard; do
+  trap "_launch_pass TERM" "$_launch_signal"
+done
 (
   [ -z "${BASH_VERSION-}" ] || trap - INT QUIT
   exec "$@" <&3 3<&-
 ) &
-_launch_pids=$!
-[ -z "$_launch_got" ] || kill -s "$_launch_got" $! 2>/dev/null || :
+_launch_pids="$! "
 _launch_wait $!
-[ "$_launch_code" -ne 0 ] || _launch_code=$_launch_ended
+[ -z "$_mpi_failed" ] || { read -r _launch_code <"$_mpi_failed"; } 2>/dev/null || :
 (exit "$_launch_code")"""
 )

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from jpsi.plugin import JobSpec, ShellLine, hookimpl, word
+from jpsi.plugin import JobSpec, ShellLine, heed_signals, hookimpl, pass_signals, trap_signals, word
 
 from .shape import Shape
-from .text import HEED_SIGNALS, PASS_SIGNALS, shell
+from .text import KEEP_INPUT, shell
 
 
 @hookimpl
@@ -27,8 +27,10 @@ def rank_variables() -> Sequence[str]:
 def launch(spec: JobSpec) -> Sequence[ShellLine]:
     return [
         ShellLine(f"JPSI_SIZE={word(str(Shape.of(spec).processes))}"),
-        *HEED_SIGNALS,
-        *PASS_SIGNALS,
+        *heed_signals(),
+        *pass_signals("launch"),
+        *trap_signals("launch"),
+        *KEEP_INPUT,
         *_LINES,
     ]
 
@@ -46,8 +48,6 @@ while [ "$_multiple_rank" -lt "$JPSI_SIZE" ]; do
     export JPSI_RANK
     exec "$@" <&3 3<&-
   ) &
-  # A signal that came a moment ago has missed this rank.
-  [ -z "$_launch_got" ] || kill -s "$_launch_got" $! 2>/dev/null || :
   _launch_pids="$_launch_pids$! "
   _multiple_rank=$((_multiple_rank + 1))
 done
@@ -57,7 +57,6 @@ _multiple_code=0
 for _multiple_pid in $_launch_pids; do
   _launch_wait "$_multiple_pid"
   [ "$_multiple_code" -ne 0 ] || _multiple_code=$_launch_code
-  _launch_pids=${_launch_pids#* }
 done
 (exit "$_multiple_code")"""
 )

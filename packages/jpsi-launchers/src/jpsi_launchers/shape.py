@@ -16,27 +16,32 @@ class Shape:
 
     processes: int
     nodes: int | None
-    #: The largest number of processes on a node.
+    #: The largest number of processes on a node, where the user has given that or the number of nodes.
     per_node: int | None
+    #: The same where the user has given that, and the batch system has been told.
+    told_per_node: int | None
     cores: int | None
     gpus: int
 
     @property
     def is_uneven(self) -> bool:
         """Whether the last of the nodes has less processes than the first."""
-        if self.nodes is None:
-            return False
-        return self.processes != self.nodes * (self.per_node or -(-self.processes // self.nodes))
+        each = self.told_per_node or self.per_node or self.processes
+        return self.processes != (self.nodes or 1) * each
 
     @classmethod
     def of(cls, spec: JobSpec) -> Shape:
         """The shape of a valid spec."""
         given = resources(spec)
+        # A number of processes alone may end up on any number of nodes.
+        nodes = node_count(given)
         return cls(
             processes=given.computed_process_count,
-            # A number of processes alone may end up on any number of nodes.
-            nodes=node_count(given),
-            per_node=given.processes_per_node,
+            nodes=nodes,
+            per_node=None
+            if nodes is None
+            else min(given.computed_processes_per_node, given.computed_process_count),
+            told_per_node=given.processes_per_node,
             cores=given.cpu_cores_per_process,
             gpus=given.gpu_cores_per_process or 0,
         )

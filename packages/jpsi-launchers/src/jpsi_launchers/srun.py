@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from jpsi.plugin import CustomOptions, JobSpec, Options, ShellLine, given, hookimpl, line
+from jpsi.plugin import CustomOptions, JobSpec, Options, ShellLine, given, hookimpl, line, need_program
 
 from .shape import Shape
-from .text import HIDE_COLONS
+from .text import HIDE_COLONS, shell
 
 #: srun(1), OPTIONS, by their long names.
 CUSTOM = CustomOptions(
@@ -26,6 +26,17 @@ CUSTOM = CustomOptions(
     },
     # srun takes the beginning of an option's name for the option.
     abbreviated=("cpus-per-task", "gpus-per-task", "nodes", "ntasks-per-node", "wait"),
+)
+_SHARING = frozenset({"exact", "exclusive", "overlap"})
+# srun(1), INPUT ENVIRONMENT; before Slurm 20.11 steps overlapped, and nobody read the variable. The numbers
+# of steps that hold nothing (the batch script, an interactive step) are the largest that there are.
+_INSIDE_A_STEP = shell(
+    """\
+case ${SLURM_STEP_ID-} in
+'' | *[!0-9]* | 42949672??) ;;
+# A step that holds the whole job, such as a shell by srun --pty, would have this one wait for its end.
+*) export SLURM_OVERLAP=1 ;;
+esac"""
 )
 
 
@@ -47,8 +58,11 @@ def launch(spec: JobSpec) -> Sequence[ShellLine]:
     shape = Shape.of(spec)
     options = CUSTOM.merged(_options(shape), spec)
     words = [f"--{name}" if value is None else f"--{name}={value}" for name, value in given(options)]
+    # Who says how steps share the job has said it.
+    inside = () if CUSTOM.of(spec).keys() & _SHARING else _INSIDE_A_STEP
     placed = _PLACED if options.get("distribution") == _AS_LISTED else ()
-    return [*HIDE_COLONS, *placed, ShellLine(f'{line("exec", "srun", *words)} "$@"')]
+    command = ShellLine(f'{line("exec", "srun", *words)} "$@"')
+    return [*need_program("srun"), *HIDE_COLONS, *inside, *placed, command]
 
 
 # srun(1), --distribution: it goes by a file with the node of each task. Otherwise srun would spread them
@@ -65,7 +79,7 @@ def _options(shape: Shape) -> Options:
     return {
         "nodes": shape.nodes,
         "ntasks": shape.processes,
-        "ntasks-per-node": None if shape.is_uneven else shape.per_node,
+        "ntasks-per-node": None if shape.is_uneven else shape.told_per_node,
         "distribution": _AS_LISTED if shape.is_uneven else None,
         # Since 22.05 a step does not inherit it from its job.
         "cpus-per-task": shape.cores,

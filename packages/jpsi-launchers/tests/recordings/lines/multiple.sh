@@ -1,0 +1,55 @@
+JPSI_SIZE=3
+# What runs in the background ignores INT and QUIT; bash undoes that itself, elsewhere env(1) can.
+if [ -z "${BASH_VERSION-}" ] && /usr/bin/env --default-signal=INT,QUIT /bin/true 2>/dev/null; then
+  set -- /usr/bin/env --default-signal=INT,QUIT "$@"
+fi
+_launch_pids='' _launch_got=''
+# shellcheck disable=SC2317,SC2329  # the traps call it
+_launch_pass() {
+  _launch_got=$1
+  # shellcheck disable=SC2086  # several words
+  [ -z "$_launch_pids" ] || kill -s "$1" $_launch_pids 2>/dev/null || :
+}
+# A signal ends `wait` early; asked again about a process whose end it told just then, it says 127.
+_launch_wait() {
+  # One that came while processes were started may have missed some: right after its start, dash loses them.
+  if [ -n "$_launch_got" ]; then
+    PATH=${PATH-}:/usr/bin:/bin command sleep 0.2 || PATH=/usr/bin:/bin command sleep 1
+    _launch_pass "$_launch_got"
+  fi
+  _launch_code=''
+  while :; do
+    _launch_got=
+    wait "$1"
+    _launch_answer=$?
+    [ -n "$_launch_code" ] && [ "$_launch_answer" -eq 127 ] || _launch_code=$_launch_answer
+    [ -n "$_launch_got" ] || break
+  done
+  _launch_pids=${_launch_pids#* }
+}
+for _launch_signal in HUP INT QUIT TERM ALRM USR1 USR2 XCPU; do
+  # shellcheck disable=SC2064  # the signal of now
+  trap "_launch_pass $_launch_signal" "$_launch_signal"
+done
+command exec 3<&0 || exec 3</dev/null
+export JPSI_SIZE
+_multiple_rank=0
+while [ "$_multiple_rank" -lt "$JPSI_SIZE" ]; do
+  (
+    [ -z "${BASH_VERSION-}" ] || trap - INT QUIT
+    [ "$_multiple_rank" -eq 0 ] || exec 3</dev/null
+    JPSI_RANK=$_multiple_rank
+    export JPSI_RANK
+    exec "$@" <&3 3<&-
+  ) &
+  _launch_pids="$_launch_pids$! "
+  _multiple_rank=$((_multiple_rank + 1))
+done
+exec 3<&-
+# The code of the job is that of the lowest rank that failed.
+_multiple_code=0
+for _multiple_pid in $_launch_pids; do
+  _launch_wait "$_multiple_pid"
+  [ "$_multiple_code" -ne 0 ] || _multiple_code=$_launch_code
+done
+(exit "$_multiple_code")
