@@ -80,7 +80,7 @@ def test_signals_have_their_default_meaning(tmp_path: Path, shell: str) -> None:
     assert not any(mask & (1 << (number - 1)) for mask in ignored for number in range(1, 16))
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGUSR1], ids=lambda it: it.name)
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGALRM], ids=lambda it: it.name)
 def test_a_signal_reaches_every_rank(tmp_path: Path, shell: str, number: signal.Signals) -> None:
     """Only the shell of the lines gets it, as in a batch job; rank 1 has ended long before."""
     command = f"[ $JPSI_RANK != 1 ] || exit 0; : >'{tmp_path}'/up.$JPSI_RANK; exec sleep 1000"
@@ -94,6 +94,25 @@ def test_a_signal_reaches_every_rank(tmp_path: Path, shell: str, number: signal.
                 time.sleep(0.01)
             process.send_signal(number)
             assert process.wait(30) == 128 + number
+            assert members(process.pid) == []
+        finally:
+            for pid in members(process.pid):
+                os.kill(pid, signal.SIGKILL)
+
+
+@pytest.mark.parametrize("moment", range(3))
+def test_a_signal_while_ranks_are_started_misses_none(tmp_path: Path, shell: str, moment: int) -> None:
+    """It comes just before rank 1 is started, just after, or when it is known."""
+    path = script(tmp_path, 3)
+    lines = path.read_text().replace("\n(\n", "\n{\n").replace("\n)\n", "\n}\n").splitlines()
+    start = next(at for at, it in enumerate(lines) if it == "  (")
+    at = [start, lines.index("  ) &", start) + 1, lines.index("  ) &", start) + 2][moment]
+    lines.insert(at, '  [ "$_multiple_rank" -ne 1 ] || kill -s TERM $$')
+    path.write_text("\n".join(lines) + "\n")
+
+    with subprocess.Popen([shell, path, "sleep", "1000"], start_new_session=True) as process:
+        try:
+            assert process.wait(30) == 128 + signal.SIGTERM
             assert members(process.pid) == []
         finally:
             for pid in members(process.pid):
