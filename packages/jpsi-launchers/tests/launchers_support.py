@@ -43,14 +43,25 @@ def print_arguments(path: Path, version: str = "/dev/null") -> Path:
     )
 
 
-def play(path: Path, rank: str) -> Path:
-    """A program that drops its options and runs the command, as often as they say, with a rank each."""
+def play(path: Path, rank: str, *, is_hydra: bool = False) -> Path:
+    """A program that drops its options and runs the command, as often as they say, with a rank each.
+
+    As Hydra it has each process in a session of its own, and signals all of that.
+    """
     # The name of the rank's variable and the number are all in which it differs from `multiple`.
     several = "\n".join(lines_of(spec_of("multiple"))[1:])
+    if is_hydra:
+        several = several.replace('kill -s "$1" $_launch_pids', 'kill -s "$1" -- $_launch_groups')
+        several = several.replace(
+            '_launch_pids="$_launch_pids$! "',
+            '_launch_pids="$_launch_pids$! "\n  _launch_groups="$_launch_groups-$! "',
+        )
+        several = several.replace('exec "$@" <&3', 'exec setsid "$@" <&3')
     return program(path, _PLAYED.format(rank=rank, several=several))
 
 
 _PLAYED = """\
+_launch_groups=''
 JPSI_SIZE=1
 while :; do
   case $1 in

@@ -83,5 +83,5 @@ class TestIntelMpi(_Played):
         """Its mpirun is only asked what it is; the program beside it runs processes."""
         version = RECORDINGS / "intel-2021.19.txt"
         program(tmp_path / "bin" / "mpirun", f'[ "$1" = --version ] && cat "{version}" || exit 3')
-        play(tmp_path / "bin" / "mpiexec.hydra", self.rank)
+        play(tmp_path / "bin" / "mpiexec.hydra", self.rank, is_hydra=True)
         monkeypatch.setenv("PATH", f"{tmp_path}/bin:/usr/bin:/bin")
