@@ -568,6 +568,33 @@ def test_log_of_an_earlier_run_means_nothing(batch: Place) -> None:
     assert second.markers == ["1.active", "1.exit.run.0", "exit.launch.3"]
 
 
+def test_signal_during_pre_launch_reaches_the_job(batch: Place) -> None:
+    """It is for the job, which is not there yet."""
+    pre = script(batch.root / "pre.sh", "kill -s TERM $$; i=0; while [ $i -lt 1000 ]; do i=$((i + 1)); done")
+
+    ended = batch.run(shell_job("exec sleep 1000", pre_launch=pre))
+
+    assert ended.code == 128 + signal.SIGTERM
+    assert "exit.run.143" in ended.markers
+    assert "signalled" in ended.markers
+
+
+def test_launcher_finds_the_path_of_standard_input(place: Place) -> None:
+    lines = [ShellLine('printf "%s" "$_jpsi_stdin"')]
+    pre = script(place.root / "pre.sh", "cd /; unset _jpsi_stdin")
+    script(place.directory / "in it's", "")
+
+    given = place.run(shell_job(":", stdin_path=Path("in it's"), pre_launch=pre), launch=lines)
+
+    assert given.stdout == f"{place.directory}/in it's".encode()
+
+
+def test_launcher_finds_that_there_is_no_standard_input(place: Place) -> None:
+    lines = [ShellLine('printf "%s" "$_jpsi_stdin"')]
+
+    assert place.run(shell_job(":"), launch=lines).stdout == b"/dev/null"
+
+
 # ------------------------------------------------------------- launchers that source scripts themselves
 
 GIVEN = [
