@@ -52,5 +52,18 @@ def test_slots_without_a_process_are_not_listed(shell: str, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("shell", SHELLS)
+def test_slots_of_one_node_may_come_from_several_queues(shell: str, tmp_path: Path) -> None:
+    """Then the node has a line for each, and one process may have a slot of both."""
+    lines = (
+        "node01 3 main.q@node01 <NULL>",
+        "node02 2 main.q@node02 <NULL>",
+        "node01 1 debug.q@node01 <NULL>",
+    )
+    (tmp_path / "hosts").write_text("".join(f"{line}\n" for line in lines))
+
+    assert told(shell, 2, PE_HOSTFILE=f"{tmp_path}/hosts") == ["node01", "node01", "node02"]
+
+
+@pytest.mark.parametrize("shell", SHELLS)
 def test_a_job_without_a_parallel_environment_is_where_it_is(shell: str) -> None:
     assert told(shell, None) == [os.uname().nodename]

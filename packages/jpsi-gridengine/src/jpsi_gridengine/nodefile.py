@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from jpsi.plugin import JobSpec, ShellLine, hookimpl, line, resources
 
-# sge_pe(5), $pe_hostfile: a line for each node, with its name and how many slots of it are the job's
-_EACH_PROCESS = "{ for (left = $2; left >= cores && told < processes; left -= cores) { print $1; told++ } }"
+# sge_pe(5), $pe_hostfile: lines with the name of a node and how many slots of it are the job's, one for each
+# queue that they come from
+_EACH_PROCESS = (
+    "{ if (!($1 in slots)) node[++count] = $1; slots[$1] += $2 } "
+    "END { for (i = 1; i <= count; i++) "
+    "for (left = slots[node[i]]; left >= cores && told < processes; left -= cores) { print node[i]; told++ } }"
+)
 
 
 @hookimpl
