@@ -25,7 +25,7 @@ CUSTOM = CustomOptions(
         "pty": "jobs have no terminal",
     },
     # srun takes the beginning of an option's name for the option.
-    abbreviated=("cpus-per-task", "gpus-per-task", "nodes", "ntasks-per-node", "wait"),
+    abbreviated=("cpus-per-task", "distribution", "gpus-per-task", "nodes", "ntasks-per-node", "wait"),
 )
 _SHARING = frozenset({"exact", "exclusive", "overlap"})
 # srun(1), INPUT ENVIRONMENT; before Slurm 20.11 steps overlapped, and nobody read the variable. The numbers
