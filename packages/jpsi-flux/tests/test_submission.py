@@ -180,3 +180,12 @@ def test_where_the_processes_are_is_asked_of_flux() -> None:
         "--input=/dev/null",
         "--nodes=2",
     ]
+
+
+def test_processes_are_placed_with_the_cores_and_gpus_that_the_launcher_asks_for() -> None:
+    """Or else they would be looked for where they are not."""
+    resources = ResourceSpecV1(process_count=4, cpu_cores_per_process=3, gpu_cores_per_process=1)
+
+    (asked,) = hooks.nodes(JobSpec("/bin/true", resources=resources))
+
+    assert {"--cores-per-task=3", "--gpus-per-task=1"} < set(shlex.split(asked))

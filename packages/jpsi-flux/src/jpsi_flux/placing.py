@@ -22,5 +22,7 @@ def nodes(spec: JobSpec) -> list[ShellLine]:
         options.append(f"--nodes={shape.nodes}")
     if shape.cores is not None:
         options.append(f"--cores-per-task={shape.cores}")
+    if shape.gpus is not None:
+        options.append(f"--gpus-per-task={shape.gpus}")
     asked = line("flux", "run", *options, "hostname")
     return [ShellLine(f"{asked} | sort -n | sed 's/^ *[0-9]*: //'")]
