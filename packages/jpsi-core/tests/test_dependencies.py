@@ -60,7 +60,7 @@ def test_everything_that_is_wrong_is_said_at_once() -> None:
         f"attributes.after waits for the job {failed.id} to complete, but it is FAILED",
         f"attributes.after names the job {new.id}, which must be submitted first",
         f"attributes.after names the job {elsewhere.id}, which was submitted elsewhere",
-        "attributes.after: no job can wait here for the end of another (any)",
+        "attributes.after: no job can wait here for the end of another (any); it can for ok",
     ]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -26,6 +27,14 @@ def _srun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", f"{tmp_path}/bin:/usr/bin:/bin")
 
 
+def play_srun() -> None:
+    """Have the fake Slurm's srun, which refuses, start processes."""
+    srun = shutil.which("srun")
+    assert srun is not None
+    assert "jpsi-fake-" in srun
+    play(Path(srun), "SLURM_PROCID")
+
+
 class TestSrun(LauncherConformance):
     """Several processes each."""
 
@@ -39,6 +48,7 @@ class TestSrun(LauncherConformance):
         self, tmp_path: Path, fake_commands: Callable[..., FakeScheduler]
     ) -> Iterator[jpsi.JobExecutor]:
         fake_commands("slurm")
+        play_srun()
         config = BatchConfig(
             work_directory=tmp_path / "work",
             shortest_interval=timedelta(seconds=0.1),
@@ -58,7 +68,11 @@ class TestSlurm(ExecutorConformance):
     config_class = SlurmConfig
 
     @pytest.fixture(autouse=True)
-    def _by_srun(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def _by_srun(
+        self, scheduler: FakeScheduler | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        assert scheduler is not None
+        play_srun()
         configuration = tmp_path / "jpsi.yaml"
         configuration.write_text(_CONFIGURATION)
         monkeypatch.setenv("JPSI_CONFIG", str(configuration))

@@ -257,6 +257,14 @@ def test_custom_attributes(hooks: Hooks) -> None:
     assert _problems(spec(custom_attributes=named), hooks) == []
 
 
+@pytest.mark.parametrize(
+    ("hooks", "name"), [(PBS, "pbspro"), (PBS, "openpbs"), (TORQUE, "pbs_classic")], ids=str
+)
+def test_custom_attributes_may_begin_with_any_name_of_the_executor(hooks: Hooks, name: str) -> None:
+    assert _options(spec(custom_attributes={f"{name}.p": 5}), hooks)["-p"] == "5"
+    assert _problems(spec(custom_attributes={f"{name}.N": "x", f"{name}.e": "x"}), hooks) != []
+
+
 @pytest.mark.parametrize("name", ["l.nodes", "l.ncpus", "l.mem"])
 def test_the_old_way_to_ask_for_resources_replaces_the_new(name: str) -> None:
     """PBS refuses a job that asks in both."""

@@ -49,7 +49,10 @@ def _problem(
 ) -> str | None:
     job = dependency.job
     if dependency.kind not in offered:
-        return f"attributes.after: no job can wait here for the end of another ({dependency.kind.value})"
+        others = " or ".join(sorted(kind.value for kind in offered))
+        instead = f"; it can for {others}" if others else ""
+        asked = f"no job can wait here for the end of another ({dependency.kind.value})"
+        return f"attributes.after: {asked}{instead}"
     if not isinstance(job, Job):
         return None
     if job.status.final and dependency.kind.is_met(job.status.state) is False:

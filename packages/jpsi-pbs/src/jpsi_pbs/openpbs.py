@@ -44,7 +44,10 @@ class OpenPbs(Hooks):
     """What is said and asked in PBS's way."""
 
     name = "pbs"
-    form = script_form(name, dict.fromkeys(_IN_CHUNKS, "PBS refuses it beside jpsi's l.select; set that"))
+    form = script_form(
+        (name, "pbspro", "openpbs"),
+        dict.fromkeys(_IN_CHUNKS, "PBS refuses it beside jpsi's l.select; set that"),
+    )
     # -f: no background process, which would keep what it inherits, the lock of the job's folder among it.
     qsub = ("qsub", "-f")
     qstat = ("qstat", "-f", "-F", "json")

@@ -16,9 +16,9 @@ _SECOND = timedelta(seconds=1)
 _YES_OR_NO = {None: None, True: "y", False: "n"}
 
 
-def script_form(system: str, refused: Mapping[str, str]) -> ScriptForm:
-    """The form of scripts of one system, whose custom attributes begin with its name, some refused."""
-    custom = attrs.evolve(CUSTOM, systems=(system,), refused={**CUSTOM.refused, **refused})
+def script_form(systems: tuple[str, ...], refused: Mapping[str, str]) -> ScriptForm:
+    """The form of scripts of one system, whose custom attributes begin with its names, some refused."""
+    custom = attrs.evolve(CUSTOM, systems=systems, refused={**CUSTOM.refused, **refused})
     return ScriptForm(mark="#PBS", dashes="-", joint=" ", custom=custom, spelled=_spelled)
 
 

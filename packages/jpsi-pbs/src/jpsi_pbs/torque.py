@@ -19,7 +19,7 @@ class Torque(Hooks):
     """What is said and asked in Torque's way."""
 
     name = "torque"
-    form = script_form(name, {})
+    form = script_form((name, "pbs_classic"), {})
     # XML; finished jobs are in it for `keep_completed` seconds.
     qstat = ("qstat", "-f", "-x")
     # Each id that is named is a connection, so that it is cheaper to list all jobs than to name many.

@@ -16,8 +16,8 @@ from jpsi.model.spec import JobSpec
 #: The options that a backend sets for a job; ValueError says what they cannot say.
 OptionsOf: TypeAlias = Callable[[JobSpec, SubmitContext], Options]
 
-# Stands for the tag of a submission that is not made yet.
-_SOME_TAG = "x" * 60
+#: Stands for the tag of a submission that is not made yet; as long as one may be.
+SOME_TAG = f"jpsi-00000000-0000-0000-0000-000000000000-{'0' * 18}"
 
 
 def _as_it_is(name: str, value: str | None) -> tuple[str, str | None]:
@@ -58,7 +58,7 @@ class ScriptForm:
         if wrong:
             spec = attrs.evolve(spec, attributes=attrs.evolve(attributes(spec), custom_attributes=None))
         try:
-            own = options(spec, SubmitContext(site=site, job_id="", tag=_SOME_TAG))
+            own = options(spec, SubmitContext(site=site, job_id="", tag=SOME_TAG))
         except ValueError as e:
             yield str(e)
             return

@@ -26,6 +26,7 @@ from jpsi.contract.asked import dependencies
 from jpsi.contract.hookspecs import ExecutorHooks, SubmitContext
 from jpsi.contract.observation import Failure, FailureKind, Observation
 from jpsi.contract.protocols import EngineSetup, InterruptedSubmission, Recovered, Streams, Submission
+from jpsi.contract.script_form import SOME_TAG
 from jpsi.contract.shell import ShellLine, line, word
 from jpsi.engine import runner
 from jpsi.engine.asking import Asking
@@ -109,7 +110,7 @@ class BatchEngine:
                 self._backend.canonical(native_id)
             except ValueError as e:
                 found.append(f"attributes.after: {e}")
-        context = SubmitContext(site=self._backend.site, job_id="0", tag=tag_of("0", 1), after=after)
+        context = SubmitContext(site=self._backend.site, job_id="", tag=SOME_TAG, after=after)
         try:
             self._backend.render(spec, context)
         except ValueError as e:

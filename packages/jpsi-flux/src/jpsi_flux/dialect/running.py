@@ -14,12 +14,13 @@ _SHORT = {"c": "cores-per-task", "N": "nodes", "n": "ntasks"}
 
 def run(_scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
     """Say what each task prints whose command is `hostname`."""
+    if invocation.arguments[-1] != "hostname":
+        said = "flux-run: ERROR: this fake Flux starts no processes; the launcher multiple does\n"
+        return CommandResult(returncode=1, stderr=said)
     try:
         given = parse(invocation.arguments[1:], _KNOWN, _SHORT)
     except UnknownOptionError as e:
         return unrecognized("run", e)
-    if given.words != ("hostname",):
-        return CommandResult(returncode=1, stderr="flux-run: ERROR: the fake runs nothing but hostname\n")
     nodes, tasks = int(given.last("nodes", "1")), int(given.last("ntasks", "1"))
     if nodes > tasks:
         said = "flux-run: ERROR: node count must not be greater than task count\n"

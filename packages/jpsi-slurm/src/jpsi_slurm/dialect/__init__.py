@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from jpsi.fakes import CommandFunction
+from jpsi.fakes import CommandFunction, FakeScheduler, Invocation
 from jpsi.plugin import CommandResult
 
 from .changing import scancel, scontrol
@@ -13,6 +13,13 @@ from .submitting import sbatch
 
 __all__ = ["commands", "unreachable"]
 
+
+def srun(_scheduler: FakeScheduler, _invocation: Invocation) -> CommandResult:
+    """Refuse: otherwise a real srun of the machine would be told the ids of fake jobs."""
+    said = "srun: error: this fake Slurm starts no processes; the launcher multiple does\n"
+    return CommandResult(returncode=1, stderr=said)
+
+
 #: The commands by name.
 commands: Mapping[str, CommandFunction] = {
     "sbatch": sbatch,
@@ -20,6 +27,7 @@ commands: Mapping[str, CommandFunction] = {
     "sacct": sacct,
     "scancel": scancel,
     "scontrol": scontrol,
+    "srun": srun,
 }
 
 _NO_CONTACT = "Unable to contact slurm controller (connect failure)"
@@ -29,6 +37,7 @@ _UNREACHABLE = {
     "sacct": (1, "sacct: error: Problem talking to the database: Connection refused\n"),
     "scancel": (8, f"scancel: error: {_NO_CONTACT}\n"),
     "scontrol": (1, f"slurm_load_ctl_conf error: {_NO_CONTACT}\n"),
+    "srun": (1, f"srun: error: Unable to allocate resources: {_NO_CONTACT}\n"),
 }
 
 

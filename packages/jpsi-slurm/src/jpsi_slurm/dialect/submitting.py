@@ -152,6 +152,8 @@ def _job(number: str, options: Mapping[str, str], invocation: Invocation) -> Fak
             "SLURM_JOB_ID": number,
             "SLURM_JOB_NODELIST": _NODE_NAMES[nodes],
             "SLURM_JOB_NUM_NODES": str(nodes),
+            "SLURM_NNODES": str(nodes),
+            "SLURM_NODELIST": _NODE_NAMES[nodes],
             "SLURM_NTASKS": options.get("ntasks", "1"),
             **_tasks_per_node(options, nodes),
         },
