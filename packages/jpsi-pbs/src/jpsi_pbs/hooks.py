@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 
 from jpsi.plugin import (
@@ -38,7 +39,7 @@ _UNIVERSAL_TIME = {"TZ": "UTC0"}
 _MISLEADING = ("PBS_QSTAT_*",)
 
 
-class Hooks:
+class Hooks(ABC):
     """What PBS and Torque have in common; they differ in what a subclass says."""
 
     #: How the names of custom attributes and of details begin.
@@ -70,21 +71,21 @@ class Hooks:
     parse_hold = staticmethod(requests.parse_hold)
     parse_release = staticmethod(requests.parse_hold)
 
+    @abstractmethod
     def resources(self, asked: ResourceSpecV1) -> Options:
         """The options of qsub for what a job needs of the machine."""
-        raise NotImplementedError
 
+    @abstractmethod
     def node_lines(self, spec: JobSpec) -> list[ShellLine]:
         """POSIX shell that prints the node of each process from the file that `PBS_NODEFILE` names."""
-        raise NotImplementedError
 
     def queue(self, asked: JobAttributes) -> str | None:
         """Where a job is sent."""
         return asked.queue_name
 
+    @abstractmethod
     def queue_problems(self, asked: JobAttributes) -> Sequence[str]:
         """Why a job cannot be sent there."""
-        raise NotImplementedError
 
     def options(self, spec: JobSpec, context: SubmitContext) -> Options:
         """The options of qsub for a job."""

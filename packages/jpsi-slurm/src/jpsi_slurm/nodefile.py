@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jpsi.plugin import JobSpec, ResourceSpecV1, ShellLine, hookimpl
+from jpsi.plugin import JobSpec, ResourceSpecV1, ShellLine, hookimpl, word
 
 # sbatch(1), OUTPUT ENVIRONMENT VARIABLES: SLURM_TASKS_PER_NODE is such as `2(x3),1`. The list of one node is
 # its name, so that nothing needs to be asked, which may not be possible where the job runs.
@@ -29,7 +29,7 @@ echo "$nodes" | awk -v tasks="$tasks" '
 def nodes(spec: JobSpec) -> list[ShellLine]:
     """The lines, which print a node for each task, grouped by node, in the order of the ranks."""
     uneven = _uneven(spec.resources)
-    tasks = _TOLD if uneven is None else f"tasks='{uneven}'"
+    tasks = _TOLD if uneven is None else f"tasks={word(uneven)}"
     return [ShellLine(it) for it in f"{_NODES}\n{tasks}\n{_LINES}".splitlines()]
 
 
