@@ -30,16 +30,15 @@ def as_future(job: Job) -> Future[JobStatus]:
 
     def look() -> None:
         # posted, since a watcher may not ask the job, and since setting a result calls what users added
-        notifier.shared().post(notifier.Lane(), settle)
+        notifier.shared().post(notifier.Lane(), lambda: settle(job._told()[-1]))  # noqa: SLF001  a door of it
 
-    def settle() -> None:
-        status = job._peek(FINAL)  # noqa: SLF001  a door of the job
-        if status is not None and once.acquire(blocking=False):
+    def settle(status: JobStatus | None) -> None:
+        if status is not None and status.final and once.acquire(blocking=False):
             job._unwatch(look)  # noqa: SLF001
             future.set_result(status)
 
     job._watch(look)  # noqa: SLF001
-    settle()
+    settle(job._peek(FINAL))  # noqa: SLF001
     return future
 
 
