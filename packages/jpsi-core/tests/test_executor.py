@@ -85,7 +85,7 @@ def test_a_failing_disk_leaves_nothing_and_the_job_can_be_submitted_again(
 ) -> None:
     job = Job(JobSpec("/bin/true"))
     with monkeypatch.context() as patch:
-        patch.setattr("jpsi.engine.spool._write_new", _failing(number))
+        patch.setattr("jpsi.engine.spool.write_new", _failing(number))
         with pytest.raises(jpsi.SubmitException) as caught:
             executor.submit(job)
 
@@ -167,6 +167,7 @@ def test_importing_jpsi_imports_no_plugin_and_no_engine() -> None:
 
 def test_what_is_exported_is_pinned() -> None:
     assert set(jpsi.__all__) == {
+        "BulkException",
         "ConfigError",
         "DocumentError",
         "DocumentWarning",

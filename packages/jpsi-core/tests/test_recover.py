@@ -47,8 +47,8 @@ job.wait()
 
 STEPS = [
     ("jpsi.engine.spool", "Spool.prepare", "before", 0, 0),
-    ("jpsi.engine.spool", "_write_new", "before", 1, 1),
-    ("jpsi.engine.spool", "_write_new", "after", 1, 1),
+    ("jpsi.engine.spool", "write_new", "before", 1, 1),
+    ("jpsi.engine.spool", "write_new", "after", 1, 1),
     ("jpsi.engine.processes", "spawn", "before", 1, 1),
     ("jpsi.engine.processes", "spawn", "after", 1, 1),
     ("jpsi.engine.spool", "Spool.started", "before", 1, 1),

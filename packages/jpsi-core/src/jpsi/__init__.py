@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from jpsi.job import Job, JobStatusCallback
 from jpsi.model.dependencies import Dependency, DependencyKind
 from jpsi.model.errors import (
+    BulkException,
     ConfigError,
     DocumentError,
     DocumentWarning,
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from jpsi.registry.listing import Plugin, plugins
 
 __all__ = [
+    "BulkException",
     "ConfigError",
     "Dependency",
     "DependencyKind",

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import builtins
 import functools
 import logging
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
+from jpsi.checking import Checking
 from jpsi.contract.hookspecs import Site
 from jpsi.contract.protocols import EngineSetup, InterruptedSubmission, Streams, Submission
-from jpsi.dependencies import resolved
 from jpsi.engine import defaults, notifier
 from jpsi.engine.transport import LocalTransport
 from jpsi.job import Job, JobStatusCallback, StatusFunction, as_function
 from jpsi.launcher import Launchers
-from jpsi.model.errors import InvalidJobException, SubmitException
-from jpsi.model.problems import problems, sound_part
-from jpsi.model.spec import copy_spec
+from jpsi.many import Many, check_job
+from jpsi.model.errors import SubmitException
 from jpsi.model.states import JobState, JobStatus
 from jpsi.observing import Observing
 from jpsi.registry.assembly import Assembly, assemble
@@ -37,11 +35,10 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-_SUBJECT = "the job"
 Watcher = Callable[[Job, JobStatus], bool]
 
 
-class JobExecutor:
+class JobExecutor(Many):
     """Submits jobs to one backend and follows them. All methods may be called from any thread.
 
     As a context manager it is closed at the end of the block: it takes no more jobs then; those that it
@@ -149,68 +146,60 @@ class JobExecutor:
             SubmitException: the job did not reach the backend for another reason. It is still NEW and
                 can be submitted again.
         """
-        _check_job(job)
-        if self._is_closed:
-            msg = f"the executor {self._name} was closed and takes no more jobs"
-            raise SubmitException(msg)
-        attempt = job._take(self)  # noqa: SLF001  two halves of one thing
+        check_job(job)
+        self._check_open()
+        attempt = self._take(job)
         try:
-            submission = self._checked(job, attempt)
-            self._know(job)
-            self._observing.know(job.id, submission.spec)
+            submission = self._checking().submission(job, attempt)
+            self._know(job, submission)
             native_id = self._engine.submit(submission)
         except InterruptedSubmission as e:
             self._follow(job, e.native_id, attempt, JobStatus(JobState.QUEUED))
             raise e.interrupt from None
         except BaseException:
-            with self._lock:
-                if self._jobs.get(job.id) is job:
-                    del self._jobs[job.id]
-                    self._observing.forget(job.id)
-            job._give_back(attempt)  # noqa: SLF001
+            self._drop(job, attempt)
             raise
         self._follow(job, native_id, attempt, JobStatus(JobState.QUEUED))
 
-    def _know(self, job: Job) -> None:
+    def _take(self, job: Job) -> int:
+        return job._take(self)  # noqa: SLF001  two halves of one thing
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            msg = f"the executor {self._name} was closed and takes no more jobs"
+            raise SubmitException(msg)
+
+    def _know(self, job: Job, submission: Submission) -> None:
         """Tell this job what the engine says about its id."""
         with self._lock:
             if self._jobs.setdefault(job.id, job) is not job:
                 msg = f"job {job.id} was recovered twice, and the other one was submitted"
                 raise SubmitException(msg)
+        self._observing.know(job.id, submission.spec)
+
+    def _drop(self, job: Job, attempt: int) -> None:
+        """A submission came to nothing."""
+        with self._lock:
+            if self._jobs.get(job.id) is job:
+                del self._jobs[job.id]
+                self._observing.forget(job.id)
+        job._give_back(attempt)  # noqa: SLF001
 
     def _follow(self, job: Job, native_id: str, attempt: int, queued: JobStatus) -> None:
         job._bind(native_id, attempt)  # noqa: SLF001
         job._publish(queued)  # noqa: SLF001
         self._engine.track(job.id)
 
-    def _checked(self, job: Job, attempt: int) -> Submission:
-        if job.spec is None:
-            msg = f"job {job.id} has no spec"
-            raise InvalidJobException(msg)
-        found = problems(job.spec)
-        # What is wrong here is said together with what is wrong anywhere.
-        spec = self._defaults.filled_in(sound_part(job.spec) if found else copy_spec(job.spec))
-        launcher, missing = self._launchers.of(spec)
-        found += missing
-        capabilities = self._hooks.capabilities(site=self._site)
-        spec, unresolved = resolved(spec, capabilities.dependencies, self._is_here)
-        found += unresolved
-        found += _flat(self._hooks.check_spec(spec=spec, site=self._site))
-        found += self._engine.problems(spec)
-        if launcher is not None:
-            found += _flat(launcher.hooks.check_spec(spec=spec))
-        if found or launcher is None:
-            # what a backend checks and then cannot write into a script is one mistake
-            raise InvalidJobException.of(_SUBJECT, list(dict.fromkeys(found)))
-        self._warn(spec)
-        return Submission(
-            job_id=job.id,
-            attempt=attempt,
-            spec=spec,
-            launch=list(launcher.hooks.launch(spec=spec)),
-            rank_variables=launcher.rank_variables,
-            sources_scripts=launcher.sources_scripts,
-            nodes=list(self._hooks.nodes(spec=spec, site=self._site)),
+    def _checking(self, *, asks_once: bool = False) -> Checking:
+        return Checking(
+            hooks=self._hooks,
+            engine=self._engine,
+            site=self._site,
+            defaults=self._defaults,
+            launchers=self._launchers,
+            is_here=self._is_here,
+            warn=self._warn,
+            asks_once=asks_once,
         )
 
     def _warn(self, spec: JobSpec) -> None:
@@ -251,7 +240,7 @@ class JobExecutor:
             InvalidJobException: the job is not NEW.
             SubmitException: the backend has no such native ids, or what is on disk cannot be read.
         """
-        _check_job(job)
+        check_job(job)
         attempt = job._take(self)  # noqa: SLF001
         try:
             native_id = self._engine.attach(job.id, native_id)
@@ -272,7 +261,7 @@ class JobExecutor:
         Raises:
             SubmitException: the work directory cannot be read.
         """
-        jobs = []
+        jobs, bound = [], []
         for recovered in sorted(self._engine.recover(), key=lambda recovered: recovered.time):
             job = Job(recovered.spec)
             job._id = recovered.job_id  # noqa: SLF001
@@ -283,8 +272,10 @@ class JobExecutor:
                 with self._lock:
                     self._jobs[job.id] = job
                 self._observing.know(job.id, recovered.spec)
-                queued = JobStatus(JobState.QUEUED, time=recovered.time)
-                self._follow(job, recovered.native_id, recovered.attempt, queued)
+                job._bind(recovered.native_id, recovered.attempt)  # noqa: SLF001
+                job._publish(JobStatus(JobState.QUEUED, time=recovered.time))  # noqa: SLF001
+                bound.append(job.id)
+        self._track(bound)
         return jobs
 
     def hold(self, job: Job) -> None:
@@ -389,17 +380,6 @@ class JobExecutor:
     def _deliver(self, callback: StatusFunction, job: Job, status: JobStatus) -> None:
         if callback == self._callback:
             callback(job, status)
-
-
-def _flat(answers: Iterable[Iterable[str]]) -> builtins.list[str]:
-    """The answers of all layers."""
-    return [problem for answer in answers for problem in answer]
-
-
-def _check_job(job: object) -> None:
-    if not isinstance(job, Job):
-        msg = f"a Job is needed, such as Job(spec), not {type(job).__name__}"
-        raise TypeError(msg)
 
 
 # Most programs need one of the engines; each is a quarter of what there is to import.

@@ -13,6 +13,7 @@ from jpsi.contract.background import heed_signals, pass_signals, trap_signals
 from jpsi.contract.command import Command, CommandResult
 from jpsi.contract.config import BatchConfig, ExecutorConfig
 from jpsi.contract.hookspecs import (
+    Arrays,
     Capabilities,
     ExecutorHooks,
     LauncherHooks,
@@ -23,6 +24,7 @@ from jpsi.contract.hookspecs import (
     hookimpl,
 )
 from jpsi.contract.hostlist import hostlist
+from jpsi.contract.indices import read_indices, write_indices
 from jpsi.contract.missing import need_program
 from jpsi.contract.native_ids import IdForm, the_one_id
 from jpsi.contract.observation import (
@@ -35,10 +37,12 @@ from jpsi.contract.observation import (
 )
 from jpsi.contract.options import CustomOptions, Options, custom_options, given
 from jpsi.contract.protocols import (
+    BulkEngine,
     Engine,
     EngineSetup,
     Lines,
     LineTransport,
+    Outcomes,
     Recovered,
     Streams,
     Submission,
@@ -64,7 +68,9 @@ from jpsi.model.states import Evidence, JobState, JobStatus, Reason
 __all__ = [
     "NOT_OFFERED",
     "RANK_VARIABLES",
+    "Arrays",
     "BatchConfig",
+    "BulkEngine",
     "Capabilities",
     "Command",
     "CommandResult",
@@ -95,6 +101,7 @@ __all__ = [
     "Observation",
     "ObserverHooks",
     "Options",
+    "Outcomes",
     "PluginError",
     "Reason",
     "Recovered",
@@ -128,6 +135,7 @@ __all__ = [
     "need_program",
     "node_count",
     "pass_signals",
+    "read_indices",
     "refusals",
     "resources",
     "tagged",
@@ -136,4 +144,5 @@ __all__ = [
     "trap_signals",
     "units",
     "word",
+    "write_indices",
 ]

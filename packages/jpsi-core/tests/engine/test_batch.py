@@ -24,7 +24,9 @@ from jpsi.contract.shell import ShellLine
 from jpsi.engine import defaults
 from jpsi.engine.batch import BatchEngine
 from jpsi.engine.rounds import Rounds
+from jpsi.engine.sending import Sending, WrittenJob
 from jpsi.engine.spool import Intent, Spool
+from jpsi.engine.submitting import Submitting
 from jpsi.engine.tracked import Tracked
 from jpsi.fakes import FakeClock, FakeScheduler, FakeState, Outcome
 from jpsi.job import Job
@@ -441,7 +443,7 @@ def test_job_that_is_not_safely_on_disk_is_not_submitted(
 
 
 def test_at_most_so_many_submissions_are_sent_at_a_time(bench: Bench) -> None:
-    assert bench.engine._slots._value == BatchConfig().submit_concurrency  # type: ignore[attr-defined]  # what a semaphore has left
+    assert bench.engine._submitting._slots._value == BatchConfig().submit_concurrency  # type: ignore[attr-defined]  # what a semaphore has left
 
 
 # ------------------------------------------------------------------------------------------- recovery
@@ -482,7 +484,7 @@ def test_end_that_came_while_nobody_looked_is_told_on_recovery(bench: Bench) -> 
     assert bench.last() == (JobState.COMPLETED, 0, None, Evidence.MARKER)
 
 
-def killed_before(bench: Bench, monkeypatch: pytest.MonkeyPatch, step: str) -> None:
+def killed_before(bench: Bench, monkeypatch: pytest.MonkeyPatch, step: str, whose: type) -> None:
     """Submit, and die at the beginning of this step."""
 
     class Killed(BaseException):
@@ -492,16 +494,16 @@ def killed_before(bench: Bench, monkeypatch: pytest.MonkeyPatch, step: str) -> N
         raise Killed
 
     with monkeypatch.context() as patched:
-        patched.setattr(BatchEngine, step, die)
+        patched.setattr(whose, step, die)
         # what a killed process cannot do any more
-        patched.setattr(BatchEngine, "_withdraw", lambda *_: None)
+        patched.setattr(Sending, "withdraw", lambda *_: None)
         patched.setattr(Spool, "discard", lambda *_: None)
         with pytest.raises(Killed):
             bench.engine.submit(bench.submission())
 
 
 def test_job_that_was_never_sent_comes_back_new(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    killed_before(bench, monkeypatch, "_send")
+    killed_before(bench, monkeypatch, "send", Sending)
 
     (recovered,) = bench.recover()
 
@@ -512,7 +514,7 @@ def test_job_that_was_never_sent_comes_back_new(bench: Bench, monkeypatch: pytes
 def test_job_whose_submitter_died_before_it_knew_the_id_is_found_by_its_tag(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    killed_before(bench, monkeypatch, "_note")
+    killed_before(bench, monkeypatch, "_note", Submitting)
 
     (recovered,) = bench.recover()
 
@@ -522,7 +524,7 @@ def test_job_whose_submitter_died_before_it_knew_the_id_is_found_by_its_tag(
 
 def test_job_that_shows_late_is_known_by_its_claim(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     bench.scheduler.lag = 3600.0
-    killed_before(bench, monkeypatch, "_note")
+    killed_before(bench, monkeypatch, "_note", Submitting)
     Path(bench.spool.folder("a1"), "claim.1").write_text("1\n")
 
     (recovered,) = bench.recover()
@@ -534,7 +536,7 @@ def test_job_that_neither_shows_nor_runs_can_never_run_after_it_was_called_new(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bench.scheduler.lag = 3600.0
-    killed_before(bench, monkeypatch, "_note")
+    killed_before(bench, monkeypatch, "_note", Submitting)
 
     (recovered,) = bench.recover()
 
@@ -546,7 +548,7 @@ def test_system_that_does_not_answer_postpones_recovery(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whether a job without an id runs cannot be told then, and is not guessed."""
-    killed_before(bench, monkeypatch, "_note")
+    killed_before(bench, monkeypatch, "_note", Submitting)
     bench.scheduler.faults.down()
 
     with pytest.raises(SubmitException):
@@ -762,7 +764,7 @@ def test_recovery_waits_for_a_submission_and_takes_its_word(
 ) -> None:
     """The id is noted while another process waits for the lock; the job does not show yet."""
     bench.scheduler.lag = 3600.0
-    killed_before(bench, monkeypatch, "_note")
+    killed_before(bench, monkeypatch, "_note", Submitting)
     judging = Spool.judging
 
     def noted_meanwhile(spool: Spool, intent: Intent, patience: float) -> Any:
@@ -781,7 +783,7 @@ def test_recovery_waits_for_a_submission_and_takes_its_word(
 def test_recovery_that_fails_half_way_loses_no_job(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     bench.submit("b2")
     bench.scheduler.lag = 3600.0
-    killed_before(bench, monkeypatch, "_note")
+    killed_before(bench, monkeypatch, "_note", Submitting)
     bench.engine = bench.process()
     with monkeypatch.context() as patched:
         patched.setattr(BatchEngine, "_judged", lambda *_: (_ for _ in ()).throw(SubmitException("down")))
@@ -829,7 +831,7 @@ def test_attempt_that_could_not_be_withdrawn_is_withdrawn_before_the_next(
 def test_earlier_attempt_that_runs_keeps_the_next_from_being_made(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    killed_before(bench, monkeypatch, "_note")
+    killed_before(bench, monkeypatch, "_note", Submitting)
     Path(bench.spool.folder("a1"), "claim.1").write_text("1\n")
 
     with pytest.raises(SubmitException, match="attempt 1 of job a1 runs already"):
@@ -1294,8 +1296,13 @@ def test_end_with_details_that_json_does_not_know_is_told(bench: Bench) -> None:
     assert bench.last() == (JobState.FAILED, None, Reason.OUT_OF_MEMORY, Evidence.QUEUE)
 
 
+def run_line(bench: Bench) -> str:
+    """The one line besides directives that the batch system is given."""
+    return bench.engine._sending._run_line(WrittenJob(bench.spool, "a1", 1))
+
+
 def test_script_that_is_empty_or_gone_ends_in_no_success(bench: Bench) -> None:
-    line = bench.engine._run_line("a1", 1)
+    line = run_line(bench)
     folder = Path(bench.spool.folder("a1"))
     folder.mkdir(parents=True)
 
@@ -1310,10 +1317,11 @@ def test_script_that_is_empty_or_gone_ends_in_no_success(bench: Bench) -> None:
 
 
 def test_shell_that_is_not_there_is_told_as_that(bench: Bench) -> None:
-    bench.engine._config = attrs.evolve(bench.engine._config, shell="/no/such/'shell of ours' -l")
+    sending = bench.engine._sending
+    sending._config = attrs.evolve(sending._config, shell="/no/such/'shell of ours' -l")
     bench.submit()
 
-    code = subprocess.run(["/bin/sh", "-c", bench.engine._run_line("a1", 1)], check=False).returncode
+    code = subprocess.run(["/bin/sh", "-c", run_line(bench)], check=False).returncode
     bench.see()
 
     assert code == 125

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from jpsi.engine import files as files_module
 from jpsi.engine import spool as module
 from jpsi.engine.markers import Marker, parse
 from jpsi.engine.spool import LAYOUT, REVOKED, Claim, Intent, Spool, is_transient
@@ -363,7 +364,7 @@ def failing(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
             left[0] -= written
             return written
 
-        monkeypatch.setattr(module, "os", SimpleNamespace(**{**vars(os), "write": write}))
+        monkeypatch.setattr(files_module, "os", SimpleNamespace(**{**vars(os), "write": write}))
 
     return fail_after
 
@@ -430,7 +431,7 @@ def test_file_that_is_written_in_pieces_is_whole(spool: Spool, monkeypatch: pyte
     def write(fd: int, data: bytes) -> int:
         return os.write(fd, data[:3])
 
-    monkeypatch.setattr(module, "os", SimpleNamespace(**{**vars(os), "write": write}))
+    monkeypatch.setattr(files_module, "os", SimpleNamespace(**{**vars(os), "write": write}))
 
     make(spool, intent={"id": "a1", "more": "x" * 100})
 

@@ -6,8 +6,10 @@ import pickle
 
 import pytest
 
+from jpsi.job import Job
 from jpsi.model import errors
 from jpsi.model.errors import (
+    BulkException,
     ConfigError,
     DocumentError,
     InvalidJobException,
@@ -25,6 +27,7 @@ ALL = [
     InvalidJobException("a sentence"),
     DocumentError("a sentence"),
     SubmitException("a sentence"),
+    BulkException("a sentence"),
     TransportError("a sentence"),
     UnreachableStateException("a sentence", STATUS),
     PluginError("a sentence"),
@@ -72,6 +75,33 @@ def test_submit_exception_is_transient_only_if_it_says_so() -> None:
         SubmitException("no").transient,
         SubmitException("not now", transient=True).transient,
     ] == [False, True]
+
+
+def test_bulk_exception_names_every_job_and_the_first_reasons() -> None:
+    done, failed = Job(), {Job(): SubmitException(f"reason {number % 5}") for number in range(9)}
+
+    error = BulkException.of("submitted", [done], failed)
+
+    assert str(error) == (
+        "9 of 10 jobs could not be submitted: reason 0; reason 1; reason 2; and 2 other reasons"
+    )
+    assert error.done == (done,)
+    assert error.failed == failed
+    assert error.exception is next(iter(failed.values()))
+
+
+@pytest.mark.parametrize(
+    ("failures", "transient"),
+    [
+        ([SubmitException("a", transient=True)], True),
+        ([SubmitException("a", transient=True), SubmitException("b")], False),
+        ([SubmitException("a", transient=True), InvalidJobException("b")], False),
+    ],
+)
+def test_bulk_exception_is_transient_if_all_of_it_is(failures: list[JpsiError], transient: bool) -> None:
+    error = BulkException.of("submitted", [], {Job(): failure for failure in failures})
+
+    assert error.transient is transient
 
 
 def test_unreachable_state_names_the_status_it_follows_from() -> None:

@@ -93,6 +93,9 @@ class BatchConfig(ExecutorConfig):
     grace: timedelta = attrs.field(default=timedelta(seconds=90), validator=_duration)
     #: How many submissions are sent at a time.
     submit_concurrency: int = attrs.field(default=4, validator=_count)
+    #: How many jobs at most `submit_many` submits as one array; None leaves it to the batch system, 1 submits
+    #: each by itself.
+    array_size: int | None = attrs.field(default=None, validator=attrs.validators.optional(_count))
     #: Whether the work directory is on a network file system, where nothing announces what other machines
     #: write; None finds out.
     network_files: bool | None = None

@@ -43,6 +43,19 @@ REQUIRED_TRANSPORT_HOOKS = ("open_transport",)
 
 
 @attrs.frozen(slots=True, kw_only=True)
+class Arrays:
+    """How a backend runs many jobs that are submitted as one; their indices are 1, 2, 3 and so on."""
+
+    #: How many elements an array may have.
+    largest: int
+    #: The variable that tells a running element the native id of its array, in any spelling that all elements
+    #: have in common. Several are separated by blanks: the first that is set counts.
+    id_variable: str
+    #: The variable that tells it its index.
+    index_variable: str
+
+
+@attrs.frozen(slots=True, kw_only=True)
 class Capabilities:
     """What a backend offers, and what the core must know to use it well."""
 
@@ -59,6 +72,8 @@ class Capabilities:
     requeue_exit_codes: frozenset[int] = frozenset()
     #: How a job can wait for others; what is not among them is refused.
     dependencies: frozenset[DependencyKind] = frozenset()
+    #: How many jobs are submitted as one; None if that cannot be done.
+    arrays: Arrays | None = None
 
 
 @attrs.frozen(slots=True, kw_only=True)
@@ -83,6 +98,9 @@ class SubmitContext:
     #: The jobs of the batch system that must have ended first, each by its native id. None of them had ended
     #: a moment ago; those that had are not among them.
     after: tuple[Dependency, ...] = ()
+    #: How many elements it has, if it is an array, whose native id `parse_submit` then tells; None for a
+    #: single job. Never set unless the backend's `Capabilities.arrays` are.
+    elements: int | None = None
 
 
 class ExecutorHooks(Protocol):
@@ -116,7 +134,9 @@ class ExecutorHooks(Protocol):
         """The directives for `spec`; the core adds the line that runs the job.
 
         Whatever the user may choose freely (command, arguments, environment, streams, pre_launch) is none of
-        this hook's business. ValueError, as `Directive.of` raises it, makes the job invalid.
+        this hook's business, nor that of `submit` and `nodes`: for jobs that differ in nothing else these are
+        asked once, and such jobs may become one array. ValueError, as `Directive.of` raises it, makes the job
+        invalid.
         """
 
     @hookspec(firstresult=True)
@@ -140,6 +160,23 @@ class ExecutorHooks(Protocol):
         ValueError if it cannot be an id here: no other hook is ever asked about it. So a text that the
         system's commands would take for something else, such as several jobs, does no harm. It is asked
         often. The core's own answer is the text as it is.
+        """
+
+    @hookspec(firstresult=True)
+    def element_ids(self, native_id: str, indices: Sequence[int], site: Site) -> Sequence[str]:
+        """The native ids that these elements of an array have, in the order of the indices.
+
+        By them elements are cancelled, held and released, and answers tell of them; `canonical_id` leaves
+        them as they are. The core's own answer is `17[3]` for the third element of 17.
+        """
+
+    @hookspec(firstresult=True)
+    def arrays_of(self, native_ids: Sequence[str], site: Site) -> Mapping[str, str]:
+        """The native ids of the arrays of those among these jobs which are elements of one.
+
+        `query` is asked about arrays in place of their elements, so that an array is one name, whatever its
+        size; `parse_status` gets the ids of the elements, and tells of them whether the answer lists them one
+        by one or by ranges. The core's own answer is that none is an element.
         """
 
     @hookspec(firstresult=True)

@@ -13,6 +13,7 @@ from jpsi.contract.command import Command, CommandResult
 from jpsi.contract.config import ExecutorConfig
 from jpsi.contract.observation import Observation
 from jpsi.contract.shell import ShellLine
+from jpsi.model.errors import JpsiError
 from jpsi.model.spec import JobSpec
 from jpsi.model.states import JobStatus
 
@@ -133,6 +134,40 @@ class Engine(Protocol):
 
     def streams(self, job_id: str) -> Streams | None:
         """Where the output of a job goes, or None if that is not known."""
+
+
+#: What came of a request about many jobs: by job id, the native id, or why it was not done.
+Outcomes = Mapping[str, str | JpsiError]
+
+
+@runtime_checkable
+class BulkEngine(Engine, Protocol):
+    """An engine that does with one request what concerns many jobs.
+
+    Its `problems` does not look at executable, arguments, environment and streams of a spec, so that it is
+    asked once for jobs which differ in nothing else.
+    """
+
+    def submit_many(self, submissions: Sequence[Submission], told: Callable[[Outcomes], None]) -> None:
+        """Start many jobs.
+
+        What is wrong with one of them keeps no other from being started.
+
+        Args:
+            submissions: the jobs.
+            told: called with what came of some of them, from any thread; of each job it is told once. Jobs
+                of which it is not told, as the caller was interrupted, were not started, and nothing is left
+                of them.
+        """
+
+    def track_many(self, job_ids: Sequence[str]) -> None:
+        """As `track`, for many jobs."""
+
+    def attach_many(self, native_ids: Mapping[str, str]) -> Outcomes:
+        """As `attach`, for many jobs, which are named by their jpsi ids."""
+
+    def cancel_many(self, job_ids: Sequence[str]) -> Mapping[str, JpsiError]:
+        """As `cancel`, for many jobs; returns why it could not be asked for which of them."""
 
 
 class Transport(Protocol):

@@ -157,6 +157,34 @@ class Backend:
             message = f"{command.argv[0]} gave an unclear answer: {e}"
             return Submitted(None, Failure(FailureKind.AMBIGUOUS, message))
 
+    def sight(self, script: Script, spec: JobSpec, context: SubmitContext) -> str:
+        """What the batch system would be given to see of a job; equal texts mean that there is no difference.
+
+        Raises:
+            JpsiError: a hook failed.
+        """
+        command = self._ask(lambda: self._hooks.submit(script=script, spec=spec, context=context))
+        environment = sorted(command.environment.items())
+        return repr((script.text, command.argv, command.stdin, environment, command.unset))
+
+    def element_ids(self, native_id: str, indices: Sequence[int]) -> list[str]:
+        """The native ids of elements of an array.
+
+        What a hook does wrong costs no job anything, as they are submitted: what they leave tells of them.
+        """
+        try:
+            found = list(
+                self._ask(
+                    lambda: self._hooks.element_ids(native_id=native_id, indices=indices, site=self.site)
+                )
+            )
+            if len(set(found)) == len(indices) and all(map(is_native_id, found)):
+                return found
+            log.warning("%s: %s is no answer to what the elements of %s are", self.name, found[:5], native_id)
+        except JpsiError:
+            log.warning("%s: the elements of %s are not known", self.name, native_id, exc_info=True)
+        return [f"{native_id}[{index}]" for index in indices]
+
     def canonical(self, native_id: str) -> str:
         """The one spelling of a native id that hooks use.
 
@@ -199,15 +227,15 @@ class Backend:
             SubmitException: the batch system did not answer; nothing is known then about any of them.
         """
         found: dict[str, Observation] = {}
-        for chunk in self._chunks(native_ids):
-            command = self._ask(lambda ids=chunk: self._hooks.query(native_ids=ids, site=self.site))  # type: ignore[misc]  # a default is how a lambda keeps a value
+        for asked, members in self._questions(native_ids):
+            command = self._ask(lambda ids=asked: self._hooks.query(native_ids=ids, site=self.site))  # type: ignore[misc]  # a default is how a lambda keeps a value
             result = self._run(command)
             answer = self._ask(
-                lambda result=result, ids=chunk: self._hooks.parse_status(  # type: ignore[misc]  # as above
+                lambda result=result, ids=members: self._hooks.parse_status(  # type: ignore[misc]  # as above
                     result=result, native_ids=ids, site=self.site
                 )
             )
-            found |= answer if chunk is None else _only(answer, chunk)
+            found |= answer if members is None else _only(answer, members)
         return found
 
     def questions(self, native_ids: Sequence[str]) -> Iterator[Sequence[str]]:
@@ -257,6 +285,10 @@ class Backend:
             SubmitException: the request did not reach the batch system.
         """
         return self._changed(native_ids, "cancel", self._hooks.cancel, self._hooks.parse_cancel)
+
+    def requests(self, things: Sequence[T]) -> Iterator[Sequence[T]]:
+        """So many at a time as one request may name."""
+        return _split(things, self.capabilities.ids_per_query or _IDS_PER_QUERY)
 
     def hold(self, native_ids: Sequence[str]) -> Mapping[str, str]:
         """Keep these pending jobs from starting; like `cancel`."""
@@ -336,9 +368,27 @@ class Backend:
             else attrs.evolve(command, timeout=self.config.command_timeout)
         )
 
-    def _chunks(self, native_ids: Sequence[str]) -> Iterator[Sequence[str] | None]:
+    def _questions(
+        self, native_ids: Sequence[str]
+    ) -> Iterator[tuple[Sequence[str] | None, Sequence[str] | None]]:
+        """What to ask about, arrays in place of their elements, and which jobs that is about."""
         limit = self.capabilities.ids_per_query
-        return iter([None]) if limit is None else _split(self._askable(native_ids), limit)
+        if limit is None:
+            yield None, None
+            return
+        jobs: dict[str, list[str]] = {}
+        askable = self._askable(native_ids)
+        arrays = self.arrays_of(askable)
+        for native_id in askable:
+            jobs.setdefault(arrays.get(native_id, native_id), []).append(native_id)
+        for asked in _split(list(jobs), limit):
+            yield asked, [native_id for name in asked for native_id in jobs[name]]
+
+    def arrays_of(self, native_ids: Sequence[str]) -> Mapping[str, str]:
+        """The native ids of the arrays of those of these jobs that are elements of one."""
+        if self.capabilities.arrays is None:
+            return {}
+        return self._ask(lambda: self._hooks.arrays_of(native_ids=native_ids, site=self.site))
 
     def _ask(self, hook: Callable[[], T]) -> T:
         """What a hook answers; a mistake in it costs this one question."""
@@ -361,7 +411,7 @@ _IDS_PER_QUERY = 200
 _EVERY_FAILURE = range(1, 256)
 
 
-def _split(items: Sequence[str], size: int) -> Iterator[Sequence[str]]:
+def _split(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:
     return (items[start : start + size] for start in range(0, len(items), size))
 
 

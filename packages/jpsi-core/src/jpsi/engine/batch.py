@@ -7,30 +7,38 @@ that first claims its attempt: so that each job runs once, whatever fails betwee
 from __future__ import annotations
 
 import contextlib
-import functools
 import logging
 import os
 import random
 import threading
 import time
 import weakref
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import attrs
 import platformdirs
 
 from jpsi.contract.asked import dependencies
 from jpsi.contract.hookspecs import ExecutorHooks, SubmitContext
-from jpsi.contract.observation import Failure, FailureKind, Observation
-from jpsi.contract.protocols import EngineSetup, InterruptedSubmission, Recovered, Streams, Submission
+from jpsi.contract.observation import Observation
+from jpsi.contract.protocols import (
+    EngineSetup,
+    InterruptedSubmission,
+    Outcomes,
+    Recovered,
+    Streams,
+    Submission,
+)
 from jpsi.contract.script_form import SOME_TAG
 from jpsi.contract.shell import ShellLine, line, word
 from jpsi.engine import runner
+from jpsi.engine.array_files import Place
 from jpsi.engine.asking import Asking
 from jpsi.engine.backend import Backend
+from jpsi.engine.bulk import Bulk
+from jpsi.engine.elements import Elements
 from jpsi.engine.filesystems import is_on_network
 from jpsi.engine.hearing import Hearing, hearing
 from jpsi.engine.judging import Judging
@@ -40,16 +48,17 @@ from jpsi.engine.poller import Poller
 from jpsi.engine.prechecks import at_home, problems_here
 from jpsi.engine.predecessors import Predecessors
 from jpsi.engine.rounds import Rounds
-from jpsi.engine.runner_frame import SETUP_CODE, BatchFrame
+from jpsi.engine.sending import Sending, WrittenJob
 from jpsi.engine.sharing import Sharing
 from jpsi.engine.spool import Intent, Spool, folder_name, is_transient
+from jpsi.engine.submitting import Submitting
 from jpsi.engine.tracked import Tracked
 from jpsi.engine.tracker import CANCEL, Stop, never_ran
 from jpsi.engine.tracking import Tracking
 from jpsi.engine.verdict import settles
 from jpsi.model import plain
 from jpsi.model.dependencies import Dependency
-from jpsi.model.errors import InvalidJobException, JpsiError, SubmitException
+from jpsi.model.errors import JpsiError, SubmitException
 from jpsi.model.spec import JobSpec
 from jpsi.model.states import JobState
 
@@ -59,16 +68,6 @@ log = logging.getLogger(__name__)
 # orphaned holds the lock until it ends, which it may never do.
 _JUDGE_SECONDS = 10.0
 _LOCAL_GRACE_SECONDS = 0.5
-_CLAIM_POLL_SECONDS = 0.02
-_SUBJECT = "the job"
-
-
-class _UnsafeError(Exception):
-    """What is written down about a job may not outlive a crash."""
-
-    def __init__(self, error: OSError) -> None:
-        super().__init__(str(error))
-        self.error = error
 
 
 class _BusyError(Exception):
@@ -82,17 +81,21 @@ class BatchEngine:
         self._setup = setup
         self._backend = Backend(setup, hooks)
         self._config = config = self._backend.config
-        self._grace_seconds = _LOCAL_GRACE_SECONDS
         root = config.work_directory or platformdirs.user_state_path("jpsi") / "work"
         self._spool = Spool(Path(root).expanduser().absolute() / folder_name(setup.executor, setup.target))
+        self._sending = Sending(self._backend, self._spool, config)
+        self._sending.grace_seconds = _LOCAL_GRACE_SECONDS
         self._renew()
         _engines.add(self)
 
     def _renew(self) -> None:
         """Follow nothing: after a fork, jobs, threads and locks stay with the parent."""
-        self._slots = threading.BoundedSemaphore(self._config.submit_concurrency)
+        self._submitting = Submitting(
+            self._backend, self._spool, self._sending, self._setup, self._open_dependencies
+        )
         self._lock = threading.Lock()
         self._native_ids = NativeIds(self._backend, self._spool)
+        self._elements = Elements(self._backend, self._spool, self._sending, self._native_ids)
         self._opened: tuple[Tracking, Rounds] | None = None
         shortest = self._config.shortest_interval.total_seconds()
         self._predecessors = Predecessors(self._backend, self._spool, self._native_ids, shortest)
@@ -123,180 +126,20 @@ class BatchEngine:
         """Submit one job; see `jpsi.plugin.Engine`."""
         job_id, attempt = submission.job_id, submission.attempt
         tracking, _ = self._open()
-        with self._slots:
-            # Only now: what is known of other jobs grows old while one waits.
-            with self._reading():
-                after = self._predecessors.still_open(submission.spec, tracking)
-            begun = time.monotonic()
-            try:
-                native_id = self._submit(submission, after)
-            except InterruptedSubmission as e:
-                tracking.add(Tracked(job_id, job_id, attempt, e.native_id))
-                raise
-        tracking.add(Tracked(job_id, job_id, attempt, native_id, accepted=begun))
-        return native_id
+        accepted = self._submitting.one(submission)
+        tracking.add(Tracked(job_id, job_id, attempt, accepted.native_id, accepted=accepted.begun))
+        if accepted.interrupt is not None:
+            raise InterruptedSubmission(accepted.native_id, accepted.interrupt)
+        return accepted.native_id
 
-    def _submit(self, submission: Submission, after: tuple[Dependency, ...]) -> str:
-        job_id, attempt = submission.job_id, submission.attempt
-        try:
-            self._end_earlier(job_id, attempt)
-            lock = self._prepare(submission)
-        except FileExistsError as e:
-            msg = f"job {job_id} was submitted by another process in the meantime"
-            raise SubmitException(msg, e) from e
-        except OSError as e:
-            msg = f"job {job_id} could not be written down in {self._spool.root}: {e}"
-            raise SubmitException(msg, e, transient=is_transient(e)) from e
-        try:
-            native_id = self._send(submission, after, lock)
-            self._note(job_id, lock, native_id)
-        finally:
-            os.close(lock)
-        return native_id
+    def submit_many(self, submissions: Sequence[Submission], told: Callable[[Outcomes], None]) -> None:
+        """Submit many jobs; see `jpsi.plugin.BulkEngine`."""
+        tracking, _ = self._open()
+        Bulk(self._backend, self._submitting, tracking.add).submit(submissions, told)
 
-    def _end_earlier(self, job_id: str, attempt: int) -> None:
-        """Make sure that no earlier attempt of a job can run any more."""
-        for earlier in range(1, attempt):
-            if self._spool.has_intent(job_id, earlier) and self._withdraw(job_id, earlier) is not None:
-                msg = f"attempt {earlier} of job {job_id} runs already; recover() finds it"
-                raise SubmitException(msg)
-
-    def _prepare(self, submission: Submission) -> int:
-        spec, job_id = submission.spec, submission.job_id
-        directory = str(spec.directory or os.getcwd())  # noqa: PTH109  as it is now, not resolved
-        run = runner.Run(
-            job_id=job_id,
-            attempt=submission.attempt,
-            folder=self._spool.folder(job_id),
-            events=self._spool.events,
-            directory=directory,
-            spec=spec,
-            launch=submission.launch,
-            rank_variables=submission.rank_variables,
-            sources_scripts=submission.sources_scripts,
-            nodes=submission.nodes,
-            prologue=self._config.prologue,
-            frame=BatchFrame(self._backend.capabilities.id_variable),
-        )
-        intent = {
-            "id": job_id,
-            "attempt": submission.attempt,
-            "executor": self._setup.executor,
-            "version": self._setup.version,
-            "time": datetime.now(UTC).isoformat(),
-            "directory": directory,
-            "spec": plain.encode(spec),
-        }
-        return self._spool.prepare(job_id, submission.attempt, intent, runner.render(run))
-
-    def _send(self, submission: Submission, after: tuple[Dependency, ...], lock: int) -> str:
-        """Have the batch system take a job that is written down, and return its native id."""
-        job_id, attempt = submission.job_id, submission.attempt
-        tag = tag_of(job_id, attempt)
-        context = SubmitContext(site=self._backend.site, job_id=job_id, tag=tag, after=after)
-        try:
-            script = self._backend.render(submission.spec, context)
-            script = attrs.evolve(script, run=self._run_line(job_id, attempt))
-            # What is written outlives a crash of this machine before the batch system hears of it.
-            ready = functools.partial(self._sync, lock)
-            submitted = self._backend.submit(script, submission.spec, context, lock, ready)
-        except _UnsafeError as e:
-            # nothing was submitted
-            self._spool.discard(job_id, attempt)
-            msg = f"job {job_id} could not be written down in {self._spool.root}: {e.error}"
-            raise SubmitException(msg, e.error, transient=is_transient(e.error)) from e
-        except BaseException as e:
-            # Whether the command had its effect or never began: the attempt can run no more, or has begun.
-            native_id = self._given_up(job_id, attempt)
-            if native_id is None:
-                raise
-            if not isinstance(e, Exception):
-                raise InterruptedSubmission(native_id, e) from e
-            return native_id
-        if submitted.native_id is not None:
-            return submitted.native_id
-        failure = submitted.failure or Failure(FailureKind.AMBIGUOUS, "it did not say why")
-        if failure.kind is FailureKind.AMBIGUOUS:
-            return self._resolve(job_id, attempt, tag, failure)
-        if attempt == 1:
-            self._spool.discard(job_id, attempt)
-        else:
-            self._given_up(job_id, attempt)
-        msg = f"{self._setup.executor} did not take job {job_id}: {failure.message}"
-        if failure.kind is FailureKind.INVALID_JOB:
-            raise InvalidJobException.of(_SUBJECT, [f"{self._setup.executor} refuses it: {failure.message}"])
-        raise SubmitException(msg, transient=failure.kind is FailureKind.TRANSIENT)
-
-    def _sync(self, lock: int) -> None:
-        try:
-            self._spool.sync(lock)
-        except OSError as e:
-            raise _UnsafeError(e) from e
-
-    def _run_line(self, job_id: str, attempt: int) -> ShellLine:
-        # A script that a crash of this machine, or somebody who cleaned up, has taken ends in no success; nor
-        # does a shell that is not there look like the job's own exit code 127.
-        run, shell = f"{self._spool.folder(job_id)}/run.{attempt}", self._config.shell_command
-        marker = word(f"{self._spool.events}/{job_id}.{attempt}.exit.{runner.SHELL}.{SETUP_CODE}")
-        is_there, can_run = line("test", "-s", run), line("test", "-x", shell[0])
-        note = f"{{ {can_run} || {{ true >{marker}; exit {SETUP_CODE}; }}; }}"
-        return ShellLine(f"{is_there} && {note} && {line('exec', *shell, run)}; exit {SETUP_CODE}")
-
-    def _resolve(self, job_id: str, attempt: int, tag: str, failure: Failure) -> str:
-        """Find out what became of a submission that got no clear answer.
-
-        Raises:
-            SubmitException: nothing came of it, and nothing can any more.
-        """
-        try:
-            found = (self._backend.find([tag]) or {}).get(tag)
-        except JpsiError as e:
-            log.info("job %s was not to be looked for: %s", job_id, e)
-            found = None
-        native_id = found or self._given_up(job_id, attempt)
-        if native_id is not None:
-            return native_id
-        unclear = f"{self._setup.executor} gave no clear answer about job {job_id}"
-        msg = f"{unclear}, which will not run: {failure.message}"
-        raise SubmitException(msg, transient=True)
-
-    def _given_up(self, job_id: str, attempt: int) -> str | None:
-        """Withdraw an attempt of which the caller is told that it failed; its files stay for stragglers.
-
-        Returns its native id if it has begun to run all the same.
-        """
-        try:
-            native_id = self._withdraw(job_id, attempt)
-            if native_id is None:
-                # whoever recovers jobs has nothing to do with it
-                self._spool.finish(job_id, attempt, plain.encode_status(never_ran()))
-        except FileNotFoundError:
-            return None  # its folder was removed, and what would have run with it
-        except OSError as e:
-            msg = f"job {job_id} may run or not: {self._spool.root} cannot be written: {e}"
-            raise SubmitException(msg, e, transient=is_transient(e)) from e
-        return native_id
-
-    def _withdraw(self, job_id: str, attempt: int) -> str | None:
-        """Make sure that an attempt can never run; if it has begun to, return its native id."""
-        if self._spool.revoke(job_id, attempt):
-            return None
-        # Between making its claim and writing into it a runner may be seen, or may have died.
-        deadline = time.monotonic() + self._grace_seconds
-        while (claim := self._spool.claim(job_id, attempt)) is not None and not claim.text:
-            if time.monotonic() > deadline:
-                break
-            time.sleep(_CLAIM_POLL_SECONDS)
-        return self._native_ids.claimant(job_id, attempt)
-
-    def _note(self, job_id: str, lock: int, native_id: str) -> None:
-        try:
-            self._spool.started(lock, native_id)
-        except OSError:
-            # its claim, made when it begins to run, and its tag tell it as well
-            log.warning(
-                "job %s: its native id %s could not be written down", job_id, native_id, exc_info=True
-            )
+    def _open_dependencies(self, spec: JobSpec) -> tuple[Dependency, ...]:
+        with self._reading():
+            return self._predecessors.still_open(spec, self._open()[0])
 
     # ----------------------------------------------------------------------------------------- files
 
@@ -314,7 +157,7 @@ class BatchEngine:
             if is_shared is None:
                 is_shared = is_on_network(self._spool.events)
             patience = config.grace.total_seconds()
-            self._grace_seconds = patience if is_shared else min(patience, _LOCAL_GRACE_SECONDS)
+            self._sending.grace_seconds = patience if is_shared else min(patience, _LOCAL_GRACE_SECONDS)
             poller = Poller(
                 config.shortest_interval.total_seconds(),
                 config.longest_interval.total_seconds(),
@@ -328,7 +171,7 @@ class BatchEngine:
                 judging=Judging(
                     self._backend,
                     self._spool,
-                    grace=self._grace_seconds,
+                    grace=self._sending.grace_seconds,
                     patience=patience,
                     publish=self._setup.publish,
                 ),
@@ -367,29 +210,55 @@ class BatchEngine:
         job = tracking.get(job_id)
         if job is not None:
             tracking.follow(job, time.monotonic())
-            try:
-                rounds.begin()
-                if self._hearing is not None:
-                    self._hearing.begin()
-            except RuntimeError:
-                # the batch system has the job; the next one that is followed brings the threads
-                log.warning("no thread could be started to follow jobs", exc_info=True)
+            self._begin(rounds)
+
+    def track_many(self, job_ids: Sequence[str]) -> None:
+        """Follow jobs; see `jpsi.plugin.BulkEngine`."""
+        tracking, rounds = self._open()
+        jobs = [job for job_id in job_ids if (job := tracking.get(job_id)) is not None]
+        tracking.follow_all(jobs, time.monotonic())
+        self._begin(rounds)
+
+    def _begin(self, rounds: Rounds) -> None:
+        try:
+            rounds.begin()
+            if self._hearing is not None:
+                self._hearing.begin()
+        except RuntimeError:
+            # the batch system has the jobs; the next one that is followed brings the threads
+            log.warning("no thread could be started to follow jobs", exc_info=True)
 
     def attach(self, job_id: str, native_id: str) -> str:
         """Let a job stand for one of the batch system's; see `jpsi.plugin.Engine`."""
-        try:
-            native_id = self._backend.canonical(native_id)
-        except ValueError as e:
-            msg = f"{native_id!r} cannot be the native id of a job: {e}"
-            raise SubmitException(msg, e) from e
+        native_id = self._canonical(native_id)
         tracking, _ = self._open()
         with self._reading():
             own = self._native_ids.owner(native_id)
-        if own is None:
-            tracking.add(Tracked(job_id, job_id, 0, native_id))
-        else:
-            tracking.add(Tracked(job_id, own.job_id, own.attempt, native_id))
+        _attach(tracking, job_id, native_id, own)
         return native_id
+
+    def attach_many(self, native_ids: Mapping[str, str]) -> Outcomes:
+        """Let jobs stand for some of the batch system's; see `jpsi.plugin.BulkEngine`."""
+        tracking, _ = self._open()
+        outcomes: dict[str, str | JpsiError] = {}
+        for job_id, native_id in native_ids.items():
+            try:
+                outcomes[job_id] = self._canonical(native_id)
+            except SubmitException as e:
+                outcomes[job_id] = e
+        named = {job_id: name for job_id, name in outcomes.items() if isinstance(name, str)}
+        with self._reading():
+            own = self._native_ids.owners(frozenset(named.values()))
+        for job_id, native_id in named.items():
+            _attach(tracking, job_id, native_id, own.get(native_id))
+        return outcomes
+
+    def _canonical(self, native_id: str) -> str:
+        try:
+            return self._backend.canonical(native_id)
+        except ValueError as e:
+            msg = f"{native_id!r} cannot be the native id of a job: {e}"
+            raise SubmitException(msg, e) from e
 
     def recover(self) -> Sequence[Recovered]:
         """Find the jobs on disk that are not final; see `jpsi.plugin.Engine`."""
@@ -403,7 +272,7 @@ class BatchEngine:
             except (OSError, ValueError):
                 log.warning("job %s: its folder cannot be understood", job_id, exc_info=True)
                 continue
-            if intent is not None:
+            if intent is not None and intent.place is None:
                 intents.append(intent)
         lost = [intent for intent in intents if self._native_ids.of(intent) is None]
         tags = self._find(lost)
@@ -411,6 +280,7 @@ class BatchEngine:
         # those that are held up keep no other from being found
         more, busy = self._judge_each(busy, tags, _JUDGE_SECONDS)
         found += more
+        places = self._recover_elements(tracking, job_ids, found)
         if busy:
             names = ", ".join(intent.job_id for intent in busy)
             log.warning(
@@ -419,8 +289,36 @@ class BatchEngine:
         # Only now, as an error before leaves all of them to the next call.
         for job in found:
             if job.native_id is not None:
-                tracking.add(Tracked(job.job_id, job.job_id, job.attempt, job.native_id))
+                place = places.get(job.job_id)
+                tracking.add(Tracked(job.job_id, job.job_id, job.attempt, job.native_id, place=place))
         return found
+
+    def _recover_elements(
+        self, tracking: Tracking, job_ids: Sequence[str], found: list[Recovered]
+    ) -> Mapping[str, Place | None]:
+        """Add those that are elements of arrays to what was found; returns where they are."""
+        with self._reading():
+            elements = self._elements.unfinished(
+                lambda job_id: self._is_known(tracking, job_id), job_ids, _JUDGE_SECONDS
+            )
+        for it in elements:
+            job_id = it.intent.job_id
+            try:
+                if tracking.get(job_id) is None and not (
+                    it.native_id is None and self._was_stopped(it.intent)
+                ):
+                    found.append(_recovered(it.intent, it.native_id))
+            except (OSError, KeyError, TypeError, ValueError):
+                log.warning("job %s: its folder cannot be understood", job_id, exc_info=True)
+        return {it.intent.job_id: it.intent.place for it in elements}
+
+    def _was_stopped(self, intent: Intent) -> bool:
+        """Whether a job was told to end before it had begun; then that is how it ended."""
+        job_id, attempt = intent.job_id, intent.attempt
+        if self._spool.read_stop(job_id, attempt) is None:
+            return False
+        self._spool.finish(job_id, attempt, plain.encode_status(never_ran()))
+        return True
 
     def _is_known(self, tracking: Tracking, job_id: str) -> bool:
         return tracking.get(job_id) is not None or self._spool.is_final(job_id, self._settles)
@@ -456,17 +354,9 @@ class BatchEngine:
                 if not may_judge:
                     raise _BusyError
                 native_id = self._judged(job_id, attempt)
-        if native_id is None and self._spool.read_stop(job_id, attempt) is not None:
-            # told to end before it had begun: that is how it ended
-            self._spool.finish(job_id, attempt, plain.encode_status(never_ran()))
+        if native_id is None and self._was_stopped(intent):
             return None
-        return Recovered(
-            job_id=job_id,
-            attempt=attempt,
-            spec=plain.decode(intent.content["spec"]),
-            native_id=native_id,
-            time=datetime.fromisoformat(intent.content["time"]),
-        )
+        return _recovered(intent, native_id)
 
     def _judged(self, job_id: str, attempt: int) -> str | None:
         """The native id of an attempt whose submitter is done with it; without one it can run no more."""
@@ -475,7 +365,7 @@ class BatchEngine:
             return intent.native_id
         tag = tag_of(job_id, attempt)
         found = (self._backend.find([tag]) or {}).get(tag)
-        return found or self._withdraw(job_id, attempt)
+        return found or self._sending.withdraw(WrittenJob(self._spool, job_id, attempt))
 
     def native_ids(self) -> list[str]:
         """The native ids of the jobs that are not final."""
@@ -485,16 +375,23 @@ class BatchEngine:
         """Where the output of a job goes; None for a job that is none of jpsi's."""
         job = None if self._opened is None else self._opened[0].get(job_id)
         spool_id = job_id if job is None else job.spool_id
-        intent = self._spool.last_intent(spool_id)
-        if intent is None:
+        content = self._content(spool_id, None if job is None else job.place)
+        if content is None:
             return None
-        spec = plain.decode(intent.content["spec"])
-        directory = at_home(Path(intent.content["directory"]))
+        spec = plain.decode(content["spec"])
+        directory = at_home(Path(content["directory"]))
         folder = Path(self._spool.folder(spool_id))
         return Streams(
             directory / at_home(spec.stdout_path or folder / runner.STDOUT),
             directory / at_home(spec.stderr_path or folder / runner.STDERR),
         )
+
+    def _content(self, job_id: str, place: Place | None) -> Mapping[str, Any] | None:
+        """What was asked for."""
+        if place is not None:
+            return self._spool.arrays.read_element(place)
+        intent = self._spool.last_intent(job_id)
+        return None if intent is None else intent.content
 
     # --------------------------------------------------------------------------------------- requests
 
@@ -507,38 +404,77 @@ class BatchEngine:
             raise SubmitException(msg)
         if job is None:
             return
+        self._remember_stop(tracking, job)
+        self._check(self._backend.cancel([job.native_id]), job, "cancelled")
+        self._ask_about([job])
+
+    def cancel_many(self, job_ids: Sequence[str]) -> Mapping[str, JpsiError]:
+        """Ask jobs to end; see `jpsi.plugin.BulkEngine`."""
+        tracking, _ = self._open()
+        refused: dict[str, JpsiError] = {}
+        jobs = []
+        for job_id in job_ids:
+            job = tracking.get(job_id)
+            try:
+                if job is None:
+                    self.cancel(job_id)
+                else:
+                    self._remember_stop(tracking, job)
+                    jobs.append(job)
+            except JpsiError as e:
+                refused[job_id] = e
+        for part in self._backend.requests(jobs):
+            refused |= self._cancelled(part)
+        self._ask_about(jobs)
+        return refused
+
+    def _cancelled(self, jobs: Sequence[Tracked]) -> dict[str, JpsiError]:
+        """Cancel jobs with one request; returns why which of them were not."""
+        refused: dict[str, JpsiError] = {}
+        try:
+            why = self._backend.cancel([job.native_id for job in jobs])
+        except JpsiError as e:
+            return {job.job_id: e for job in jobs}
+        for job in jobs:
+            try:
+                self._check(why, job, "cancelled")
+            except SubmitException as e:
+                refused[job.job_id] = e
+        return refused
+
+    @staticmethod
+    def _remember_stop(tracking: Tracking, job: Tracked) -> None:
         try:
             # Remembered before it is asked for: whoever sees the end must know who wanted it.
             tracking.remember_stop(job, Stop(CANCEL, datetime.now(UTC)))
         except OSError as e:
-            msg = f"job {job_id} could not be told to end: {e}"
+            msg = f"job {job.job_id} could not be told to end: {e}"
             raise SubmitException(msg, e, transient=is_transient(e)) from e
-        self._check(self._backend.cancel([job.native_id]), job, "cancelled")
-        self._ask_about(job)
 
-    def _ask_about(self, job: Tracked) -> None:
+    def _ask_about(self, jobs: Sequence[Tracked]) -> None:
         """Have the batch system asked soon what became of a request."""
         tracking, rounds = self._open()
-        tracking.changed(job, time.monotonic())
+        for job in jobs:
+            tracking.changed(job, time.monotonic())
         rounds.begin()
 
     def hold(self, job_id: str) -> None:
         """Keep a pending job from starting; see `jpsi.plugin.Engine`."""
         job = self._present(job_id)
-        self._ask_about(job)
+        self._ask_about([job])
         seen = self.info(job_id)
         if seen is not None and seen.state is JobState.ACTIVE:
             # some would say nothing, and hold it if it were ever put back
             msg = f"job {job_id} ({job.native_id}) runs, and only a job that waits can be held"
             raise SubmitException(msg)
         self._check(self._backend.hold([job.native_id]), job, "held")
-        self._ask_about(job)
+        self._ask_about([job])
 
     def release(self, job_id: str) -> None:
         """Let a held job start; see `jpsi.plugin.Engine`."""
         job = self._present(job_id)
         self._check(self._backend.release([job.native_id]), job, "released")
-        self._ask_about(job)
+        self._ask_about([job])
 
     def info(self, job_id: str) -> Observation | None:
         """What the batch system says about a job now; see `jpsi.plugin.Engine`."""
@@ -558,6 +494,23 @@ class BatchEngine:
         if why is not None:
             msg = f"job {job.job_id} ({job.native_id}) could not be {done}: {why}"
             raise SubmitException(msg, transient=True)
+
+
+def _recovered(intent: Intent, native_id: str | None) -> Recovered:
+    return Recovered(
+        job_id=intent.job_id,
+        attempt=intent.attempt,
+        spec=plain.decode(intent.content["spec"]),
+        native_id=native_id,
+        time=datetime.fromisoformat(intent.content["time"]),
+    )
+
+
+def _attach(tracking: Tracking, job_id: str, native_id: str, own: Intent | None) -> None:
+    if own is None:
+        tracking.add(Tracked(job_id, job_id, 0, native_id))
+    else:
+        tracking.add(Tracked(job_id, own.job_id, own.attempt, native_id, place=own.place))
 
 
 _engines: weakref.WeakSet[BatchEngine] = weakref.WeakSet()

@@ -45,6 +45,18 @@ def canonical_id(native_id: str) -> str:
 
 
 @hookimpl
+def element_ids(native_id: str, indices: Sequence[int]) -> Sequence[str]:
+    """The index in brackets."""
+    return [f"{native_id}[{index}]" for index in indices]
+
+
+@hookimpl
+def arrays_of() -> Mapping[str, str]:
+    """None is an element."""
+    return {}
+
+
+@hookimpl
 def classify_failure(result: CommandResult) -> Failure:
     """The job may be there or not: that is looked up."""
     return Failure(FailureKind.AMBIGUOUS, result.complaint)

@@ -155,6 +155,7 @@ class Judging:
         if not job.has_runner or (is_told and job.stop is None):
             return
         try:
+            self._make_folder(job)
             self._spool.finish(job.spool_id, job.attempt, encode_status(status))
         except (OSError, TypeError, ValueError):
             # a disk that is full, or details of a plugin's that JSON does not know
@@ -166,12 +167,18 @@ class Judging:
             job.stop = job.stop or stop
             return
         try:
+            self._make_folder(job)
             kept = self._spool.stop(job.spool_id, job.attempt, stop.content)
         except FileNotFoundError:
             # Its folder was removed: that is no reason to let it run on.
             job.stop = job.stop or stop
             return
         job.stop = Stop.of(kept)
+
+    def _make_folder(self, job: Tracked) -> None:
+        """An element of an array has none before it runs."""
+        if job.place is not None:
+            self._spool.adopt(job.spool_id, job.attempt, job.place)
 
     def _stop_on_disk(self, job: Tracked) -> Stop | None:
         content = self._spool.read_stop(job.spool_id, job.attempt)

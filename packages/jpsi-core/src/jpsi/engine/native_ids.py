@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
+from jpsi.engine.array_files import ArrayIntent, Place
 from jpsi.engine.asking import tell
 from jpsi.engine.backend import Backend
+from jpsi.engine.claims import REVOKED, Claim
 from jpsi.engine.runner_frame import UNNAMED
-from jpsi.engine.spool import REVOKED, Intent, Spool
+from jpsi.engine.spool import Intent, Spool
 from jpsi.engine.tracked import Tracked
 from jpsi.model.errors import JpsiError
 
@@ -44,8 +46,45 @@ class NativeIds:
 
     def claimant(self, job_id: str, attempt: int) -> str | None:
         """The native id that the runner of an attempt found itself to have; None if nothing runs it."""
-        claim = self._spool.claim(job_id, attempt)
+        return self._spelled(self._spool.claim(job_id, attempt))
+
+    def of_array(self, array: str) -> str | None:
+        """The native id of an array, as its submitter or the first of its elements wrote it down."""
+        return self._spool.arrays.read_native_id(array) or self._spelled(self._spool.arrays.claim(array))
+
+    def _spelled(self, claim: Claim | None) -> str | None:
         return None if claim is None or claim.text in {"", REVOKED} else self._backend.spelled(claim.text)
+
+    def owners(self, native_ids: Collection[str]) -> dict[str, Intent]:
+        """The last attempts of those jobs of jpsi's that have these native ids.
+
+        Raises:
+            OSError: the jobs cannot be listed.
+        """
+        found = self._elements(native_ids)
+        for native_id in native_ids:
+            intent = found.get(native_id) or self.owner(native_id)
+            if intent is not None:
+                found[native_id] = intent
+        return found
+
+    def _elements(self, native_ids: Collection[str]) -> dict[str, Intent]:
+        """Those of these that are elements of arrays of jpsi's."""
+        wanted: dict[str, set[str]] = {}
+        for native_id, array in self._backend.arrays_of(list(native_ids)).items():
+            wanted.setdefault(array, set()).add(native_id)
+        names = self._spool.arrays.names() if wanted else ()
+        return dict(found for name in names for found in self._elements_of(name, wanted))
+
+    def _elements_of(self, name: str, wanted: Mapping[str, Collection[str]]) -> Iterator[tuple[str, Intent]]:
+        native_id = self.of_array(name)
+        if native_id is None or native_id not in wanted:
+            return
+        array = self._spool.arrays.read(name)
+        indices = range(1, 1 + (0 if array is None else len(array.elements)))
+        for index, element_id in zip(indices, self._backend.element_ids(native_id, indices), strict=True):
+            if array is not None and element_id in wanted[native_id]:
+                yield element_id, element_intent(array, index)
 
     def owner(self, native_id: str) -> Intent | None:
         """The last attempt of the job of jpsi's that has this native id.
@@ -53,6 +92,9 @@ class NativeIds:
         Raises:
             OSError: the jobs cannot be listed.
         """
+        element = self._elements([native_id]).get(native_id)
+        if element is not None:
+            return element
         with self._lock:
             known = self._owners.get(native_id)
             intent = None if known is None else self._owned(known, native_id)
@@ -65,7 +107,7 @@ class NativeIds:
         """The last attempt of a job if it has this native id."""
         try:
             intent = self._spool.last_intent(job_id)
-            if intent is None:
+            if intent is None or intent.place is not None:
                 return None
             found = self.of(intent)
         except (OSError, ValueError):
@@ -86,7 +128,7 @@ class NativeIds:
         unnamed: dict[str, Tracked] = {}
         for job in jobs:
             try:
-                claimant = self.claimant(job.spool_id, job.attempt)
+                claimant = self._claimant_of(job)
             except OSError:
                 log.warning("job %s: its folder cannot be read", job.job_id, exc_info=True)
                 continue
@@ -98,6 +140,12 @@ class NativeIds:
                 known[job.job_id] = job.native_id
         return known | self._found(unnamed)
 
+    def _claimant_of(self, job: Tracked) -> str | None:
+        if job.place is None:
+            return self.claimant(job.spool_id, job.attempt)
+        native_id = self._spelled(self._spool.arrays.claim(job.place.array))
+        return None if native_id is None else self._backend.element_ids(native_id, [job.place.index])[0]
+
     def _found(self, unnamed: Mapping[str, Tracked]) -> dict[str, str]:
         """The native ids, by job id, of jobs by their tags; of one that nobody knows, the one that it has."""
         try:
@@ -106,3 +154,9 @@ class NativeIds:
             tell(self._backend.name, e)
             return {}
         return {job.job_id: found.get(name, job.native_id) for name, job in unnamed.items()}
+
+
+def element_intent(array: ArrayIntent, index: int) -> Intent:
+    """What was asked for by one element of an array."""
+    content = array.content(index)
+    return Intent(content["id"], content["attempt"], content, None, Place(array.array, index))

@@ -46,6 +46,7 @@ __all__ = [
     "STDIN",
     "STDOUT",
     "Run",
+    "lines",
     "log_file",
     "render",
 ]
@@ -68,12 +69,12 @@ def render(run: Run) -> str:
 
     A pure function: the same attempt always gives the same text.
     """
-    return "\n".join(_lines(run)) + "\n"
+    about = f"# Attempt {run.attempt} of jpsi job {run.job_id}; the intent beside it says what was asked."
+    return "\n".join(["#!/bin/sh", about, *lines(run)]) + "\n"
 
 
-def _lines(run: Run) -> Iterator[str]:
-    yield "#!/bin/sh"
-    yield f"# Attempt {run.attempt} of jpsi job {run.job_id}; the intent beside it says what was asked."
+def lines(run: Run) -> Iterator[str]:
+    """The lines of the script without its heading."""
     own = {JOB_ID: run.job_id} | dict.fromkeys(NODEFILES if run.nodes else (), run.file(NODES))
     through = _through(run)
     command = CommandLines(run.spec, own, through)
@@ -110,7 +111,7 @@ def _through(run: Run) -> Through | None:
     if run.spec.inherit_environment or not run.starts_processes:
         return None
     has_scripts = bool(run.preparations)
-    words = runner_environment.through(word(run.file("run")), has_scripts=has_scripts)
+    words = runner_environment.through(run.frame.again(run.file("run")), has_scripts=has_scripts)
     return Through(words=words, has_scripts=has_scripts)
 
 

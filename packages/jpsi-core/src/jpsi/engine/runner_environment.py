@@ -87,15 +87,15 @@ def starting(
     )
 
 
-def through(script: str, *, has_scripts: bool) -> list[str]:
+def through(runner: Sequence[str], *, has_scripts: bool) -> list[str]:
     """The words before the command of a process that start it so.
 
     Args:
-        script: the runner's file, as a word of shell.
+        runner: what runs the runner's file once more, as words of shell.
         has_scripts: whether scripts may have exported something, which the other functions here find out.
     """
     option = f'"{_PROCESS_OPTION}$_jpsi_exported"' if has_scripts else _PROCESS_OPTION
-    return ["/bin/sh", script, option]
+    return [*runner, option]
 
 
 def before_scripts() -> Iterator[str]:

@@ -22,9 +22,10 @@ UNNAMED = "unnamed."
 SETUP_CODE = 125
 
 _EVERY_SIGNAL = " ".join(SIGNALS)
-# How the names begin of what is in the script for the runner.
-_OWN = "jpsi"
-_FUNCTIONS = """\
+#: How the names begin of what is in the script for the runner.
+OWN = "jpsi"
+#: The functions that leave markers.
+FUNCTIONS = """\
 # A marker is an empty file whose name is the fact; one that cannot be written stops nothing.
 _jpsi_note() { true >"$_jpsi_mark.$1" || :; }
 _jpsi_end() { _jpsi_note "exit.$1.$2"; exit "$2"; }"""
@@ -45,6 +46,9 @@ class Frame(Protocol):
     def shelter(self, lines: Iterable[str]) -> Iterator[str]:
         """Run these lines in a shell of their own, and leave its exit code in `_jpsi_code`."""
 
+    def again(self, file: str) -> list[str]:
+        """The words of shell that carry out the runner's file once more; a single job's is `file`."""
+
 
 @attrs.frozen(slots=True)
 class ProcessFrame:
@@ -59,7 +63,7 @@ class ProcessFrame:
         yield f'echo $$ >"$_jpsi_folder"/claim.{attempt} || exit {SETUP_CODE}'
         yield "set +C"
         yield "exec 9>&-"
-        yield _FUNCTIONS
+        yield FUNCTIONS
         yield f"trap '_jpsi_note signalled' {_EVERY_SIGNAL}"
 
     def catch(self) -> Iterator[str]:
@@ -80,6 +84,10 @@ class ProcessFrame:
         yield ")"
         yield "_jpsi_code=$?"
 
+    def again(self, file: str) -> list[str]:
+        """See `Frame`."""
+        return ["/bin/sh", word(file)]
+
 
 @attrs.frozen(slots=True)
 class BatchFrame:
@@ -93,19 +101,17 @@ class BatchFrame:
         yield f"_jpsi_folder={word(folder)}"
         yield f"_jpsi_mark={word(mark)}"
         # Without an id nobody knows another run of the same job from a stranger's.
-        native_id = f"{UNNAMED}$$"
-        for variable in reversed(self.id_variable.split()):
-            native_id = f"${{{variable}:-{native_id}}}"
-        yield f"_jpsi_native_id={native_id}"
+        yield f"_jpsi_native_id={first_set(self.id_variable, otherwise=f'{UNNAMED}$$')}"
         yield _CLAIM.format(attempt=attempt, code=SETUP_CODE)
-        yield _FUNCTIONS
-        yield from pass_signals(_OWN)
-        yield from trap_signals(_OWN, "_jpsi_note signalled; ")
+        yield RESTARTS.format(attempt=attempt)
+        yield FUNCTIONS
+        yield from pass_signals(OWN)
+        yield from trap_signals(OWN, "_jpsi_note signalled; ")
         yield "_jpsi_note active"
 
     def catch(self) -> Iterator[str]:
         """See `Frame`."""
-        yield from trap_signals(_OWN)
+        yield from trap_signals(OWN)
 
     def launch(self, lines: Iterable[ShellLine]) -> Iterator[str]:
         """See `Frame`."""
@@ -115,6 +121,10 @@ class BatchFrame:
     def shelter(self, lines: Iterable[str]) -> Iterator[str]:
         """See `Frame`."""
         yield from self._apart(lines, "")
+
+    def again(self, file: str) -> list[str]:
+        """See `Frame`."""
+        return ["/bin/sh", word(file)]
 
     @staticmethod
     def _apart(lines: Iterable[str], streams: str) -> Iterator[str]:
@@ -129,6 +139,18 @@ class BatchFrame:
         yield "_jpsi_wait $!"
 
 
+def first_set(variables: str, *, otherwise: str) -> str:
+    """The first of these variables that is set, as a word of shell.
+
+    Args:
+        variables: their names, separated by blanks.
+        otherwise: what it is if none is set, as a word of shell.
+    """
+    for variable in reversed(variables.split()):
+        otherwise = f"${{{variable}:-{otherwise}}}"
+    return otherwise
+
+
 # A claim that is there already is this job's own if the batch system runs it again.
 _CLAIM = """\
 # Whoever makes the claim runs this attempt, nobody else ever does; a job that is run again finds its own.
@@ -137,7 +159,10 @@ if ! {{ echo "$_jpsi_native_id" >"$_jpsi_folder"/claim.{attempt}; }} 2>/dev/null
   read -r _jpsi_claim <"$_jpsi_folder"/claim.{attempt} || exit {code}
   [ "$_jpsi_claim" = "$_jpsi_native_id" ] || exit {code}
 fi
-set +C
+set +C"""
+
+#: The lines that count how often the batch system has run an attempt.
+RESTARTS = """\
 _jpsi_restart=0
 while [ -e "$_jpsi_folder/start.{attempt}.$_jpsi_restart" ]; do
   _jpsi_restart=$((_jpsi_restart + 1))

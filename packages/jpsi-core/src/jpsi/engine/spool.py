@@ -8,6 +8,7 @@
     <root>/jobs/<id>/stop.<n>.json      jpsi told attempt n to end
     <root>/jobs/<id>/final.<n>.json     the final status, where it does not follow from the exit marker alone
     <root>/jobs/<id>/stdout, stderr     streams without a path of their own
+    <root>/arrays/                      jobs that were submitted as one; see `array_files`
     <root>/trash/                       folders that are being removed
     <root>/events/                      markers until somebody consumes them; then they are in the folder
     <root>/asking/                      what processes tell each other about the batch system; see `sharing`
@@ -19,36 +20,38 @@ all.
 from __future__ import annotations
 
 import contextlib
-import errno
 import fcntl
 import json
 import os
 import re
 import shutil
-import threading
-import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import attrs
 
+from jpsi.engine.array_files import ArrayFiles, Place, adopt, read_link
+from jpsi.engine.claims import REVOKED, Claim, read_claim, revoke
+from jpsi.engine.files import (
+    PRIVATE_DIRECTORY,
+    PRIVATE_FILE,
+    forget,
+    is_transient,
+    make_private,
+    read_json,
+    take_lock,
+    write,
+    write_all,
+    write_new,
+    write_once,
+)
 from jpsi.engine.markers import Marker, parse, scan
 from jpsi.model.errors import ConfigError
 
+__all__ = ["LAYOUT", "REVOKED", "Claim", "Intent", "Spool", "folder_name", "is_transient"]
+
 LAYOUT = 1
-REVOKED = "revoked"
-_PRIVATE_DIRECTORY = 0o700
-_PRIVATE_FILE = 0o600
-
-
-@attrs.frozen(slots=True)
-class Claim:
-    """Who runs an attempt."""
-
-    #: The pid of the runner, REVOKED, or empty if the runner died while writing.
-    text: str
-    time_ns: int
 
 
 @attrs.frozen(slots=True)
@@ -58,8 +61,10 @@ class Intent:
     job_id: str
     attempt: int
     content: dict[str, Any]
-    #: None if the submitter died before it could add it.
+    #: None if the submitter died before it could add it, and for an element of an array.
     native_id: str | None
+    #: Which element of which array it is; None for a job by itself.
+    place: Place | None = None
 
 
 def folder_name(executor: str, target: str) -> str:
@@ -84,6 +89,8 @@ class Spool:
         self.jobs = f"{root}/jobs"
         self.events = f"{root}/events"
         self._trash = f"{root}/trash"
+        #: Jobs that were submitted as one.
+        self.arrays = ArrayFiles(self.root)
 
     def open(self) -> None:
         """Make the directories, or check that they are what they must be.
@@ -92,8 +99,8 @@ class Spool:
             ConfigError: a newer jpsi wrote here, or the root belongs to somebody else.
             OSError: the directories cannot be made.
         """
-        for path in (self.root, self.jobs, self.events, self._trash):
-            _make_private(Path(path))
+        for path in (self.root, self.jobs, self.arrays.arrays, self.events, self._trash):
+            make_private(Path(path))
         owner = Path(self.root).stat()
         if owner.st_uid != os.geteuid() or owner.st_mode & 0o022:
             msg = (
@@ -105,7 +112,7 @@ class Spool:
         try:
             found = int(layout.read_text(encoding="ascii"))
         except FileNotFoundError:
-            _write(str(layout), f"{LAYOUT}\n".encode("ascii"))
+            write(str(layout), f"{LAYOUT}\n".encode("ascii"))
             return
         except ValueError as e:
             msg = f"{layout} does not hold a layout version; is {self.root} jpsi's work directory?"
@@ -130,11 +137,11 @@ class Spool:
         folder = self.folder(job_id)
         with contextlib.nullcontext() if attempt == 1 else contextlib.suppress(FileExistsError):
             try:
-                os.mkdir(folder, _PRIVATE_DIRECTORY)  # noqa: PTH102  once per job, on the way of every submit
+                os.mkdir(folder, PRIVATE_DIRECTORY)  # noqa: PTH102  once per job, on the way of every submit
             except FileNotFoundError:
                 # Somebody removed the root, as those do who clean up.
                 self.open()
-                os.mkdir(folder, _PRIVATE_DIRECTORY)  # noqa: PTH102
+                os.mkdir(folder, PRIVATE_DIRECTORY)  # noqa: PTH102
         try:
             lock = _write_intent(folder, attempt, intent)
         except BaseException:
@@ -142,7 +149,7 @@ class Spool:
                 self.discard(job_id, attempt)
             raise
         try:
-            _write_new(f"{folder}/run.{attempt}", os.fsencode(script))
+            write_new(f"{folder}/run.{attempt}", os.fsencode(script))
         except BaseException:
             os.close(lock)
             self.discard(job_id, attempt)
@@ -157,7 +164,7 @@ class Spool:
     @staticmethod
     def started(lock: int, native_id: str) -> None:
         """Add the native id to the attempt whose lock is held."""
-        _write_all(lock, b"\n" + native_id.encode("ascii"))
+        write_all(lock, b"\n" + native_id.encode("ascii"))
 
     def discard(self, job_id: str, attempt: int) -> None:
         """Forget an attempt that was never started; never raises."""
@@ -174,45 +181,33 @@ class Spool:
 
     def claim(self, job_id: str, attempt: int) -> Claim | None:
         """Who has claimed an attempt, or None."""
-        try:
-            with open(f"{self.folder(job_id)}/claim.{attempt}", encoding="utf-8", errors="replace") as file:  # noqa: PTH123
-                return Claim(file.read().strip(), os.fstat(file.fileno()).st_mtime_ns)
-        except FileNotFoundError:
-            return None
+        return read_claim(f"{self.folder(job_id)}/claim.{attempt}")
 
     def revoke(self, job_id: str, attempt: int) -> bool:
         """Claim an attempt so that it can never run; False if it is claimed already."""
-        try:
-            fd = os.open(
-                f"{self.folder(job_id)}/claim.{attempt}",
-                os.O_WRONLY | os.O_CREAT | os.O_EXCL,
-                _PRIVATE_FILE,
-            )
-        except FileExistsError:
-            return False
-        try:
-            _write_all(fd, REVOKED.encode("ascii"))
-        finally:
-            os.close(fd)
-        return True
+        return revoke(f"{self.folder(job_id)}/claim.{attempt}")
+
+    def adopt(self, job_id: str, attempt: int, place: Place) -> None:
+        """See to it that a job has a folder which was written down as an element of an array."""
+        adopt(self.folder(job_id), attempt, place)
 
     def stop(self, job_id: str, attempt: int, content: dict[str, Any]) -> dict[str, Any]:
         """Write down that an attempt was told to end; the first one to say so is remembered."""
         path = f"{self.folder(job_id)}/stop.{attempt}.json"
-        _write_once(path, json.dumps(content).encode("ascii"))
+        write_once(path, json.dumps(content).encode("ascii"))
         return self.read_stop(job_id, attempt) or content
 
     def read_stop(self, job_id: str, attempt: int) -> dict[str, Any] | None:
         """What `stop` wrote down for an attempt, or None."""
-        return _read_json(f"{self.folder(job_id)}/stop.{attempt}.json")
+        return read_json(f"{self.folder(job_id)}/stop.{attempt}.json")
 
     def read_final(self, job_id: str, attempt: int) -> dict[str, Any] | None:
         """What `finish` wrote down for an attempt, or None."""
-        return _read_json(f"{self.folder(job_id)}/final.{attempt}.json")
+        return read_json(f"{self.folder(job_id)}/final.{attempt}.json")
 
     def finish(self, job_id: str, attempt: int, content: dict[str, Any]) -> None:
         """Write down a final status that does not follow from the exit marker alone."""
-        _write_once(f"{self.folder(job_id)}/final.{attempt}.json", json.dumps(content).encode("ascii"))
+        write_once(f"{self.folder(job_id)}/final.{attempt}.json", json.dumps(content).encode("ascii"))
 
     def collect(self, job_ids: Iterable[str], *, only_new: bool = False) -> dict[str, list[Marker]]:
         """Take the markers of these jobs out of `events` into their folders, and return all that are there.
@@ -224,7 +219,7 @@ class Spool:
             new = scan(self.events, wanted)
         except FileNotFoundError:
             # Somebody removed it, as those do who clean up: jobs that start from now on find it again.
-            _make_private(Path(self.events))
+            make_private(Path(self.events))
             new = []
         for marker in new:
             self.consume(marker)
@@ -280,24 +275,41 @@ class Spool:
             return False
         return settles([marker for marker in _markers_among(names) if marker.attempt == attempt])
 
+    def last_attempt(self, job_id: str) -> int:
+        """The number of the last attempt that the folder of a job knows; 0 if there is none."""
+        return _last_attempt(self._names(job_id))
+
     def last_intent(self, job_id: str) -> Intent | None:
         """The last attempt that was made, if there is one that can be read.
 
         One that was cut short while it was written asked for the same as the one before.
         """
-        attempts = sorted(_attempts(self._names(job_id)), reverse=True)
+        attempts = sorted(set(_attempts(self._names(job_id))), reverse=True)
         for attempt in attempts:
-            try:
-                with open(f"{self.folder(job_id)}/intent.{attempt}.json", encoding="ascii") as file:  # noqa: PTH123
-                    content = json.loads(file.readline())
-                    native_id = file.readline() or None
-            except (FileNotFoundError, ValueError):
-                continue
-            if not isinstance(content, dict):
-                continue
-            is_last = attempt == attempts[0]
-            return Intent(job_id, attempts[0], content, native_id if is_last else None)
+            intent = self._read_intent(job_id, attempt) or self._read_element(job_id, attempt)
+            if intent is not None:
+                is_last = attempt == attempts[0]
+                return attrs.evolve(
+                    intent,
+                    attempt=attempts[0],
+                    native_id=intent.native_id if is_last else None,
+                    place=intent.place if is_last else None,
+                )
         return None
+
+    def _read_intent(self, job_id: str, attempt: int) -> Intent | None:
+        try:
+            with open(f"{self.folder(job_id)}/intent.{attempt}.json", encoding="ascii") as file:  # noqa: PTH123
+                content = json.loads(file.readline())
+                native_id = file.readline() or None
+        except (FileNotFoundError, ValueError):
+            return None
+        return Intent(job_id, attempt, content, native_id) if isinstance(content, dict) else None
+
+    def _read_element(self, job_id: str, attempt: int) -> Intent | None:
+        place = read_link(self.folder(job_id), attempt)
+        content = None if place is None else self.arrays.read_element(place)
+        return None if content is None else Intent(job_id, attempt, content, None, place)
 
     @contextlib.contextmanager
     def judging(self, intent: Intent, patience_seconds: float) -> Iterator[bool]:
@@ -312,7 +324,7 @@ class Spool:
             yield False
             return
         try:
-            yield _lock(fd, patience_seconds)
+            yield take_lock(fd, patience_seconds)
         finally:
             os.close(fd)
 
@@ -328,15 +340,40 @@ class Spool:
                 self.consume(marker)
         with os.scandir(self.jobs) as entries:
             ages = sorted(((_age(entry, now), entry.name) for entry in entries), reverse=False)
+        oldest = min(keep_seconds, ages[keep_count][0]) if len(ages) > keep_count else keep_seconds
+        self._prune_arrays(now, oldest, settles)
         for index, (age, job_id) in enumerate(ages):
-            is_old = age > keep_seconds or index >= keep_count
-            is_nothing = age > _UNCLAIMED_SECONDS and self.last_intent(job_id) is None
-            if is_old and (is_nothing or self.is_final(job_id, settles)):
-                # Half removed, it would look like a job that is not final: it disappears at once.
-                with contextlib.suppress(OSError):
-                    os.rename(self.folder(job_id), f"{self._trash}/{job_id}")  # noqa: PTH104
+            if age <= keep_seconds and index < keep_count:
+                continue
+            intent = self.last_intent(job_id)
+            is_nothing = age > _UNCLAIMED_SECONDS and intent is None
+            # The folder of an element goes with its array, for which it would not be final without one.
+            is_element = intent is not None and intent.place is not None
+            if is_nothing or (not is_element and self.is_final(job_id, settles)):
+                self._remove(job_id)
         for job_id in os.listdir(self._trash):  # noqa: PTH208
             shutil.rmtree(f"{self._trash}/{job_id}", ignore_errors=True)
+
+    def _prune_arrays(self, now: float, oldest: float, settles: Callable[[list[Marker]], bool]) -> None:
+        """Remove the arrays that are older than that and whose elements are final, with their folders."""
+        with os.scandir(self.arrays.arrays) as entries:
+            old = [entry.name for entry in entries if _age(entry, now) > max(oldest, _UNCLAIMED_SECONDS)]
+        open_ = frozenset(self.arrays.names())
+        for array in old:
+            found = self.arrays.read(array)
+            job_ids = [] if found is None else [element["id"] for element in found.elements]
+            if array in open_ and not all(self.is_final(job_id, settles) for job_id in job_ids):
+                continue
+            with contextlib.suppress(OSError):
+                self.arrays.remove(array)
+                for job_id in job_ids:
+                    if read_link(self.folder(job_id), _last_attempt(self._names(job_id))):
+                        self._remove(job_id)
+
+    def _remove(self, job_id: str) -> None:
+        # Half removed, it would look like a job that is not final: it disappears at once.
+        with contextlib.suppress(OSError):
+            os.rename(self.folder(job_id), f"{self._trash}/{job_id}")  # noqa: PTH104
 
     def _names(self, job_id: str) -> list[str]:
         try:
@@ -345,29 +382,7 @@ class Spool:
             return []
 
 
-def _lock(fd: int, patience_seconds: float) -> bool:
-    deadline = time.monotonic() + patience_seconds
-    while True:
-        try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if time.monotonic() > deadline:
-                return False
-            time.sleep(_LOCK_POLL_SECONDS)
-        else:
-            return True
-
-
-_LOCK_POLL_SECONDS = 0.01
 _UNCLAIMED_SECONDS = 600.0
-
-
-def _make_private(path: Path) -> None:
-    """Make a directory, and what is missing on the way to it, for the user alone."""
-    for directory in (*reversed(path.parents), path):
-        if not directory.is_dir():
-            with contextlib.suppress(FileExistsError):
-                directory.mkdir(mode=_PRIVATE_DIRECTORY)
 
 
 def _age(entry: os.DirEntry[str], now: float) -> float:
@@ -381,12 +396,16 @@ def _last_attempt(names: Iterable[str]) -> int:
     return max(_attempts(names), default=0)
 
 
+# intent.<n>.json and array.<n>
+_ATTEMPTS = frozenset({("intent", "json"), ("array",)})
+
+
 def _attempts(names: Iterable[str]) -> list[int]:
     parts = [name.split(".") for name in names]
     return [
         int(number)
         for kind, number, *ending in (part for part in parts if len(part) > 1)
-        if kind == "intent" and number.isdigit() and ending == ["json"]
+        if number.isdigit() and (kind, *ending) in _ATTEMPTS
     ]
 
 
@@ -403,96 +422,12 @@ def _write_intent(folder: str, attempt: int, intent: dict[str, Any]) -> int:
     Cut short, it is no JSON and counts as never written: nothing is started before this returns.
     """
     path = f"{folder}/intent.{attempt}.json"
-    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, _PRIVATE_FILE)
+    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, PRIVATE_FILE)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX)
-        _write_all(fd, json.dumps(intent).encode("ascii"))
+        write_all(fd, json.dumps(intent).encode("ascii"))
     except BaseException:
         os.close(fd)
-        _forget(path)
+        forget(path)
         raise
     return fd
-
-
-def _read_json(path: str) -> dict[str, Any] | None:
-    try:
-        with open(path, encoding="ascii") as file:  # noqa: PTH123
-            content = json.load(file)
-    except (FileNotFoundError, ValueError):
-        return None
-    return content if isinstance(content, dict) else None
-
-
-def _write(path: str, data: bytes) -> None:
-    """Write a file so that it appears complete or not at all."""
-    draft = _draft(path, data)
-    try:
-        os.rename(draft, path)  # noqa: PTH104
-    except BaseException:
-        _forget(draft)
-        raise
-
-
-def _write_once(path: str, data: bytes) -> None:
-    """Write a file like `_write`, unless there is one."""
-    draft = _draft(path, data)
-    try:
-        os.link(draft, path)
-    except FileExistsError:
-        pass
-    finally:
-        _forget(draft)
-
-
-def _draft(path: str, data: bytes) -> str:
-    draft = f"{path}.{os.getpid()}.{threading.get_ident()}"
-    fd = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, _PRIVATE_FILE)
-    try:
-        _write_all(fd, data)
-    except BaseException:
-        _forget(draft)
-        raise
-    finally:
-        os.close(fd)
-    return draft
-
-
-def _forget(path: str) -> None:
-    with contextlib.suppress(OSError):
-        os.unlink(path)  # noqa: PTH108
-
-
-def _write_new(path: str, data: bytes) -> None:
-    """Write a file that nobody reads before this returns."""
-    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _PRIVATE_FILE)
-    try:
-        _write_all(fd, data)
-    finally:
-        os.close(fd)
-
-
-def _write_all(fd: int, data: bytes) -> None:
-    view = memoryview(data)
-    while view:
-        view = view[os.write(fd, view) :]
-
-
-def is_transient(error: OSError) -> bool:
-    """Whether the same call may succeed later: no space, no descriptors, no processes, no memory."""
-    return error.errno in _TRANSIENT
-
-
-_TRANSIENT = frozenset(
-    {
-        errno.EAGAIN,
-        errno.EDQUOT,
-        errno.EINTR,
-        errno.EIO,
-        errno.EMFILE,
-        errno.ENFILE,
-        errno.ENOMEM,
-        errno.ENOSPC,
-        errno.ESTALE,
-        errno.ETIMEDOUT,
-    }
-)

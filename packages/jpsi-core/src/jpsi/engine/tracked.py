@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 import attrs
 
 from jpsi.contract.observation import Observation
+from jpsi.engine.array_files import Place
 from jpsi.engine.markers import Marker
 from jpsi.engine.tracker import Stop
 from jpsi.model.states import JobState
@@ -28,6 +29,8 @@ class Tracked:
     #: 0 for a job that is none of jpsi's: nothing of it is in the spool.
     attempt: int
     native_id: str
+    #: Which element of which array it is; None for a job by itself.
+    place: Place | None = None
     #: Whether its statuses are published; before, the job is not bound.
     is_followed: bool = False
     #: Answers to questions that were begun before this tell nothing of it: it was followed or ended then.

@@ -99,6 +99,18 @@ class Tracking:
         self._poller.wanted(now)
         self._begin(job, now)
 
+    def follow_all(self, jobs: Collection[Tracked], now: float) -> None:
+        """As `follow`, for many jobs: what they have left is looked for once."""
+        with self._judging.session():
+            for job in jobs:
+                job.is_followed, job.since = True, now
+        self._poller.wanted(now)
+        try:
+            # what is in their folders then is read job by job, where there may be something
+            self.see_markers(now)
+        except OSError:
+            log.warning("%s cannot be read", self._spool.root, exc_info=True)
+
     def changed(self, job: Tracked, now: float) -> None:
         """Something was done to a job of which the batch system tells, and markers may not."""
         job.changed = now
@@ -156,9 +168,9 @@ class Tracking:
                 followed.setdefault(job.spool_id, []).append(job)
         if not followed:
             return
+        new = self._spool.collect(followed, only_new=True)
         for job in [job for jobs in followed.values() for job in jobs if not job.is_read]:
             self._begin(job, now)
-        new = self._spool.collect(followed, only_new=True)
         announced = {marker.job_id for marker in map(_parsed, appeared) if marker is not None}
         for spool_id in announced & followed.keys() - new.keys():
             new[spool_id] = self._spool.consumed(spool_id)

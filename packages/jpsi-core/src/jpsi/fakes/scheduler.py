@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import TracebackType
 from typing import Self
 
@@ -75,18 +75,27 @@ class FakeScheduler(Machine):
         Raises:
             ValueError: there is a job of this native id already, or the scheduler is closed.
         """
+        self.submit_all([job])
+        return job
+
+    def submit_all(self, jobs: Iterable[FakeJob]) -> None:
+        """Take jobs into the queue, as the elements of an array: all before any of them starts.
+
+        Raises:
+            ValueError: as for `submit`; those before it are in the queue.
+        """
         with self.lock:
             self.settle()
-            if self._is_closed or job.native_id in self._known:
-                why = "the scheduler is closed" if self._is_closed else "there is such a job already"
-                msg = f"job {job.native_id} cannot be submitted: {why}"
-                raise ValueError(msg)
-            job.submitted = self._moment
-            self._jobs.append(job)
-            self._known[job.native_id] = job
+            for job in jobs:
+                if self._is_closed or job.native_id in self._known:
+                    why = "the scheduler is closed" if self._is_closed else "there is such a job already"
+                    msg = f"job {job.native_id} cannot be submitted: {why}"
+                    raise ValueError(msg)
+                job.submitted = self._moment
+                self._jobs.append(job)
+                self._known[job.native_id] = job
             self._keep_time()
             self.settle()
-            return job
 
     def listed(self) -> list[FakeJob]:
         """The jobs that the queue knows: new ones after `lag`, ended ones for `keep`."""

@@ -4,6 +4,7 @@
     ├── InvalidJobException        the job itself: its spec or its state
     │   └── DocumentError          a job document that cannot be read or written
     ├── SubmitException            anything else that kept a request from reaching the backend
+    │   ├── BulkException          a request about many jobs that some of them kept from being done
     │   └── TransportError         a command could not be run, or it is unknown how it ended
     ├── UnreachableStateException  wait(): none of the target states can be reached any more
     ├── PluginError                an executor or launcher is missing, broken or ambiguous
@@ -15,10 +16,11 @@ notes, and in `exception`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Self
 
 if TYPE_CHECKING:
+    from jpsi.job import Job
     from jpsi.model.states import JobStatus
 
 
@@ -83,6 +85,46 @@ class SubmitException(JpsiError):
         super().__init__(message, exception)
         #: Whether the same request may succeed later (J/PSI 0: SubmitException.isTransient).
         self.transient = transient
+
+
+class BulkException(SubmitException):
+    """A request about many jobs was done for some of them, or for none.
+
+    `transient` is true if that is what all failures are.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        exception: BaseException | None = None,
+        *,
+        transient: bool = False,
+        done: Sequence[Job] = (),
+        failed: Mapping[Job, JpsiError] | None = None,
+    ) -> None:
+        super().__init__(message, exception, transient=transient)
+        #: The jobs for which it was done, in the order in which they were given.
+        self.done: tuple[Job, ...] = tuple(done)
+        #: The jobs for which it was not, in that order, each with the reason.
+        self.failed: Mapping[Job, JpsiError] = {} if failed is None else dict(failed)
+
+    @classmethod
+    def of(cls, what: str, done: Sequence[Job], failed: Mapping[Job, JpsiError]) -> Self:
+        """One exception for all jobs for which `what`, such as "submitted", could not be done."""
+        reasons = list(dict.fromkeys(str(error) for error in failed.values()))
+        more = f"; and {len(reasons) - _TOLD} other reasons" if len(reasons) > _TOLD else ""
+        told = "; ".join(reasons[:_TOLD])
+        return cls(
+            f"{len(failed)} of {len(done) + len(failed)} jobs could not be {what}: {told}{more}",
+            next(iter(failed.values()), None),
+            transient=all(isinstance(it, SubmitException) and it.transient for it in failed.values()),
+            done=done,
+            failed=failed,
+        )
+
+
+# How many different reasons a message tells.
+_TOLD = 3
 
 
 class TransportError(SubmitException):

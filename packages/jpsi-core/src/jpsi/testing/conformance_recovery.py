@@ -20,27 +20,36 @@ _CLIENT = """
 import jpsi, pickle, sys
 name, config, specs = pickle.load(sys.stdin.buffer)
 executor = jpsi.JobExecutor.get_instance(name, config=config)
-for spec in specs:
-    job = jpsi.Job(spec)
-    executor.submit(job)
-    print(job.id, flush=True)
+jobs = [jpsi.Job(spec) for spec in specs]
+{submit}
 print("done", flush=True)
 jpsi.Job().wait()
 """
+_ONE_BY_ONE = """
+for job in jobs:
+    executor.submit(job)
+    print(job.id, flush=True)
+"""
+_AT_ONCE = """
+executor.submit_many(jobs)
+print(*[job.id for job in jobs], sep="\\n", flush=True)
+"""
+
+
+def client(
+    name: str, config: ExecutorConfig, specs: Sequence[JobSpec], *, at_once: bool = False
+) -> subprocess.Popen[bytes]:
+    """A process of its own that submits jobs to this executor, prints an id for each, and `done`."""
+    program = _CLIENT.format(submit=_AT_ONCE if at_once else _ONE_BY_ONE)
+    process = subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert process.stdin is not None
+    pickle.dump((name, config, list(specs)), process.stdin)
+    process.stdin.close()
+    return process
 
 
 class RecoveryTests(Kit):
     """The disk remembers, not the process."""
-
-    def client(self, config: ExecutorConfig, specs: Sequence[JobSpec]) -> subprocess.Popen[bytes]:
-        """A process of its own that submits these jobs, prints an id for each, and `done`."""
-        process = subprocess.Popen(
-            [sys.executable, "-c", _CLIENT], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-        )
-        assert process.stdin is not None
-        pickle.dump((self.executor_name, config, list(specs)), process.stdin)
-        process.stdin.close()
-        return process
 
     def test_a_killed_client_loses_no_job_and_no_code(
         self, config: ExecutorConfig, tmp_path: Path, scheduler: FakeScheduler | None
@@ -50,7 +59,7 @@ class RecoveryTests(Kit):
             shell(f"{Gate.WAIT}; shift; {Proof.WRITE}; exit $2", gate.path, proof.path, code)
             for code, proof in enumerate(proofs)
         ]
-        with self.client(config, specs) as process:
+        with client(self.executor_name, config, specs) as process:
             assert process.stdout is not None
             *ids, done = [process.stdout.readline().decode().strip() for _ in range(6)]
             process.kill()
@@ -70,7 +79,7 @@ class RecoveryTests(Kit):
         proof = Proof(tmp_path / "proof")
         fake.lag = lag
         fake.faults.accept_and_hang(self.submit_command)
-        with self.client(config, [proof.job(3)]) as process:
+        with client(self.executor_name, config, [proof.job(3)]) as process:
             assert fake.wait_for(lambda: fake.jobs, self.patience)
             process.kill()
 

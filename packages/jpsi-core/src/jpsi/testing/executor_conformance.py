@@ -7,13 +7,22 @@ from jpsi.testing.conformance_dependencies import DependencyTests
 from jpsi.testing.conformance_ends import EndTests
 from jpsi.testing.conformance_faults import FaultTests
 from jpsi.testing.conformance_hostile import HostileTests
+from jpsi.testing.conformance_many import ArrayTests
 from jpsi.testing.conformance_nodes import NodeTests
 from jpsi.testing.conformance_recovery import RecoveryTests
 from jpsi.testing.conformance_runs import RunTests
 
 
 class ExecutorConformance(
-    AnswerTests, RunTests, NodeTests, HostileTests, EndTests, DependencyTests, RecoveryTests, FaultTests
+    AnswerTests,
+    RunTests,
+    NodeTests,
+    HostileTests,
+    EndTests,
+    DependencyTests,
+    RecoveryTests,
+    FaultTests,
+    ArrayTests,
 ):
     """Inherit it in a backend's tests, and say what is to be tested.
 

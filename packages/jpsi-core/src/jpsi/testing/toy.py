@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
 
 from jpsi.plugin import (
+    Arrays,
     BatchConfig,
     Capabilities,
     Command,
@@ -28,6 +29,7 @@ from jpsi.plugin import (
     Script,
     SubmitContext,
     hookimpl,
+    read_indices,
 )
 
 # In the order of the manual: tstat(1), STATES.
@@ -48,8 +50,11 @@ _NO_CONTACT = 3
 
 _SECOND = timedelta(seconds=1)
 
-# One line of tstat: id, state, exit code or -, restarts, tag.
-_ROW = re.compile(r"(?P<id>\d+) (?P<word>\w+) (?P<code>\d+|-) (?P<restarts>\d+) (?P<tag>[A-Za-z0-9-]*)")
+# One line of tstat: id, state, exit code or -, restarts, tag. An element of an array is 17.3, and those that
+# wait are told of together: 17.1-2,4.
+_ROW = re.compile(
+    r"(?P<id>\d+)(\.(?P<indices>[\d,-]+))? (?P<word>\w+) (?P<code>\d+|-) (?P<restarts>\d+) (?P<tag>[\w-]*)"
+)
 
 
 @hookimpl
@@ -60,7 +65,10 @@ def config_class() -> type[ExecutorConfig]:
 @hookimpl
 def capabilities() -> Capabilities:
     return Capabilities(
-        default_launcher="multiple", id_variable="TOY_JOB_ID", dependencies=frozenset(DependencyKind)
+        default_launcher="multiple",
+        id_variable="TOY_JOB_ID",
+        dependencies=frozenset(DependencyKind),
+        arrays=Arrays(largest=100, id_variable="TOY_ARRAY_ID", index_variable="TOY_INDEX"),
     )
 
 
@@ -88,6 +96,7 @@ def _options(spec: JobSpec, context: SubmitContext) -> Iterator[tuple[str, str |
     yield "seconds", str(-(-duration // _SECOND)) if duration else None
     if isinstance(spec.resources, ResourceSpecV1):
         yield "slots", str(spec.resources.computed_process_count)
+    yield "elements", None if context.elements is None else str(context.elements)
     yield "after", ",".join(f"{it.kind.value}:{it.native_id}" for it in context.after) or None
 
 
@@ -104,6 +113,16 @@ def parse_submit(result: CommandResult) -> str:
         msg = f"tsubmit printed no job id: {result.stdout!r}"
         raise ValueError(msg)
     return str(found[0])
+
+
+@hookimpl
+def element_ids(native_id: str, indices: Sequence[int]) -> list[str]:
+    return [f"{native_id}.{index}" for index in indices]
+
+
+@hookimpl
+def arrays_of(native_ids: Sequence[str]) -> dict[str, str]:
+    return {native_id: native_id.partition(".")[0] for native_id in native_ids if "." in native_id}
 
 
 @hookimpl
@@ -130,7 +149,7 @@ def query(native_ids: Sequence[str] | None) -> Command:
 
 @hookimpl
 def parse_status(result: CommandResult) -> dict[str, Observation]:
-    return {row["id"]: _observation(row) for row in _rows(result)}
+    return _observations(result)
 
 
 @hookimpl
@@ -140,7 +159,7 @@ def query_finished(native_ids: Sequence[str]) -> Command:
 
 @hookimpl
 def parse_finished(result: CommandResult) -> dict[str, Observation]:
-    return {row["id"]: _observation(row) for row in _rows(result)}
+    return _observations(result)
 
 
 @hookimpl
@@ -156,6 +175,20 @@ def hold(native_ids: Sequence[str]) -> Command:
 @hookimpl
 def release(native_ids: Sequence[str]) -> Command:
     return Command(["trelease", *native_ids])
+
+
+def _observations(result: CommandResult) -> dict[str, Observation]:
+    found: dict[str, Observation] = {}
+    for row in _rows(result):
+        seen = _observation(row)
+        found.update((native_id, seen) for native_id in _ids(row))
+    return found
+
+
+def _ids(row: re.Match[str]) -> list[str]:
+    if row["indices"] is None:
+        return [row["id"]]
+    return [f"{row['id']}.{index}" for indices in read_indices(row["indices"]) for index in indices]
 
 
 def _rows(result: CommandResult) -> Iterator[re.Match[str]]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from jpsi.fakes import CommandFunction, FakeJob, FakeScheduler, FakeState, Invocation
-from jpsi.plugin import CommandResult, DependencyKind
+from jpsi.plugin import CommandResult, DependencyKind, write_indices
 
 _WORDS = {
     FakeState.PENDING: "WAITING",
@@ -20,9 +20,10 @@ _WORDS = {
     FakeState.NODE_FAIL: "NODELOST",
     FakeState.OUT_OF_MEMORY: "ERROR",
 }
-_OPTIONS = frozenset({"tag", "name", "queue", "project", "seconds", "slots", "after"})
+_OPTIONS = frozenset({"tag", "name", "queue", "project", "seconds", "slots", "after", "elements"})
 _QUEUES = frozenset({"", "main", "debug"})
 _LONGEST_NAME = 200
+_LARGEST_ARRAY = 100
 
 
 def unreachable(command: str) -> CommandResult:
@@ -35,22 +36,30 @@ def _tsubmit(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
     if refusal := _refusal(options):
         return CommandResult(returncode=2, stderr=f"tsubmit: {refusal}\n")
     number = str(scheduler.next_number())
-    job = FakeJob(
-        number,
+    count = int(options.get("elements", "0"))
+    ids = [f"{number}.{index}" for index in range(1, count + 1)] or [number]
+    scheduler.submit_all(_job(scheduler, native_id, options, invocation) for native_id in ids)
+    return CommandResult(returncode=0, stdout=f"accepted as job {number}\n")
+
+
+def _job(
+    scheduler: FakeScheduler, native_id: str, options: Mapping[str, str], invocation: Invocation
+) -> FakeJob:
+    array, _, index = native_id.partition(".")
+    element = {"TOY_ARRAY_ID": array, "TOY_INDEX": index} if index else {}
+    return FakeJob(
+        native_id,
         script=invocation.stdin,
         name=options.get("name", ""),
         tag=options.get("tag", ""),
         queue=options.get("queue", "main"),
         project=options.get("project", ""),
-        environment={**invocation.environment, "TOY_JOB_ID": number},
+        environment={**invocation.environment, "TOY_JOB_ID": native_id, **element},
         directory=invocation.directory,
         slots=int(options.get("slots", "1")),
         time_limit=float(options["seconds"]) if "seconds" in options else None,
+        blocked=_blocked(scheduler, native_id, options["after"]) if "after" in options else None,
     )
-    if "after" in options:
-        job.blocked = _blocked(scheduler, number, options["after"])
-    scheduler.submit(job)
-    return CommandResult(returncode=0, stdout=f"accepted as job {number}\n")
 
 
 _VAIN = "waits in vain"
@@ -84,22 +93,42 @@ def _refusal(options: Mapping[str, str]) -> str | None:
         return f"no queue {options['queue']!r}"
     if len(options.get("name", "")) > _LONGEST_NAME:
         return "the name is too long"
+    if int(options.get("elements", "1")) > _LARGEST_ARRAY:
+        return "the array is too large"
     return None
 
 
 def _tstat(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
     asked = set(invocation.arguments)
     jobs = scheduler.accounted() if "--finished" in asked else scheduler.listed()
-    shown = [job for job in jobs if "--all" in asked or job.native_id in asked]
-    return CommandResult(returncode=0, stdout="".join(map(_row, shown)))
+    shown = [job for job in jobs if "--all" in asked or _names(job) & asked]
+    return CommandResult(returncode=0, stdout="".join(_lines(shown)))
 
 
-def _row(job: FakeJob) -> str:
+def _names(job: FakeJob) -> set[str]:
+    return {job.native_id, job.native_id.partition(".")[0]}
+
+
+def _lines(jobs: Iterable[FakeJob]) -> Iterator[str]:
+    """A line for each job; elements of an array that wait are told of together."""
+    waiting: dict[str, list[FakeJob]] = {}
+    for job in jobs:
+        array, _, index = job.native_id.partition(".")
+        if index and job.state is FakeState.PENDING and not job.restarts:
+            waiting.setdefault(array, []).append(job)
+        else:
+            yield _row(job, job.native_id)
+    for array, elements in waiting.items():
+        indices = write_indices(int(job.native_id.partition(".")[2]) for job in elements)
+        yield _row(elements[0], f"{array}.{indices}")
+
+
+def _row(job: FakeJob, name: str) -> str:
     code = "-"
     if job.state.final and job.started is not None:
         code = str(128 + job.signal if job.signal is not None else job.exit_code or 0)
     word = "VAIN" if job.state.final and job.why == _VAIN else _WORDS[job.state]
-    return f"{job.native_id} {word} {code} {job.restarts} {job.tag}\n"
+    return f"{name} {word} {code} {job.restarts} {job.tag}\n"
 
 
 def _each(change: Callable[[FakeScheduler, str], bool]) -> CommandFunction:

@@ -1,0 +1,119 @@
+"""Asks all who may object to a job before it is submitted, and says everything that is wrong at once."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from jpsi.contract.hookspecs import Capabilities, Site
+from jpsi.contract.protocols import Submission
+from jpsi.dependencies import resolved
+from jpsi.engine.grouping import shape
+from jpsi.model import plain
+from jpsi.model.errors import InvalidJobException
+from jpsi.model.problems import problems, sound_part
+from jpsi.model.spec import JobSpec, copy_spec
+
+if TYPE_CHECKING:
+    from jpsi.contract.hookspecs import ExecutorHooks
+    from jpsi.contract.protocols import Engine
+    from jpsi.contract.shell import ShellLine
+    from jpsi.job import Job
+    from jpsi.launcher import Launchers
+    from jpsi.registry.spec_defaults import SpecDefaults
+
+_SUBJECT = "the job"
+
+
+class Checking:
+    """The checks before one submission, of one job or of many.
+
+    Args:
+        hooks: the backend's.
+        engine: what will carry out the jobs.
+        site: where they are to run.
+        defaults: what the configuration sets for jobs that leave it open.
+        launchers: those that there are.
+        is_here: whether a job that another waits for is one of the same batch system.
+        warn: tells of what in a valid spec is probably a mistake.
+        asks_once: whether what is answered alike for jobs that are alike is asked for the first alone.
+    """
+
+    def __init__(  # noqa: PLR0913  who is asked, each by name
+        self,
+        *,
+        hooks: ExecutorHooks,
+        engine: Engine,
+        site: Site,
+        defaults: SpecDefaults,
+        launchers: Launchers,
+        is_here: Callable[[Job], bool],
+        warn: Callable[[JobSpec], None],
+        asks_once: bool = False,
+    ) -> None:
+        self._hooks = hooks
+        self._engine = engine
+        self._site = site
+        self._defaults = defaults
+        self._launchers = launchers
+        self._is_here = is_here
+        self._warn = warn
+        self._asks_once = asks_once
+        self._known: dict[str, tuple[list[str], list[ShellLine]]] = {}
+
+    @functools.cached_property
+    def _capabilities(self) -> Capabilities:
+        return self._hooks.capabilities(site=self._site)
+
+    def submission(self, job: Job, attempt: int) -> Submission:
+        """What the engine needs to submit a job.
+
+        Raises:
+            InvalidJobException: the job can never run here as it is.
+        """
+        if job.spec is None:
+            msg = f"job {job.id} has no spec"
+            raise InvalidJobException(msg)
+        found = problems(job.spec)
+        # What is wrong here is said together with what is wrong anywhere.
+        spec = self._defaults.filled_in(sound_part(job.spec) if found else copy_spec(job.spec))
+        launcher, missing = self._launchers.of(spec)
+        found += missing
+        spec, unresolved = resolved(spec, self._capabilities.dependencies, self._is_here)
+        found += unresolved
+        found += _flat(self._hooks.check_spec(spec=spec, site=self._site))
+        here, nodes = self._here(spec, is_sound=not found)
+        found += here
+        if launcher is not None:
+            found += _flat(launcher.hooks.check_spec(spec=spec))
+        if found or launcher is None:
+            # what a backend checks and then cannot write into a script is one mistake
+            raise InvalidJobException.of(_SUBJECT, list(dict.fromkeys(found)))
+        self._warn(spec)
+        return Submission(
+            job_id=job.id,
+            attempt=attempt,
+            spec=spec,
+            launch=list(launcher.hooks.launch(spec=spec)),
+            rank_variables=launcher.rank_variables,
+            sources_scripts=launcher.sources_scripts,
+            nodes=nodes,
+        )
+
+    def _here(self, spec: JobSpec, *, is_sound: bool) -> tuple[list[str], Sequence[ShellLine]]:
+        """Why a spec cannot run here as things are now, and what names the nodes of its processes."""
+        if not is_sound:
+            return self._engine.problems(spec), ()
+        if not self._asks_once:
+            return self._engine.problems(spec), list(self._hooks.nodes(spec=spec, site=self._site))
+        key = shape(plain.encode(spec))
+        if key not in self._known:
+            nodes = list(self._hooks.nodes(spec=spec, site=self._site))
+            self._known[key] = self._engine.problems(spec), nodes
+        return self._known[key]
+
+
+def _flat(answers: Iterable[Iterable[str]]) -> list[str]:
+    """The answers of all layers."""
+    return [problem for answer in answers for problem in answer]

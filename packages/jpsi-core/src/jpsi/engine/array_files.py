@@ -1,0 +1,207 @@
+"""What is on disk for native arrays, each of which is written down once for all of its elements.
+
+    <root>/arrays/<array>/intent.json   a line for the array, one for each element, and its native id
+    <root>/arrays/<array>/run           what all elements do
+    <root>/arrays/<array>/elements.<n>  what is an element's own, for `BLOCK` elements
+    <root>/arrays/<array>/claim         made by the first element that runs, or by whoever revokes the array
+    <root>/arrays/<array>/over          the array was revoked, and its submitter told so
+    <root>/jobs/<id>/array.<attempt>    which element of which array an attempt is
+
+Elements count from 1.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import itertools
+import json
+import os
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import attrs
+
+from jpsi.engine.claims import Claim, read_claim, revoke
+from jpsi.engine.files import PRIVATE_DIRECTORY, PRIVATE_FILE, take_lock, write_all, write_new, write_once
+
+#: How many elements have their lines in one file: few files for thousands, and little to read for each.
+BLOCK = 64
+# More bytes than any native id has.
+_LONGEST_ID = 256
+
+
+@attrs.frozen(slots=True)
+class Place:
+    """Which element of which array a job is."""
+
+    array: str
+    #: From 1.
+    index: int
+
+
+@attrs.frozen(slots=True)
+class ArrayIntent:
+    """An array, as it was written down."""
+
+    array: str
+    #: What is common to all elements.
+    common: Mapping[str, Any]
+    #: What is an element's own: its id and attempt, and its part of the spec.
+    elements: Sequence[Mapping[str, Any]]
+    #: None if the submitter died before it could add it.
+    native_id: str | None
+
+    def content(self, index: int) -> dict[str, Any]:
+        """The intent of one element, as it would be written down for a job by itself."""
+        own = self.elements[index - 1]
+        return {**self.common, **own, "spec": {**self.common["spec"], **own["spec"]}}
+
+
+class ArrayFiles:
+    """The arrays below one root. Threads and processes may share them; methods raise OSError as it comes."""
+
+    def __init__(self, root: str) -> None:
+        self.arrays = f"{root}/arrays"
+        self._trash = f"{root}/trash"
+
+    def folder(self, array: str) -> str:
+        """The folder of an array."""
+        return f"{self.arrays}/{array}"
+
+    def prepare(
+        self,
+        array: str,
+        common: Mapping[str, Any],
+        elements: Sequence[Mapping[str, Any]],
+        run: str,
+        blocks: Sequence[str],
+    ) -> int:
+        """Write down an array and return a descriptor that holds the lock on it; see `Spool.prepare`."""
+        folder = self.folder(array)
+        os.mkdir(folder, PRIVATE_DIRECTORY)  # noqa: PTH102  text, as in the spool
+        try:
+            lock = _write_intent(f"{folder}/intent.json", common, elements)
+            try:
+                write_new(f"{folder}/run", os.fsencode(run))
+                for number, block in enumerate(blocks):
+                    write_new(f"{folder}/elements.{number}", os.fsencode(block))
+            except BaseException:
+                os.close(lock)
+                raise
+        except BaseException:
+            self.discard(array)
+            raise
+        return lock
+
+    def discard(self, array: str) -> None:
+        """Forget an array that was never started; never raises."""
+        shutil.rmtree(self.folder(array), ignore_errors=True)
+
+    def names(self) -> list[str]:
+        """All arrays, but for those that are over."""
+        try:
+            found = os.listdir(self.arrays)  # noqa: PTH208
+        except FileNotFoundError:
+            return []
+        return [array for array in found if not os.path.exists(f"{self.folder(array)}/over")]  # noqa: PTH110
+
+    def read(self, array: str) -> ArrayIntent | None:
+        """An array as it was written down; None if there is none, or it was cut short."""
+        try:
+            with open(f"{self.folder(array)}/intent.json", encoding="ascii") as file:  # noqa: PTH123
+                lines = file.read().split("\n")
+            common, *elements = map(json.loads, lines[: 1 + json.loads(lines[0])["count"]])
+        except (FileNotFoundError, IndexError, KeyError, TypeError, ValueError):
+            return None
+        if len(elements) != common["count"]:
+            return None
+        native_id = "".join(lines[1 + len(elements) :])
+        return ArrayIntent(array, common, elements, native_id or None)
+
+    def read_native_id(self, array: str) -> str | None:
+        """The native id of an array; None if its submitter died before it could add it."""
+        try:
+            with open(f"{self.folder(array)}/intent.json", "rb") as file:  # noqa: PTH123
+                file.seek(max(0, os.fstat(file.fileno()).st_size - _LONGEST_ID))
+                last = file.read().rpartition(b"\n")[2].decode("ascii")
+        except (FileNotFoundError, ValueError):
+            return None
+        # an element's line, or the end of one, ends as no native id does
+        return last if last and not last.endswith("}") else None
+
+    def read_element(self, place: Place) -> dict[str, Any] | None:
+        """The intent of one element, without reading all others."""
+        try:
+            with open(f"{self.folder(place.array)}/intent.json", encoding="ascii") as file:  # noqa: PTH123
+                common = json.loads(file.readline())
+                own = json.loads(next(itertools.islice(file, place.index - 1, None)))
+            return ArrayIntent(place.array, common, [own], None).content(1)
+        except (FileNotFoundError, KeyError, StopIteration, TypeError, ValueError):
+            return None
+
+    def claim(self, array: str) -> Claim | None:
+        """Which native array runs this one, or None."""
+        return read_claim(f"{self.folder(array)}/claim")
+
+    def revoke(self, array: str) -> bool:
+        """Claim an array so that none of its elements can ever run; False if it is claimed already."""
+        return revoke(f"{self.folder(array)}/claim")
+
+    def finish(self, array: str) -> None:
+        """Write down that an array was revoked, and its submitter told so: nobody recovers its jobs."""
+        write_once(f"{self.folder(array)}/over", b"")
+
+    @contextlib.contextmanager
+    def judging(self, array: str, patience_seconds: float) -> Iterator[bool]:
+        """Hold the lock on an array; see `Spool.judging`."""
+        try:
+            fd = os.open(f"{self.folder(array)}/intent.json", os.O_RDWR)
+        except FileNotFoundError:
+            yield False
+            return
+        try:
+            yield take_lock(fd, patience_seconds)
+        finally:
+            os.close(fd)
+
+    def remove(self, array: str) -> None:
+        """Remove an array; what is left of it at once looks like nothing."""
+        os.rename(self.folder(array), f"{self._trash}/{array}")  # noqa: PTH104
+
+
+def adopt(folder: str, attempt: int, place: Place) -> None:
+    """Make the folder of a job that has none yet, and write down there which element it is."""
+    with contextlib.suppress(FileExistsError):
+        os.mkdir(folder, PRIVATE_DIRECTORY)  # noqa: PTH102
+    with contextlib.suppress(FileExistsError):
+        write_new(link(folder, attempt), f"{place.array} {place.index}\n".encode("ascii"))
+
+
+def link(folder: str, attempt: int) -> str:
+    """The file in the folder of a job that tells which element an attempt is."""
+    return f"{folder}/array.{attempt}"
+
+
+def read_link(folder: str, attempt: int) -> Place | None:
+    """Which element an attempt is; None if it is a job by itself."""
+    try:
+        with open(link(folder, attempt), encoding="ascii") as file:  # noqa: PTH123
+            array, index = file.read().split()
+        return Place(array, int(index))
+    except (FileNotFoundError, ValueError):
+        return None
+
+
+def _write_intent(path: str, common: Mapping[str, Any], elements: Sequence[Mapping[str, Any]]) -> int:
+    # Cut short, its first line promises more than there is: it counts as never written.
+    lines = [json.dumps(line) for line in ({**common, "count": len(elements)}, *elements)]
+    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, PRIVATE_FILE)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX)
+        write_all(fd, "\n".join(lines).encode("ascii"))
+    except BaseException:
+        os.close(fd)
+        raise
+    return fd

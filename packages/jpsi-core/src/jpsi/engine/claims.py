@@ -1,0 +1,42 @@
+"""The claim: a file that is made exclusively, by whoever runs an attempt or sees to it that nobody does."""
+
+from __future__ import annotations
+
+import os
+
+import attrs
+
+from jpsi.engine.files import PRIVATE_FILE, write_all
+
+REVOKED = "revoked"
+
+
+@attrs.frozen(slots=True)
+class Claim:
+    """Who runs an attempt."""
+
+    #: The pid of the runner, or its native id; REVOKED; or empty if the runner died while writing.
+    text: str
+    time_ns: int
+
+
+def read_claim(path: str) -> Claim | None:
+    """The claim in this file; None if there is none."""
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:  # noqa: PTH123  text, as in the spool
+            return Claim(file.read().strip(), os.fstat(file.fileno()).st_mtime_ns)
+    except FileNotFoundError:
+        return None
+
+
+def revoke(path: str) -> bool:
+    """Make the claim so that nobody else can; False if it is made already."""
+    try:
+        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE_FILE)
+    except FileExistsError:
+        return False
+    try:
+        write_all(fd, REVOKED.encode("ascii"))
+    finally:
+        os.close(fd)
+    return True

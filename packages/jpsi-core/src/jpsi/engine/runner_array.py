@@ -1,0 +1,134 @@
+"""The runner of the elements of an array: what is common in one script, what is an element's own in blocks.
+
+An element learns by the index variable which one it is, and reads its lines from the block that holds them.
+They are those of a job by itself, but for the claim, which is the array's: whichever element comes first
+makes it, whole, so that those beside it never read half of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import attrs
+
+from jpsi.contract.background import pass_signals, trap_signals
+from jpsi.contract.hookspecs import Arrays
+from jpsi.contract.shell import word
+from jpsi.engine import runner
+from jpsi.engine.array_files import BLOCK
+from jpsi.engine.runner_frame import (
+    FUNCTIONS,
+    OWN,
+    RESTARTS,
+    SETUP_CODE,
+    BatchFrame,
+    first_set,
+)
+from jpsi.engine.runner_run import Run
+
+_FOUND = "PATH=${PATH-}:/usr/bin:/bin command"
+# The option by which the file is told which element to be, where it starts one process of it.
+_ELEMENT_OPTION = "--element="
+
+
+@attrs.frozen(slots=True)
+class ElementFrame(BatchFrame):
+    """For an element of an array; the common part has what it needs."""
+
+    #: The file with the common part, and the element's index.
+    common: str
+    index: int
+
+    def begin(self, mark: str, folder: str, attempt: int) -> Iterator[str]:  # noqa: ARG002  see there
+        """See `Frame`."""
+        yield f"_jpsi_begin {folder.rpartition('/')[2]} {attempt}"
+
+    def again(self, file: str) -> list[str]:  # noqa: ARG002  see there
+        """See `Frame`."""
+        return ["/bin/sh", word(self.common), f"{_ELEMENT_OPTION}{self.index}"]
+
+
+_WHICH = """\
+# Which element this is: as the batch system says, or whoever starts a process of it.
+case ${{1-}} in
+{option}*) _jpsi_index=${{1#{option}}}; shift ;;
+*) _jpsi_index={index} ;;
+esac
+case $_jpsi_index in "" | *[!0-9]*) exit {code} ;; esac"""
+
+_BEGIN = """\
+_jpsi_begin() {{
+  _jpsi_folder={jobs}/$1
+  _jpsi_mark={events}/$1.$2
+  _jpsi_native_id={native_id}
+  [ -n "$_jpsi_native_id" ] || exit {code}
+  # Whoever makes the claim runs this array, nobody else ever does; its other elements find their own.
+  if [ ! -e "$_jpsi_array/claim" ]; then
+    _jpsi_draft=$_jpsi_array/claim.$_jpsi_index.$$
+    echo "$_jpsi_native_id" >"$_jpsi_draft" && {found} ln "$_jpsi_draft" "$_jpsi_array/claim" 2>/dev/null
+    {found} rm -f "$_jpsi_draft"
+  fi
+  read -r _jpsi_claim <"$_jpsi_array/claim" || exit {code}
+  [ "$_jpsi_claim" = "$_jpsi_native_id" ] || exit {code}
+  [ -d "$_jpsi_folder" ] || {found} mkdir -m 700 "$_jpsi_folder" || :
+  [ -e "$_jpsi_folder/array.$2" ] || echo {array} "$_jpsi_index" >"$_jpsi_folder/array.$2" || :"""
+
+
+def common(array: str, folder: str, jobs: str, events: str, arrays: Arrays) -> str:
+    """The script that every element runs.
+
+    Args:
+        array: jpsi's id of the array.
+        folder: its folder.
+        jobs: where the folders of jobs are.
+        events: where markers go.
+        arrays: by which variables an element knows where it is.
+    """
+    return "\n".join(_common(array, folder, jobs, events, arrays)) + "\n"
+
+
+def _common(array: str, folder: str, jobs: str, events: str, arrays: Arrays) -> Iterator[str]:
+    yield "#!/bin/sh"
+    yield f"# The jobs of jpsi's array {array}; the intent beside it says what was asked."
+    index = first_set(arrays.index_variable, otherwise="")
+    yield _WHICH.format(option=_ELEMENT_OPTION, index=index, code=SETUP_CODE)
+    yield f"_jpsi_array={word(folder)}"
+    yield FUNCTIONS
+    yield from pass_signals(OWN)
+    yield _BEGIN.format(
+        jobs=word(jobs),
+        events=word(events),
+        native_id=first_set(arrays.id_variable, otherwise=""),
+        found=_FOUND,
+        code=SETUP_CODE,
+        array=word(array),
+    )
+    yield from (f"  {line}" for line in RESTARTS.format(attempt="$2").splitlines())
+    yield from (f"  {line}" for line in trap_signals(OWN, "_jpsi_note signalled; "))
+    yield "  _jpsi_note active"
+    yield "}"
+    yield f"_jpsi_block=$_jpsi_array/elements.$(((_jpsi_index - 1) / {BLOCK}))"
+    yield f'[ -s "$_jpsi_block" ] || exit {SETUP_CODE}'
+    yield '. "$_jpsi_block"'
+    yield f"exit {SETUP_CODE}"
+
+
+def blocks(runs: Sequence[Run]) -> list[str]:
+    """The lines that are each element's own, by the file that they belong into.
+
+    Args:
+        runs: the elements in their order, each with its `ElementFrame`.
+    """
+    return [
+        "\n".join(_block(start + 1, runs[start : start + BLOCK])) + "\n"
+        for start in range(0, len(runs), BLOCK)
+    ]
+
+
+def _block(first: int, runs: Sequence[Run]) -> Iterator[str]:
+    yield "case $_jpsi_index in"
+    for index, run in enumerate(runs, first):
+        yield f"{index})"
+        yield from runner.lines(run)
+        yield ";;"
+    yield "esac"

@@ -1,0 +1,228 @@
+"""Writes down what is to be submitted, a job or an array of them, and has it sent; so many at a time."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import attrs
+
+from jpsi.contract.hookspecs import Arrays, SubmitContext
+from jpsi.contract.protocols import EngineSetup, InterruptedSubmission, Submission
+from jpsi.engine import runner, runner_array
+from jpsi.engine.backend import Backend
+from jpsi.engine.grouping import common
+from jpsi.engine.runner_array import ElementFrame
+from jpsi.engine.runner_frame import BatchFrame, Frame
+from jpsi.engine.runner_run import Run
+from jpsi.engine.sending import Sending, Written, WrittenArray, WrittenJob
+from jpsi.engine.spool import Spool, is_transient
+from jpsi.model import plain
+from jpsi.model.dependencies import Dependency
+from jpsi.model.errors import SubmitException
+from jpsi.model.spec import JobSpec
+
+log = logging.getLogger(__name__)
+
+
+@attrs.frozen(slots=True)
+class Accepted:
+    """What the batch system has taken."""
+
+    native_id: str
+    #: When the submission was begun: answers to older questions tell nothing of it.
+    begun: float
+    #: What has interrupted the caller meanwhile, to be raised once it is followed.
+    interrupt: BaseException | None = None
+
+
+@attrs.frozen(slots=True)
+class AcceptedArray:
+    """What the batch system has taken as one."""
+
+    #: jpsi's id of the array.
+    array: str
+    #: The native ids of its elements, in their order.
+    native_ids: Sequence[str]
+    whole: Accepted
+
+
+class Submitting:
+    """Submissions of one executor. Methods may be called from any thread.
+
+    Args:
+        backend: which batch system it is.
+        spool: where things are written down.
+        sending: hands them over.
+        setup: whose jobs they are.
+        still_open: the dependencies of a job of which the batch system must be told.
+    """
+
+    def __init__(
+        self,
+        backend: Backend,
+        spool: Spool,
+        sending: Sending,
+        setup: EngineSetup,
+        still_open: Callable[[JobSpec], tuple[Dependency, ...]],
+    ) -> None:
+        self._backend = backend
+        self._spool = spool
+        self._sending = sending
+        self._setup = setup
+        self._still_open = still_open
+        self._slots = threading.BoundedSemaphore(backend.config.submit_concurrency)
+
+    def one(self, submission: Submission) -> Accepted:
+        """Submit one job; see `jpsi.plugin.Engine`."""
+        job_id, attempt, spec = submission.job_id, submission.attempt, submission.spec
+        written = WrittenJob(self._spool, job_id, attempt)
+        with self._slots:
+            # Only now: what is known of other jobs grows old while one waits.
+            after = self._still_open(spec)
+            begun = time.monotonic()
+            self.end_earlier(job_id, attempt)
+            with self._writing(written.name):
+                lock = self._prepare(submission)
+            context = SubmitContext(site=self._backend.site, job_id=job_id, tag=written.tag, after=after)
+            return self._send(written, spec, context, lock, begun)
+
+    def array(self, submissions: Sequence[Submission], arrays: Arrays) -> AcceptedArray:
+        """Submit several jobs as one array: those that the batch system sees no difference between.
+
+        Their earlier attempts are ended already.
+
+        Raises:
+            SubmitException, InvalidJobException: none of them was submitted.
+        """
+        array, spec, count = os.urandom(16).hex(), submissions[0].spec, len(submissions)
+        written = WrittenArray(self._spool, array)
+        with self._slots:
+            after = self._still_open(spec)
+            begun = time.monotonic()
+            with self._writing(written.name):
+                lock = self._prepare_array(array, submissions, arrays)
+            site = self._backend.site
+            context = SubmitContext(site=site, job_id=array, tag=written.tag, after=after, elements=count)
+            whole = self._send(written, spec, context, lock, begun)
+        return AcceptedArray(array, self._backend.element_ids(whole.native_id, range(1, count + 1)), whole)
+
+    def _send(
+        self, written: Written, spec: JobSpec, context: SubmitContext, lock: int, begun: float
+    ) -> Accepted:
+        try:
+            native_id = self._sending.send(written, spec, context, lock)
+            self._note(written.name, lock, native_id)
+        except InterruptedSubmission as e:
+            return Accepted(e.native_id, begun, e.interrupt)
+        finally:
+            os.close(lock)
+        return Accepted(native_id, begun)
+
+    def _note(self, name: str, lock: int, native_id: str) -> None:
+        try:
+            self._spool.started(lock, native_id)
+        except OSError:
+            # its claim, made when it begins to run, and its tag tell it as well
+            log.warning("%s: its native id %s could not be written down", name, native_id, exc_info=True)
+
+    @contextlib.contextmanager
+    def _writing(self, name: str) -> Iterator[None]:
+        try:
+            yield
+        except FileExistsError as e:
+            msg = f"{name} was submitted by another process in the meantime"
+            raise SubmitException(msg, e) from e
+        except OSError as e:
+            msg = f"{name} could not be written down in {self._spool.root}: {e}"
+            raise SubmitException(msg, e, transient=is_transient(e)) from e
+
+    def end_earlier(self, job_id: str, attempt: int) -> None:
+        """Make sure that no earlier attempt of a job can run any more; those in arrays are withdrawn already.
+
+        Raises:
+            SubmitException: one of them runs.
+        """
+        for earlier in range(1, attempt):
+            written = WrittenJob(self._spool, job_id, earlier)
+            with self._writing(written.name):
+                native_id = (
+                    self._sending.withdraw(written) if self._spool.has_intent(job_id, earlier) else None
+                )
+            if native_id is not None:
+                msg = f"attempt {earlier} of job {job_id} runs already; recover() finds it"
+                raise SubmitException(msg)
+
+    def _prepare(self, submission: Submission) -> int:
+        job_id, attempt = submission.job_id, submission.attempt
+        run = self._run(submission, _here(), BatchFrame(self._backend.capabilities.id_variable))
+        intent = {
+            **self._intent(job_id),
+            "attempt": attempt,
+            "directory": run.directory,
+            "spec": plain.encode(submission.spec),
+        }
+        return self._spool.prepare(job_id, attempt, intent, runner.render(run))
+
+    def _prepare_array(self, array: str, submissions: Sequence[Submission], arrays: Arrays) -> int:
+        spool, here = self._spool, _here()
+        folder = spool.arrays.folder(array)
+        runs = [
+            self._run(submission, here, ElementFrame("", f"{folder}/run", index))
+            for index, submission in enumerate(submissions, 1)
+        ]
+        specs = [plain.encode(submission.spec) for submission in submissions]
+        shared = common(specs)
+        elements = [
+            {
+                "id": run.job_id,
+                "attempt": run.attempt,
+                "directory": run.directory,
+                "spec": {name: value for name, value in spec.items() if name not in shared},
+            }
+            for run, spec in zip(runs, specs, strict=True)
+        ]
+        script = runner_array.common(array, folder, spool.jobs, spool.events, arrays)
+        intent = {**self._intent(array), "spec": shared}
+        blocks = runner_array.blocks(runs)
+        try:
+            return spool.arrays.prepare(array, intent, elements, script, blocks)
+        except FileNotFoundError:
+            # Somebody removed the root, as those do who clean up.
+            spool.open()
+            return spool.arrays.prepare(array, intent, elements, script, blocks)
+
+    def _intent(self, name: str) -> Mapping[str, Any]:
+        return {
+            "id": name,
+            "executor": self._setup.executor,
+            "version": self._setup.version,
+            "time": datetime.now(UTC).isoformat(),
+        }
+
+    def _run(self, submission: Submission, here: str, frame: Frame) -> Run:
+        job_id, spec = submission.job_id, submission.spec
+        return Run(
+            job_id=job_id,
+            attempt=submission.attempt,
+            folder=self._spool.folder(job_id),
+            events=self._spool.events,
+            directory=str(spec.directory or here),
+            spec=spec,
+            launch=submission.launch,
+            rank_variables=submission.rank_variables,
+            sources_scripts=submission.sources_scripts,
+            nodes=submission.nodes,
+            prologue=self._backend.config.prologue,
+            frame=frame,
+        )
+
+
+def _here() -> str:
+    return os.getcwd()  # noqa: PTH109  as it is now, not resolved

@@ -1,0 +1,86 @@
+"""Many things at a time: each once, not too many, and what is under way is done."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from jpsi.engine.concurrently import concurrently
+
+
+@pytest.mark.parametrize("at_most", [1, 3, 100])
+def test_each_thing_is_done_once(at_most: int) -> None:
+    done: list[int] = []
+
+    concurrently(range(50), done.append, at_most)
+
+    assert sorted(done) == list(range(50))
+
+
+def test_several_are_done_at_a_time_and_no_more() -> None:
+    together, lock = threading.Barrier(3), threading.Lock()
+    now, most = [0], [0]
+
+    def do(_: int) -> None:
+        with lock:
+            now[0] += 1
+            most[0] = max(most[0], now[0])
+        together.wait(60)
+        with lock:
+            now[0] -= 1
+
+    concurrently(range(9), do, 3)
+
+    assert most == [3]
+
+
+def test_after_a_failure_nothing_is_begun() -> None:
+    both, done = threading.Barrier(2), list[int]()
+
+    def do(thing: int) -> None:
+        if thing < 2:
+            both.wait(60)
+            raise ValueError(thing)
+        done.append(thing)
+
+    with pytest.raises(ValueError, match=r"0|1"):
+        concurrently(range(1000), do, 2)
+
+    assert done == []
+
+
+def test_without_threads_it_is_done_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_: threading.Thread) -> None:
+        msg = "can't start new thread"
+        raise RuntimeError(msg)
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    done: list[int] = []
+
+    concurrently(range(5), done.append, 2)
+
+    assert done == list(range(5))
+
+
+def test_an_interrupted_caller_waits_for_what_is_under_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, go_on, done = threading.Event(), threading.Event(), list[int]()
+    join = threading.Thread.join
+
+    def interrupted(thread: threading.Thread, timeout: float | None = None) -> None:
+        if not go_on.is_set():
+            begun.wait(60)
+            go_on.set()
+            raise KeyboardInterrupt
+        join(thread, timeout)
+
+    def do(thing: int) -> None:
+        begun.set()
+        go_on.wait(60)
+        done.append(thing)
+
+    monkeypatch.setattr(threading.Thread, "join", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        concurrently(range(1000), do, 2)
+
+    assert 0 < len(done) < 1000
