@@ -23,7 +23,7 @@ def test_the_question_reaches_back_to_the_beginning() -> None:
 
     assert isinstance(command, Command)
     assert "--starttime=2001-01-01" in command.argv
-    assert command.argv[-1] == "--jobs=7,8_1"
+    assert command.argv[-1] == "--jobs=7,8"
 
 
 @pytest.mark.parametrize(

@@ -99,15 +99,15 @@ def test_squeue(recording: Recording) -> None:
     """Each job it names has the state that stands beside it, whatever columns were asked for."""
     result = recording.result
     if result.returncode != 0 and "Invalid job id" in result.stderr:
-        assert hooks.parse_status(result) == {}
+        assert hooks.parse_status(result, None) == {}
         return
     if result.returncode != 0:
         with pytest.raises(SubmitException, match=r"\w"):
-            hooks.parse_status(result)
+            hooks.parse_status(result, None)
         return
 
     rows = [row for row in listed(recording) if "[" not in row["JobArrayID"]]
-    found = hooks.parse_status(replayed_squeue(list(rows)))
+    found = hooks.parse_status(replayed_squeue(list(rows)), None)
 
     assert {row["JobArrayID"] for row in rows} <= found.keys()
     for row in rows:
@@ -161,7 +161,7 @@ def test_a_controller_that_is_down_says_nothing_of_any_job() -> None:
     assert asked
     for step in asked:
         with pytest.raises(SubmitException, match="Unable to contact slurm controller"):
-            hooks.parse_status(step.result)
+            hooks.parse_status(step.result, None)
 
 
 def test_every_way_to_end_is_told_apart() -> None:
@@ -169,7 +169,7 @@ def test_every_way_to_end_is_told_apart() -> None:
     steps = [step for step in ALL if "-O" in step.argv and "exit_code:|" in step.argv[-1]]
     rows = [{**row, "NodeList": "node01"} for step in steps for row in listed(step)]
 
-    found = hooks.parse_status(replayed_squeue(list(rows)))
+    found = hooks.parse_status(replayed_squeue(list(rows)), None)
 
     told = {name: (found[name].state, found[name].exit_code) for name in ("29", "35", "36", "45", "55", "64")}
     assert told == {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import attrs
 import pytest
 
 from jpsi.plugin import JobState, Reason, SubmitException
@@ -128,7 +129,9 @@ def test_the_last_element_of_an_array_has_the_arrays_number() -> None:
 
 @pytest.mark.parametrize("text", ["", "None assigned", "(null)", "n/a"])
 def test_a_job_without_nodes_has_none(text: str) -> None:
-    seen = hooks.parse_status(answered(squeue_line(JobArrayID="7", State="RUNNING", NodeList=text)))["7"]
+    seen = hooks.parse_status(answered(squeue_line(JobArrayID="7", State="RUNNING", NodeList=text)), None)[
+        "7"
+    ]
 
     assert seen.nodes == ()
 
@@ -143,7 +146,19 @@ def test_what_a_site_offers() -> None:
         "version": [22, 5],
         "accounting": True,
         "requeue_exit_codes": [],
+        "max_array_size": 5001,
     }
+
+
+@pytest.mark.parametrize(
+    ("size", "largest"), [("5001", 5000), ("2", 1), ("1", None), ("0", None), ("", 1000)]
+)
+def test_indices_of_arrays_are_below_what_a_site_says(size: str, largest: int | None) -> None:
+    offers = hooks.parse_probe(answered(f"MaxArraySize            = {size}\n"))
+
+    arrays = hooks.capabilities(attrs.evolve(SITE, offers=offers)).arrays
+
+    assert (None if arrays is None else arrays.largest) == largest
 
 
 def test_codes_that_put_a_job_back() -> None:

@@ -20,8 +20,8 @@ _MISLEADING = (
     "SLURM_WORKING_CLUSTER",
 )
 
-# Slurm prints local time without saying which.
-_UNIVERSAL_TIME = {"TZ": "UTC0"}
+# Slurm prints local time without saying which, and of the indices of an array no more than so many letters.
+_IN_FULL = {"TZ": "UTC0", "SLURM_BITSTR_LEN": "0"}
 
 
 def slurm(
@@ -30,7 +30,7 @@ def slurm(
     *arguments: str,
     stdin: str | None = None,
     unset: Iterable[str] = (),
-    environment: Mapping[str, str] = _UNIVERSAL_TIME,
+    environment: Mapping[str, str] = _IN_FULL,
 ) -> Command:
     """The command that calls a program of Slurm's for the cluster that is configured."""
     cluster = site.config.cluster

@@ -3,7 +3,7 @@
 from .accounting import parse_finished, query_finished
 from .config import config_class
 from .failures import classify_failure
-from .ids import canonical_id
+from .ids import arrays_of, canonical_id, element_ids
 from .nodefile import nodes
 from .probe import capabilities, parse_probe, probe
 from .requests import cancel, hold, parse_cancel, parse_hold, parse_release, release
@@ -12,12 +12,14 @@ from .squeue import find, parse_find, parse_status, query
 from .submission import parse_submit, submit
 
 __all__ = [
+    "arrays_of",
     "cancel",
     "canonical_id",
     "capabilities",
     "check_spec",
     "classify_failure",
     "config_class",
+    "element_ids",
     "find",
     "hold",
     "nodes",

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from jpsi.plugin import Capabilities, Command, CommandResult, Site, hookimpl
+from jpsi.plugin import Arrays, Capabilities, Command, CommandResult, Site, hookimpl
 
 from .commands import slurm
 from .script import DEPENDENCIES
@@ -16,6 +16,8 @@ _NO_ACCOUNTING = frozenset({"accounting_storage/none", "(null)"})
 # `squeue --jobs` has slurmctld list every job, whatever their number, so that few calls cost least. Linux
 # takes no argument over 128 KiB.
 _IDS_PER_QUERY = 2000
+# slurm.conf(5): the default of MaxArraySize
+_MAX_ARRAY_SIZE = 1001
 
 
 @hookimpl
@@ -27,7 +29,16 @@ def capabilities(site: Site) -> Capabilities:
         ids_per_query=_IDS_PER_QUERY,
         requeue_exit_codes=frozenset(site.offers.get("requeue_exit_codes", ())),
         dependencies=frozenset(DEPENDENCIES),
+        arrays=_arrays(site.offers.get("max_array_size", _MAX_ARRAY_SIZE)),
     )
+
+
+def _arrays(size: int) -> Arrays | None:
+    """Arrays where indices are below this size; with 0, a site has none."""
+    largest = size - 1
+    if largest < 1:
+        return None
+    return Arrays(largest=largest, id_variable="SLURM_ARRAY_JOB_ID", index_variable="SLURM_ARRAY_TASK_ID")
 
 
 @hookimpl
@@ -41,15 +52,18 @@ def parse_probe(result: CommandResult) -> Mapping[str, Any]:
     """What is in `scontrol show config` (slurm.conf(5)).
 
     Year and month as `version`; as `accounting` whether slurmdbd keeps accounts, None where that is not said;
-    and as `requeue_exit_codes` those with which a job is put back.
+    as `requeue_exit_codes` those with which a job is put back; and as `max_array_size` what is more than the
+    largest index of an array.
     """
     settings = dict(_SETTING.findall(result.checked().stdout))
     storage = settings.get("AccountingStorageType")
+    size = settings.get("MaxArraySize", "")
     codes = (settings.get("RequeueExit", ""), settings.get("RequeueExitHold", ""))
     return {
         "version": [int(number) for number in re.findall(r"[0-9]+", settings.get("SLURM_VERSION", ""))[:2]],
         "accounting": None if storage is None else storage not in _NO_ACCOUNTING,
         "requeue_exit_codes": sorted({code for text in codes for code in _codes(text)}),
+        "max_array_size": int(size) if size.isdecimal() else _MAX_ARRAY_SIZE,
     }
 
 

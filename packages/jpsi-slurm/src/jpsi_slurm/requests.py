@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from jpsi.plugin import Command, CommandResult, Site, hookimpl, refusals
 
 from .commands import slurm
+from .ids import named, together
 
 # scancel, for each job that it could not cancel
 _NOT_CANCELLED = re.compile(r"Kill job error on job id (\S+): (.+)")
@@ -20,7 +21,7 @@ _OVER = ("already completing or completed", "Invalid job id specified")
 @hookimpl
 def cancel(native_ids: Sequence[str], site: Site) -> Command:
     """The command that ends jobs: TERM for all their processes, and KILL after `KillWait`."""
-    return slurm(site, "scancel", *native_ids)
+    return slurm(site, "scancel", *together(native_ids))
 
 
 @hookimpl
@@ -38,7 +39,9 @@ def release(native_ids: Sequence[str], site: Site) -> Command:
 @hookimpl
 def parse_cancel(result: CommandResult, native_ids: Sequence[str]) -> Mapping[str, str]:
     """Why which jobs were not cancelled."""
-    return refusals(result, native_ids, dict(_NOT_CANCELLED.findall(result.stderr)), over=_OVER)
+    said = _NOT_CANCELLED.findall(result.stderr)
+    refused = {native_id: why for text, why in said for native_id in named(text)}
+    return refusals(result, native_ids, refused, over=_OVER)
 
 
 @hookimpl

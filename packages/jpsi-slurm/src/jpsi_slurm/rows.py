@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 import attrs
 
-from .ids import IDS
+from .ids import named
 
 #: What stands between columns.
 SEPARATOR = "|"
@@ -29,13 +29,13 @@ class Row:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The native ids that the job answers to.
+        """The native ids that the job answers to; several elements of an array, while they wait, are one row.
 
         An array's elements have numbers of their own, but for the last one to start: it takes that of the
         array, which stands for all of them.
         """
         if self.number in {self.shown, self.shown.partition("_")[0]}:
-            return (self.shown,)
+            return tuple(named(self.shown))
         return (self.shown, self.number)
 
 
@@ -48,5 +48,5 @@ def rows(output: str, columns: Mapping[str, str]) -> Iterator[Row]:
     """
     for line in output.splitlines():
         fields = line.split(SEPARATOR, len(columns) - 1)
-        if len(fields) == len(columns) and IDS.has(fields[0]):
+        if len(fields) == len(columns) and any(named(fields[0])):
             yield Row(**dict(zip(columns, fields, strict=True)))

@@ -57,6 +57,7 @@ def _options(spec: JobSpec, context: SubmitContext) -> Options:
     return {
         "job-name": spec.name or _DEFAULT_NAME,
         "comment": context.tag,
+        "array": None if context.elements is None else f"1-{context.elements}",
         # The runner opens the job's streams. A directory or a file that Slurm cannot open would end the
         # job before it has begun, with no word of it anywhere.
         "chdir": "/",

@@ -8,7 +8,7 @@ from jpsi.plugin import Command, CommandResult, Observation, Site, hookimpl, tag
 
 from .commands import slurm
 from .exits import End, end_of_wait_status
-from .ids import IDS
+from .ids import by_array, named
 from .observing import observed
 from .rows import SEPARATOR, rows
 
@@ -26,8 +26,8 @@ _COLUMNS = {
     "nodes": "NodeList",
     "reason": "Reason",
 }
-# Jobs in hidden partitions and finished ones too; each element of an array in a line of its own
-_WHATEVER = ("--noheader", "--all", "--states=all", "--array")
+# Jobs in hidden partitions and finished ones too; elements of an array that wait are one line
+_WHATEVER = ("--noheader", "--all", "--states=all")
 # What squeue says, with code 1, if the one job that it was asked for is unknown.
 _UNKNOWN_JOB = "Invalid job id"
 
@@ -40,14 +40,28 @@ def query(native_ids: Sequence[str] | None, site: Site) -> Command:
 
 
 @hookimpl
-def parse_status(result: CommandResult) -> Mapping[str, Observation]:
+def parse_status(result: CommandResult, native_ids: Sequence[str] | None) -> Mapping[str, Observation]:
     """What squeue said about each job; a line that is none of a job's costs no other its place."""
     if result.returncode == 1 and _UNKNOWN_JOB in result.stderr:
         return {}
+    found: dict[str, Observation] = {}
+    for row in rows(result.checked().stdout, _COLUMNS):
+        found.update(dict.fromkeys(row.names, observed(row, _end(row.exit_code))))
+    return found | _never_started(found, native_ids or ())
+
+
+def _never_started(seen: Mapping[str, Observation], native_ids: Iterable[str]) -> dict[str, Observation]:
+    """Elements that are not mentioned, of arrays that are: what became of an array tells of them.
+
+    An array has a line of its own, without indices, once no element waits any more, if some were cancelled
+    before they started; these have no other. While others wait, nothing tells of one that was cancelled.
+    """
     return {
-        name: observed(row, _end(row.exit_code))
-        for row in rows(result.checked().stdout, _COLUMNS)
-        for name in row.names
+        native_id: seen[array]
+        for array, elements in by_array(native_ids).items()
+        if array in seen and seen[array].final
+        for native_id in elements.values()
+        if native_id not in seen
     }
 
 
@@ -65,7 +79,9 @@ def find(site: Site) -> Command:
 def parse_find(result: CommandResult, tags: Sequence[str]) -> Mapping[str, str]:
     """The native ids of the jobs that carry the tags."""
     lines = (line.partition(SEPARATOR) for line in result.checked().stdout.splitlines())
-    return tagged(((text.removesuffix(SEPARATOR), name) for name, _, text in lines if IDS.has(name)), tags)
+    # The tag of an element is its array's.
+    jobs = ((text, name.partition("_")[0]) for name, _, text in lines if any(named(name)))
+    return tagged(((text.removesuffix(SEPARATOR), native_id) for text, native_id in jobs), tags)
 
 
 def _format(fields: Iterable[str]) -> str:

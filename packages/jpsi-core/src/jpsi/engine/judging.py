@@ -135,6 +135,7 @@ class Judging:
             unaccounted=job.is_unaccounted and (job.has_no_accounting or unknown_for >= overdue),
             settled=ended_for >= self._grace,
             overdue=absent_for >= overdue,
+            dropped=job.is_dropped and job.is_unaccounted and absent_for >= self._grace,
             patience=overdue,
         )
 

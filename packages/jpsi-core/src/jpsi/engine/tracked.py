@@ -58,6 +58,8 @@ class Tracked:
     #: Since when the queue has not known it, or it is known to have ended.
     absent_since: float | None = None
     ended_since: float | None = None
+    #: Whether the queue, when it was last asked, told of other elements of its array and not of it.
+    is_dropped: bool = False
 
     @property
     def has_runner(self) -> bool:

@@ -288,9 +288,12 @@ class Tracking:
             if self._heard is not None and answer.begun < self._heard.begun:
                 return
             self._heard = answer
+            arrays = {it.place.array for it in jobs if it.place is not None and it.native_id in answer.seen}
             for job in jobs:
                 if answer.tells_of(job.native_id, job.since):
-                    self._observe(job, answer.seen.get(job.native_id), now)
+                    seen = answer.seen.get(job.native_id)
+                    job.is_dropped = seen is None and job.place is not None and job.place.array in arrays
+                    self._observe(job, seen, now)
         # Markers that came while a question was under way count, whatever the answer was; and a job that has
         # left how it ended costs the accounting no question.
         try:

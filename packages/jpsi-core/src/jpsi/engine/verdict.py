@@ -51,6 +51,8 @@ class Facts:
     settled: bool = False
     #: Whether everything that was waited for has had its time.
     overdue: bool = False
+    #: Whether the queue tells of other elements of its array and not of this one, and nothing else does.
+    dropped: bool = False
     #: How many seconds that takes.
     patience: float = 0.0
 
@@ -107,6 +109,9 @@ def _judged(facts: Facts) -> JobStatus | None:
         return _ended_without_marker(facts, facts.end) or _not_ended(facts)
     if facts.absent and facts.unaccounted and facts.overdue:
         return _lost(facts)
+    if facts.dropped and facts.stop is not None and not facts.markers:
+        # an element that was told to end before it had begun, which some systems forget at once
+        return _cancelled(facts.now, None, Evidence.ABSENCE)
     return _not_ended(facts)
 
 

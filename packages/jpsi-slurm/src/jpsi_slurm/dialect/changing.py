@@ -7,7 +7,9 @@ from collections.abc import Callable
 from jpsi.fakes import FakeScheduler, Invocation
 from jpsi.plugin import CommandResult, hostlist
 
+from ..ids import named
 from .arguments import parse
+from .arrays import MAX_ARRAY_SIZE, apart, meant
 from .submitting import CLUSTER
 
 _OPTIONS = {"clusters": True}
@@ -21,17 +23,17 @@ def scancel(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
     if not ids:
         return CommandResult(returncode=1, stderr="scancel: error: No job identification provided\n")
     for native_id in ids:
-        if not native_id.isdecimal():
+        if not any(named(native_id)):
             return CommandResult(returncode=1, stderr=f"scancel: error: Invalid job id {native_id}\n")
-    known = {job.native_id: job for job in scheduler.listed()}
     complaints = []
-    for native_id in ids:
-        job = known.get(native_id)
-        if job is not None and not job.is_own:
+    # Slurm knows jobs before it lists them.
+    for native_id, jobs in meant(ids, scheduler.jobs).items():
+        if not all(job.is_own for job in jobs):
             complaint = f"Kill job error on job id {native_id}: Access/permission denied"
             complaints.append(f"scancel: error: {complaint}\n")
-        else:
-            scheduler.cancel(native_id)
+            continue
+        for job in jobs:
+            scheduler.cancel(job.native_id)
     return CommandResult(returncode=_DENIED if complaints else 0, stderr="".join(complaints))
 
 
@@ -58,13 +60,14 @@ _VERBS: dict[str, Callable[[FakeScheduler, str], object]] = {
 
 def _changed(scheduler: FakeScheduler, verb: str, native_id: str) -> str:
     """Do it to one job, and say what was wrong with it."""
-    job = next((job for job in scheduler.listed() if job.native_id == native_id), None)
+    job = next(iter(meant([native_id], scheduler.listed())[native_id]), None)
     if job is None:
         wrong = "Invalid job id specified"
     elif job.state.final and verb != "requeue":
         wrong = "Job has already finished"
     else:
-        _VERBS[verb](scheduler, native_id)
+        apart(scheduler, job)
+        _VERBS[verb](scheduler, job.native_id)
         return ""
     return f"{wrong} for job {native_id}\nslurm_suspend error: {wrong}\n"
 
@@ -76,6 +79,7 @@ def _configuration(scheduler: FakeScheduler) -> str:
         "ClusterName": CLUSTER,
         "EnforcePartLimits": "NO",
         "JobRequeue": "1",
+        "MaxArraySize": str(MAX_ARRAY_SIZE),
         "MinJobAge": f"{int(scheduler.keep)} sec",
         "RequeueExit": "(null)",
         "RequeueExitHold": "(null)",

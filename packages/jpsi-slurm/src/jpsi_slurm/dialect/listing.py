@@ -8,7 +8,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from jpsi.fakes import FakeJob, FakeScheduler, Invocation
 from jpsi.plugin import CommandResult
 
+from ..ids import named
 from .arguments import UnknownOptionError, parse
+from .arrays import Line, lines, meant, number_of
 from .table import USUAL, table
 from .telling import Told, moment, told
 
@@ -36,35 +38,35 @@ _SACCT_SHORT = {"X": "allocations", "n": "noheader", "P": "parsable2", "o": "for
 # Of a column that people read
 _WIDTH = 12
 
-#: A column: what it says of a job.
-_Column = Callable[[FakeJob, Told, Invocation], str]
+#: A column: what it says of a job, or of several.
+_Column = Callable[[Line, Told, Invocation], str]
 
 _IN_SQUEUE: Mapping[str, _Column] = {
-    "comment": lambda job, _told, _call: job.tag or "(null)",
-    "endtime": lambda job, _told, call: moment(job.ended, call, "N/A"),
-    "exit_code": lambda _job, told, _call: str(told.status),
-    "jobarrayid": lambda job, _told, _call: job.native_id,
-    "jobid": lambda job, _told, _call: job.native_id,
-    "name": lambda job, _told, _call: job.name,
-    "nodelist": lambda _job, told, _call: told.nodes,
-    "reason": lambda _job, told, _call: told.reason,
-    "restartcnt": lambda job, _told, _call: str(job.restarts),
-    "starttime": lambda job, _told, call: moment(job.started, call, "N/A"),
-    "state": lambda _job, told, _call: told.state,
-    "submittime": lambda job, _told, call: moment(job.submitted, call, "N/A"),
+    "comment": lambda line, _told, _call: line.job.tag or "(null)",
+    "endtime": lambda line, _told, call: moment(line.job.ended, call, "N/A"),
+    "exit_code": lambda _line, told, _call: str(told.status),
+    "jobarrayid": lambda line, _told, _call: line.shown,
+    "jobid": lambda line, _told, _call: number_of(line.job),
+    "name": lambda line, _told, _call: line.job.name,
+    "nodelist": lambda _line, told, _call: told.nodes,
+    "reason": lambda _line, told, _call: told.reason,
+    "restartcnt": lambda line, _told, _call: str(line.job.restarts),
+    "starttime": lambda line, _told, call: moment(line.job.started, call, "N/A"),
+    "state": lambda _line, told, _call: told.state,
+    "submittime": lambda line, _told, call: moment(line.job.submitted, call, "N/A"),
 }
 _IN_SACCT: Mapping[str, _Column] = {
-    "comment": lambda job, _told, _call: job.tag,
-    "end": lambda job, _told, call: moment(job.ended, call, "Unknown"),
-    "exitcode": lambda _job, told, _call: _accounted_code(told.status),
-    "jobid": lambda job, _told, _call: job.native_id,
-    "jobidraw": lambda job, _told, _call: job.native_id,
-    "jobname": lambda job, _told, _call: job.name,
-    "nodelist": lambda _job, told, _call: told.nodes or "None assigned",
-    "reason": lambda _job, _told, _call: "None",
-    "start": lambda job, _told, call: moment(job.started, call, "Unknown"),
-    "state": lambda _job, told, _call: _accounted_state(told.state),
-    "submit": lambda job, _told, call: moment(job.submitted, call, "Unknown"),
+    "comment": lambda line, _told, _call: line.job.tag,
+    "end": lambda line, _told, call: moment(line.job.ended, call, "Unknown"),
+    "exitcode": lambda _line, told, _call: _accounted_code(told.status),
+    "jobid": lambda line, _told, _call: line.shown,
+    "jobidraw": lambda line, _told, _call: number_of(line.job),
+    "jobname": lambda line, _told, _call: line.job.name,
+    "nodelist": lambda _line, told, _call: told.nodes or "None assigned",
+    "reason": lambda _line, _told, _call: "None",
+    "start": lambda line, _told, call: moment(line.job.started, call, "Unknown"),
+    "state": lambda _line, told, _call: _accounted_state(told.state),
+    "submit": lambda line, _told, call: moment(line.job.submitted, call, "Unknown"),
 }
 
 
@@ -77,9 +79,10 @@ def squeue(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
     jobs = scheduler.listed()
     ids = _ids(options)
     for native_id in ids:
-        if not native_id.isdecimal():
+        if not any(named(native_id)):
             return CommandResult(returncode=1, stderr=f"squeue: error: Invalid job id: {native_id}\n")
-    if len(ids) == 1 and ids[0] not in {job.native_id for job in jobs}:
+    asked = {job for found in meant(ids, jobs).values() for job in found}
+    if len(ids) == 1 and not asked:
         return CommandResult(returncode=1, stderr="slurm_load_jobs error: Invalid job id specified\n")
     if options.get("states") != "all":
         jobs = [job for job in jobs if not job.state.final]
@@ -88,7 +91,7 @@ def squeue(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
     jobs = [
         job
         for job in jobs
-        if (not ids or job.native_id in ids)
+        if (not ids or job in asked)
         and options.get("user", job.owner) == job.owner
         and options.get("name", job.name) == job.name
     ]
@@ -108,10 +111,12 @@ def _queue(
     if unknown := [name for name, _ in columns if name.lower() not in _IN_SQUEUE]:
         msg = f"Invalid job format specification: {', '.join(unknown)}"
         raise ValueError(msg)
-    return [
-        "".join(_IN_SQUEUE[name.lower()](job, told(job), invocation) + suffix for name, suffix in columns)
-        for job in jobs
-    ]
+    shown = [Line(job, job.native_id) for job in jobs] if "array" in options else lines(jobs)
+    return ["".join(_cell(name, line, invocation) + suffix for name, suffix in columns) for line in shown]
+
+
+def _cell(name: str, line: Line, invocation: Invocation) -> str:
+    return _IN_SQUEUE[name.lower()](line, told(line.job), invocation)
 
 
 def sacct(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
@@ -124,16 +129,17 @@ def sacct(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
         return CommandResult(returncode=1, stderr=f"sacct: unrecognized option '{e}'\n")
     ids = _ids(options)
     for native_id in ids:
-        if not native_id.isdecimal():
+        if not any(named(native_id)):
             fatal = f"sacct: fatal: Bad job/step specified: {native_id}\n"
             return CommandResult(returncode=1, stderr=fatal)
     names = options.get("format", "JobID,JobName,State,ExitCode").split(",")
     if unknown := [name for name in names if name.lower() not in _IN_SACCT]:
         return CommandResult(returncode=1, stderr=f'sacct: fatal: Invalid field requested: "{unknown[0]}"\n')
+    jobs = scheduler.accounted()
+    asked = {job for found in meant(ids, jobs).values() for job in found}
     rows = [
-        [_IN_SACCT[name.lower()](job, told(job), invocation) for name in names]
-        for job in scheduler.accounted()
-        if not ids or job.native_id in ids
+        [_IN_SACCT[name.lower()](line, told(line.job), invocation) for name in names]
+        for line in lines([job for job in jobs if not ids or job in asked])
     ]
     is_bare = "noheader" in options
     if "parsable2" in options:
@@ -142,8 +148,8 @@ def sacct(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
             returncode=0, stdout=_text(map(between.join, rows if is_bare else [names, *rows]))
         )
     head = [] if is_bare else [names, ["-" * _WIDTH] * len(names)]
-    lines = ["".join(f"{cell[:_WIDTH]:>{_WIDTH}} " for cell in row) for row in [*head, *rows]]
-    return CommandResult(returncode=0, stdout=_text(lines))
+    printed = ["".join(f"{cell[:_WIDTH]:>{_WIDTH}} " for cell in row) for row in [*head, *rows]]
+    return CommandResult(returncode=0, stdout=_text(printed))
 
 
 def _ids(options: Mapping[str, str]) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import posixpath
 import re
 import shlex
@@ -13,6 +14,7 @@ from jpsi.fakes import FakeJob, FakeScheduler, FakeState, Invocation
 from jpsi.plugin import CommandResult
 
 from .arguments import UnknownOptionError, parse
+from .arrays import apart, array_refusal, native_ids, variables
 from .depending import blocked, dependency_refusal
 
 #: The cluster, and what there is on it.
@@ -94,10 +96,16 @@ def sbatch(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
     if refusal := _refusal(options):
         failed = f"sbatch: error: Batch job submission failed: {refusal}\n"
         return CommandResult(returncode=1, stderr=failed)
-    job = _job(number, options, invocation)
-    job.arguments = words[1:]
-    job.blocked = blocked(scheduler, number, options)
-    scheduler.submit(job)
+    environment = _environment(options, invocation)
+    jobs = []
+    for native_id, marks in native_ids(number, options):
+        job = _job(native_id, options, invocation)
+        job.blocked = blocked(scheduler, native_id, options)
+        job.attributes.update(marks)
+        job.starting = functools.partial(_start, scheduler, environment)
+        job.arguments = words[1:]
+        jobs.append(job)
+    scheduler.submit_all(jobs)
     return CommandResult(returncode=0, stdout=_answer(number, options))
 
 
@@ -133,7 +141,7 @@ def _refusal(options: Mapping[str, str]) -> str | None:
         "Pathname of a file, directory or other parameter too long": bool(long),
     }
     found = next((text for text, refused in refusals.items() if refused), None)
-    return found or dependency_refusal(options.get("dependency", ""))
+    return found or array_refusal(options) or dependency_refusal(options.get("dependency", ""))
 
 
 def _job(number: str, options: Mapping[str, str], invocation: Invocation) -> FakeJob:
@@ -145,27 +153,29 @@ def _job(number: str, options: Mapping[str, str], invocation: Invocation) -> Fak
         tag=options.get("comment", ""),
         queue=options.get("partition", "main"),
         project=options.get("account", "proj1"),
-        environment={
-            **invocation.environment,
-            "SLURM_CLUSTER_NAME": CLUSTER,
-            "SLURM_JOBID": number,
-            "SLURM_JOB_ID": number,
-            "SLURM_JOB_NODELIST": _NODE_NAMES[nodes],
-            "SLURM_JOB_NUM_NODES": str(nodes),
-            "SLURM_NNODES": str(nodes),
-            "SLURM_NODELIST": _NODE_NAMES[nodes],
-            "SLURM_NTASKS": options.get("ntasks", "1"),
-            **_tasks_per_node(options, nodes),
-        },
         directory=options.get("chdir", invocation.directory),
         stdout=options.get("output", "slurm-%j.out").replace("%j", number),
         stderr=options.get("error", options.get("output", "slurm-%j.out")).replace("%j", number),
         slots=int(options.get("ntasks", "1")),
         time_limit=_seconds(options.get("time", "UNLIMITED")),
-        starting=_count_restarts,
         attributes={"options": dict(options), "nodes": nodes},
         state=FakeState.HELD if "hold" in options else FakeState.PENDING,
     )
+
+
+def _environment(options: Mapping[str, str], invocation: Invocation) -> dict[str, str]:
+    """The variables that all jobs of a submission have."""
+    nodes = min(int(options.get("nodes", "1")), _NODES)
+    return {
+        **invocation.environment,
+        "SLURM_CLUSTER_NAME": CLUSTER,
+        "SLURM_JOB_NODELIST": _NODE_NAMES[nodes],
+        "SLURM_JOB_NUM_NODES": str(nodes),
+        "SLURM_NNODES": str(nodes),
+        "SLURM_NODELIST": _NODE_NAMES[nodes],
+        "SLURM_NTASKS": options.get("ntasks", "1"),
+        **_tasks_per_node(options, nodes),
+    }
 
 
 def _tasks_per_node(options: Mapping[str, str], nodes: int) -> dict[str, str]:
@@ -180,7 +190,9 @@ def _tasks_per_node(options: Mapping[str, str], nodes: int) -> dict[str, str]:
     return {"SLURM_TASKS_PER_NODE": told}
 
 
-def _count_restarts(job: FakeJob) -> None:
+def _start(scheduler: FakeScheduler, environment: Mapping[str, str], job: FakeJob) -> None:
+    apart(scheduler, job)
+    job.environment = {**environment, **variables(job)}
     if job.restarts:
         job.environment["SLURM_RESTART_COUNT"] = str(job.restarts)
 

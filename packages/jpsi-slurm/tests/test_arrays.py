@@ -1,0 +1,126 @@
+"""Arrays: how they are submitted, asked about and ended, and what Slurm 22.05 was seen to say of them."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jpsi.plugin import JobSpec, JobState, SubmitContext
+from jpsi_slurm import hooks
+from jpsi_slurm.ids import named, together
+from slurm_support import SITE, answered, recordings, squeue_line
+
+IDS = st.one_of(
+    st.integers(1, 30).map(str),
+    st.tuples(st.integers(1, 5), st.integers(0, 30)).map(lambda pair: f"{pair[0]}_{pair[1]}"),
+)
+
+
+def test_an_array_is_asked_for_by_one_directive() -> None:
+    context = SubmitContext(site=SITE, job_id="1", tag="jpsi-1-1", elements=500)
+
+    text = hooks.render_script(JobSpec("/bin/true"), context).text
+
+    assert "#SBATCH --array=1-500" in text.splitlines()
+    assert (
+        "--array"
+        not in hooks.render_script(
+            JobSpec("/bin/true"), SubmitContext(site=SITE, job_id="1", tag="jpsi-1-1")
+        ).text
+    )
+
+
+def test_elements_have_ids_that_tell_their_array() -> None:
+    ids = hooks.element_ids("17", [1, 3])
+
+    assert ids == ["17_1", "17_3"]
+    assert [hooks.canonical_id(native_id) for native_id in ids] == ids
+    assert hooks.arrays_of([*ids, "18", "19+1"]) == {"17_1": "17", "17_3": "17"}
+
+
+@given(native_ids=st.lists(IDS, unique=True, min_size=1))
+def test_what_is_named_together_is_what_was_to_be_named(native_ids: list[str]) -> None:
+    words = together(native_ids)
+
+    assert sorted(it for word in words for it in named(word)) == sorted(native_ids)
+    assert len(words) == len({it.partition("_")[0] if "_" in it else f"{it} alone" for it in native_ids})
+
+
+def test_elements_that_wait_are_one_line() -> None:
+    lines = [
+        squeue_line(JobArrayID="17_[2-3,6%2]", JobID="17", State="PENDING", Reason="Resources"),
+        squeue_line(JobArrayID="17_1", JobID="18", State="RUNNING", NodeList="node01"),
+    ]
+
+    found = hooks.parse_status(answered("".join(lines)), ["17_1", "17_2", "17_3", "17_6", "17_5"])
+
+    assert {name: seen.state for name, seen in found.items()} == {
+        "17_1": JobState.ACTIVE,
+        "18": JobState.ACTIVE,
+        "17_2": JobState.QUEUED,
+        "17_3": JobState.QUEUED,
+        "17_6": JobState.QUEUED,
+    }
+    assert found["17_2"] is found["17_6"]
+
+
+def test_indices_that_are_cut_short_are_passed_over() -> None:
+    line = squeue_line(JobArrayID="17_[1,3,5,7...]", JobID="17", State="PENDING")
+
+    assert hooks.parse_status(answered(line), ["17_1", "17_9"]) == {}
+
+
+def test_elements_that_were_cancelled_before_they_started_are_what_their_array_is() -> None:
+    lines = [
+        squeue_line(JobArrayID="17", JobID="17", State="CANCELLED"),
+        squeue_line(JobArrayID="17_2", JobID="19", State="COMPLETED", NodeList="node01"),
+    ]
+
+    found = hooks.parse_status(answered("".join(lines)), ["17_1", "17_2"])
+
+    assert found["17_1"].state is JobState.CANCELED
+    assert found["17_1"].ran is False
+    assert found["17_2"].state is JobState.COMPLETED
+
+
+def test_while_others_wait_nothing_is_told_of_one_that_was_cancelled() -> None:
+    line = squeue_line(JobArrayID="17_[2-9]", JobID="17", State="PENDING")
+
+    assert "17_1" not in hooks.parse_status(answered(line), ["17_1", "17_2"])
+
+
+def test_a_recorded_array_is_read_whole() -> None:
+    shown = next(step for step in recordings("array-1000") if step.argv[:2] == ("squeue", "-h"))
+    text = shown.result.stdout.partition("|")[0]
+
+    assert text == "233_[0-999]"
+    assert list(named(text)) == [f"233_{index}" for index in range(1000)]
+
+
+def test_an_array_is_found_by_the_tag_of_its_elements() -> None:
+    listed = "17_[2-9]|jpsi-a-1|\n17_1|jpsi-a-1|\n18|jpsi-b-1|\n"
+
+    assert hooks.parse_find(answered(listed), ["jpsi-a-1", "jpsi-b-1"]) == {
+        "jpsi-a-1": "17",
+        "jpsi-b-1": "18",
+    }
+
+
+def test_the_accounting_is_asked_about_arrays() -> None:
+    command = hooks.query_finished(["17_1", "18", "17_2"], SITE)
+
+    assert command.argv[-1] == "--jobs=17,18"
+
+
+def test_elements_are_cancelled_with_one_word() -> None:
+    assert hooks.cancel(["17_1", "17_2", "18", "17_4"], SITE).argv[-2:] == ("18", "17_[1-2,4]")
+
+
+@pytest.mark.parametrize("named_by", ["17_[1-2]", "17_1"])
+def test_who_was_not_cancelled_is_told(named_by: str) -> None:
+    said = f"scancel: error: Kill job error on job id {named_by}: Access/permission denied\n"
+
+    refused = hooks.parse_cancel(answered(stderr=said, returncode=210), ["17_1", "17_2"])
+
+    assert refused == dict.fromkeys(named(named_by), "Access/permission denied")
