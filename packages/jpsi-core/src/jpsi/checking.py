@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from jpsi.contract.hookspecs import Capabilities, Site
 from jpsi.contract.protocols import Submission
@@ -83,7 +83,8 @@ class Checking:
         spec, unresolved = resolved(spec, self._capabilities.dependencies, self._is_here)
         found += unresolved
         found += _flat(self._hooks.check_spec(spec=spec, site=self._site))
-        here, nodes = self._here(spec, is_sound=not found)
+        encoded = plain.encode(spec) if self._asks_once and not found else None
+        here, nodes = self._here(spec, encoded, is_sound=not found)
         found += here
         if launcher is not None:
             found += _flat(launcher.hooks.check_spec(spec=spec))
@@ -99,15 +100,18 @@ class Checking:
             rank_variables=launcher.rank_variables,
             sources_scripts=launcher.sources_scripts,
             nodes=nodes,
+            plain=encoded,
         )
 
-    def _here(self, spec: JobSpec, *, is_sound: bool) -> tuple[list[str], Sequence[ShellLine]]:
+    def _here(
+        self, spec: JobSpec, encoded: Mapping[str, Any] | None, *, is_sound: bool
+    ) -> tuple[list[str], Sequence[ShellLine]]:
         """Why a spec cannot run here as things are now, and what names the nodes of its processes."""
         if not is_sound:
             return self._engine.problems(spec), ()
-        if not self._asks_once:
+        if encoded is None:
             return self._engine.problems(spec), list(self._hooks.nodes(spec=spec, site=self._site))
-        key = shape(plain.encode(spec))
+        key = shape(encoded)
         if key not in self._known:
             nodes = list(self._hooks.nodes(spec=spec, site=self._site))
             self._known[key] = self._engine.problems(spec), nodes

@@ -15,7 +15,7 @@ from jpsi.contract.observation import Observation
 from jpsi.engine.answers import Answer, decode, encode
 from jpsi.model.states import JobState, Reason
 
-REFUSED = (AttributeError, KeyError, TypeError, ValueError)
+REFUSED = (AttributeError, LookupError, TypeError, ValueError)
 
 texts = st.text(max_size=20)
 times = st.datetimes(
@@ -74,10 +74,21 @@ def test_every_field_of_an_observation_is_told() -> None:
 
     plain = encode(Answer(begun=1, ended=2, asked=None, seen={"1": full}))
 
-    assert plain["seen"]["1"].keys() == {field.name for field in attrs.fields(Observation)}
+    assert plain["said"][plain["seen"]["1"]].keys() == {field.name for field in attrs.fields(Observation)}
 
 
-@given(st.dictionaries(st.sampled_from(["begun", "ended", "asked", "seen"]), json_values))
+def test_what_was_said_of_many_jobs_in_one_is_written_once() -> None:
+    one, other = Observation(state=None, word="a"), Observation(state=None, word="b")
+
+    plain = encode(Answer(begun=1, ended=2, asked=None, seen={"1": one, "2": other, "3": one}))
+
+    assert len(plain["said"]) == 2
+    seen = decode(plain).seen
+    assert seen == {"1": one, "2": other, "3": one}
+    assert seen["1"] is seen["3"]
+
+
+@given(st.dictionaries(st.sampled_from(["begun", "ended", "asked", "said", "seen"]), json_values))
 def test_what_is_no_answer_is_refused_and_nothing_worse(plain: dict[str, Any]) -> None:
     try:
         answer = decode(plain)
@@ -105,7 +116,13 @@ def test_what_is_no_answer_is_refused_and_nothing_worse(plain: dict[str, Any]) -
 )
 def test_odd_observation_is_refused(fields: Any) -> None:
     with pytest.raises(REFUSED):
-        decode({"begun": 1.0, "ended": 2.0, "asked": None, "seen": {"1": fields}})
+        decode({"begun": 1.0, "ended": 2.0, "asked": None, "said": [fields], "seen": {"1": 0}})
+
+
+@pytest.mark.parametrize("number", [1, "0", None])
+def test_observation_that_is_not_there_is_refused(number: Any) -> None:
+    with pytest.raises(REFUSED):
+        decode({"begun": 1.0, "ended": 2.0, "asked": None, "said": [{"word": "w"}], "seen": {"1": number}})
 
 
 def test_answer_tells_of_what_it_was_asked_since_before_it_was_begun() -> None:

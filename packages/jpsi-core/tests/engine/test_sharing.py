@@ -78,14 +78,14 @@ def test_answer_of_an_impossible_time_is_none(sharing: Sharing, change: dict[str
     assert sharing.last("it", NOW) is None
 
 
-@pytest.mark.parametrize("version", [0, 2, None, "1"])
+@pytest.mark.parametrize("version", [0, 3, None, "1"])
 def test_answer_of_another_version_is_none(tmp_path: Path, sharing: Sharing, version: object) -> None:
     write(tmp_path, {"version": version, "system": "it", **encode(ANSWER)})
 
     assert sharing.last("it", NOW) is None
 
 
-@pytest.mark.parametrize("field", ["begun", "ended", "asked", "seen", "system"])
+@pytest.mark.parametrize("field", ["begun", "ended", "asked", "said", "seen", "system"])
 def test_answer_that_lacks_something_is_none(tmp_path: Path, sharing: Sharing, field: str) -> None:
     content = {"version": 1, "system": "it", **encode(ANSWER)}
     del content[field]

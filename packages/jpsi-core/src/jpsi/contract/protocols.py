@@ -34,6 +34,8 @@ class Submission:
     sources_scripts: bool = False
     #: What prints the name of the node of each process.
     nodes: Sequence[ShellLine] = ()
+    #: The spec as plain values; None where nobody has needed them yet.
+    plain: Mapping[str, Any] | None = None
 
 
 @attrs.frozen(slots=True, kw_only=True)

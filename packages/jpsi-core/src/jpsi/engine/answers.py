@@ -30,12 +30,22 @@ class Answer:
 
 
 def encode(answer: Answer) -> dict[str, Any]:
-    """An answer as plain values, which JSON can hold unless a plugin put into `details` what it cannot."""
+    """An answer as plain values, which JSON can hold unless a plugin put into `details` what it cannot.
+
+    What was said of many jobs in one, as of elements of an array, is there once.
+    """
+    said: dict[int, int] = {}
+    different = []
+    for observation in answer.seen.values():
+        if id(observation) not in said:
+            said[id(observation)] = len(said)
+            different.append(_encode(observation))
     return {
         "begun": answer.begun,
         "ended": answer.ended,
         "asked": None if answer.asked is None else sorted(answer.asked),
-        "seen": {native_id: _encode(observation) for native_id, observation in answer.seen.items()},
+        "said": different,
+        "seen": {native_id: said[id(observation)] for native_id, observation in answer.seen.items()},
     }
 
 
@@ -43,14 +53,15 @@ def decode(plain: Mapping[str, Any]) -> Answer:
     """The answer that `encode` made `plain` of.
 
     Raises:
-        KeyError, TypeError, ValueError, AttributeError: it was made by something else.
+        LookupError, TypeError, ValueError, AttributeError: it was made by something else.
     """
     asked = plain["asked"]
+    said = [_decode(fields) for fields in _typed(plain["said"], list)]
     return Answer(
         begun=float(plain["begun"]),
         ended=float(plain["ended"]),
         asked=None if asked is None else frozenset(map(_text, _typed(asked, list))),
-        seen={native_id: _decode(fields) for native_id, fields in plain["seen"].items()},
+        seen={native_id: said[_typed(number, int)] for native_id, number in plain["seen"].items()},
     )
 
 

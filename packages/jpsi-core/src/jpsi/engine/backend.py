@@ -54,6 +54,9 @@ class Backend:
         self._hooks = hooks
         self._transport = setup.transport
         self.site = Site(config=setup.config)
+        self._offered: tuple[Site, Capabilities] | None = None
+        # those that were last asked about: mostly they are asked about again
+        self._known_ids: frozenset[str] = frozenset()
         self._probe = self._ask(lambda: hooks.probe(site=self.site))
         self._is_probed = isinstance(self._probe, NotOffered)
         self._has_warned = False
@@ -61,7 +64,10 @@ class Backend:
     @property
     def capabilities(self) -> Capabilities:
         """What the backend offers."""
-        return self._hooks.capabilities(site=self.site)
+        site = self.site
+        if self._offered is None or self._offered[0] is not site:
+            self._offered = site, self._hooks.capabilities(site=site)
+        return self._offered[1]
 
     @property
     def requeue_exit_codes(self) -> Collection[int]:
@@ -343,7 +349,11 @@ class Backend:
 
     def _askable(self, native_ids: Sequence[str]) -> list[str]:
         """Those of `native_ids` that can be ids; any other could cost all the answer, or mean other jobs."""
-        return [native_id for native_id in native_ids if self._is_id(native_id)]
+        known = self._known_ids
+        found = [native_id for native_id in native_ids if native_id in known or self._is_id(native_id)]
+        if not known.issuperset(found):
+            self._known_ids = frozenset(found)
+        return found
 
     def _is_id(self, text: str) -> bool:
         try:

@@ -13,9 +13,8 @@ from jpsi.engine.backend import Backend
 from jpsi.engine.concurrently import concurrently
 from jpsi.engine.grouping import chunks, shape
 from jpsi.engine.native_ids import tag
-from jpsi.engine.submitting import Submitting
+from jpsi.engine.submitting import Submitting, encoded
 from jpsi.engine.tracked import Tracked
-from jpsi.model import plain
 from jpsi.model.errors import InvalidJobException, JpsiError
 from jpsi.model.spec import JobSpec
 
@@ -68,7 +67,7 @@ class Bulk:
         kinds: dict[str, str] = {}
         sound, keys = [], []
         for submission in submissions:
-            key = shape(plain.encode(submission.spec))
+            key = shape(encoded(submission))
             try:
                 self._submitting.end_earlier(submission.job_id, submission.attempt)
                 if key not in kinds:

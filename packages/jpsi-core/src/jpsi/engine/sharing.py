@@ -30,14 +30,14 @@ from jpsi.engine.procfs import NO_BOOT, boot_id
 
 log = logging.getLogger(__name__)
 
-_VERSION = 1
+_VERSION = 2
 _PRIVATE_FILE = 0o600
 _PRIVATE_DIRECTORY = 0o700
 _ANSWER = "answer"
 _JSON = ".json"
 _OLD_SECONDS = 7 * 24 * 3600.0
 # What comes of reading as ours what was written by somebody else.
-_STRANGE = (AttributeError, KeyError, TypeError, ValueError, RecursionError)
+_STRANGE = (AttributeError, LookupError, TypeError, ValueError, RecursionError)
 
 
 class Sharing:

@@ -166,7 +166,7 @@ class Submitting:
             **self._intent(job_id),
             "attempt": attempt,
             "directory": run.directory,
-            "spec": plain.encode(submission.spec),
+            "spec": encoded(submission),
         }
         return self._spool.prepare(job_id, attempt, intent, runner.render(run))
 
@@ -177,7 +177,7 @@ class Submitting:
             self._run(submission, here, ElementFrame("", f"{folder}/run", index))
             for index, submission in enumerate(submissions, 1)
         ]
-        specs = [plain.encode(submission.spec) for submission in submissions]
+        specs = list(map(encoded, submissions))
         shared = common(specs)
         elements = [
             {
@@ -222,6 +222,11 @@ class Submitting:
             prologue=self._backend.config.prologue,
             frame=frame,
         )
+
+
+def encoded(submission: Submission) -> Mapping[str, Any]:
+    """The spec of a job as plain values."""
+    return plain.encode(submission.spec) if submission.plain is None else submission.plain
 
 
 def _here() -> str:
