@@ -78,7 +78,7 @@ def test_answer_of_an_impossible_time_is_none(sharing: Sharing, change: dict[str
     assert sharing.last("it", NOW) is None
 
 
-@pytest.mark.parametrize("version", [0, 3, None, "1"])
+@pytest.mark.parametrize("version", [0, 1, 3, None, "2"])
 def test_answer_of_another_version_is_none(tmp_path: Path, sharing: Sharing, version: object) -> None:
     write(tmp_path, {"version": version, "system": "it", **encode(ANSWER)})
 
@@ -87,14 +87,14 @@ def test_answer_of_another_version_is_none(tmp_path: Path, sharing: Sharing, ver
 
 @pytest.mark.parametrize("field", ["begun", "ended", "asked", "said", "seen", "system"])
 def test_answer_that_lacks_something_is_none(tmp_path: Path, sharing: Sharing, field: str) -> None:
-    content = {"version": 1, "system": "it", **encode(ANSWER)}
+    content = {"version": 2, "system": "it", **encode(ANSWER)}
     del content[field]
     write(tmp_path, content)
 
     assert sharing.last("it", NOW) is None
 
 
-TEXT = json.dumps({"version": 1, "system": "it", **encode(ANSWER)}).encode()
+TEXT = json.dumps({"version": 2, "system": "it", **encode(ANSWER)}).encode()
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -262,7 +262,7 @@ def test_word_is_renewed_before_it_is_over_and_not_each_time(tmp_path: Path, sha
     assert sharing.wanted("it", NOW + 15) == {"1"}
 
 
-@pytest.mark.parametrize("content", ["", "[]", "{}", '{"version": 1}', '{"version": 1, "until": "x"}'])
+@pytest.mark.parametrize("content", ["", "[]", "{}", '{"version": 2}', '{"version": 2, "until": "x"}'])
 def test_strange_word_disturbs_nobody(tmp_path: Path, sharing: Sharing, content: str) -> None:
     (folder(tmp_path) / "0123456789abcdef.json").write_text(content)
     joined(tmp_path).want("it", frozenset({"1"}), NOW, 10)

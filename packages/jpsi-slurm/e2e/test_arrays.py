@@ -1,0 +1,174 @@
+"""Many jobs at once on a real Slurm: arrays whose elements are jobs like any other."""
+
+from __future__ import annotations
+
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from real_slurm import PATIENCE, attached, command, end, native_id, submitted_elsewhere
+
+import jpsi
+from jpsi import Evidence, Job, JobExecutor, JobState
+from jpsi.testing.conformance_kit import Gate, Proof, shell
+
+# Submits many jobs at once, each of which proves that it ran and ends with a code of its own; or finds them.
+CLIENT = r"""
+import sys
+from pathlib import Path
+
+import jpsi
+from jpsi_slurm import SlurmConfig
+
+root, what, count = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
+config = SlurmConfig(work_directory=root / "work", array_size=40)
+executor = jpsi.JobExecutor.get_instance("slurm", config=config)
+text = 'echo "$1" >>"$2"; sleep "0.$(($1 % 10))"; exit "$1"'
+if what == "submit":
+    specs = [["-c", text, "sh", str(number), f"{root}/proof"] for number in range(count)]
+    jobs = [jpsi.Job(jpsi.JobSpec("/bin/sh", spec)) for spec in specs]
+    print("begun", flush=True)
+    executor.submit_many(jobs)
+    print("submitted", flush=True)
+else:
+    jobs = executor.recover()
+    executor.submit_many(job for job in jobs if job.status.state is jpsi.JobState.NEW)
+for job in jobs:
+    status = job.wait(300)
+    print(job.spec.arguments[3], None if status is None else status.exit_code, flush=True)
+"""
+
+
+def ends(jobs: list[Job]) -> list[int | None]:
+    return [end(job).exit_code for job in jobs]
+
+
+def test_elements_have_codes_and_ids_of_their_own(executor: JobExecutor) -> None:
+    jobs = [Job(shell(f"exit {number % 100}")) for number in range(200)]
+
+    executor.submit_many(jobs)
+
+    array = native_id(jobs[0]).partition("_")[0]
+    assert [native_id(job) for job in jobs] == [f"{array}_{index}" for index in range(1, 201)]
+    assert ends(jobs) == [number % 100 for number in range(200)]
+
+
+def test_elements_are_cancelled_before_and_while_they_run(executor: JobExecutor, tmp_path: Path) -> None:
+    gate = Gate(tmp_path / "gate")
+    jobs = [Job(gate.job(number)) for number in range(40)]
+    executor.submit_many(jobs)
+    jobs[0].wait(PATIENCE, target_states=JobState.ACTIVE)
+
+    # those of the last quarter wait, as there are fewer CPUs
+    executor.cancel_many([*jobs[:2], *jobs[30:]])
+
+    cancelled = [end(job) for job in (*jobs[:2], *jobs[30:])]
+    assert {status.state for status in cancelled} == {JobState.CANCELED}
+    gate.open()
+    assert ends(jobs[2:30]) == list(range(2, 30))
+
+
+def test_all_that_wait_are_cancelled(executor: JobExecutor) -> None:
+    jobs = [Job(shell("sleep 1000")) for _ in range(300)]
+    executor.submit_many(jobs)
+
+    executor.cancel_many(jobs)
+
+    assert {end(job).state for job in jobs} == {JobState.CANCELED}
+
+
+def test_an_element_is_held_and_released(executor: JobExecutor, tmp_path: Path) -> None:
+    gate = Gate(tmp_path / "gate")
+    jobs = [Job(gate.job(number)) for number in range(20)]
+    executor.submit_many(jobs)
+    executor.hold(jobs[19])
+    gate.open()
+
+    assert ends(jobs[:19]) == list(range(19))
+    seen = executor.info(jobs[19])
+    assert seen is not None
+    assert seen.details["slurm.reason"] == "JobHeldUser"
+    executor.release(jobs[19])
+    assert end(jobs[19]).exit_code == 19
+
+
+def test_what_slurm_itself_ends_of_an_array_is_told(executor: JobExecutor, tmp_path: Path) -> None:
+    proofs = [Proof(tmp_path / f"proof{number}") for number in range(3)]
+    jobs = [Job(shell(f"{Proof.WRITE}; exec sleep 1000", proof.path)) for proof in proofs]
+    executor.submit_many(jobs)
+    for job in jobs:
+        job.wait(PATIENCE, target_states=JobState.ACTIVE)
+
+    command("scancel", native_id(jobs[1]))
+    command("scontrol", "requeue", native_id(jobs[2]))
+
+    status = end(jobs[1])
+    assert (status.state, status.evidence) == (JobState.CANCELED, Evidence.QUEUE)
+    assert not jobs[0].status.final
+    executor.cancel_many([jobs[0], jobs[2]])
+    assert {end(job).state for job in jobs} == {JobState.CANCELED}
+
+
+def test_an_element_of_another_client_can_be_attached_to(executor: JobExecutor, tmp_path: Path) -> None:
+    """By the id that Slurm shows, and by the number that an element has of its own."""
+    jobs = [Job(shell(f"sleep 2; exit {number}")) for number in range(3)]
+    executor.submit_many(jobs)
+    jobs[1].wait(PATIENCE, target_states=JobState.ACTIVE)
+    shown = command("squeue", "-h", "-o", "%A", "-j", native_id(jobs[1])).strip()
+
+    others = [attached(executor, native_id(jobs[1])), attached(executor, shown)]
+
+    assert ends(others) == [1, 1]
+    assert submitted_elsewhere(tmp_path / "other", "exit 0").isdecimal()
+
+
+def test_killed_client_loses_no_element_and_runs_none_twice(tmp_path: Path, is_long: bool) -> None:
+    instants = random.Random(20261122)
+    told = []
+    for round_ in range(30 if is_long else 4):
+        root = tmp_path / str(round_)
+        root.mkdir()
+        told.append(_crash(root, instants.uniform(0.0, 0.15)))
+
+    assert [line for line in told if "!" in line] == []
+
+
+def _crash(root: Path, instant: float) -> str:
+    """One round; returns what was seen, with an exclamation mark if something is wrong."""
+    program = [sys.executable, "-c", CLIENT, str(root)]
+    client = subprocess.Popen([*program, "submit", "100"], stdout=subprocess.PIPE, text=True)
+    assert client.stdout is not None
+    assert client.stdout.readline() == "begun\n"
+    time.sleep(instant)
+    client.send_signal(signal.SIGKILL)
+    client.communicate()
+    arrays = root / "work" / "slurm" / "arrays"
+    written = list(arrays.iterdir()) if arrays.exists() else []
+    found = subprocess.run(
+        [*program, "recover", "0"], capture_output=True, text=True, check=False, timeout=400
+    )
+    if found.returncode != 0:
+        pytest.fail(found.stderr)
+    codes = dict(line.split() for line in found.stdout.splitlines())
+    proof = root / "proof"
+    ran = proof.read_text().split() if proof.exists() else []
+    wrong = {number: code for number, code in codes.items() if number != code}
+    twice = {number for number in ran if ran.count(number) > 1}
+    strange = set(ran) - codes.keys()
+    mark = "!" if wrong or twice or strange or set(codes) != set(ran) else ""
+    seen = f"{len(written)} arrays, {len(codes)} jobs, {len(ran)} runs"
+    return f"killed after {instant:.3f} s: {seen}, wrong {wrong}, twice {twice}, strange {strange} {mark}"
+
+
+def test_a_mistake_in_one_job_is_told_and_the_rest_run(executor: JobExecutor) -> None:
+    jobs = [Job(shell("exit 1")), Job(shell("exit 2", name="n" * 2000)), Job(shell("exit 3"))]
+
+    with pytest.raises(jpsi.BulkException) as caught:
+        executor.submit_many(jobs)
+
+    assert list(caught.value.failed) == [jobs[1]]
+    assert ends([jobs[0], jobs[2]]) == [1, 3]
