@@ -125,11 +125,12 @@ class ArrayFiles:
         try:
             with open(f"{self.folder(array)}/intent.json", "rb") as file:  # noqa: PTH123
                 file.seek(max(0, os.fstat(file.fileno()).st_size - _LONGEST_ID))
-                last = file.read().rpartition(b"\n")[2].decode("ascii")
+                _, is_line, last = file.read().rpartition(b"\n")
+                native_id = last.decode("ascii")
         except (FileNotFoundError, ValueError):
             return None
-        # an element's line, or the end of one, ends as no native id does
-        return last if last and not last.endswith("}") else None
+        # an element's line begins as no native id does
+        return native_id if is_line and native_id and not native_id.startswith("{") else None
 
     def read_element(self, place: Place) -> dict[str, Any] | None:
         """The intent of one element, without reading all others."""

@@ -357,7 +357,7 @@ class Spool:
     def _prune_arrays(self, now: float, oldest: float, settles: Callable[[list[Marker]], bool]) -> None:
         """Remove the arrays that are older than that and whose elements are final, with their folders."""
         with os.scandir(self.arrays.arrays) as entries:
-            old = [entry.name for entry in entries if _age(entry, now) > max(oldest, _UNCLAIMED_SECONDS)]
+            old = [entry.name for entry in entries if _age(entry, now) >= max(oldest, _UNCLAIMED_SECONDS)]
         open_ = frozenset(self.arrays.names())
         for array in old:
             found = self.arrays.read(array)

@@ -1,0 +1,317 @@
+"""Many jobs at once, whatever fails: each runs once, and what came of each is told."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import attrs
+import pytest
+
+import jpsi
+from jpsi import BulkException, Job, JobExecutor, JobSpec, JobState, Reason
+from jpsi.contract.protocols import InterruptedSubmission
+from jpsi.engine.sending import Sending
+from jpsi.fakes import FakeScheduler, FakeState, Outcome, on_path
+from jpsi.plugin import BatchConfig
+from jpsi.testing import PluginDirectory, toy
+
+PATIENCE = 60.0
+COUNT = 5
+
+# Submits some jobs as one array and waits for them, but is killed before or after a function is called.
+CLIENT = """
+import importlib, os, signal, sys
+import jpsi, jpsi.executor
+from jpsi.plugin import BatchConfig
+
+module, path, when, work, proofs, count = sys.argv[1:]
+owner = importlib.import_module(module)
+*names, last = path.split(".")
+for name in names:
+    owner = getattr(owner, name)
+original = getattr(owner, last)
+
+def killed(*args, **kwargs):
+    if when == "after":
+        original(*args, **kwargs)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+is_static = isinstance(vars(owner)[last], staticmethod)
+setattr(owner, last, staticmethod(killed) if is_static else killed)
+executor = jpsi.JobExecutor("toy", config=BatchConfig(work_directory=work))
+command = 'echo ran >> "$1"; exit "$2"'
+jobs = [
+    jpsi.Job(jpsi.JobSpec("/bin/sh", ["-c", command, "sh", f"{proofs}/{code}", str(code)]))
+    for code in range(int(count))
+]
+executor.submit_many(jobs)
+for job in jobs:
+    job.wait()
+"""
+
+# Where it is killed, and whether its jobs are found again then.
+STEPS = [
+    ("jpsi.engine.array_files", "ArrayFiles.prepare", "before", 0),
+    ("jpsi.engine.array_files", "write_new", "before", COUNT),
+    ("jpsi.engine.array_files", "write_new", "after", COUNT),
+    ("jpsi.engine.array_files", "ArrayFiles.prepare", "after", COUNT),
+    ("jpsi.engine.spool", "Spool.sync", "before", COUNT),
+    ("jpsi.engine.backend", "Backend.submit", "after", COUNT),
+    ("jpsi.engine.spool", "Spool.started", "before", COUNT),
+    ("jpsi.engine.spool", "Spool.started", "after", COUNT),
+    ("jpsi.engine.tracking", "Tracking.add", "before", COUNT),
+    ("jpsi.job", "Job._bind", "before", COUNT),
+    ("jpsi.engine.tracking", "Tracking.follow_all", "before", COUNT),
+]
+
+
+@pytest.fixture
+def batch(state_home: Path, plugin_directory: PluginDirectory) -> BatchConfig:
+    plugin_directory.add(
+        "jpsi-toy",
+        "0.1",
+        entry_points={"jpsi.executors": {"toy": "jpsi_toy"}},
+        files={"jpsi_toy.py": Path(toy.__file__).read_text()},
+    )
+    return BatchConfig(
+        work_directory=state_home / "work",
+        shortest_interval=timedelta(seconds=0.1),
+        longest_interval=timedelta(seconds=0.3),
+        grace=timedelta(seconds=0.5),
+        command_timeout=timedelta(seconds=3),
+    )
+
+
+@pytest.fixture
+def fake(batch: BatchConfig) -> Iterator[FakeScheduler]:
+    with FakeScheduler(kill_delay=0.5, slots=8) as scheduler, on_path("toy", scheduler):
+        yield scheduler
+
+
+@pytest.fixture
+def toys(batch: BatchConfig, fake: FakeScheduler) -> Iterator[JobExecutor]:
+    with JobExecutor("toy", config=batch) as executor:
+        yield executor
+
+
+def coded(code: int, **fields: object) -> Job:
+    return Job(JobSpec("/bin/sh", ["-c", f"exit {code}"], **fields))  # type: ignore[arg-type]  # fields of a spec
+
+
+def ends(jobs: list[Job]) -> list[int | None]:
+    statuses = [job.wait(PATIENCE) for job in jobs]
+    assert None not in statuses
+    return [None if status is None else status.exit_code for status in statuses]
+
+
+@pytest.mark.parametrize(
+    ("module", "path", "when", "found"), STEPS, ids=[f"{when}-{path}" for _, path, when, _ in STEPS]
+)
+def test_a_client_killed_at_any_step_leaves_jobs_that_run_once(
+    batch: BatchConfig, fake: FakeScheduler, tmp_path: Path, module: str, path: str, when: str, found: int
+) -> None:
+    proofs = tmp_path / "proofs"
+    proofs.mkdir()
+    words = [module, path, when, str(batch.work_directory), str(proofs), str(COUNT)]
+    client = subprocess.run([sys.executable, "-c", CLIENT, *words], check=False, timeout=PATIENCE)
+    assert client.returncode == -signal.SIGKILL
+
+    with JobExecutor("toy", config=batch) as executor:
+        jobs = list(executor.recover())
+        assert len(jobs) == found
+        executor.submit_many(job for job in jobs if job.status.state is JobState.NEW)
+        codes = ends(jobs)
+        assert executor.recover() == []
+
+    assert sorted(codes, key=str) == list(range(found))
+    assert {it.name: it.read_text() for it in proofs.iterdir()} == {
+        str(code): "ran\n" for code in range(found)
+    }
+    with JobExecutor("toy", config=batch) as executor:
+        assert executor.recover() == []
+
+
+def test_a_job_that_is_given_twice_is_a_mistake(toys: JobExecutor, fake: FakeScheduler) -> None:
+    job = coded(0)
+
+    with pytest.raises(ValueError, match="is given twice"):
+        toys.submit_many([job, coded(1), job])
+
+    assert job.status.state is JobState.NEW
+    assert fake.jobs == []
+    with pytest.raises(TypeError, match="a Job is needed"):
+        toys.submit_many([job, None])  # type: ignore[list-item]  # that is the mistake
+
+
+def test_no_jobs_are_no_request(toys: JobExecutor, fake: FakeScheduler) -> None:
+    toys.submit_many([])
+    toys.cancel_many([])
+    toys.attach_many([])
+
+    assert fake.log.count("tsubmit") == 0
+
+
+def test_a_closed_executor_takes_none(toys: JobExecutor) -> None:
+    toys.close()
+
+    with pytest.raises(jpsi.SubmitException, match="closed"):
+        toys.submit_many([coded(0)])
+
+
+def test_jobs_that_were_submitted_already_stay_as_they_are(toys: JobExecutor) -> None:
+    first, second = coded(1), coded(2)
+    toys.submit(first)
+
+    with pytest.raises(BulkException) as caught:
+        toys.submit_many([first, second])
+
+    assert caught.value.done == (second,)
+    assert isinstance(caught.value.failed[first], jpsi.InvalidJobException)
+    assert ends([first, second]) == [1, 2]
+
+
+def test_an_array_that_is_refused_keeps_no_other_from_being_submitted(
+    toys: JobExecutor, fake: FakeScheduler
+) -> None:
+    refused = [coded(1, attributes=jpsi.JobAttributes(queue_name="nowhere")) for _ in range(3)]
+    taken = [coded(code) for code in range(3)]
+
+    with pytest.raises(BulkException, match="no queue 'nowhere'") as caught:
+        toys.submit_many([*refused, *taken])
+
+    assert caught.value.done == tuple(taken)
+    assert list(caught.value.failed) == refused
+    assert not caught.value.transient
+    assert ends(taken) == [0, 1, 2]
+    assert [it.status.state for it in refused] == [JobState.NEW] * 3
+
+
+def test_what_cannot_be_written_down_is_not_submitted(
+    toys: JobExecutor, fake: FakeScheduler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    jobs = [coded(code) for code in range(3)]
+
+    def full(*_: object) -> None:
+        raise OSError(28, os.strerror(28))
+
+    with monkeypatch.context() as patch:
+        patch.setattr("jpsi.engine.array_files.write_new", full)
+        with pytest.raises(BulkException, match="could not be written down") as caught:
+            toys.submit_many(jobs)
+
+    assert caught.value.transient
+    assert fake.jobs == []
+    toys.submit_many(jobs)
+    assert ends(jobs) == [0, 1, 2]
+
+
+def test_an_interrupt_is_raised_once_the_jobs_that_were_taken_are_bound(
+    toys: JobExecutor, fake: FakeScheduler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    jobs = [coded(code) for code in range(3)]
+    send = Sending.send
+
+    def interrupted(sending: Sending, *arguments: object) -> str:
+        native_id = send(sending, *arguments)  # type: ignore[arg-type]  # what it is called with
+        raise InterruptedSubmission(native_id, KeyboardInterrupt())
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Sending, "send", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            toys.submit_many(jobs)
+
+    assert [job.native_id for job in jobs] == ["1.1", "1.2", "1.3"]
+    assert ends(jobs) == [0, 1, 2]
+
+
+def test_an_interrupt_before_that_leaves_jobs_that_can_be_submitted(
+    toys: JobExecutor, fake: FakeScheduler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    jobs = [coded(code) for code in range(3)]
+
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("jpsi.engine.backend.Backend.submit", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            toys.submit_many(jobs)
+
+    assert [job.status.state for job in jobs] == [JobState.NEW] * 3
+    toys.submit_many(jobs)
+    assert ends(jobs) == [0, 1, 2]
+
+
+def test_many_arrays_are_submitted_side_by_side(batch: BatchConfig, fake: FakeScheduler) -> None:
+    fake.outcome = Outcome(seconds=0.0)
+    with JobExecutor("toy", config=attrs.evolve(batch, array_size=3)) as executor:
+        jobs = [coded(0) for _ in range(20)]
+        executor.submit_many(jobs)
+
+    assert fake.log.count("tsubmit") == 7
+    assert len({job.native_id for job in jobs}) == 20
+    # two are left for the last of them
+    assert sorted(it.native_id.count(".") for it in fake.jobs) == [1] * 20
+
+
+def test_an_element_that_was_killed_is_told_by_the_queue(toys: JobExecutor, fake: FakeScheduler) -> None:
+    jobs = [Job(JobSpec("/bin/sleep", ["1000"])) for _ in range(3)]
+    toys.submit_many(jobs)
+    for job in jobs:
+        assert job.wait(PATIENCE, target_states=JobState.ACTIVE)
+
+    fake.end_as(jobs[1].native_id or "", FakeState.NODE_FAIL)
+
+    status = jobs[1].wait(PATIENCE)
+    assert status is not None
+    assert status.reason is Reason.NODE_FAIL
+    toys.cancel_many(jobs)
+    assert [job.wait(PATIENCE) is not None for job in jobs] == [True] * 3
+
+
+def test_callbacks_hear_of_each_element(toys: JobExecutor) -> None:
+    seen: dict[str, list[JobState]] = {}
+    all_over = threading.Event()
+
+    def heard(job: Job, status: jpsi.JobStatus) -> None:
+        seen.setdefault(job.id, []).append(status.state)
+        if sum(states[-1].final for states in seen.values()) == 3:
+            all_over.set()
+
+    toys.set_job_status_callback(heard)
+    jobs = [coded(code) for code in range(3)]
+    toys.submit_many(jobs)
+
+    assert all_over.wait(PATIENCE)
+    assert [seen[job.id][0] for job in jobs] == [JobState.QUEUED] * 3
+    assert [seen[job.id][-1] for job in jobs] == [JobState.COMPLETED, JobState.FAILED, JobState.FAILED]
+
+
+def test_many_local_jobs_are_started_side_by_side(executor: JobExecutor) -> None:
+    jobs = [coded(code) for code in range(8)]
+
+    executor.submit_many(jobs)
+
+    assert ends(jobs) == list(range(8))
+
+
+def test_attaching_to_many_names_what_cannot_be(toys: JobExecutor, fake: FakeScheduler) -> None:
+    jobs = [coded(code) for code in range(2)]
+    toys.submit_many(jobs)
+    one, other, taken = Job(), Job(), coded(0)
+    toys.submit(taken)
+
+    with contextlib.suppress(BulkException):
+        toys.attach_many([(one, jobs[0].native_id or ""), (other, ""), (taken, jobs[1].native_id or "")])
+
+    assert one.native_id == jobs[0].native_id
+    assert (other.status.state, other.executor) == (JobState.NEW, None)
+    assert ends([one]) == [0]
