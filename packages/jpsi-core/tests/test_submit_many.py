@@ -139,6 +139,43 @@ def test_a_client_killed_at_any_step_leaves_jobs_that_run_once(
         assert executor.recover() == []
 
 
+def test_jobs_that_were_submitted_again_are_recovered_once(
+    batch: BatchConfig, fake: FakeScheduler, tmp_path: Path
+) -> None:
+    """Two arrays have them: one that came to nothing, and one in which they wait."""
+    proofs = tmp_path / "proofs"
+    proofs.mkdir()
+    words = ["jpsi.engine.spool", "Spool.sync", "before", str(batch.work_directory), str(proofs), str(COUNT)]
+    subprocess.run([sys.executable, "-c", CLIENT, *words], check=False, timeout=PATIENCE)
+    fake.slots = 0
+    with JobExecutor("toy", config=batch) as executor:
+        executor.submit_many(executor.recover())
+
+    with JobExecutor("toy", config=batch) as executor:
+        jobs = list(executor.recover())
+        fake.slots = 8
+        fake.settle()
+
+        assert len(jobs) == COUNT
+        assert len({job.native_id for job in jobs} - {None}) == COUNT
+        assert sorted(code or 0 for code in ends(jobs)) == list(range(COUNT))
+
+
+def test_an_element_that_waits_is_cancelled_without_delay(batch: BatchConfig, fake: FakeScheduler) -> None:
+    """Its array is known: nobody waits until a batch system that does not mention it is believed."""
+    fake.slots = 0
+    with JobExecutor("toy", config=attrs.evolve(batch, grace=timedelta(hours=1))) as executor:
+        jobs = [coded(code) for code in range(3)]
+        executor.submit_many(jobs)
+        executor.cancel_many(jobs[:1])
+        fake.vanish(jobs[0].native_id or "")
+
+        status = jobs[0].wait(PATIENCE)
+
+    assert status is not None
+    assert status.state is JobState.CANCELED
+
+
 def test_a_job_that_is_given_twice_is_a_mistake(toys: JobExecutor, fake: FakeScheduler) -> None:
     job = coded(0)
 

@@ -158,6 +158,15 @@ VERDICTS: dict[str, tuple[dict[str, Any], Any]] = {
     "gone for a moment": ({"markers": [STARTED], "absent": True}, (ACTIVE, None, None, MARKER)),
     "gone for good": ({"markers": [STARTED], **LONG_GONE}, (FAILED, None, Reason.LOST, ABSENCE)),
     "gone for good before it ran": ({**LONG_GONE}, (FAILED, None, Reason.LOST, ABSENCE)),
+    "an element that was told to end, and of which its array knows nothing": (
+        {"absent": True, "dropped": True, "stop": STOP},
+        (CANCELED, None, Reason.CANCELLED, ABSENCE),
+    ),
+    "an element of which its array knows nothing": ({"absent": True, "dropped": True}, None),
+    "an element that began, and of which its array knows nothing": (
+        {"absent": True, "dropped": True, "stop": STOP, "markers": [STARTED]},
+        (ACTIVE, None, None, MARKER),
+    ),
     "cancelled and gone before it ran": (
         {"stop": STOP, **LONG_GONE},
         (CANCELED, None, Reason.CANCELLED, ABSENCE),
