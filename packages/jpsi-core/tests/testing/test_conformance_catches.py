@@ -41,8 +41,8 @@ MISTAKES = {
         "one_line",
     ),
     "what is not there is done": (
-        "def parse_status(result: CommandResult) -> dict[str, Observation]:\n    return {",
-        "def parse_status(result: CommandResult) -> dict[str, Observation]:\n    return _GONE | {",
+        "def parse_status(result: CommandResult) -> dict[str, Observation]:\n    return ",
+        "def parse_status(result: CommandResult) -> dict[str, Observation]:\n    return _GONE | ",
         "not_mentioned",
     ),
     "a strange word is a failure": ("(None, None))", "(JobState.FAILED, None))", "nobody_knows"),
@@ -171,7 +171,7 @@ def test_who_reads_on_passes(tmp_path: Path) -> None:
 def test_a_submit_command_that_is_not_there_is_told(tmp_path: Path, command: str) -> None:
     test = _TEST.replace('"tsubmit"', repr(command))
 
-    done = conforms(tmp_path, Path(toy.__file__).read_text(), "submit_command or unclear", test)
+    done = conforms(tmp_path, Path(toy.__file__).read_text(), "submit_command or unclear_submission", test)
 
     assert "5 failed" in done.stdout, done.stdout
     assert f"submit_command is {command!r}; it must be the command that submits" in done.stdout
@@ -192,8 +192,7 @@ def test_a_variable_that_does_not_hold_the_id_is_told(tmp_path: Path, right: str
 
 def test_what_was_warned_of_is_told_of_a_job_that_does_not_end(tmp_path: Path) -> None:
     source = Path(toy.__file__).read_text()
-    right = 'return {row["id"]: _observation(row) for row in _rows(result)}'
-    source = source.replace(right, "raise KeyError(native_ids)", 1).replace(
+    source = source.replace("return _observations(result)", "raise KeyError(native_ids)", 1).replace(
         "parse_status(result: CommandResult)", "parse_status(result: CommandResult, native_ids: object)"
     )
 
