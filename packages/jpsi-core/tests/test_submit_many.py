@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -19,6 +20,8 @@ import jpsi
 from jpsi import BulkException, Job, JobExecutor, JobSpec, JobState, Reason
 from jpsi.contract.protocols import InterruptedSubmission
 from jpsi.engine.sending import Sending
+from jpsi.engine.spool import Spool
+from jpsi.engine.tracker import exited_at_all
 from jpsi.fakes import FakeScheduler, FakeState, Outcome, on_path
 from jpsi.plugin import BatchConfig
 from jpsi.testing import PluginDirectory, toy
@@ -159,6 +162,104 @@ def test_jobs_that_were_submitted_again_are_recovered_once(
         assert len(jobs) == COUNT
         assert len({job.native_id for job in jobs} - {None}) == COUNT
         assert sorted(code or 0 for code in ends(jobs)) == list(range(COUNT))
+
+
+# Submits one job by itself, but is killed before the batch system hears of it.
+SINGLE = """
+import os, signal, sys
+import jpsi
+from jpsi.engine.spool import Spool
+from jpsi.plugin import BatchConfig
+
+work, proof, code = sys.argv[1:]
+Spool.sync = staticmethod(lambda lock: os.kill(os.getpid(), signal.SIGKILL))
+executor = jpsi.JobExecutor("toy", config=BatchConfig(work_directory=work))
+command = 'echo ran >> "$1"; exit "$2"'
+executor.submit(jpsi.Job(jpsi.JobSpec("/bin/sh", ["-c", command, "sh", proof, code])))
+"""
+
+
+def proving(proofs: Path, code: int) -> Job:
+    """A job that leaves a line each time it runs."""
+    command = 'echo ran >> "$1"; exit "$2"'
+    return Job(JobSpec("/bin/sh", ["-c", command, "sh", str(proofs / f"proof{code}"), str(code)]))
+
+
+def runs(proofs: Path) -> list[str]:
+    """What the jobs have left that ran, by their codes."""
+    return [it.read_text() for it in sorted(proofs.glob("proof*"))]
+
+
+def let_go(fake: FakeScheduler) -> None:
+    """Let jobs run that were to wait, until all have ended."""
+    fake.lag, fake.slots = 0.0, 8
+    fake.settle()
+    fake.wait_for(lambda: all(it.state.final for it in fake.jobs), PATIENCE)
+
+
+def test_jobs_that_go_into_an_array_after_a_crash_are_recovered_from_there(
+    batch: BatchConfig, fake: FakeScheduler, tmp_path: Path
+) -> None:
+    """Their folders tell of a first attempt by itself, and their array waits."""
+    for code in range(3):
+        words = [str(batch.work_directory), str(tmp_path / f"proof{code}"), str(code)]
+        client = subprocess.run([sys.executable, "-c", SINGLE, *words], check=False, timeout=PATIENCE)
+        assert client.returncode == -signal.SIGKILL
+    fake.slots = 0
+    with JobExecutor("toy", config=batch) as executor:
+        jobs = executor.recover()
+        assert [job.status.state for job in jobs] == [JobState.NEW] * 3
+        executor.submit_many(jobs)
+        native_ids = {job.id: job.native_id for job in jobs}
+
+    with JobExecutor("toy", config=batch) as executor:
+        found = list(executor.recover())
+        let_go(fake)
+
+        assert {job.id: job.native_id for job in found} == native_ids
+        assert len(found) == 3
+        assert sorted(code or 0 for code in ends(found)) == [0, 1, 2]
+    assert runs(tmp_path) == ["ran\n"] * 3
+
+
+def test_jobs_whose_first_attempt_came_to_nothing_are_recovered_from_their_array(
+    batch: BatchConfig, toys: JobExecutor, fake: FakeScheduler, tmp_path: Path
+) -> None:
+    jobs = [proving(tmp_path, code) for code in range(3)]
+    fake.slots, fake.lag = 0, 3600.0
+    for job in jobs:
+        fake.faults.cut("tsubmit")
+        with pytest.raises(jpsi.SubmitException):
+            toys.submit(job)
+    fake.lag = 0.0
+    toys.submit_many(jobs)
+    Spool(Path(str(batch.work_directory), "toy")).prune(time.time() + 1000, 30 * 86400, 1, exited_at_all)
+
+    with JobExecutor("toy", config=batch) as executor:
+        found = list(executor.recover())
+        let_go(fake)
+
+        assert {job.id: job.native_id for job in found} == {job.id: job.native_id for job in jobs}
+        assert sorted(code or 0 for code in ends(found)) == [0, 1, 2]
+    assert runs(tmp_path) == ["ran\n"] * 3
+
+
+def test_jobs_that_two_executors_have_found_are_submitted_by_one(
+    batch: BatchConfig, fake: FakeScheduler, tmp_path: Path
+) -> None:
+    proofs = tmp_path / "proofs"
+    proofs.mkdir()
+    words = ["jpsi.engine.spool", "Spool.sync", "before", str(batch.work_directory), str(proofs), str(COUNT)]
+    subprocess.run([sys.executable, "-c", CLIENT, *words], check=False, timeout=PATIENCE)
+    with JobExecutor("toy", config=batch) as one, JobExecutor("toy", config=batch) as other:
+        mine, others = one.recover(), other.recover()
+        one.submit_many(mine)
+
+        with pytest.raises(BulkException, match="by another process in the meantime"):
+            other.submit_many(others)
+
+        assert sorted(code or 0 for code in ends(list(mine))) == list(range(COUNT))
+    assert [it.read_text() for it in proofs.iterdir()] == ["ran\n"] * COUNT
 
 
 def test_an_element_that_waits_is_cancelled_without_delay(batch: BatchConfig, fake: FakeScheduler) -> None:

@@ -172,12 +172,15 @@ class ArrayFiles:
         os.rename(self.folder(array), f"{self._trash}/{array}")  # noqa: PTH104
 
 
-def adopt(folder: str, attempt: int, place: Place) -> None:
-    """Make the folder of a job that has none yet, and write down there which element it is."""
+def adopt(folder: str, attempt: int, place: Place) -> bool:
+    """Make the folder of a job that has none yet, and write down there which element it is.
+
+    Returns whether that was not written down already.
+    """
     with contextlib.suppress(FileExistsError):
         os.mkdir(folder, PRIVATE_DIRECTORY)  # noqa: PTH102
-    with contextlib.suppress(FileExistsError):
-        write_new(link(folder, attempt), f"{place.array} {place.index}\n".encode("ascii"))
+    path = link(folder, attempt)
+    return not os.path.exists(path) and write_once(path, f"{place.array} {place.index}\n".encode("ascii"))  # noqa: PTH110
 
 
 def link(folder: str, attempt: int) -> str:

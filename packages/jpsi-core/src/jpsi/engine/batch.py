@@ -296,11 +296,16 @@ class BatchEngine:
     def _recover_elements(
         self, tracking: Tracking, job_ids: Sequence[str], found: list[Recovered]
     ) -> Mapping[str, Place | None]:
-        """Add those that are elements of arrays to what was found; returns where they are."""
+        """Add those that are elements of arrays to what was found; returns where they are.
+
+        An element comes after whatever its job's folder tells of, which is left out for it.
+        """
         with self._reading():
             elements = self._elements.unfinished(
                 lambda job_id: self._is_known(tracking, job_id), job_ids, _JUDGE_SECONDS
             )
+        later = {it.intent.job_id for it in elements}
+        found[:] = [it for it in found if it.job_id not in later]
         for it in elements:
             job_id = it.intent.job_id
             try:

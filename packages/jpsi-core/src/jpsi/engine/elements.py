@@ -81,9 +81,9 @@ class Elements:
         for array in arrays:
             for index, element in enumerate(array.elements, 1):
                 job_id, attempt = element["id"], element["attempt"]
-                if attempt < last[job_id]:
-                    continue
-                if job_id in folders and (is_finished(job_id) or self._spool.last_attempt(job_id) > attempt):
+                # what a folder says of an earlier attempt says nothing of this one
+                newest = self._spool.last_attempt(job_id) if job_id in folders else 0
+                if attempt < max(last[job_id], newest) or (attempt == newest and is_finished(job_id)):
                     continue
                 left.setdefault(array.array, []).append(index)
         return left

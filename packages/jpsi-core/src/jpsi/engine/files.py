@@ -36,15 +36,16 @@ def write(path: str, data: bytes) -> None:
         raise
 
 
-def write_once(path: str, data: bytes) -> None:
-    """Write a file like `write`, unless there is one."""
+def write_once(path: str, data: bytes) -> bool:
+    """Write a file like `write`, unless there is one; returns whether there was none."""
     draft = _draft(path, data)
     try:
         os.link(draft, path)
     except FileExistsError:
-        pass
+        return False
     finally:
         forget(draft)
+    return True
 
 
 def _draft(path: str, data: bytes) -> str:

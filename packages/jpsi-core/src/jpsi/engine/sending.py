@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import logging
 import time
@@ -115,6 +116,8 @@ class WrittenArray:
 
     spool: Spool
     array: str
+    #: Whether folders of jobs name it already, as they do of jobs that were tried before.
+    is_named: bool = False
 
     @property
     def name(self) -> str:
@@ -150,6 +153,11 @@ class WrittenArray:
 
     def discard(self) -> bool:
         """See `Written`."""
+        if self.is_named:
+            # Left as they are, the attempts of its elements count as made.
+            with contextlib.suppress(OSError):
+                self.revoke()
+            return False
         self.spool.arrays.discard(self.array)
         return True
 

@@ -31,7 +31,7 @@ from typing import Any
 
 import attrs
 
-from jpsi.engine.array_files import ArrayFiles, Place, adopt, read_link
+from jpsi.engine.array_files import ArrayFiles, Place, adopt, link, read_link
 from jpsi.engine.claims import REVOKED, Claim, read_claim, revoke
 from jpsi.engine.files import (
     PRIVATE_DIRECTORY,
@@ -148,6 +148,10 @@ class Spool:
             if attempt == 1:
                 self.discard(job_id, attempt)
             raise
+        if attempt > 1 and os.path.exists(link(folder, attempt)):  # noqa: PTH110
+            os.close(lock)
+            forget(f"{folder}/intent.{attempt}.json")
+            raise FileExistsError(folder)
         try:
             write_new(f"{folder}/run.{attempt}", os.fsencode(script))
         except BaseException:
@@ -190,6 +194,21 @@ class Spool:
     def adopt(self, job_id: str, attempt: int, place: Place) -> None:
         """See to it that a job has a folder which was written down as an element of an array."""
         adopt(self.folder(job_id), attempt, place)
+
+    def enrol(self, job_id: str, attempt: int, place: Place) -> None:
+        """Write down, before an array is sent, that an attempt of a job that has earlier ones is in it.
+
+        Without that, whoever finds the folder would take the attempt before for the last one.
+
+        Raises:
+            FileExistsError: somebody else made this attempt.
+        """
+        if not adopt(self.folder(job_id), attempt, place) or self.has_intent(job_id, attempt):
+            raise FileExistsError(self.folder(job_id))
+
+    def is_made(self, job_id: str, attempt: int) -> bool:
+        """Whether an attempt was made, by itself or as an element of an array."""
+        return self.has_intent(job_id, attempt) or os.path.exists(link(self.folder(job_id), attempt))  # noqa: PTH110
 
     def stop(self, job_id: str, attempt: int, content: dict[str, Any]) -> dict[str, Any]:
         """Write down that an attempt was told to end; the first one to say so is remembered."""
@@ -282,13 +301,16 @@ class Spool:
     def last_intent(self, job_id: str) -> Intent | None:
         """The last attempt that was made, if there is one that can be read.
 
-        One that was cut short while it was written asked for the same as the one before.
+        One that was cut short while it was written asked for the same as the one before; one in an array that
+        is gone asked for what nobody knows, and runs no more.
         """
         attempts = sorted(set(_attempts(self._names(job_id))), reverse=True)
         for attempt in attempts:
             intent = self._read_intent(job_id, attempt) or self._read_element(job_id, attempt)
+            is_last = attempt == attempts[0]
+            if intent is None and is_last and not self.has_intent(job_id, attempt):
+                return None
             if intent is not None:
-                is_last = attempt == attempts[0]
                 return attrs.evolve(
                     intent,
                     attempt=attempts[0],

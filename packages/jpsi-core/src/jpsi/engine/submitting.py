@@ -16,6 +16,7 @@ import attrs
 from jpsi.contract.hookspecs import Arrays, SubmitContext
 from jpsi.contract.protocols import EngineSetup, InterruptedSubmission, Submission
 from jpsi.engine import runner, runner_array
+from jpsi.engine.array_files import Place
 from jpsi.engine.backend import Backend
 from jpsi.engine.grouping import common
 from jpsi.engine.runner_array import ElementFrame
@@ -102,12 +103,18 @@ class Submitting:
             SubmitException, InvalidJobException: none of them was submitted.
         """
         array, spec, count = os.urandom(16).hex(), submissions[0].spec, len(submissions)
-        written = WrittenArray(self._spool, array)
+        written = WrittenArray(self._spool, array, is_named=any(it.attempt > 1 for it in submissions))
         with self._slots:
             after = self._still_open(spec)
             begun = time.monotonic()
             with self._writing(written.name):
                 lock = self._prepare_array(array, submissions, arrays)
+                try:
+                    self._enrol(array, submissions)
+                except BaseException:
+                    os.close(lock)
+                    written.discard()
+                    raise
             site = self._backend.site
             context = SubmitContext(site=site, job_id=array, tag=written.tag, after=after, elements=count)
             whole = self._send(written, spec, context, lock, begun)
@@ -147,8 +154,11 @@ class Submitting:
         """Make sure that no earlier attempt of a job can run any more; those in arrays are withdrawn already.
 
         Raises:
-            SubmitException: one of them runs.
+            SubmitException: one of them runs, or somebody else made this one.
         """
+        if attempt > 1 and self._spool.is_made(job_id, attempt):
+            msg = f"job {job_id} was submitted by another process in the meantime"
+            raise SubmitException(msg)
         for earlier in range(1, attempt):
             written = WrittenJob(self._spool, job_id, earlier)
             with self._writing(written.name):
@@ -197,6 +207,12 @@ class Submitting:
             # Somebody removed the root, as those do who clean up.
             spool.open()
             return spool.arrays.prepare(array, intent, elements, script, blocks)
+
+    def _enrol(self, array: str, submissions: Sequence[Submission]) -> None:
+        """Have the folders of jobs that were tried before name the array before it is sent."""
+        for index, submission in enumerate(submissions, 1):
+            if submission.attempt > 1:
+                self._spool.enrol(submission.job_id, submission.attempt, Place(array, index))
 
     def _intent(self, name: str) -> Mapping[str, Any]:
         return {
