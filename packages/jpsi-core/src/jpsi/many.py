@@ -110,16 +110,19 @@ class Many(abc.ABC):
 
     def _bind(self, request: _Request, outcomes: Outcomes) -> None:
         """Follow the jobs that the backend has."""
-        bound = []
-        for job_id, outcome in outcomes.items():
-            job = request.given[job_id]
-            if isinstance(outcome, JpsiError):
-                request.failed[job] = outcome
-            else:
-                job._bind(outcome, request.taken.pop(job))  # noqa: SLF001  two halves of one thing
-                job._publish(JobStatus(JobState.QUEUED))  # noqa: SLF001
-                bound.append(job_id)
-        self._track(bound)
+        bound: list[str] = []
+        try:
+            for job_id, outcome in outcomes.items():
+                job = request.given[job_id]
+                if isinstance(outcome, JpsiError):
+                    request.failed[job] = outcome
+                else:
+                    job._bind(outcome, request.taken[job])  # noqa: SLF001  two halves of one thing
+                    del request.taken[job]
+                    bound.append(job_id)
+                    job._publish(JobStatus(JobState.QUEUED))  # noqa: SLF001
+        finally:
+            self._track(bound)
 
     def _track(self, job_ids: Sequence[str]) -> None:
         engine = self._engine
@@ -131,7 +134,8 @@ class Many(abc.ABC):
 
     def _drop_rest(self, request: _Request) -> None:
         for job, attempt in request.taken.items():
-            self._drop(job, attempt)
+            if job.executor is None:
+                self._drop(job, attempt)
 
     def cancel_many(self, jobs: Iterable[Job]) -> None:
         """Ask the backend with few requests to end jobs; final ones are passed over.

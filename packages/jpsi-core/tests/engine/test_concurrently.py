@@ -84,3 +84,56 @@ def test_an_interrupted_caller_waits_for_what_is_under_way(monkeypatch: pytest.M
         concurrently(range(1000), do, 2)
 
     assert 0 < len(done) < 1000
+
+
+def test_a_caller_that_is_interrupted_again_and_again_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, go_on, done, interrupts = threading.Event(), threading.Event(), list[int](), list[int]()
+    join = threading.Thread.join
+
+    def interrupted(thread: threading.Thread, timeout: float | None = None) -> None:
+        begun.wait(60)
+        if len(interrupts) < 3:
+            interrupts.append(1)
+            raise KeyboardInterrupt
+        go_on.set()
+        join(thread, timeout)
+
+    def do(thing: int) -> None:
+        begun.set()
+        go_on.wait(60)
+        done.append(thing)
+
+    monkeypatch.setattr(threading.Thread, "join", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        concurrently(range(1000), do, 2)
+
+    assert len(interrupts) == 3
+    assert 1 <= len(done) <= 2
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_the_thread_that_is_interrupted_does_nothing_itself(count: int) -> None:
+    threads: set[threading.Thread] = set()
+
+    concurrently(range(count), lambda _: threads.add(threading.current_thread()), 1)
+
+    assert threads
+    assert threading.current_thread() not in threads
+
+
+def test_an_interrupt_while_threads_are_started_leaves_none_at_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    done, threads, start = list[int](), list[threading.Thread](), threading.Thread.start
+
+    def interrupted(thread: threading.Thread) -> None:
+        threads.append(thread)
+        start(thread)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            concurrently(range(1000), done.append, 2)
+
+    before = len(done)
+    threads[0].join(60)
+    assert len(done) == before

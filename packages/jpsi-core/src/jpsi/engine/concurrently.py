@@ -1,4 +1,4 @@
-"""Does something with each of many things, several at a time."""
+"""Does something with each of many things, several at a time, in threads that no interrupt reaches."""
 
 from __future__ import annotations
 
@@ -14,17 +14,20 @@ def concurrently(things: Iterable[T], do: Callable[[T], object], at_most: int) -
     """Do something with each thing, with so many at a time; returns when all of it is done.
 
     Once that fails with one of them, or the caller is interrupted, no other is begun: what is under way is
-    done, and the first exception raised.
+    done, however often the caller is interrupted, and the first exception raised. The caller's thread only
+    waits, if there can be others, as it is the one that signals interrupt.
     """
     left = list(things)
-    if len(left) <= 1 or at_most <= 1:
-        for thing in left:
-            do(thing)
-        return
     left.reverse()
     failures: list[BaseException] = []
+    gate = threading.Lock()
+    working: list[threading.Thread] = []
 
     def work() -> None:
+        with gate:
+            if failures:
+                return
+            working.append(threading.current_thread())
         with contextlib.suppress(IndexError):
             while not failures:
                 thing = left.pop()
@@ -33,29 +36,36 @@ def concurrently(things: Iterable[T], do: Callable[[T], object], at_most: int) -
                 except BaseException as e:  # noqa: BLE001  raised again by the caller's thread
                     failures.append(e)
 
-    started = _start(work, min(at_most, len(left)))
+    started: list[threading.Thread] = []
     try:
+        _start(work, max(1, min(at_most, len(left))) if left else 0, started)
         if not started:
             work()
-        _join(started)
     except BaseException as e:  # noqa: BLE001  raised again below
         failures.append(e)
-        _join(started)
+    with gate:
+        # a thread that was started when an interrupt came works by now, or never will
+        threads = {*started, *working} - {threading.current_thread()}
+    _join(threads, failures)
     if failures:
         raise failures[0]
 
 
-def _start(work: Callable[[], None], count: int) -> list[threading.Thread]:
+def _start(work: Callable[[], None], count: int, started: list[threading.Thread]) -> None:
     """Start as many threads as can be had now."""
-    started = []
     with contextlib.suppress(RuntimeError):
         for _ in range(count):
             thread = threading.Thread(target=work, name="jpsi-many")
             thread.start()
             started.append(thread)
-    return started
 
 
-def _join(threads: Iterable[threading.Thread]) -> None:
-    for thread in threads:
-        thread.join()
+def _join(threads: Iterable[threading.Thread], failures: list[BaseException]) -> None:
+    """Wait for threads, whatever interrupts that: they end after what is under way."""
+    left = list(threads)
+    while left:
+        try:
+            left[-1].join()
+            left.pop()
+        except BaseException as e:  # noqa: BLE001  raised again by the caller
+            failures.append(e)
