@@ -388,6 +388,80 @@ def test_an_interrupt_before_that_leaves_jobs_that_can_be_submitted(
     assert ends(jobs) == [0, 1, 2]
 
 
+def test_an_interrupt_while_jobs_are_bound_is_raised_once_all_are(
+    toys: JobExecutor, fake: FakeScheduler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    jobs = [coded(code) for code in range(3)]
+    bind = Job._bind
+
+    def interrupting(job: Job, native_id: str | None, attempt: int) -> None:
+        if job is jobs[1]:
+            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+        bind(job, native_id, attempt)
+
+    monkeypatch.setattr(Job, "_bind", interrupting)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            toys.submit_many(jobs)
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+    assert [job.native_id for job in jobs] == ["1.1", "1.2", "1.3"]
+    assert ends(jobs) == [0, 1, 2]
+
+
+def test_jobs_of_which_a_failure_keeps_some_from_being_bound_run_once(
+    toys: JobExecutor, fake: FakeScheduler, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    jobs = [proving(tmp_path, code) for code in range(5)]
+    bind = Job._bind
+    fake.slots = 0
+
+    def failing(job: Job, native_id: str | None, attempt: int) -> None:
+        if job is jobs[2]:
+            raise MemoryError
+        bind(job, native_id, attempt)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Job, "_bind", failing)
+        with pytest.raises(MemoryError):
+            toys.submit_many(jobs)
+    assert [job.status.state for job in jobs] == [JobState.QUEUED] * 2 + [JobState.NEW] * 3
+    with pytest.raises(BulkException, match="runs already") as caught:
+        toys.submit_many(jobs[2:])
+    let_go(fake)
+
+    assert list(caught.value.failed) == jobs[2:]
+    assert runs(tmp_path) == ["ran\n"] * 5
+    assert ends(jobs[:2]) == [0, 1]
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_jobs_that_could_not_be_withdrawn_are_before_they_are_submitted_again(
+    toys: JobExecutor, fake: FakeScheduler, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int
+) -> None:
+    jobs = [proving(tmp_path, code) for code in range(count)]
+    fake.slots, fake.lag = 0, 3600.0
+    fake.faults.accept_and_hang("tsubmit")
+
+    def full(*_: object) -> None:
+        raise OSError(28, os.strerror(28))
+
+    with monkeypatch.context() as patch:
+        patch.setattr("jpsi.engine.array_files.revoke", full)
+        patch.setattr("jpsi.engine.spool.revoke", full)
+        with pytest.raises(jpsi.SubmitException, match="may run or not"):
+            toys.submit_many(jobs)
+        with pytest.raises(BulkException, match="No space left"):
+            toys.submit_many(jobs)
+    toys.submit_many(jobs)
+    let_go(fake)
+
+    assert runs(tmp_path) == ["ran\n"] * count
+    assert ends(jobs) == list(range(count))
+
+
 def test_many_arrays_are_submitted_side_by_side(batch: BatchConfig, fake: FakeScheduler) -> None:
     fake.outcome = Outcome(seconds=0.0)
     with JobExecutor("toy", config=attrs.evolve(batch, array_size=3)) as executor:

@@ -126,5 +126,6 @@ class Bulk:
                 )
             )
         told(outcomes)
+        self._submitting.told(submissions)
         if accepted.whole.interrupt is not None:
             raise accepted.whole.interrupt

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import logging
+import os
 import time
 from typing import Protocol
 
@@ -160,6 +161,11 @@ class WrittenArray:
             return False
         self.spool.arrays.discard(self.array)
         return True
+
+    def is_over(self) -> bool:
+        """Whether none of its elements can run any more: it was revoked, or forgotten."""
+        claim = self.claim()
+        return not os.path.exists(self.run) if claim is None else claim.text == REVOKED  # noqa: PTH110
 
 
 class _UnsafeError(Exception):

@@ -7,7 +7,7 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -16,7 +16,7 @@ import attrs
 from jpsi.contract.hookspecs import Arrays, SubmitContext
 from jpsi.contract.protocols import EngineSetup, InterruptedSubmission, Submission
 from jpsi.engine import runner, runner_array
-from jpsi.engine.array_files import Place
+from jpsi.engine.array_files import Place, read_link
 from jpsi.engine.backend import Backend
 from jpsi.engine.grouping import common
 from jpsi.engine.runner_array import ElementFrame
@@ -54,6 +54,15 @@ class AcceptedArray:
     whole: Accepted
 
 
+@attrs.define(slots=True, eq=False)
+class _Untold:
+    """An array whose elements have not been told yet what came of it."""
+
+    array: str
+    #: Whether its elements are NEW again; otherwise it is on its way, or the batch system has it.
+    has_failed: bool = False
+
+
 class Submitting:
     """Submissions of one executor. Methods may be called from any thread.
 
@@ -78,6 +87,7 @@ class Submitting:
         self._sending = sending
         self._setup = setup
         self._still_open = still_open
+        self._untold: dict[str, _Untold] = {}
         self._slots = threading.BoundedSemaphore(backend.config.submit_concurrency)
 
     def one(self, submission: Submission) -> Accepted:
@@ -97,7 +107,8 @@ class Submitting:
     def array(self, submissions: Sequence[Submission], arrays: Arrays) -> AcceptedArray:
         """Submit several jobs as one array: those that the batch system sees no difference between.
 
-        Their earlier attempts are ended already.
+        Their earlier attempts are ended already. Until `told` is called for them, none of them is submitted
+        again while the array may run.
 
         Raises:
             SubmitException, InvalidJobException: none of them was submitted.
@@ -117,8 +128,21 @@ class Submitting:
                     raise
             site = self._backend.site
             context = SubmitContext(site=site, job_id=array, tag=written.tag, after=after, elements=count)
-            whole = self._send(written, spec, context, lock, begun)
+            untold = _Untold(array)
+            self._untold.update(dict.fromkeys((it.job_id for it in submissions), untold))
+            try:
+                whole = self._send(written, spec, context, lock, begun)
+            except BaseException:
+                untold.has_failed = True
+                if written.is_over():
+                    self.told(submissions)
+                raise
         return AcceptedArray(array, self._backend.element_ids(whole.native_id, range(1, count + 1)), whole)
+
+    def told(self, submissions: Iterable[Submission]) -> None:
+        """The elements of an array know what came of it."""
+        for submission in submissions:
+            self._untold.pop(submission.job_id, None)
 
     def _send(
         self, written: Written, spec: JobSpec, context: SubmitContext, lock: int, begun: float
@@ -151,23 +175,42 @@ class Submitting:
             raise SubmitException(msg, e, transient=is_transient(e)) from e
 
     def end_earlier(self, job_id: str, attempt: int) -> None:
-        """Make sure that no earlier attempt of a job can run any more; those in arrays are withdrawn already.
+        """Make sure that no earlier attempt of a job can run any more.
 
         Raises:
-            SubmitException: one of them runs, or somebody else made this one.
+            SubmitException: one of them runs or may run, or somebody else made this one.
         """
         if attempt > 1 and self._spool.is_made(job_id, attempt):
             msg = f"job {job_id} was submitted by another process in the meantime"
             raise SubmitException(msg)
         for earlier in range(1, attempt):
-            written = WrittenJob(self._spool, job_id, earlier)
-            with self._writing(written.name):
-                native_id = (
-                    self._sending.withdraw(written) if self._spool.has_intent(job_id, earlier) else None
-                )
-            if native_id is not None:
+            with self._writing(f"job {job_id}"):
+                runs = self._runs(job_id, earlier)
+            if runs:
                 msg = f"attempt {earlier} of job {job_id} runs already; recover() finds it"
                 raise SubmitException(msg)
+        self._untold.pop(job_id, None)
+
+    def _runs(self, job_id: str, attempt: int) -> bool:
+        """Whether an attempt runs or is on its way; otherwise it can run no more once this returns."""
+        if self._spool.has_intent(job_id, attempt):
+            return self._sending.withdraw(WrittenJob(self._spool, job_id, attempt)) is not None
+        # Before it begins to run, nothing but memory tells in which array a first attempt is.
+        untold = self._untold.get(job_id)
+        if untold is not None:
+            return not untold.has_failed or self._array_runs(untold.array)
+        place = read_link(self._spool.folder(job_id), attempt)
+        return place is not None and self._array_runs(place.array)
+
+    def _array_runs(self, array: str) -> bool:
+        written = WrittenArray(self._spool, array)
+        if written.is_over():
+            return False
+        with self._spool.arrays.judging(array, 0.0) as may_judge:
+            # what the batch system has taken is not withdrawn from those whose jobs are in it
+            if not may_judge or self._spool.arrays.read_native_id(array) is not None:
+                return True
+            return self._sending.withdraw(written) is not None
 
     def _prepare(self, submission: Submission) -> int:
         job_id, attempt = submission.job_id, submission.attempt
