@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -23,6 +24,7 @@ from jpsi.engine.sending import Sending
 from jpsi.engine.spool import Spool
 from jpsi.engine.tracker import exited_at_all
 from jpsi.fakes import FakeScheduler, FakeState, Outcome, on_path
+from jpsi.model.states import Evidence
 from jpsi.plugin import BatchConfig
 from jpsi.testing import PluginDirectory, toy
 
@@ -472,6 +474,24 @@ def test_many_arrays_are_submitted_side_by_side(batch: BatchConfig, fake: FakeSc
     assert len({job.native_id for job in jobs}) == 20
     # two are left for the last of them
     assert sorted(it.native_id.count(".") for it in fake.jobs) == [1] * 20
+
+
+def test_an_element_whose_folder_is_not_seen_here_ends_as_it_did(
+    batch: BatchConfig, toys: JobExecutor, tmp_path: Path
+) -> None:
+    """A node made the folder, and the file system tells others of it late."""
+    go_on = tmp_path / "go_on"
+    command = f"until [ -e {go_on} ]; do sleep 0.1; done; exit"
+    jobs = [Job(JobSpec("/bin/sh", ["-c", f"{command} {code}"])) for code in range(3)]
+    toys.submit_many(jobs)
+    for job in jobs:
+        assert job.wait(PATIENCE, target_states=JobState.ACTIVE)
+        shutil.rmtree(Path(str(batch.work_directory), "toy", "jobs", job.id))
+
+    go_on.touch()
+
+    assert ends(jobs) == [0, 1, 2]
+    assert {job.status.evidence for job in jobs} == {Evidence.MARKER}
 
 
 def test_an_element_that_was_killed_is_told_by_the_queue(toys: JobExecutor, fake: FakeScheduler) -> None:

@@ -17,6 +17,7 @@ import pytest
 
 from jpsi.engine import files as files_module
 from jpsi.engine import spool as module
+from jpsi.engine.array_files import Place
 from jpsi.engine.markers import Marker, parse
 from jpsi.engine.spool import LAYOUT, REVOKED, Claim, Intent, Spool, is_transient
 from jpsi.engine.tracker import exited_at_all
@@ -678,13 +679,32 @@ def test_only_jobs_with_a_new_marker_are_told_if_that_is_asked_for(spool: Spool)
     assert spool.collect(["a1", "a2", "a3"], only_new=True) == {}
 
 
-def test_marker_of_a_job_without_folder_is_removed(spool: Spool) -> None:
+def test_marker_of_a_job_whose_folder_is_not_seen_yet_is_kept(spool: Spool) -> None:
+    """Another machine made the folder, and the file system tells of it late."""
     touch(spool.events, EXIT)
 
-    spool.collect(["a1"])
+    assert spool.collect(["a1"], only_new=True) == {}
+    assert told(spool.collect(["a1"])) == {"a1": []}
 
-    assert list(Path(spool.events).iterdir()) == []
-    assert files(spool) == ["layout"]
+    make(spool)
+    assert told(spool.collect(["a1"], only_new=True)) == {"a1": [EXIT]}
+
+
+def test_marker_of_a_job_without_folder_makes_one_where_that_is_known(spool: Spool) -> None:
+    touch(spool.events, EXIT)
+
+    found = spool.collect(["a1"], only_new=True, enter=lambda job_id: spool.adopt(job_id, 1, Place("x", 1)))
+
+    assert told(found) == {"a1": [EXIT]}
+
+
+def test_marker_of_a_job_without_folder_is_removed_in_the_end(spool: Spool) -> None:
+    touch(spool.events, EXIT)
+    touch(spool.events, "a2.1.exit.run.0", NOW + 700)
+
+    spool.prune(NOW + 701, 30 * DAY, 1000, exited_at_all)
+
+    assert [path.name for path in Path(spool.events).iterdir()] == ["a2.1.exit.run.0"]
 
 
 def test_markers_that_two_take_at_once_are_all_in_the_folders(spool: Spool) -> None:

@@ -91,7 +91,9 @@ class Judging:
             self._end(job, decode_status(content))
             return False
         job.stop = self._stop_on_disk(job)
-        markers = job.own(self._spool.collect([job.spool_id])[job.spool_id])
+        markers = job.own(
+            self._spool.collect([job.spool_id], enter=lambda _: self.make_folder(job))[job.spool_id]
+        )
         return bool(markers) and self.take(job, markers, now)
 
     def take(self, job: Tracked, markers: Iterable[Marker], now: float) -> bool:
@@ -156,7 +158,7 @@ class Judging:
         if not job.has_runner or (is_told and job.stop is None):
             return
         try:
-            self._make_folder(job)
+            self.make_folder(job)
             self._spool.finish(job.spool_id, job.attempt, encode_status(status))
         except (OSError, TypeError, ValueError):
             # a disk that is full, or details of a plugin's that JSON does not know
@@ -168,7 +170,7 @@ class Judging:
             job.stop = job.stop or stop
             return
         try:
-            self._make_folder(job)
+            self.make_folder(job)
             kept = self._spool.stop(job.spool_id, job.attempt, stop.content)
         except FileNotFoundError:
             # Its folder was removed: that is no reason to let it run on.
@@ -176,8 +178,8 @@ class Judging:
             return
         job.stop = Stop.of(kept)
 
-    def _make_folder(self, job: Tracked) -> None:
-        """An element of an array has none before it runs."""
+    def make_folder(self, job: Tracked) -> None:
+        """See to it that an element of an array has a folder, which it has not before it runs."""
         if job.place is not None:
             self._spool.adopt(job.spool_id, job.attempt, job.place)
 

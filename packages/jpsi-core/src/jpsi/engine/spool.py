@@ -228,10 +228,19 @@ class Spool:
         """Write down a final status that does not follow from the exit marker alone."""
         write_once(f"{self.folder(job_id)}/final.{attempt}.json", json.dumps(content).encode("ascii"))
 
-    def collect(self, job_ids: Iterable[str], *, only_new: bool = False) -> dict[str, list[Marker]]:
+    def collect(
+        self,
+        job_ids: Iterable[str],
+        *,
+        only_new: bool = False,
+        enter: Callable[[str], object] = lambda _: None,
+    ) -> dict[str, list[Marker]]:
         """Take the markers of these jobs out of `events` into their folders, and return all that are there.
 
-        With `only_new`, jobs without a new marker are left out.
+        Args:
+            job_ids: the jobs.
+            only_new: leave out jobs without a new marker.
+            enter: called with the id of a job that has left a marker and has no folder, which it may make.
         """
         wanted = set(job_ids)
         try:
@@ -240,10 +249,9 @@ class Spool:
             # Somebody removed it, as those do who clean up: jobs that start from now on find it again.
             make_private(Path(self.events))
             new = []
-        for marker in new:
-            self.consume(marker)
+        taken = {marker.job_id for marker in new if self.consume(marker, enter)}
         if only_new:
-            wanted = {marker.job_id for marker in new}
+            wanted = taken
         return {job_id: self.consumed(job_id) for job_id in wanted}
 
     def has_news(self, job_id: str) -> bool:
@@ -260,15 +268,25 @@ class Spool:
         except FileNotFoundError:
             return []
 
-    def consume(self, marker: Marker) -> None:
-        """Move a marker into its job's folder; whoever comes second finds it there."""
-        source = f"{self.events}/{marker.name}"
+    def consume(self, marker: Marker, enter: Callable[[str], object] = lambda _: None) -> bool:
+        """Move a marker into its job's folder; whoever comes second finds it there.
+
+        Returns whether it is there. It stays where it is while the folder is not to be seen: one that was
+        made by another machine may appear here later.
+        """
+        if self._move(marker):
+            return True
+        with contextlib.suppress(OSError):
+            enter(marker.job_id)
+        return self._move(marker)
+
+    def _move(self, marker: Marker) -> bool:
+        folder = self.folder(marker.job_id)
         try:
-            os.rename(source, f"{self.folder(marker.job_id)}/{marker.name}")  # noqa: PTH104
+            os.rename(f"{self.events}/{marker.name}", f"{folder}/{marker.name}")  # noqa: PTH104
         except FileNotFoundError:
-            if not os.path.isdir(self.folder(marker.job_id)):  # noqa: PTH112
-                with contextlib.suppress(FileNotFoundError):
-                    os.unlink(source)  # noqa: PTH108  the job's folder was removed
+            return os.path.isdir(folder)  # noqa: PTH112
+        return True
 
     def job_ids(self) -> list[str]:
         """The ids of all jobs that have a folder."""
@@ -358,8 +376,9 @@ class Spool:
         Markers that nobody asked for go to their jobs' folders, so that `events` stays small.
         """
         for marker in scan(self.events):
-            if now - marker.time_ns / 1e9 > _UNCLAIMED_SECONDS:
-                self.consume(marker)
+            if now - marker.time_ns / 1e9 > _UNCLAIMED_SECONDS and not self.consume(marker):
+                # the job's folder was removed
+                forget(f"{self.events}/{marker.name}")
         with os.scandir(self.jobs) as entries:
             ages = sorted(((_age(entry, now), entry.name) for entry in entries), reverse=False)
         oldest = min(keep_seconds, ages[keep_count][0]) if len(ages) > keep_count else keep_seconds

@@ -168,7 +168,12 @@ class Tracking:
                 followed.setdefault(job.spool_id, []).append(job)
         if not followed:
             return
-        new = self._spool.collect(followed, only_new=True)
+
+        def enter(spool_id: str) -> None:
+            for job in followed[spool_id]:
+                self._judging.make_folder(job)
+
+        new = self._spool.collect(followed, only_new=True, enter=enter)
         for job in [job for jobs in followed.values() for job in jobs if not job.is_read]:
             self._begin(job, now)
         announced = {marker.job_id for marker in map(_parsed, appeared) if marker is not None}
