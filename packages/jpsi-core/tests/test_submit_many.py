@@ -264,6 +264,32 @@ def test_jobs_that_two_executors_have_found_are_submitted_by_one(
     assert [it.read_text() for it in proofs.iterdir()] == ["ran\n"] * COUNT
 
 
+def test_what_is_odd_among_the_arrays_costs_no_job_its_recovery(
+    batch: BatchConfig, toys: JobExecutor, fake: FakeScheduler
+) -> None:
+    fake.slots = 0
+    jobs = [coded(code) for code in range(3)]
+    toys.submit_many(jobs)
+    arrays = Path(str(batch.work_directory), "toy", "arrays")
+    (arrays / ".DS_Store").touch()
+    for name, text in {
+        "a": '{"count": 1, "spec": {}}\n{"new": 1}',
+        "b": '{"count": 1}\n[]',
+        "c": "5",
+    }.items():
+        (arrays / name).mkdir()
+        (arrays / name / "intent.json").write_text(text)
+    (arrays / "d" / "intent.json").mkdir(parents=True)
+
+    with JobExecutor("toy", config=batch) as executor:
+        found = executor.recover()
+        attached = Job()
+        executor.attach_many([(attached, "999.1")])
+
+    assert {job.id for job in found} == {job.id for job in jobs}
+    assert attached.native_id == "999.1"
+
+
 def test_an_element_that_waits_is_cancelled_without_delay(batch: BatchConfig, fake: FakeScheduler) -> None:
     """Its array is known: nobody waits until a batch system that does not mention it is believed."""
     fake.slots = 0

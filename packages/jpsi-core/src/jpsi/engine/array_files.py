@@ -108,14 +108,14 @@ class ArrayFiles:
         return [array for array in found if not os.path.exists(f"{self.folder(array)}/over")]  # noqa: PTH110
 
     def read(self, array: str) -> ArrayIntent | None:
-        """An array as it was written down; None if there is none, or it was cut short."""
+        """An array as it was written down; None if there is none, it was cut short, or is something else."""
         try:
             with open(f"{self.folder(array)}/intent.json", encoding="ascii") as file:  # noqa: PTH123
                 lines = file.read().split("\n")
             common, *elements = map(json.loads, lines[: 1 + json.loads(lines[0])["count"]])
-        except (FileNotFoundError, IndexError, KeyError, TypeError, ValueError):
+        except (FileNotFoundError, NotADirectoryError, IndexError, KeyError, TypeError, ValueError):
             return None
-        if len(elements) != common["count"]:
+        if len(elements) != common["count"] or not all(map(_is_element, elements)) or "spec" not in common:
             return None
         native_id = "".join(lines[1 + len(elements) :])
         return ArrayIntent(array, common, elements, native_id or None)
@@ -127,7 +127,7 @@ class ArrayFiles:
                 file.seek(max(0, os.fstat(file.fileno()).st_size - _LONGEST_ID))
                 _, is_line, last = file.read().rpartition(b"\n")
                 native_id = last.decode("ascii")
-        except (FileNotFoundError, ValueError):
+        except (FileNotFoundError, NotADirectoryError, ValueError):
             return None
         # an element's line begins as no native id does
         return native_id if is_line and native_id and not native_id.startswith("{") else None
@@ -170,6 +170,11 @@ class ArrayFiles:
     def remove(self, array: str) -> None:
         """Remove an array; what is left of it at once looks like nothing."""
         os.rename(self.folder(array), f"{self._trash}/{array}")  # noqa: PTH104
+
+
+def _is_element(line: object) -> bool:
+    """Whether it is what this version writes for an element."""
+    return isinstance(line, dict) and {"id", "attempt", "spec"} <= line.keys()
 
 
 def adopt(folder: str, attempt: int, place: Place) -> bool:

@@ -25,7 +25,7 @@ def read_claim(path: str) -> Claim | None:
     try:
         with open(path, encoding="utf-8", errors="replace") as file:  # noqa: PTH123  text, as in the spool
             return Claim(file.read().strip(), os.fstat(file.fileno()).st_mtime_ns)
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return None
 
 

@@ -50,9 +50,8 @@ class Elements:
         Raises:
             JpsiError: the batch system was asked for arrays whose submitter died, and did not answer.
         """
-        arrays = {
-            it.array: it for name in self._spool.arrays.names() if (it := self._spool.arrays.read(name))
-        }
+        read = (self._read(name) for name in self._spool.arrays.names())
+        arrays = {array.array: array for array in read if array is not None}
         left = self._left(arrays.values(), is_finished, frozenset(folders))
         native_ids = {name: self._native_ids.of_array(name) for name in left}
         tags = {self._written(name).tag: name for name, native_id in native_ids.items() if native_id is None}
@@ -60,11 +59,21 @@ class Elements:
             for tag, native_id in (self._backend.find(list(tags)) or {}).items():
                 native_ids[tags[tag]] = native_id
         deadline = time.monotonic() + patience
-        return [
-            found
-            for name, indices in left.items()
-            for found in self._found(arrays[name], indices, native_ids[name], deadline)
-        ]
+        found: list[Found] = []
+        for name, indices in left.items():
+            try:
+                found += self._found(arrays[name], indices, native_ids[name], deadline)
+            except (OSError, KeyError, TypeError, ValueError):
+                log.warning("array %s: its folder cannot be understood", name, exc_info=True)
+        return found
+
+    def _read(self, name: str) -> ArrayIntent | None:
+        try:
+            return self._spool.arrays.read(name)
+        except OSError:
+            # one odd folder says nothing of the others
+            log.warning("array %s: its folder cannot be read", name, exc_info=True)
+            return None
 
     def _left(
         self,

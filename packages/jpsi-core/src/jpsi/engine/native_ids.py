@@ -77,10 +77,13 @@ class NativeIds:
         return dict(found for name in names for found in self._elements_of(name, wanted))
 
     def _elements_of(self, name: str, wanted: Mapping[str, Collection[str]]) -> Iterator[tuple[str, Intent]]:
-        native_id = self.of_array(name)
-        if native_id is None or native_id not in wanted:
-            return
-        array = self._spool.arrays.read(name)
+        try:
+            native_id = self.of_array(name)
+            if native_id is None or native_id not in wanted:
+                return
+            array = self._spool.arrays.read(name)
+        except OSError:
+            return  # one odd folder says nothing of the others
         indices = range(1, 1 + (0 if array is None else len(array.elements)))
         for index, element_id in zip(indices, self._backend.element_ids(native_id, indices), strict=True):
             if array is not None and element_id in wanted[native_id]:
