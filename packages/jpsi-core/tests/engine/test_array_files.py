@@ -219,6 +219,23 @@ def test_arrays_beyond_the_count_go(spool: Spool) -> None:
     assert len(os.listdir(spool.jobs)) == 5  # noqa: PTH208
 
 
+def test_an_array_is_as_old_as_its_youngest_element(spool: Spool) -> None:
+    write(spool)
+    end(spool, "job1", "job2", "job3")
+    os.utime(spool.arrays.folder("x"), (NOW, NOW))
+    for number in (1, 2, 3):
+        ended = NOW + number * DAY
+        os.utime(spool.folder(f"job{number}"), (ended, ended))
+
+    spool.prune(NOW + 32 * DAY, 30 * DAY, 100, settles)
+    assert sorted(path.name for path in Path(spool.jobs).iterdir()) == ["job1", "job2", "job3"]
+    spool.prune(NOW + 10 * DAY, 30 * DAY, 2, settles)
+    assert sorted(path.name for path in Path(spool.jobs).iterdir()) == ["job1", "job2", "job3"]
+
+    spool.prune(NOW + 33 * DAY, 30 * DAY, 100, settles)
+    assert list(Path(spool.jobs).iterdir()) == []
+
+
 def test_an_array_that_came_to_nothing_goes(spool: Spool) -> None:
     write(spool)
     spool.arrays.revoke("x")

@@ -25,7 +25,7 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -382,7 +382,7 @@ class Spool:
         with os.scandir(self.jobs) as entries:
             ages = sorted(((_age(entry, now), entry.name) for entry in entries), reverse=False)
         oldest = min(keep_seconds, ages[keep_count][0]) if len(ages) > keep_count else keep_seconds
-        self._prune_arrays(now, oldest, settles)
+        self._prune_arrays(now, oldest, {job_id: age for age, job_id in ages}, settles)
         for index, (age, job_id) in enumerate(ages):
             if age <= keep_seconds and index < keep_count:
                 continue
@@ -395,14 +395,22 @@ class Spool:
         for job_id in os.listdir(self._trash):  # noqa: PTH208
             shutil.rmtree(f"{self._trash}/{job_id}", ignore_errors=True)
 
-    def _prune_arrays(self, now: float, oldest: float, settles: Callable[[list[Marker]], bool]) -> None:
-        """Remove the arrays that are older than that and whose elements are final, with their folders."""
+    def _prune_arrays(
+        self, now: float, oldest: float, ages: Mapping[str, float], settles: Callable[[list[Marker]], bool]
+    ) -> None:
+        """Remove the arrays that are older than that and whose elements are final, with their folders.
+
+        An array is as old as the youngest folder that goes with it.
+        """
+        least = max(oldest, _UNCLAIMED_SECONDS)
         with os.scandir(self.arrays.arrays) as entries:
-            old = [entry.name for entry in entries if _age(entry, now) >= max(oldest, _UNCLAIMED_SECONDS)]
+            old = [entry.name for entry in entries if _age(entry, now) >= least]
         open_ = frozenset(self.arrays.names())
         for array in old:
             found = self.arrays.read(array)
             job_ids = [] if found is None else [element["id"] for element in found.elements]
+            if any(ages.get(job_id, least) < least for job_id in job_ids):
+                continue
             if array in open_ and not all(self.is_final(job_id, settles) for job_id in job_ids):
                 continue
             with contextlib.suppress(OSError):
