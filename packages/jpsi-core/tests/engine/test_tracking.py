@@ -20,6 +20,8 @@ from jpsi.contract.observation import Observation
 from jpsi.contract.protocols import EngineSetup, Submission
 from jpsi.contract.shell import ShellLine
 from jpsi.engine import defaults
+from jpsi.engine.answers import Answer
+from jpsi.engine.array_files import Place
 from jpsi.engine.batch import BatchEngine
 from jpsi.engine.rounds import Rounds
 from jpsi.engine.tracked import Tracked
@@ -430,3 +432,28 @@ def test_no_markers_are_expected_of_a_foreign_job(client: Client) -> None:
 
     assert other.states("b1") == [JobState.ACTIVE]
     assert not other.tracking.expects_markers(other.clock())
+
+
+@pytest.mark.parametrize("traces", [["active"], ["start"], []], ids=["marker", "start", "none"])
+def test_what_became_of_an_array_tells_only_of_elements_that_never_began(
+    client: Client, clock: FakeClock, traces: list[str]
+) -> None:
+    """The batch system has forgotten one that ran before the rest of its array was cancelled."""
+    job = Tracked("j", "j", 1, "1.1", place=Place("x", 1))
+    client.tracking.add(job)
+    client.tracking.follow(job, clock())
+    if traces:
+        client.engine._spool.adopt("j", 1, Place("x", 1))
+    if "start" in traces:
+        Path(client.engine._spool.folder("j"), "start.1.0").touch()
+    client.leave("j", *(it for it in traces if it == "active"))
+    client.tracking.see_markers(clock())
+    whole = Observation(state=JobState.CANCELED, word="CANCELLED")
+    seen = {"1": whole, "1.1": whole}
+
+    for _ in range(2):
+        answer = Answer(begun=clock(), ended=clock(), asked=None, seen=seen)
+        client.tracking._hear(answer, [job], clock())
+        clock.advance(GRACE + 1)
+
+    assert (JobState.CANCELED in client.states("j")) == (not traces)

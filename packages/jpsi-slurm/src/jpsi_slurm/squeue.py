@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+import attrs
+
 from jpsi.plugin import Command, CommandResult, Observation, Site, hookimpl, tagged
 
 from .commands import slurm
@@ -54,15 +56,16 @@ def _never_started(seen: Mapping[str, Observation], native_ids: Iterable[str]) -
     """Elements that are not mentioned, of arrays that are: what became of an array tells of them.
 
     An array has a line of its own, without indices, once no element waits any more, if some were cancelled
-    before they started; these have no other. While others wait, nothing tells of one that was cancelled.
+    before they started; these have no other. While others wait, nothing tells of one that was cancelled. Nor
+    does one have a line that ran and that Slurm has forgotten since: whether it ran is not known.
     """
-    return {
-        native_id: seen[array]
-        for array, elements in by_array(native_ids).items()
-        if array in seen and seen[array].final
-        for native_id in elements.values()
-        if native_id not in seen
-    }
+    found: dict[str, Observation] = {}
+    for array, elements in by_array(native_ids).items():
+        if array in seen and seen[array].final:
+            unclear = attrs.evolve(seen[array], ran=None)
+            found[array] = unclear
+            found.update((native_id, unclear) for native_id in elements.values() if native_id not in seen)
+    return found
 
 
 def _end(exit_code: str) -> End:

@@ -296,7 +296,7 @@ class Tracking:
             arrays = {it.place.array for it in jobs if it.place is not None and it.native_id in answer.seen}
             for job in jobs:
                 if answer.tells_of(job.native_id, job.since):
-                    seen = answer.seen.get(job.native_id)
+                    seen = self._said_of(job, answer)
                     job.is_dropped = seen is None and job.place is not None and job.place.array in arrays
                     self._observe(job, seen, now)
         # Markers that came while a question was under way count, whatever the answer was; and a job that has
@@ -312,6 +312,21 @@ class Tracking:
         if doubtful:
             # under no lock: other jobs have news while the batch system looks for these
             self._judge_all(self._right_ids(doubtful), now, is_right=True)
+
+    def _said_of(self, job: Tracked, answer: Answer) -> Observation | None:
+        """What an answer says of a job itself.
+
+        What is said of an array as a whole tells how those of its elements ended that never began, not how
+        one did that the batch system has forgotten since.
+        """
+        seen = answer.seen.get(job.native_id)
+        if seen is None or not seen.final or job.place is None:
+            return seen
+        array = self._backend.arrays_of([job.native_id]).get(job.native_id)
+        if array is None or answer.seen.get(array) is not seen:
+            return seen
+        has_begun = bool(job.markers) or self._spool.has_begun(job.spool_id, job.attempt)
+        return None if has_begun else seen
 
     def _observe(self, job: Tracked, seen: Observation | None, now: float) -> None:
         job.observe(seen, now)
