@@ -65,10 +65,16 @@ def test_elements_that_wait_are_one_line() -> None:
     assert found["17_2"] is found["17_6"]
 
 
-def test_indices_that_are_cut_short_are_passed_over() -> None:
+def test_where_indices_are_cut_short_it_is_the_array_that_waits() -> None:
     line = squeue_line(JobArrayID="17_[1,3,5,7...]", JobID="17", State="PENDING")
 
-    assert hooks.parse_status(answered(line), ["17_1", "17_9"]) == {}
+    found = hooks.parse_status(answered(line), ["17_1", "17_9"])
+
+    assert {name: seen.state for name, seen in found.items()} == {"17": JobState.QUEUED}
+
+
+def test_an_array_is_found_by_its_tag_where_indices_are_cut_short() -> None:
+    assert hooks.parse_find(answered("17_[1,3,5...|jpsi-a-1|\n"), ["jpsi-a-1"]) == {"jpsi-a-1": "17"}
 
 
 def test_elements_that_were_cancelled_before_they_started_are_what_their_array_is() -> None:

@@ -457,3 +457,19 @@ def test_what_became_of_an_array_tells_only_of_elements_that_never_began(
         clock.advance(GRACE + 1)
 
     assert (JobState.CANCELED in client.states("j")) == (not traces)
+
+
+def test_elements_wait_with_an_array_that_does_not_say_which_of_them(
+    client: Client, clock: FakeClock
+) -> None:
+    job = Tracked("j", "j", 1, "1.1", place=Place("x", 1))
+    client.tracking.add(job)
+    client.tracking.follow(job, clock())
+    seen = {"1": Observation(state=JobState.QUEUED, word="PENDING")}
+
+    for _ in range(3):
+        client.tracking._hear(Answer(begun=clock(), ended=clock(), asked=None, seen=seen), [job], clock())
+        clock.advance(GRACE + 1)
+
+    assert not any(state.final for state in client.states("j"))
+    assert job.absent_since is None

@@ -12,6 +12,8 @@ IDS = IdForm("Slurm", r"[1-9][0-9]{0,9}([_+][0-9]{1,9})?", largest=0xFFFFFFFF)
 # Elements of an array that are named together; behind the percent sign, how many of them may run at a time
 _TOGETHER = re.compile(r"([1-9][0-9]{0,9})_\[([0-9,:-]+)(?:%[0-9]+)?\]")
 
+_SOME = re.compile(r"([1-9][0-9]{0,9})_\[")
+
 
 @hookimpl
 def canonical_id(native_id: str) -> str:
@@ -56,6 +58,16 @@ def named(text: str) -> Iterator[str]:
     except ValueError:
         return  # cut short, as it was too long
     yield from (f"{match[1]}_{index}" for part in indices for index in part)
+
+
+def of_unclear(text: str) -> str | None:
+    """The array of which a text names elements, if it does not say which, as it is cut short.
+
+    >>> of_unclear("17_[1,3,5,7..."), of_unclear("17_[1-3]"), of_unclear("17_1")
+    ('17', None, None)
+    """
+    match = _SOME.match(text)
+    return match[1] if match is not None and not any(named(text)) else None
 
 
 def together(native_ids: Sequence[str]) -> list[str]:

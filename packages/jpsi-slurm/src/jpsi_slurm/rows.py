@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 import attrs
 
-from .ids import named
+from .ids import named, of_unclear
 
 #: What stands between columns.
 SEPARATOR = "|"
@@ -32,8 +32,12 @@ class Row:
         """The native ids that the job answers to; several elements of an array, while they wait, are one row.
 
         An array's elements have numbers of their own, but for the last one to start: it takes that of the
-        array, which stands for all of them.
+        array, which stands for all of them. Where it is not clear which elements wait, it is the array that
+        does.
         """
+        unclear = of_unclear(self.shown)
+        if unclear is not None:
+            return (unclear,)
         if self.number in {self.shown, self.shown.partition("_")[0]}:
             return tuple(named(self.shown))
         return (self.shown, self.number)
@@ -48,5 +52,5 @@ def rows(output: str, columns: Mapping[str, str]) -> Iterator[Row]:
     """
     for line in output.splitlines():
         fields = line.split(SEPARATOR, len(columns) - 1)
-        if len(fields) == len(columns) and any(named(fields[0])):
+        if len(fields) == len(columns) and (any(named(fields[0])) or of_unclear(fields[0])):
             yield Row(**dict(zip(columns, fields, strict=True)))

@@ -316,17 +316,20 @@ class Tracking:
     def _said_of(self, job: Tracked, answer: Answer) -> Observation | None:
         """What an answer says of a job itself.
 
-        What is said of an array as a whole tells how those of its elements ended that never began, not how
-        one did that the batch system has forgotten since.
+        What is said of an array as a whole tells of the elements that are not mentioned: they wait like it,
+        and have ended like it if they never began; one that did may have been forgotten since.
         """
         seen = answer.seen.get(job.native_id)
-        if seen is None or not seen.final or job.place is None:
+        if job.place is None or (seen is not None and not seen.final):
             return seen
         array = self._backend.arrays_of([job.native_id]).get(job.native_id)
-        if array is None or answer.seen.get(array) is not seen:
+        whole = None if array is None else answer.seen.get(array)
+        if whole is None:
             return seen
+        if seen is None:
+            return None if whole.final else whole
         has_begun = bool(job.markers) or self._spool.has_begun(job.spool_id, job.attempt)
-        return None if has_begun else seen
+        return None if seen is whole and has_begun else seen
 
     def _observe(self, job: Tracked, seen: Observation | None, now: float) -> None:
         job.observe(seen, now)
