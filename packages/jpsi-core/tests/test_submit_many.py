@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
 
@@ -20,6 +20,7 @@ import pytest
 import jpsi
 from jpsi import BulkException, Job, JobExecutor, JobSpec, JobState, Reason
 from jpsi.contract.protocols import InterruptedSubmission
+from jpsi.engine.backend import Backend
 from jpsi.engine.sending import Sending
 from jpsi.engine.spool import Spool
 from jpsi.engine.tracker import exited_at_all
@@ -303,6 +304,30 @@ def test_an_element_that_waits_is_cancelled_without_delay(batch: BatchConfig, fa
 
     assert status is not None
     assert status.state is JobState.CANCELED
+
+
+def test_what_is_cancelled_first_does_not_wait_until_all_others_are_written_down(
+    batch: BatchConfig, toys: JobExecutor, fake: FakeScheduler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake.slots = 0
+    jobs = [coded(code) for code in range(4)]
+    toys.submit_many(jobs)
+    folders, written = Path(str(batch.work_directory), "toy", "jobs"), list[int]()
+    cancel = Backend.cancel
+
+    def counting(backend: Backend, native_ids: Sequence[str]) -> Mapping[str, str]:
+        written.append(len(list(folders.glob("*/stop.1.json"))))
+        return cancel(backend, native_ids)
+
+    monkeypatch.setattr(Backend, "requests", lambda _, things: [things[:2], things[2:]])
+    monkeypatch.setattr(Backend, "cancel", counting)
+    toys.cancel_many(jobs)
+
+    assert written == [2, 4]
+    for job in jobs:
+        status = job.wait(PATIENCE)
+        assert status is not None
+        assert status.state is JobState.CANCELED
 
 
 def test_a_job_that_is_given_twice_is_a_mistake(toys: JobExecutor, fake: FakeScheduler) -> None:

@@ -424,14 +424,30 @@ class BatchEngine:
                 if job is None:
                     self.cancel(job_id)
                 else:
-                    self._remember_stop(tracking, job)
                     jobs.append(job)
             except JpsiError as e:
                 refused[job_id] = e
         for part in self._backend.requests(jobs):
-            refused |= self._cancelled(part)
+            # those that are asked for first do not wait until all others are written down
+            stopped, failed = self._remember_stops(tracking, part)
+            refused |= failed | (self._cancelled(stopped) if stopped else {})
         self._ask_about(jobs)
         return refused
+
+    def _remember_stops(
+        self, tracking: Tracking, jobs: Sequence[Tracked]
+    ) -> tuple[list[Tracked], dict[str, JpsiError]]:
+        """Write down that jobs are told to end; returns those it went well for, and why not others."""
+        stopped: list[Tracked] = []
+        failed: dict[str, JpsiError] = {}
+        for job in jobs:
+            try:
+                self._remember_stop(tracking, job)
+            except SubmitException as e:
+                failed[job.job_id] = e
+            else:
+                stopped.append(job)
+        return stopped, failed
 
     def _cancelled(self, jobs: Sequence[Tracked]) -> dict[str, JpsiError]:
         """Cancel jobs with one request; returns why which of them were not."""
