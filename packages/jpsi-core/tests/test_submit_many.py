@@ -20,6 +20,7 @@ import pytest
 import jpsi
 from jpsi import BulkException, Job, JobExecutor, JobSpec, JobState, Reason
 from jpsi.contract.protocols import InterruptedSubmission
+from jpsi.engine.array_files import ArrayFiles, Place
 from jpsi.engine.backend import Backend
 from jpsi.engine.sending import Sending
 from jpsi.engine.spool import Spool
@@ -584,6 +585,35 @@ def test_many_local_jobs_are_started_side_by_side(executor: JobExecutor) -> None
     executor.submit_many(jobs)
 
     assert ends(jobs) == list(range(8))
+
+
+def test_of_elements_no_more_is_read_than_where_they_are(
+    batch: BatchConfig, toys: JobExecutor, fake: FakeScheduler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What an element asked for stands behind what all before it did; a folder is looked into once."""
+    fake.slots = 0
+    waiting, jobs = [coded(code) for code in range(3)], [coded(code) for code in range(5)]
+    toys.submit_many(waiting)
+    spool = Spool(Path(str(batch.work_directory), "toy"))
+    (array,) = spool.arrays.names()
+    for index, job in enumerate(waiting, 1):
+        spool.adopt(job.id, 1, Place(array, index))
+    toys.submit_many(jobs)
+    asked, looked, last_place = list[Place](), list[str](), Spool.last_place
+
+    def counting(spool: Spool, job_id: str) -> Place | None:
+        looked.append(job_id)
+        return last_place(spool, job_id)
+
+    monkeypatch.setattr(ArrayFiles, "read_element", lambda _, place: asked.append(place))
+    with JobExecutor("toy", config=batch) as executor:
+        assert len(executor.recover()) == 8
+        spool.prune(time.time(), 0, 0, exited_at_all)
+        monkeypatch.setattr(Spool, "last_place", counting)
+        executor.attach_many([(Job(), "998"), (Job(), "999")])
+
+    assert asked == []
+    assert sorted(looked) == sorted(job.id for job in waiting)
 
 
 def test_attaching_to_many_names_what_cannot_be(toys: JobExecutor, fake: FakeScheduler) -> None:

@@ -268,11 +268,12 @@ class BatchEngine:
         intents = []
         for job_id in job_ids:
             try:
-                intent = None if self._is_known(tracking, job_id) else self._spool.last_intent(job_id)
+                is_left_out = self._spool.last_place(job_id) is not None or self._is_known(tracking, job_id)
+                intent = None if is_left_out else self._spool.last_intent(job_id)
             except (OSError, ValueError):
                 log.warning("job %s: its folder cannot be understood", job_id, exc_info=True)
                 continue
-            if intent is not None and intent.place is None:
+            if intent is not None:
                 intents.append(intent)
         lost = [intent for intent in intents if self._native_ids.of(intent) is None]
         tags = self._find(lost)

@@ -109,8 +109,14 @@ class NativeIds:
     def _owned(self, job_id: str, native_id: str) -> Intent | None:
         """The last attempt of a job if it has this native id."""
         try:
+            place = self._spool.last_place(job_id)
+            if place is not None:
+                # what the batch system has stays in that array, and is found by it
+                if self.of_array(place.array) is not None:
+                    self._read.add(job_id)
+                return None
             intent = self._spool.last_intent(job_id)
-            if intent is None or intent.place is not None:
+            if intent is None:
                 return None
             found = self.of(intent)
         except (OSError, ValueError):

@@ -316,6 +316,14 @@ class Spool:
         """The number of the last attempt that the folder of a job knows; 0 if there is none."""
         return _last_attempt(self._names(job_id))
 
+    def last_place(self, job_id: str) -> Place | None:
+        """Which element the last attempt of a job is; None for a job by itself.
+
+        What was asked for is not read, which takes the longer the larger the array is.
+        """
+        attempt = self.last_attempt(job_id)
+        return None if self.has_intent(job_id, attempt) else read_link(self.folder(job_id), attempt)
+
     def last_intent(self, job_id: str) -> Intent | None:
         """The last attempt that was made, if there is one that can be read.
 
@@ -386,11 +394,12 @@ class Spool:
         for index, (age, job_id) in enumerate(ages):
             if age <= keep_seconds and index < keep_count:
                 continue
-            intent = self.last_intent(job_id)
-            is_nothing = age > _UNCLAIMED_SECONDS and intent is None
             # The folder of an element goes with its array, for which it would not be final without one.
-            is_element = intent is not None and intent.place is not None
-            if is_nothing or (not is_element and self.is_final(job_id, settles)):
+            place = self.last_place(job_id)
+            if place is not None and os.path.exists(self.arrays.folder(place.array)):  # noqa: PTH110
+                continue
+            is_nothing = age > _UNCLAIMED_SECONDS and self.last_intent(job_id) is None
+            if is_nothing or self.is_final(job_id, settles):
                 self._remove(job_id)
         for job_id in os.listdir(self._trash):  # noqa: PTH208
             shutil.rmtree(f"{self._trash}/{job_id}", ignore_errors=True)
