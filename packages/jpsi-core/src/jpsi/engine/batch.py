@@ -32,7 +32,6 @@ from jpsi.contract.protocols import (
     Submission,
 )
 from jpsi.contract.script_form import SOME_TAG
-from jpsi.contract.shell import ShellLine, line, word
 from jpsi.engine import runner
 from jpsi.engine.array_files import Place
 from jpsi.engine.asking import Asking
