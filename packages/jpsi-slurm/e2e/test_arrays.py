@@ -13,7 +13,7 @@ import pytest
 from real_slurm import PATIENCE, attached, command, end, native_id, submitted_elsewhere
 
 import jpsi
-from jpsi import Evidence, Job, JobExecutor, JobState
+from jpsi import Evidence, Job, JobAttributes, JobExecutor, JobState
 from jpsi.testing.conformance_kit import Gate, Proof, shell
 
 # Submits many jobs at once, each of which proves that it ran and ends with a code of its own; or finds them.
@@ -47,6 +47,12 @@ def ends(jobs: list[Job]) -> list[int | None]:
     return [end(job).exit_code for job in jobs]
 
 
+def cpus() -> int:
+    """How many jobs of one CPU this Slurm runs at a time."""
+    _, _, _, total = command("sinfo", "--noheader", "--format=%C").strip().split("/")
+    return int(total)
+
+
 def test_elements_have_codes_and_ids_of_their_own(executor: JobExecutor) -> None:
     jobs = [Job(shell(f"exit {number % 100}")) for number in range(200)]
 
@@ -59,17 +65,16 @@ def test_elements_have_codes_and_ids_of_their_own(executor: JobExecutor) -> None
 
 def test_elements_are_cancelled_before_and_while_they_run(executor: JobExecutor, tmp_path: Path) -> None:
     gate = Gate(tmp_path / "gate")
-    jobs = [Job(gate.job(number)) for number in range(40)]
+    jobs = [Job(gate.job(number)) for number in range(cpus() + 10)]
     executor.submit_many(jobs)
     jobs[0].wait(PATIENCE, target_states=JobState.ACTIVE)
 
-    # those of the last quarter wait, as there are fewer CPUs
-    executor.cancel_many([*jobs[:2], *jobs[30:]])
+    executor.cancel_many([*jobs[:2], *jobs[-10:]])
 
-    cancelled = [end(job) for job in (*jobs[:2], *jobs[30:])]
+    cancelled = [end(job) for job in (*jobs[:2], *jobs[-10:])]
     assert {status.state for status in cancelled} == {JobState.CANCELED}
     gate.open()
-    assert ends(jobs[2:30]) == list(range(2, 30))
+    assert ends(jobs[2:-10]) == list(range(2, len(jobs) - 10))
 
 
 def test_all_that_wait_are_cancelled(executor: JobExecutor) -> None:
@@ -83,17 +88,20 @@ def test_all_that_wait_are_cancelled(executor: JobExecutor) -> None:
 
 def test_an_element_is_held_and_released(executor: JobExecutor, tmp_path: Path) -> None:
     gate = Gate(tmp_path / "gate")
-    jobs = [Job(gate.job(number)) for number in range(20)]
+    first = Job(gate.job())
+    executor.submit(first)
+    # whatever CPUs there are, they wait
+    jobs = [Job(shell(f"exit {code}", attributes=JobAttributes(after=[first]))) for code in range(5)]
     executor.submit_many(jobs)
-    executor.hold(jobs[19])
+    executor.hold(jobs[4])
     gate.open()
 
-    assert ends(jobs[:19]) == list(range(19))
-    seen = executor.info(jobs[19])
+    assert ends(jobs[:4]) == list(range(4))
+    seen = executor.info(jobs[4])
     assert seen is not None
     assert seen.details["slurm.reason"] == "JobHeldUser"
-    executor.release(jobs[19])
-    assert end(jobs[19]).exit_code == 19
+    executor.release(jobs[4])
+    assert end(jobs[4]).exit_code == 4
 
 
 def test_what_slurm_itself_ends_of_an_array_is_told(executor: JobExecutor, tmp_path: Path) -> None:
