@@ -121,6 +121,10 @@ class FakeScheduler(Machine):
         """End a job; False if there is none that could be ended."""
         return self._end(native_id, FakeState.CANCELLED)
 
+    def cancel_all(self, native_ids: Iterable[str]) -> None:
+        """End jobs, as one request about them does: all before any other starts."""
+        self._end_all(native_ids, FakeState.CANCELLED)
+
     def hold(self, native_id: str) -> bool:
         """Keep a pending job from starting; False if there is none."""
         return self._swap(native_id, FakeState.PENDING, FakeState.HELD)
@@ -221,17 +225,24 @@ class FakeScheduler(Machine):
         self.close()
 
     def _end(self, native_id: str, state: FakeState) -> bool:
+        return self._end_all([native_id], state) > 0
+
+    def _end_all(self, native_ids: Iterable[str], state: FakeState) -> int:
+        """End jobs; returns how many of them could be ended."""
+        count = 0
         with self.lock:
             self.settle()
-            job = self._known.get(native_id)
-            if job is None or job.state.final:
-                return False
-            if job in self._runs:
-                self._stop(self._runs[job], state, self.kill_delay)
-            else:
-                job.state, job.ended = state, self._moment
-            self.settle()
-            return True
+            for job in map(self._known.get, native_ids):
+                if job is None or job.state.final:
+                    continue
+                count += 1
+                if job in self._runs:
+                    self._stop(self._runs[job], state, self.kill_delay)
+                else:
+                    job.state, job.ended = state, self._moment
+            if count:
+                self.settle()
+        return count
 
     def _swap(self, native_id: str, old: FakeState, new: FakeState) -> bool:
         with self.lock:

@@ -25,15 +25,16 @@ def scancel(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
     for native_id in ids:
         if not any(named(native_id)):
             return CommandResult(returncode=1, stderr=f"scancel: error: Invalid job id {native_id}\n")
-    complaints = []
+    complaints: list[str] = []
+    ended: list[str] = []
     # Slurm knows jobs before it lists them.
     for native_id, jobs in meant(ids, scheduler.jobs).items():
         if not all(job.is_own for job in jobs):
             complaint = f"Kill job error on job id {native_id}: Access/permission denied"
             complaints.append(f"scancel: error: {complaint}\n")
             continue
-        for job in jobs:
-            scheduler.cancel(job.native_id)
+        ended += [job.native_id for job in jobs]
+    scheduler.cancel_all(ended)
     return CommandResult(returncode=_DENIED if complaints else 0, stderr="".join(complaints))
 
 
