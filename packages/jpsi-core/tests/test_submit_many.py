@@ -22,6 +22,7 @@ from jpsi import BulkException, Job, JobExecutor, JobSpec, JobState, Reason
 from jpsi.contract.protocols import InterruptedSubmission
 from jpsi.engine.array_files import ArrayFiles, Place
 from jpsi.engine.backend import Backend
+from jpsi.engine.pruning import prune
 from jpsi.engine.sending import Sending
 from jpsi.engine.spool import Spool
 from jpsi.engine.tracker import exited_at_all
@@ -237,7 +238,7 @@ def test_jobs_whose_first_attempt_came_to_nothing_are_recovered_from_their_array
             toys.submit(job)
     fake.lag = 0.0
     toys.submit_many(jobs)
-    Spool(Path(str(batch.work_directory), "toy")).prune(time.time() + 1000, 30 * 86400, 1, exited_at_all)
+    prune(Spool(Path(str(batch.work_directory), "toy")), time.time() + 1000, 30 * 86400, 1, exited_at_all)
 
     with JobExecutor("toy", config=batch) as executor:
         found = list(executor.recover())
@@ -608,7 +609,7 @@ def test_of_elements_no_more_is_read_than_where_they_are(
     monkeypatch.setattr(ArrayFiles, "read_element", lambda _, place: asked.append(place))
     with JobExecutor("toy", config=batch) as executor:
         assert len(executor.recover()) == 8
-        spool.prune(time.time(), 0, 0, exited_at_all)
+        prune(spool, time.time(), 0, 0, exited_at_all)
         monkeypatch.setattr(Spool, "last_place", counting)
         executor.attach_many([(Job(), "998"), (Job(), "999")])
 

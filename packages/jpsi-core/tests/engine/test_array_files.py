@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jpsi.engine.array_files import ArrayFiles, Place, adopt, read_link
-from jpsi.engine.markers import Marker
 from jpsi.engine.spool import Spool
-from jpsi.engine.tracker import exited_at_all
 from jpsi.testing import json_values
 
 NOW = 1_767_225_600.0
@@ -162,104 +159,21 @@ def test_a_link_is_written_once(tmp_path: Path) -> None:
     assert read_link(str(tmp_path / "job"), 1) == Place("x", 1)
 
 
-# -------------------------------------------------------------------------------------------- pruning
+@pytest.mark.parametrize("text", ["", "x", "x one\n"])
+def test_a_link_that_was_cut_short_is_written_anew(tmp_path: Path, text: str) -> None:
+    Path(tmp_path / "job").mkdir()
+    Path(tmp_path / "job" / "array.1").write_text(text)
+
+    assert not adopt(str(tmp_path / "job"), 1, Place("x", 1))
+
+    assert read_link(str(tmp_path / "job"), 1) == Place("x", 1)
 
 
-def end(spool: Spool, *job_ids: str) -> None:
-    """Let jobs have ended, and be consumed."""
-    for job_id in job_ids:
-        spool.adopt(job_id, 1, Place("x", int(job_id[-1])))
-        Path(spool.folder(job_id), f"{job_id}.1.exit.run.0").touch()
+@pytest.mark.parametrize("odd", [{"attempt": "1b"}, {"id": 1}, {"spec": []}, {"attempt": None}])
+def test_an_array_with_an_element_that_is_something_else_is_none(spool: Spool, odd: dict[str, Any]) -> None:
+    os.close(spool.arrays.prepare("x", COMMON, [{**elements(1)[0], **odd}], "exit 1\n", ["a\n"]))
 
-
-def prune(spool: Spool, days: float, keep_count: int = 100) -> set[str]:
-    """Prune when so many days have passed; returns what is left."""
-    for folder in (*Path(spool.jobs).iterdir(), *Path(spool.arrays.arrays).iterdir()):
-        os.utime(folder, (NOW, NOW))
-    spool.prune(NOW + days * DAY, 30 * DAY, keep_count, settles)
-    assert list(Path(spool.root, "trash").iterdir()) == []
-    return {path.name for root in (spool.jobs, spool.arrays.arrays) for path in Path(root).iterdir()}
-
-
-def settles(markers: Sequence[Marker]) -> bool:
-    return exited_at_all(markers)
-
-
-def test_an_array_and_its_elements_go_together(spool: Spool) -> None:
-    write(spool)
-    end(spool, "job1", "job2", "job3")
-
-    assert prune(spool, 29) == {"x", "job1", "job2", "job3"}
-    assert prune(spool, 31) == set()
-
-
-def test_elements_stay_while_one_of_them_is_not_final(spool: Spool) -> None:
-    """Without its folder, one that is final would look like one that waits."""
-    write(spool)
-    end(spool, "job1", "job2")
-
-    assert prune(spool, 31) == {"x", "job1", "job2"}
-
-
-def test_arrays_beyond_the_count_go(spool: Spool) -> None:
-    write(spool)
-    end(spool, "job1", "job2", "job3")
-    for number in range(5):
-        os.close(spool.prepare(f"new{number}", 1, {"id": "a"}, "exit 1\n"))
-        Path(spool.folder(f"new{number}"), f"new{number}.1.exit.run.0").touch()
-    for folder in ("job1", "job2", "job3"):
-        os.utime(spool.folder(folder), (NOW, NOW))
-    os.utime(spool.arrays.folder("x"), (NOW, NOW))
-    for number in range(5):
-        os.utime(spool.folder(f"new{number}"), (NOW + DAY, NOW + DAY))
-
-    spool.prune(NOW + 2 * DAY, 30 * DAY, 5, settles)
-
-    assert os.listdir(spool.arrays.arrays) == []  # noqa: PTH208  names are enough
-    assert len(os.listdir(spool.jobs)) == 5  # noqa: PTH208
-
-
-def test_an_array_is_as_old_as_its_youngest_element(spool: Spool) -> None:
-    write(spool)
-    end(spool, "job1", "job2", "job3")
-    os.utime(spool.arrays.folder("x"), (NOW, NOW))
-    for number in (1, 2, 3):
-        ended = NOW + number * DAY
-        os.utime(spool.folder(f"job{number}"), (ended, ended))
-
-    spool.prune(NOW + 32 * DAY, 30 * DAY, 100, settles)
-    assert sorted(path.name for path in Path(spool.jobs).iterdir()) == ["job1", "job2", "job3"]
-    spool.prune(NOW + 10 * DAY, 30 * DAY, 2, settles)
-    assert sorted(path.name for path in Path(spool.jobs).iterdir()) == ["job1", "job2", "job3"]
-
-    spool.prune(NOW + 33 * DAY, 30 * DAY, 100, settles)
-    assert list(Path(spool.jobs).iterdir()) == []
-
-
-def test_an_array_that_came_to_nothing_goes(spool: Spool) -> None:
-    write(spool)
-    spool.arrays.revoke("x")
-    spool.arrays.finish("x")
-
-    assert prune(spool, 29) == {"x"}
-    assert prune(spool, 31) == set()
-
-
-def test_an_array_that_was_cut_short_goes(spool: Spool) -> None:
-    write(spool)
-    Path(spool.arrays.folder("x"), "intent.json").write_text("{")
-
-    assert prune(spool, 31) == set()
-
-
-def test_a_job_that_was_submitted_again_outlives_its_array(spool: Spool) -> None:
-    write(spool)
-    end(spool, "job1", "job2", "job3")
-    os.close(spool.prepare("job2", 2, {"id": "job2"}, "exit 1\n"))
-
-    assert prune(spool, 31) == {"x", "job1", "job2", "job3"}
-    Path(spool.folder("job2"), "job2.2.exit.run.0").touch()
-    assert "x" not in prune(spool, 31)
+    assert spool.arrays.read("x") is None
 
 
 def test_a_directory_that_is_not_there_holds_no_arrays(tmp_path: Path) -> None:

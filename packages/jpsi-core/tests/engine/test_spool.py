@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import shutil
 import subprocess
 import sys
 import threading
@@ -16,7 +15,6 @@ from typing import Any
 import pytest
 
 from jpsi.engine import files as files_module
-from jpsi.engine import spool as module
 from jpsi.engine.array_files import Place
 from jpsi.engine.markers import Marker, parse
 from jpsi.engine.spool import LAYOUT, REVOKED, Claim, Intent, Spool, is_transient
@@ -698,15 +696,6 @@ def test_marker_of_a_job_without_folder_makes_one_where_that_is_known(spool: Spo
     assert told(found) == {"a1": [EXIT]}
 
 
-def test_marker_of_a_job_without_folder_is_removed_in_the_end(spool: Spool) -> None:
-    touch(spool.events, EXIT)
-    touch(spool.events, "a2.1.exit.run.0", NOW + 700)
-
-    spool.prune(NOW + 701, 30 * DAY, 1000, exited_at_all)
-
-    assert [path.name for path in Path(spool.events).iterdir()] == ["a2.1.exit.run.0"]
-
-
 def test_markers_that_two_take_at_once_are_all_in_the_folders(spool: Spool) -> None:
     job_ids = [f"j{n}" for n in range(50)]
     for job_id in job_ids:
@@ -726,113 +715,6 @@ def test_marker_that_another_took_is_no_error(spool: Spool) -> None:
     spool.consume(marker(EXIT))
 
     assert Path(spool.folder("a1"), EXIT).exists()
-
-
-# ----------------------------------------------------------------------------------------- pruning
-
-
-def job(spool: Spool, job_id: str, age: float, *names: str) -> None:
-    """A job whose folder last changed so long ago."""
-    make(spool, job_id)
-    for name in names:
-        touch(spool.folder(job_id), name.format(job_id))
-    os.utime(spool.folder(job_id), (NOW - age, NOW - age))
-
-
-def ended(spool: Spool, job_id: str, age: float) -> None:
-    job(spool, job_id, age, "{}.1.exit.run.0")
-
-
-def test_final_jobs_beyond_the_age_go_and_others_stay(spool: Spool) -> None:
-    ended(spool, "old", 31 * DAY)
-    ended(spool, "young", 29 * DAY)
-    job(spool, "never-started", 31 * DAY)
-    job(spool, "running", 31 * DAY, "claim.1")
-    job(spool, "stopped", 31 * DAY, "stop.1.json", "{}.1.exit.run.143")
-    job(spool, "stopped-final", 31 * DAY, "stop.1.json", "final.1.json")
-
-    spool.prune(NOW, 30 * DAY, 1000, exited_at_all)
-
-    assert sorted(spool.job_ids()) == ["never-started", "running", "stopped", "young"]
-
-
-def test_final_jobs_beyond_the_count_go_oldest_first(spool: Spool) -> None:
-    for n in range(6):
-        ended(spool, f"j{n}", n)
-
-    spool.prune(NOW, 30 * DAY, 4, exited_at_all)
-
-    assert sorted(spool.job_ids()) == ["j0", "j1", "j2", "j3"]
-
-
-def test_jobs_that_are_not_final_stay_whatever_the_count(spool: Spool) -> None:
-    for n in range(4):
-        job(spool, f"j{n}", n, "claim.1")
-    ended(spool, "ended", 9)
-
-    spool.prune(NOW, 0, 0, exited_at_all)
-
-    assert sorted(spool.job_ids()) == ["j0", "j1", "j2", "j3"]
-
-
-def test_markers_that_nobody_asks_for_are_taken_to_their_jobs(spool: Spool) -> None:
-    """Of old ones alone: others may be about to be collected, and a job without folder has none."""
-    job(spool, "a1", 0)
-    job(spool, "a2", 0)
-    touch(spool.events, EXIT, NOW - DAY)
-    touch(spool.events, "a2.1.exit.run.0", NOW)
-    touch(spool.events, "gone.1.exit.run.0", NOW - DAY)
-
-    spool.prune(NOW, 30 * DAY, 1000, exited_at_all)
-
-    assert [path.name for path in Path(spool.events).iterdir()] == ["a2.1.exit.run.0"]
-    assert told({"a1": spool.consumed("a1")}) == {"a1": [EXIT]}
-
-
-def test_what_a_submission_left_that_was_cut_short_goes_by_age(spool: Spool) -> None:
-    for job_id, age in (("empty-old", 31 * DAY), ("empty-young", DAY)):
-        Path(spool.folder(job_id)).mkdir()
-        os.utime(spool.folder(job_id), (NOW - age, NOW - age))
-
-    spool.prune(NOW, 30 * DAY, 1000, exited_at_all)
-
-    assert spool.job_ids() == ["empty-young"]
-
-
-def test_job_that_is_being_written_down_is_left_alone_whatever_is_kept(spool: Spool) -> None:
-    """Its folder is there a moment before its intent is."""
-    Path(spool.folder("a1")).mkdir()
-    now = Path(spool.folder("a1")).stat().st_mtime
-
-    spool.prune(now + 0.01, 0, 0, exited_at_all)
-
-    assert spool.job_ids() == ["a1"]
-
-
-def test_stray_files_do_not_disturb_pruning(spool: Spool) -> None:
-    Path(spool.jobs, "stray").touch()
-    touch(spool.events, "stray", NOW - DAY)
-    ended(spool, "old", 31 * DAY)
-
-    spool.prune(NOW, 30 * DAY, 1000, exited_at_all)
-
-    assert spool.job_ids() == ["stray"]
-
-
-@pytest.mark.parametrize("removed", ["claim.1", "old.1.exit.run.0", "run.1", "intent.1.json"])
-def test_job_whose_removal_was_interrupted_does_not_come_back(
-    spool: Spool, monkeypatch: pytest.MonkeyPatch, removed: str
-) -> None:
-    """Files go in any order, and the program may end after any of them."""
-    job(spool, "old", 31 * DAY, "claim.1", "{}.1.exit.run.0")
-
-    def remove_one(path: str, **options: bool) -> None:
-        Path(path, removed).unlink()
-
-    monkeypatch.setattr(module, "shutil", SimpleNamespace(**{**vars(shutil), "rmtree": remove_one}))
-    spool.prune(NOW, 30 * DAY, 1000, exited_at_all)
-
-    assert spool.last_intent("old") is None or spool.is_final("old", exited_at_all)
 
 
 # ------------------------------------------------------------------------------------------- errors

@@ -24,7 +24,15 @@ from typing import Any
 import attrs
 
 from jpsi.engine.claims import Claim, read_claim, revoke
-from jpsi.engine.files import PRIVATE_DIRECTORY, PRIVATE_FILE, take_lock, write_all, write_new, write_once
+from jpsi.engine.files import (
+    PRIVATE_DIRECTORY,
+    PRIVATE_FILE,
+    take_lock,
+    write,
+    write_all,
+    write_new,
+    write_once,
+)
 
 #: How many elements have their lines in one file: few files for thousands, and little to read for each.
 BLOCK = 64
@@ -115,7 +123,11 @@ class ArrayFiles:
             common, *elements = map(json.loads, lines[: 1 + json.loads(lines[0])["count"]])
         except (FileNotFoundError, NotADirectoryError, IndexError, KeyError, TypeError, ValueError):
             return None
-        if len(elements) != common["count"] or not all(map(_is_element, elements)) or "spec" not in common:
+        if (
+            len(elements) != common["count"]
+            or not all(map(_is_element, elements))
+            or not isinstance(common.get("spec"), dict)
+        ):
             return None
         native_id = "".join(lines[1 + len(elements) :])
         return ArrayIntent(array, common, elements, native_id or None)
@@ -172,9 +184,13 @@ class ArrayFiles:
         os.rename(self.folder(array), f"{self._trash}/{array}")  # noqa: PTH104
 
 
+# What is needed of an element.
+_ELEMENT = {"id": str, "attempt": int, "spec": dict}
+
+
 def _is_element(line: object) -> bool:
     """Whether it is what this version writes for an element."""
-    return isinstance(line, dict) and {"id", "attempt", "spec"} <= line.keys()
+    return isinstance(line, dict) and all(isinstance(line.get(name), kind) for name, kind in _ELEMENT.items())
 
 
 def adopt(folder: str, attempt: int, place: Place) -> bool:
@@ -184,8 +200,13 @@ def adopt(folder: str, attempt: int, place: Place) -> bool:
     """
     with contextlib.suppress(FileExistsError):
         os.mkdir(folder, PRIVATE_DIRECTORY)  # noqa: PTH102
-    path = link(folder, attempt)
-    return not os.path.exists(path) and write_once(path, f"{place.array} {place.index}\n".encode("ascii"))  # noqa: PTH110
+    path, text = link(folder, attempt), f"{place.array} {place.index}\n".encode("ascii")
+    if not os.path.exists(path):  # noqa: PTH110
+        return write_once(path, text)
+    if read_link(folder, attempt) is None:
+        # its runner could not write it: the disk was full, or its machine died
+        write(path, text)
+    return False
 
 
 def link(folder: str, attempt: int) -> str:

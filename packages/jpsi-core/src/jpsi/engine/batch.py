@@ -46,6 +46,7 @@ from jpsi.engine.native_ids import tag as tag_of
 from jpsi.engine.poller import Poller
 from jpsi.engine.prechecks import at_home, problems_here
 from jpsi.engine.predecessors import Predecessors
+from jpsi.engine.pruning import prune
 from jpsi.engine.rounds import Rounds
 from jpsi.engine.sending import Sending, WrittenJob
 from jpsi.engine.sharing import Sharing
@@ -186,7 +187,9 @@ class BatchEngine:
     def _prune(self) -> None:
         config = self._config
         try:
-            self._spool.prune(time.time(), config.keep_time.total_seconds(), config.keep_count, self._settles)
+            prune(
+                self._spool, time.time(), config.keep_time.total_seconds(), config.keep_count, self._settles
+            )
         except OSError:
             log.warning("old jobs in %s could not be removed", self._spool.root, exc_info=True)
 

@@ -35,6 +35,7 @@ from jpsi.engine.procfs import (
     parse_native_id,
     start_tick,
 )
+from jpsi.engine.pruning import prune
 from jpsi.engine.runner_frame import ProcessFrame
 from jpsi.engine.spawning import spawn
 from jpsi.engine.spool import Intent, Spool, folder_name, is_transient
@@ -164,7 +165,9 @@ class ProcessEngine:
     def _prune(self) -> None:
         config = self._setup.config
         try:
-            self._spool.prune(time.time(), config.keep_time.total_seconds(), config.keep_count, exited_at_all)
+            prune(
+                self._spool, time.time(), config.keep_time.total_seconds(), config.keep_count, exited_at_all
+            )
         except OSError:
             log.warning("old jobs in %s could not be removed", self._spool.root, exc_info=True)
 

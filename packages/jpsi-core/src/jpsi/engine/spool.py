@@ -25,7 +25,7 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -316,6 +316,14 @@ class Spool:
         """The number of the last attempt that the folder of a job knows; 0 if there is none."""
         return _last_attempt(self._names(job_id))
 
+    def places(self, job_id: str) -> dict[int, Place | None]:
+        """Which elements the attempts of a job are, by their numbers; None where that cannot be read.
+
+        Those that the job made by itself, and those that its folder does not know, are left out.
+        """
+        linked = [name for name in self._names(job_id) if name.startswith("array.")]
+        return {attempt: read_link(self.folder(job_id), attempt) for attempt in _attempts(linked)}
+
     def last_place(self, job_id: str) -> Place | None:
         """Which element the last attempt of a job is; None for a job by itself.
 
@@ -376,78 +384,22 @@ class Spool:
         finally:
             os.close(fd)
 
-    def prune(
-        self, now: float, keep_seconds: float, keep_count: int, settles: Callable[[list[Marker]], bool]
-    ) -> None:
-        """Remove the folders of final jobs that are older than `keep_seconds` or beyond `keep_count`.
-
-        Markers that nobody asked for go to their jobs' folders, so that `events` stays small.
-        """
-        for marker in scan(self.events):
-            if now - marker.time_ns / 1e9 > _UNCLAIMED_SECONDS and not self.consume(marker):
-                # the job's folder was removed
-                forget(f"{self.events}/{marker.name}")
-        with os.scandir(self.jobs) as entries:
-            ages = sorted(((_age(entry, now), entry.name) for entry in entries), reverse=False)
-        oldest = min(keep_seconds, ages[keep_count][0]) if len(ages) > keep_count else keep_seconds
-        self._prune_arrays(now, oldest, {job_id: age for age, job_id in ages}, settles)
-        for index, (age, job_id) in enumerate(ages):
-            if age <= keep_seconds and index < keep_count:
-                continue
-            # The folder of an element goes with its array, for which it would not be final without one.
-            place = self.last_place(job_id)
-            if place is not None and os.path.exists(self.arrays.folder(place.array)):  # noqa: PTH110
-                continue
-            is_nothing = age > _UNCLAIMED_SECONDS and self.last_intent(job_id) is None
-            if is_nothing or self.is_final(job_id, settles):
-                self._remove(job_id)
-        for job_id in os.listdir(self._trash):  # noqa: PTH208
-            shutil.rmtree(f"{self._trash}/{job_id}", ignore_errors=True)
-
-    def _prune_arrays(
-        self, now: float, oldest: float, ages: Mapping[str, float], settles: Callable[[list[Marker]], bool]
-    ) -> None:
-        """Remove the arrays that are older than that and whose elements are final, with their folders.
-
-        An array is as old as the youngest folder that goes with it.
-        """
-        least = max(oldest, _UNCLAIMED_SECONDS)
-        with os.scandir(self.arrays.arrays) as entries:
-            old = [entry.name for entry in entries if _age(entry, now) >= least]
-        open_ = frozenset(self.arrays.names())
-        for array in old:
-            found = self.arrays.read(array)
-            job_ids = [] if found is None else [element["id"] for element in found.elements]
-            if any(ages.get(job_id, least) < least for job_id in job_ids):
-                continue
-            if array in open_ and not all(self.is_final(job_id, settles) for job_id in job_ids):
-                continue
-            with contextlib.suppress(OSError):
-                self.arrays.remove(array)
-                for job_id in job_ids:
-                    if read_link(self.folder(job_id), _last_attempt(self._names(job_id))):
-                        self._remove(job_id)
-
-    def _remove(self, job_id: str) -> None:
+    def remove(self, job_id: str) -> None:
+        """Remove the folder of a job; never raises."""
         # Half removed, it would look like a job that is not final: it disappears at once.
         with contextlib.suppress(OSError):
             os.rename(self.folder(job_id), f"{self._trash}/{job_id}")  # noqa: PTH104
+
+    def empty_trash(self) -> None:
+        """Have the room again that removed folders took."""
+        for name in os.listdir(self._trash):  # noqa: PTH208
+            shutil.rmtree(f"{self._trash}/{name}", ignore_errors=True)
 
     def _names(self, job_id: str) -> list[str]:
         try:
             return os.listdir(self.folder(job_id))  # noqa: PTH208
         except (FileNotFoundError, NotADirectoryError):
             return []
-
-
-_UNCLAIMED_SECONDS = 600.0
-
-
-def _age(entry: os.DirEntry[str], now: float) -> float:
-    try:
-        return now - entry.stat(follow_symlinks=False).st_mtime
-    except FileNotFoundError:
-        return 0.0
 
 
 def _last_attempt(names: Iterable[str]) -> int:
