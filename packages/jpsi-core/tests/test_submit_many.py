@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import attrs
 import pytest
@@ -25,6 +26,7 @@ from jpsi.engine.backend import Backend
 from jpsi.engine.pruning import prune
 from jpsi.engine.sending import Sending
 from jpsi.engine.spool import Spool
+from jpsi.engine.submitting import Submitting
 from jpsi.engine.tracker import exited_at_all
 from jpsi.fakes import FakeScheduler, FakeState, Outcome, on_path
 from jpsi.model.states import Evidence
@@ -267,6 +269,86 @@ def test_jobs_that_two_executors_have_found_are_submitted_by_one(
     assert [it.read_text() for it in proofs.iterdir()] == ["ran\n"] * COUNT
 
 
+@pytest.mark.parametrize("how_many", [1, COUNT], ids=["by itself", "in an array"])
+def test_jobs_that_two_submit_at_the_same_time_are_recovered_once(
+    batch: BatchConfig, fake: FakeScheduler, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how_many: int
+) -> None:
+    """Neither has seen that the other one is there; the second names another array, or finds one named."""
+    proofs = tmp_path / "proofs"
+    proofs.mkdir()
+    words = ["jpsi.engine.spool", "Spool.sync", "before", str(batch.work_directory), str(proofs), str(COUNT)]
+    subprocess.run([sys.executable, "-c", CLIENT, *words], check=False, timeout=PATIENCE)
+    fake.slots = 0
+    with JobExecutor("toy", config=batch) as one, JobExecutor("toy", config=batch) as other:
+        mine, others = one.recover()[:how_many], other.recover()
+        one.submit_many(mine)
+        native_ids = {job.id: job.native_id for job in mine}
+        with monkeypatch.context() as patch:
+            patch.setattr(Spool, "is_made", lambda *_: False)
+            with pytest.raises(BulkException, match="others that were to go with it") as caught:
+                other.submit_many(others)
+        assert caught.value.transient
+        # the rest is as it was
+        other.submit_many(job for job in others if job.id not in native_ids)
+
+    with JobExecutor("toy", config=batch) as executor:
+        found = list(executor.recover())
+        let_go(fake)
+
+        assert len(found) == COUNT
+        assert {job.id: job.native_id for job in found if job.id in native_ids} == native_ids
+        assert sorted(code or 0 for code in ends(found)) == list(range(COUNT))
+    assert [it.read_text() for it in proofs.iterdir()] == ["ran\n"] * COUNT
+
+
+def test_a_job_that_was_submitted_again_by_itself_is_recovered_from_there(
+    batch: BatchConfig, fake: FakeScheduler, tmp_path: Path
+) -> None:
+    """Its first attempt is in an array that came to nothing, and which is there for the sake of others."""
+    proofs = tmp_path / "proofs"
+    proofs.mkdir()
+    words = ["jpsi.engine.spool", "Spool.sync", "before", str(batch.work_directory), str(proofs), str(COUNT)]
+    subprocess.run([sys.executable, "-c", CLIENT, *words], check=False, timeout=PATIENCE)
+    fake.slots = 0
+    with JobExecutor("toy", config=batch) as executor:
+        first = executor.recover()[0]
+        executor.submit(first)
+
+    with JobExecutor("toy", config=batch) as executor:
+        found = executor.recover()
+
+        assert len(found) == COUNT
+        assert [job.native_id for job in found if job.native_id is not None] == [first.native_id]
+        assert [job.id for job in found if job.native_id is not None] == [first.id]
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_jobs_that_are_being_submitted_are_not_recovered_beside_that(
+    toys: JobExecutor, fake: FakeScheduler, monkeypatch: pytest.MonkeyPatch, count: int
+) -> None:
+    """Between the word of the batch system and that of the engine they look as if somebody had left them."""
+    jobs = [coded(code) for code in range(count)]
+    sent, found = threading.Event(), threading.Event()
+    send = Submitting._send
+
+    def waiting(self: Submitting, *arguments: Any) -> object:
+        accepted = send(self, *arguments)
+        sent.set()
+        assert found.wait(PATIENCE)
+        return accepted
+
+    monkeypatch.setattr(Submitting, "_send", waiting)
+    submission = threading.Thread(target=toys.submit_many, args=(jobs,))
+    submission.start()
+    assert sent.wait(PATIENCE)
+    recovered = toys.recover()
+    found.set()
+    submission.join(PATIENCE)
+
+    assert recovered == []
+    assert ends(jobs) == list(range(count))
+
+
 def test_what_is_odd_among_the_arrays_costs_no_job_its_recovery(
     batch: BatchConfig, toys: JobExecutor, fake: FakeScheduler
 ) -> None:
@@ -283,6 +365,13 @@ def test_what_is_odd_among_the_arrays_costs_no_job_its_recovery(
         (arrays / name).mkdir()
         (arrays / name / "intent.json").write_text(text)
     (arrays / "d" / "intent.json").mkdir(parents=True)
+    (arrays / "e").mkdir()
+    (arrays / "e" / "intent.json").write_text(
+        '{"count": 1, "spec": {}}\n{"id": "x", "attempt": 1, "spec": {}}'
+    )
+    (arrays / "e" / "claim").mkdir()
+    loop = arrays.parent / "jobs" / jobs.pop().id
+    loop.symlink_to(loop)
 
     with JobExecutor("toy", config=batch) as executor:
         found = executor.recover()
@@ -485,9 +574,12 @@ def test_jobs_of_which_a_failure_keeps_some_from_being_bound_run_once(
     assert [job.status.state for job in jobs] == [JobState.QUEUED] * 2 + [JobState.NEW] * 3
     with pytest.raises(BulkException, match="runs already") as caught:
         toys.submit_many(jobs[2:])
+    found = {job.id: job for job in toys.recover()}
     let_go(fake)
 
     assert list(caught.value.failed) == jobs[2:]
+    assert ends([found.pop(job.id) for job in jobs[2:]]) == [2, 3, 4]
+    assert found == {}
     assert runs(tmp_path) == ["ran\n"] * 5
     assert ends(jobs[:2]) == [0, 1]
 

@@ -266,17 +266,24 @@ class JobExecutor(Many):
             job = Job(recovered.spec)
             job._id = recovered.job_id  # noqa: SLF001
             job._attempt = recovered.attempt  # noqa: SLF001
+            if not self._is_new(job, is_bound=recovered.native_id is not None):
+                continue
             jobs.append(job)
             if recovered.native_id is not None:
                 job._take(self)  # noqa: SLF001
-                with self._lock:
-                    self._jobs[job.id] = job
                 self._observing.know(job.id, recovered.spec)
                 job._bind(recovered.native_id, recovered.attempt)  # noqa: SLF001
                 job._publish(JobStatus(JobState.QUEUED, time=recovered.time))  # noqa: SLF001
                 bound.append(job.id)
         self._track(bound)
         return jobs
+
+    def _is_new(self, job: Job, *, is_bound: bool) -> bool:
+        """Whether a job that was found on disk is not one that another thread is submitting here."""
+        with self._lock:
+            if is_bound:
+                return self._jobs.setdefault(job.id, job) is job
+            return job.id not in self._jobs
 
     def hold(self, job: Job) -> None:
         """Keep a QUEUED job from starting until it is released; its state does not change.

@@ -13,7 +13,7 @@ import random
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -37,7 +37,7 @@ from jpsi.engine.array_files import Place
 from jpsi.engine.asking import Asking
 from jpsi.engine.backend import Backend
 from jpsi.engine.bulk import Bulk
-from jpsi.engine.elements import Elements
+from jpsi.engine.elements import Elements, Found
 from jpsi.engine.filesystems import is_on_network
 from jpsi.engine.hearing import Hearing, hearing
 from jpsi.engine.judging import Judging
@@ -283,42 +283,34 @@ class BatchEngine:
         # those that are held up keep no other from being found
         more, busy = self._judge_each(busy, tags, _JUDGE_SECONDS)
         found += more
-        places = self._recover_elements(tracking, job_ids, found)
         if busy:
             names = ", ".join(intent.job_id for intent in busy)
             log.warning(
                 "being submitted by other processes, and left out until recover() is called again: %s", names
             )
-        # Only now, as an error before leaves all of them to the next call.
-        for job in found:
-            if job.native_id is not None:
-                place = places.get(job.job_id)
-                tracking.add(Tracked(job.job_id, job.job_id, job.attempt, job.native_id, place=place))
-        return found
-
-    def _recover_elements(
-        self, tracking: Tracking, job_ids: Sequence[str], found: list[Recovered]
-    ) -> Mapping[str, Place | None]:
-        """Add those that are elements of arrays to what was found; returns where they are.
-
-        An element comes after whatever its job's folder tells of, which is left out for it.
-        """
         with self._reading():
             elements = self._elements.unfinished(
                 lambda job_id: self._is_known(tracking, job_id), job_ids, _JUDGE_SECONDS
             )
-        later = {it.intent.job_id for it in elements}
-        found[:] = [it for it in found if it.job_id not in later]
+        found += self._recovered_elements(tracking, elements)
+        places = {it.intent.job_id: it.intent.place for it in elements}
+        chosen = _once(found)
+        # Only now, as an error before leaves all of them to the next call.
+        for job in chosen:
+            if job.native_id is not None:
+                place = places.get(job.job_id)
+                tracking.add_found(Tracked(job.job_id, job.job_id, job.attempt, job.native_id, place=place))
+        return chosen
+
+    def _recovered_elements(self, tracking: Tracking, elements: Iterable[Found]) -> Iterator[Recovered]:
         for it in elements:
             job_id = it.intent.job_id
             try:
-                if tracking.get(job_id) is None and not (
-                    it.native_id is None and self._was_stopped(it.intent)
-                ):
-                    found.append(_recovered(it.intent, it.native_id))
+                is_over = it.native_id is None and self._was_stopped(it.intent)
+                if not is_over and not _is_followed(tracking, job_id):
+                    yield _recovered(it.intent, it.native_id)
             except (OSError, KeyError, TypeError, ValueError):
                 log.warning("job %s: its folder cannot be understood", job_id, exc_info=True)
-        return {it.intent.job_id: it.intent.place for it in elements}
 
     def _was_stopped(self, intent: Intent) -> bool:
         """Whether a job was told to end before it had begun; then that is how it ended."""
@@ -329,7 +321,7 @@ class BatchEngine:
         return True
 
     def _is_known(self, tracking: Tracking, job_id: str) -> bool:
-        return tracking.get(job_id) is not None or self._spool.is_final(job_id, self._settles)
+        return _is_followed(tracking, job_id) or self._spool.is_final(job_id, self._settles)
 
     def _find(self, intents: Sequence[Intent]) -> Mapping[str, str]:
         """The native ids, by tag, of jobs whose submitter died before it could write them down."""
@@ -528,6 +520,29 @@ def _recovered(intent: Intent, native_id: str | None) -> Recovered:
         native_id=native_id,
         time=datetime.fromisoformat(intent.content["time"]),
     )
+
+
+def _is_followed(tracking: Tracking, job_id: str) -> bool:
+    """Whether somebody here hears of a job; the caller of a submission that was cut short does not."""
+    job = tracking.get(job_id)
+    return job is not None and job.is_followed
+
+
+def _once(found: Iterable[Recovered]) -> list[Recovered]:
+    """Of each job the one that the batch system has, or else the last attempt.
+
+    Its folder and an array may both tell of it, if two processes submitted it at the same time.
+    """
+    chosen: dict[str, Recovered] = {}
+    for it in found:
+        known = chosen.get(it.job_id)
+        if known is None or _rank(it) > _rank(known):
+            chosen[it.job_id] = it
+    return list(chosen.values())
+
+
+def _rank(it: Recovered) -> tuple[bool, int]:
+    return it.native_id is not None, it.attempt
 
 
 def _attach(tracking: Tracking, job_id: str, native_id: str, own: Intent | None) -> None:

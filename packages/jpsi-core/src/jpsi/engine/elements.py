@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -15,6 +16,8 @@ from jpsi.engine.sending import Sending, WrittenArray
 from jpsi.engine.spool import Intent, Spool
 
 log = logging.getLogger(__name__)
+
+_BUSY = "being submitted by another process, and left out until recover() is called again: array %s"
 
 
 @attrs.frozen(slots=True)
@@ -50,30 +53,24 @@ class Elements:
         Raises:
             JpsiError: the batch system was asked for arrays whose submitter died, and did not answer.
         """
-        read = (self._read(name) for name in self._spool.arrays.names())
-        arrays = {array.array: array for array in read if array is not None}
-        left = self._left(arrays.values(), is_finished, frozenset(folders))
-        native_ids = {name: self._native_ids.of_array(name) for name in left}
-        tags = {self._written(name).tag: name for name, native_id in native_ids.items() if native_id is None}
-        if tags:
-            for tag, native_id in (self._backend.find(list(tags)) or {}).items():
-                native_ids[tags[tag]] = native_id
-        deadline = time.monotonic() + patience
+        arrays = dict(filter(None, map(self._read, self._spool.arrays.names())))
+        left = self._left([array for array, _ in arrays.values()], is_finished, frozenset(folders))
+        native_ids = {name: arrays[name][1] for name in left}
+        native_ids |= self._tagged([name for name, native_id in native_ids.items() if native_id is None])
+        judged = self._judged([name for name, native_id in native_ids.items() if native_id is None], patience)
         found: list[Found] = []
         for name, indices in left.items():
-            try:
-                found += self._found(arrays[name], indices, native_ids[name], deadline)
-            except (OSError, KeyError, TypeError, ValueError):
-                log.warning("array %s: its folder cannot be understood", name, exc_info=True)
+            array, native_id = arrays[name][0], native_ids[name]
+            if native_id is not None or name in judged:
+                found += self._found(array, indices, native_id or judged[name])
         return found
 
-    def _read(self, name: str) -> ArrayIntent | None:
-        try:
-            return self._spool.arrays.read(name)
-        except OSError:
-            # one odd folder says nothing of the others
-            log.warning("array %s: its folder cannot be read", name, exc_info=True)
-            return None
+    def _read(self, name: str) -> tuple[str, tuple[ArrayIntent, str | None]] | None:
+        """An array and its native id, by its name."""
+        with _fence(name):
+            array = self._spool.arrays.read(name)
+            return None if array is None else (name, (array, self._native_ids.of_array(name)))
+        return None
 
     def _left(
         self,
@@ -90,41 +87,74 @@ class Elements:
         for array in arrays:
             for index, element in enumerate(array.elements, 1):
                 job_id, attempt = element["id"], element["attempt"]
-                # what a folder says of an earlier attempt says nothing of this one
-                newest = self._spool.last_attempt(job_id) if job_id in folders else 0
-                if attempt < max(last[job_id], newest) or (attempt == newest and is_finished(job_id)):
+                if attempt < last[job_id]:
                     continue
-                left.setdefault(array.array, []).append(index)
+                try:
+                    is_left = job_id not in folders or self._is_left(
+                        array.array, job_id, attempt, is_finished
+                    )
+                except (OSError, ValueError):
+                    log.warning("job %s: its folder cannot be understood", job_id, exc_info=True)
+                    continue
+                if is_left:
+                    left.setdefault(array.array, []).append(index)
         return left
 
-    def _found(
-        self, array: ArrayIntent, indices: Sequence[int], native_id: str | None, deadline: float
-    ) -> Iterator[Found]:
-        if native_id is None:
-            with self._spool.arrays.judging(array.array, max(0.0, deadline - time.monotonic())) as may_judge:
-                if not may_judge:
-                    log.warning(
-                        "being submitted by another process, and left out until recover() is called again:"
-                        " array %s",
-                        array.array,
-                    )
-                    return
-                native_id = self._judged(array.array)
-        if native_id is None:
-            yield from (Found(element_intent(array, index), None) for index in indices)
-            return
-        native_ids = self._backend.element_ids(native_id, indices)
-        for index, element_id in zip(indices, native_ids, strict=True):
-            yield Found(element_intent(array, index), element_id)
+    def _is_left(self, array: str, job_id: str, attempt: int, is_finished: Callable[[str], bool]) -> bool:
+        """Whether a job that has a folder is to be told of as an element of this array."""
+        newest = self._spool.last_attempt(job_id)
+        if attempt != newest:
+            # what a folder says of an earlier attempt says nothing of this one
+            return attempt > newest
+        # two processes that submitted it at the same time have named two arrays; the folder names the first
+        place = self._spool.places(job_id).get(attempt)
+        return (place is None or place.array == array) and not is_finished(job_id)
 
-    def _judged(self, name: str) -> str | None:
-        """The native id of an array whose submitter is done with it; without one it can run no more."""
-        written = self._written(name)
-        native_id = self._spool.arrays.read_native_id(name)
+    def _tagged(self, names: Sequence[str]) -> dict[str, str]:
+        """The native ids of arrays whose submitters died before they could write them down."""
+        tags = {self._written(name).tag: name for name in names}
+        found = (self._backend.find(list(tags)) if tags else None) or {}
+        return {tags[tag]: native_id for tag, native_id in found.items()}
+
+    def _judged(self, names: Sequence[str], patience: float) -> dict[str, str | None]:
+        """The native ids of arrays whose submitters are done with them; without one, none can run any more.
+
+        Those that are being submitted are left out.
+        """
+        deadline = time.monotonic() + patience
+        with contextlib.ExitStack() as locks:
+            free = []
+            for name in names:
+                with _fence(name):
+                    left = max(0.0, deadline - time.monotonic())
+                    if locks.enter_context(self._spool.arrays.judging(name, left)):
+                        free.append(name)
+                    else:
+                        log.warning(_BUSY, name)
+            # only now nobody submits them any more: what was looked for before may have come since
+            native_ids = {name: self._spool.arrays.read_native_id(name) for name in free}
+            found = self._tagged([name for name, native_id in native_ids.items() if native_id is None])
+            judged: dict[str, str | None] = {}
+            for name, native_id in native_ids.items():
+                with _fence(name):
+                    judged[name] = native_id or found.get(name) or self._sending.withdraw(self._written(name))
+        return judged
+
+    def _found(self, array: ArrayIntent, indices: Sequence[int], native_id: str | None) -> Iterator[Found]:
+        element_ids: Sequence[str | None] = [None] * len(indices)
         if native_id is not None:
-            return native_id
-        found = (self._backend.find([written.tag]) or {}).get(written.tag)
-        return found or self._sending.withdraw(written)
+            element_ids = self._backend.element_ids(native_id, indices)
+        for index, element_id in zip(indices, element_ids, strict=True):
+            yield Found(element_intent(array, index), element_id)
 
     def _written(self, name: str) -> WrittenArray:
         return WrittenArray(self._spool, name)
+
+
+@contextlib.contextmanager
+def _fence(array: str) -> Iterator[None]:
+    """What is odd about one array says nothing of the others."""
+    try:
+        yield
+    except (OSError, ValueError):
+        log.warning("array %s: its folder cannot be understood", array, exc_info=True)

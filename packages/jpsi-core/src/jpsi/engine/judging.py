@@ -56,6 +56,11 @@ class Judging:
         with self._lock:
             self._jobs[job.job_id] = job
 
+    def add_found(self, job: Tracked) -> None:
+        """Know a job, unless it is known already."""
+        with self._lock:
+            self._jobs.setdefault(job.job_id, job)
+
     def get(self, job_id: str) -> Tracked | None:
         """The job with this id, unless it is final or was never here."""
         with self._lock:

@@ -107,7 +107,7 @@ class _Pruning:
             spool.remove(job_id)
 
     def _is_needed(self, job_id: str) -> bool:
-        """Whether an array that is there has the job: without its folder, it would look like one that waits."""
+        """Whether an array that is there has the job, which without its folder would look like a new one."""
         places = self._spool.places(job_id)
         known = [place for place in places.values() if place is not None]
         if any(os.path.exists(self._spool.arrays.folder(place.array)) for place in known):  # noqa: PTH110

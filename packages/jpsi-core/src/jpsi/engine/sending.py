@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import logging
 import os
@@ -117,8 +116,6 @@ class WrittenArray:
 
     spool: Spool
     array: str
-    #: Whether folders of jobs name it already, as they do of jobs that were tried before.
-    is_named: bool = False
 
     @property
     def name(self) -> str:
@@ -154,11 +151,7 @@ class WrittenArray:
 
     def discard(self) -> bool:
         """See `Written`."""
-        if self.is_named:
-            # Left as they are, the attempts of its elements count as made.
-            with contextlib.suppress(OSError):
-                self.revoke()
-            return False
+        # where folders name it, the attempts of their jobs count as made and come to nothing
         self.spool.arrays.discard(self.array)
         return True
 

@@ -114,7 +114,7 @@ class Submitting:
             SubmitException, InvalidJobException: none of them was submitted.
         """
         array, spec, count = os.urandom(16).hex(), submissions[0].spec, len(submissions)
-        written = WrittenArray(self._spool, array, is_named=any(it.attempt > 1 for it in submissions))
+        written = WrittenArray(self._spool, array)
         with self._slots:
             after = self._still_open(spec)
             begun = time.monotonic()
@@ -193,8 +193,9 @@ class Submitting:
 
     def _runs(self, job_id: str, attempt: int) -> bool:
         """Whether an attempt runs or is on its way; otherwise it can run no more once this returns."""
-        if self._spool.has_intent(job_id, attempt):
-            return self._sending.withdraw(WrittenJob(self._spool, job_id, attempt)) is not None
+        written = WrittenJob(self._spool, job_id, attempt)
+        if self._spool.has_intent(job_id, attempt) and self._sending.withdraw(written) is not None:
+            return True
         # Before it begins to run, nothing but memory tells in which array a first attempt is.
         untold = self._untold.get(job_id)
         if untold is not None:
@@ -255,7 +256,14 @@ class Submitting:
         """Have the folders of jobs that were tried before name the array before it is sent."""
         for index, submission in enumerate(submissions, 1):
             if submission.attempt > 1:
-                self._spool.enrol(submission.job_id, submission.attempt, Place(array, index))
+                try:
+                    self._spool.enrol(submission.job_id, submission.attempt, Place(array, index))
+                except FileExistsError as e:
+                    msg = (
+                        f"job {submission.job_id} was submitted by another process in the meantime; "
+                        "others that were to go with it can be submitted again"
+                    )
+                    raise SubmitException(msg, e, transient=True) from e
 
     def _intent(self, name: str) -> Mapping[str, Any]:
         return {

@@ -69,6 +69,10 @@ class Tracking:
         """Know a job; nothing is published before `follow`."""
         self._judging.add(job)
 
+    def add_found(self, job: Tracked) -> None:
+        """As `add`, unless the job is known already."""
+        self._judging.add_found(job)
+
     def get(self, job_id: str) -> Tracked | None:
         """The job with this id, unless it is final or was never here."""
         return self._judging.get(job_id)
