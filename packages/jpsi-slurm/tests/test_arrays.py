@@ -114,12 +114,6 @@ def test_an_array_is_found_by_the_tag_of_its_elements() -> None:
     }
 
 
-def test_the_accounting_is_asked_about_arrays() -> None:
-    command = hooks.query_finished(["17_1", "18", "17_2"], SITE)
-
-    assert command.argv[-1] == "--jobs=17,18"
-
-
 def test_elements_are_cancelled_with_one_word() -> None:
     assert hooks.cancel(["17_1", "17_2", "18", "17_4"], SITE).argv[-2:] == ("18", "17_[1-2,4]")
 

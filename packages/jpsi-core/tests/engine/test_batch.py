@@ -575,6 +575,7 @@ def test_submissions_under_way_are_left_to_their_processes(
     locks = [bench.spool.prepare(job_id, 1, content, "") for job_id in ("a1", "a2")]
 
     assert [recovered.job_id for recovered in bench.recover()] == ["b1"]
+    bench.engine.track("b1")
 
     for lock in locks:
         os.close(lock)

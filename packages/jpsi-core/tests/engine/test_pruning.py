@@ -299,6 +299,31 @@ def test_an_end_stays_while_an_array_is_there_in_which_the_job_never_began(spool
     assert left(spool, 31) == set()
 
 
+def test_an_end_stays_while_an_array_is_there_that_an_attempt_before_was_for(spool: Spool) -> None:
+    """Its client was killed before the folder of the job named the array."""
+    make(spool, "job1")
+    array(spool, "x", 2)
+    spool.arrays.revoke("x")
+    make(spool, "job1", 3)
+    Path(spool.folder("job1"), "job1.3.exit.run.0").touch()
+
+    assert left(spool, 31) == {"x", "job1"}
+
+
+def test_nothing_goes_that_an_array_which_cannot_be_read_may_need(spool: Spool) -> None:
+    Path(spool.arrays.folder("odd"), "intent.json").mkdir(parents=True)
+    make(spool, "job1", 2)
+    Path(spool.folder("job1"), "job1.2.exit.run.0").touch()
+
+    assert left(spool, 31) == {"odd", "job1"}
+
+
+def test_a_stray_file_among_the_arrays_goes(spool: Spool) -> None:
+    Path(spool.arrays.folder("stray")).touch()
+
+    assert left(spool, 31) == set()
+
+
 def test_an_element_whose_link_was_cut_short_stays_with_its_array(spool: Spool) -> None:
     array(spool)
     Path(spool.folder("job1")).mkdir()

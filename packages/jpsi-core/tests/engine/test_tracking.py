@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import cast
@@ -23,6 +23,7 @@ from jpsi.engine import defaults
 from jpsi.engine.answers import Answer
 from jpsi.engine.array_files import Place
 from jpsi.engine.batch import BatchEngine
+from jpsi.engine.judging import Judging
 from jpsi.engine.rounds import Rounds
 from jpsi.engine.tracked import Tracked
 from jpsi.engine.tracking import Tracking
@@ -42,6 +43,14 @@ class ListsAll:
     @hookimpl
     def capabilities(self) -> Capabilities:
         return Capabilities(default_launcher="multiple", id_variable="TOY_JOB_ID", ids_per_query=None)
+
+
+class OneByOne:
+    """Lies over the toy: its accounting is asked about one name at a time."""
+
+    @hookimpl
+    def capabilities(self) -> Capabilities:
+        return attrs.evolve(toy.capabilities(), ids_per_accounting=1)
 
 
 @attrs.define(eq=False)
@@ -162,7 +171,7 @@ def test_two_processes_ask_once(client: Client) -> None:
 
     assert questions(client) == [("1",), ("1", "2")]
     assert client.states("a1") == [JobState.QUEUED]
-    assert other.states("b1") == [JobState.ACTIVE, JobState.ACTIVE]
+    assert other.states("b1") == [JobState.ACTIVE]
 
 
 def test_answer_begun_before_a_submission_never_counts_as_absence(client: Client) -> None:
@@ -459,17 +468,91 @@ def test_what_became_of_an_array_tells_only_of_elements_that_never_began(
     assert (JobState.CANCELED in client.states("j")) == (not traces)
 
 
+class SaysOfArrays:
+    """Lies over the toy: what it says of arrays tells not which elements it is about."""
+
+    def __init__(self, state: JobState) -> None:
+        self.whole = Observation(state=state, word="WHOLE")
+        #: Whether it says of elements, too, what became of their array.
+        self.names_elements = state.final
+
+    @hookimpl
+    def parse_status(self, native_ids: Sequence[str]) -> dict[str, Observation]:
+        elements = native_ids if self.names_elements else ()
+        return dict.fromkeys(["1", *elements], self.whole)
+
+
+@pytest.mark.parametrize("place", [Place("x", 1), None], ids=["own", "foreign"])
 def test_elements_wait_with_an_array_that_does_not_say_which_of_them(
-    client: Client, clock: FakeClock
+    client: Client, clock: FakeClock, place: Place | None
 ) -> None:
-    job = Tracked("j", "j", 1, "1.1", place=Place("x", 1))
-    client.tracking.add(job)
-    client.tracking.follow(job, clock())
-    seen = {"1": Observation(state=JobState.QUEUED, word="PENDING")}
+    other = another(client, SaysOfArrays(JobState.QUEUED))
+    job = Tracked("j", "j", 0 if place is None else 1, "1.1", place=place)
+    other.tracking.add(job)
+    other.tracking.follow(job, clock())
 
     for _ in range(3):
-        client.tracking._hear(Answer(begun=clock(), ended=clock(), asked=None, seen=seen), [job], clock())
+        other.ask()
         clock.advance(GRACE + 1)
 
-    assert not any(state.final for state in client.states("j"))
+    assert other.states("j") == [JobState.QUEUED]
     assert job.absent_since is None
+    assert other.info(job) == Observation(state=JobState.QUEUED, word="WHOLE")
+    assert other.tracking.standing(["1.1", "1.2", "2"], clock, clock.advance) == {
+        "1.1": JobState.QUEUED,
+        "1.2": JobState.QUEUED,
+    }
+
+
+def test_how_an_array_ended_says_nothing_of_foreign_elements(client: Client, clock: FakeClock) -> None:
+    """One of them may have run, and been forgotten since."""
+    other = another(client, SaysOfArrays(JobState.CANCELED))
+    job = Tracked("j", "j", 0, "1.1")
+    other.tracking.add(job)
+    other.tracking.follow(job, clock())
+
+    other.ask()
+
+    assert not any(state.final for state in other.states("j"))
+    assert other.info(job) is None
+    assert other.tracking.standing(["1.1"], clock, clock.advance) == {}
+
+
+def test_jobs_about_which_nothing_is_new_are_not_judged(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client.scheduler.slots = 0
+    client.submit("a1", "a2")
+    client.ask()
+    judged = list[str]()
+    judge = Judging.judge
+
+    def counting(judging: Judging, job: Tracked, now: float) -> None:
+        judged.append(job.job_id)
+        judge(judging, job, now)
+
+    monkeypatch.setattr(Judging, "judge", counting)
+
+    for _ in range(3):
+        client.clock.advance(GRACE)
+        client.ask()
+    assert judged == []
+
+    client.scheduler.cancel("1")
+    client.clock.advance(GRACE)
+    client.ask()
+    assert judged == ["a1"]
+
+
+def test_the_accounting_is_asked_about_an_array_once(client: Client, clock: FakeClock) -> None:
+    """However many of its elements are gone."""
+    other = another(client, OneByOne())
+    for index in range(1, 6):
+        job = Tracked(f"j{index}", f"j{index}", 1, f"1.{index}", place=Place("x", index))
+        other.tracking.add(job)
+        other.tracking.follow(job, clock())
+
+    other.ask()
+
+    calls = [call.invocation.argv for call in client.scheduler.log.of("tstat")]
+    assert [argv[1:] for argv in calls if "--finished" in argv] == [("--finished", "1")]

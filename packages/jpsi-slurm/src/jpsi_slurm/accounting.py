@@ -59,8 +59,7 @@ def query_finished(native_ids: Sequence[str], site: Site) -> Command | NotOffere
         f"--delimiter={SEPARATOR}",
         _EVER,
         f"--format={','.join(_COLUMNS.values())}",
-        # of elements that never started, sacct tells only who asks about their array
-        f"--jobs={','.join(dict.fromkeys(native_id.partition('_')[0] for native_id in native_ids))}",
+        f"--jobs={','.join(native_ids)}",
     )
 
 

@@ -213,7 +213,10 @@ class ExecutorHooks(Protocol):
 
     @hookspec(firstresult=True)
     def query_finished(self, native_ids: Sequence[str], site: Site) -> Command | NotOffered:
-        """The one command that asks the accounting for jobs that have left the queue."""
+        """The one command that asks the accounting for jobs that have left the queue.
+
+        As `query`, it is asked about arrays in place of their elements.
+        """
 
     @hookspec(firstresult=True)
     def parse_finished(

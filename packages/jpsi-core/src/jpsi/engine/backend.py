@@ -241,13 +241,17 @@ class Backend:
                     result=result, native_ids=ids, site=self.site
                 )
             )
-            found |= answer if members is None else _only(answer, members)
+            found |= answer if members is None else _only(answer, [*(asked or ()), *members])
         return found
 
     def questions(self, native_ids: Sequence[str]) -> Iterator[Sequence[str]]:
-        """These ids, as many at a time as one question to the accounting may name."""
+        """These ids, as many at a time as one question to the accounting may be about: arrays stay whole."""
+        return (members for _, members in self._by_array(native_ids, self._ids_per_accounting))
+
+    @property
+    def _ids_per_accounting(self) -> int:
         offered = self.capabilities
-        return _split(native_ids, offered.ids_per_accounting or offered.ids_per_query or _IDS_PER_QUERY)
+        return offered.ids_per_accounting or offered.ids_per_query or _IDS_PER_QUERY
 
     def finished(self, native_ids: Sequence[str]) -> dict[str, Observation] | None:
         """What the accounting says about these jobs; None if there is none to ask.
@@ -256,8 +260,8 @@ class Backend:
             SubmitException: it did not answer.
         """
         found: dict[str, Observation] = {}
-        for chunk in self.questions(self._askable(native_ids)):
-            command = self._ask(lambda ids=chunk: self._hooks.query_finished(native_ids=ids, site=self.site))  # type: ignore[misc]  # as above
+        for asked, members in self._by_array(self._askable(native_ids), self._ids_per_accounting):
+            command = self._ask(lambda ids=asked: self._hooks.query_finished(native_ids=ids, site=self.site))  # type: ignore[misc]  # as above
             if isinstance(command, NotOffered):
                 return None
             try:
@@ -269,7 +273,7 @@ class Backend:
                 self._warn_of_no_accounting(str(e))
                 return None
             told = self._ask(
-                lambda result=result, ids=chunk: self._hooks.parse_finished(  # type: ignore[misc]  # as above
+                lambda result=result, ids=members: self._hooks.parse_finished(  # type: ignore[misc]  # as above
                     result=result, native_ids=ids, site=self.site
                 )
             )
@@ -386,10 +390,13 @@ class Backend:
         if limit is None:
             yield None, None
             return
+        yield from self._by_array(self._askable(native_ids), limit)
+
+    def _by_array(self, native_ids: Sequence[str], limit: int) -> Iterator[tuple[Sequence[str], list[str]]]:
+        """So many names at a time, arrays in place of their elements, and which jobs these are about."""
         jobs: dict[str, list[str]] = {}
-        askable = self._askable(native_ids)
-        arrays = self.arrays_of(askable)
-        for native_id in askable:
+        arrays = self.arrays_of(native_ids)
+        for native_id in native_ids:
             jobs.setdefault(arrays.get(native_id, native_id), []).append(native_id)
         for asked in _split(list(jobs), limit):
             yield asked, [native_id for name in asked for native_id in jobs[name]]

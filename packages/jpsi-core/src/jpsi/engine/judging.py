@@ -116,6 +116,7 @@ class Judging:
     def judge(self, job: Tracked, now: float) -> None:
         """Publish what follows from all that is known of a job."""
         status = judge(self._facts(job, now))
+        job.is_unjudged = False
         if status is not None and status.final:
             self._end(job, explained(self._spool, job.spool_id, job.attempt, status), self._write)
         elif status is not None:

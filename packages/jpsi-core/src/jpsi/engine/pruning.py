@@ -62,6 +62,7 @@ class _Pruning:
         self._settles = settles
         self._ages = ages
         self._elements: frozenset[str] | None = None
+        self._has_read = False
 
     def arrays(self, now: float, least: float) -> set[str]:
         """Remove the arrays that are as old as that and whose elements are final.
@@ -112,19 +113,25 @@ class _Pruning:
         known = [place for place in places.values() if place is not None]
         if any(os.path.exists(self._spool.arrays.folder(place.array)) for place in known):  # noqa: PTH110
             return True
-        # of a first attempt that never began, and where the disk was full, no folder tells where it was
-        is_told = len(known) == len(places) and (1 in places or self._spool.has_intent(job_id, 1))
-        return not is_told and job_id in self._in_arrays()
+        # nothing tells where an attempt was that never began, or that could not write it
+        told = {attempt for attempt, place in places.items() if place is not None}
+        attempts = range(1, 1 + self._spool.last_attempt(job_id))
+        if all(it in told or self._spool.has_intent(job_id, it) for it in attempts):
+            return False
+        elements = self._in_arrays()
+        return elements is None or job_id in elements
 
-    def _in_arrays(self) -> frozenset[str]:
-        """The jobs that are elements of arrays which are there; rarely asked for, as all of them are read."""
-        if self._elements is None:
-            found = set[str]()
-            for array in self._spool.arrays.names():
-                with contextlib.suppress(OSError):
-                    intent = self._spool.arrays.read(array)
-                    found.update(element["id"] for element in (intent.elements if intent else ()))
-            self._elements = frozenset(found)
+    def _in_arrays(self) -> frozenset[str] | None:
+        """The jobs that are elements of arrays which are there; None if that is not to be known.
+
+        It is rarely asked for, as all arrays are read.
+        """
+        if not self._has_read:
+            self._has_read = True
+            with contextlib.suppress(OSError):
+                arrays = self._spool.arrays
+                intents = filter(None, map(arrays.read, arrays.names()))
+                self._elements = frozenset(it["id"] for intent in intents for it in intent.elements)
         return self._elements
 
 

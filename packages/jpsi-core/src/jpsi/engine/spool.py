@@ -394,6 +394,8 @@ class Spool:
         """Have the room again that removed folders took."""
         for name in os.listdir(self._trash):  # noqa: PTH208
             shutil.rmtree(f"{self._trash}/{name}", ignore_errors=True)
+            # what somebody else has left among the folders
+            forget(f"{self._trash}/{name}")
 
     def _names(self, job_id: str) -> list[str]:
         try:

@@ -55,6 +55,8 @@ class Tracked:
     #: When the batch system, or the job itself, first said that it was there. Accounts of earlier ends are
     #: those of an older job with the same native id.
     there_at: datetime | None = None
+    #: Whether the queue has said something new about it since its status was last thought of.
+    is_unjudged: bool = True
     #: Since when the queue has not known it, or it is known to have ended.
     absent_since: float | None = None
     ended_since: float | None = None
@@ -108,6 +110,7 @@ class Tracked:
         if seen is None:
             self.absent_since = now if self.absent_since is None else self.absent_since
             return
+        self.is_unjudged = self.is_unjudged or self.absent_since is not None or seen != self.queued
         self.queued, self.absent_since = seen, None
         self.accounted, self.is_unaccounted, self.unaccounted_since = None, False, None
         if not is_final(seen):

@@ -17,6 +17,7 @@ from jpsi.engine.judging import Judging
 from jpsi.engine.markers import Marker, parse
 from jpsi.engine.native_ids import NativeIds
 from jpsi.engine.poller import Poller
+from jpsi.engine.said import Said
 from jpsi.engine.spool import Spool
 from jpsi.engine.tracked import Tracked, is_final
 from jpsi.engine.tracker import Stop
@@ -242,7 +243,8 @@ class Tracking:
         def suffices(answer: Answer) -> bool:
             return is_recent(answer, job, since, now() - self._poller.shortest)
 
-        return self._recent({job.native_id}, suffices, now, sleep).seen.get(job.native_id)
+        answer = self._recent({job.native_id}, suffices, now, sleep)
+        return self._said(answer, {job.native_id}).of(job.native_id)
 
     def standing(
         self, native_ids: Collection[str], now: Callable[[], float], sleep: Callable[[float], None]
@@ -267,13 +269,15 @@ class Tracking:
             return known
 
         def suffices(answer: Answer) -> bool:
+            said = self._said(answer, changed)
             return answer.begun >= oldest and all(
-                answer.tells_of(native_id, since if native_id in answer.seen else time)
+                answer.tells_of(native_id, time if said.of(native_id) is None else since)
                 for native_id, since in changed.items()
             )
 
-        seen = self._recent(changed.keys(), suffices, now, sleep).seen
-        return known | {native_id: seen[native_id].state for native_id in changed if native_id in seen}
+        said = self._said(self._recent(changed.keys(), suffices, now, sleep), changed)
+        seen = {native_id: said.of(native_id) for native_id in changed}
+        return known | {native_id: it.state for native_id, it in seen.items() if it is not None}
 
     def _recent(
         self,
@@ -293,6 +297,7 @@ class Tracking:
 
     def _hear(self, answer: Answer, jobs: Sequence[Tracked], now: float) -> None:
         """Take in an answer, unless another thread was told what is newer."""
+        said = self._said(answer, [job.native_id for job in jobs])
         with self._judging.session():
             if self._heard is not None and answer.begun < self._heard.begun:
                 return
@@ -300,7 +305,7 @@ class Tracking:
             arrays = {it.place.array for it in jobs if it.place is not None and it.native_id in answer.seen}
             for job in jobs:
                 if answer.tells_of(job.native_id, job.since):
-                    seen = self._said_of(job, answer)
+                    seen = self._said_of(job, said)
                     job.is_dropped = seen is None and job.place is not None and job.place.array in arrays
                     self._observe(job, seen, now)
         # Markers that came while a question was under way count, whatever the answer was; and a job that has
@@ -317,23 +322,18 @@ class Tracking:
             # under no lock: other jobs have news while the batch system looks for these
             self._judge_all(self._right_ids(doubtful), now, is_right=True)
 
-    def _said_of(self, job: Tracked, answer: Answer) -> Observation | None:
-        """What an answer says of a job itself.
+    def _said(self, answer: Answer, native_ids: Collection[str]) -> Said:
+        return Said(answer, self._backend.arrays_of(list(native_ids)))
 
-        What is said of an array as a whole tells of the elements that are not mentioned: they wait like it,
-        and have ended like it if they never began; one that did may have been forgotten since.
-        """
-        seen = answer.seen.get(job.native_id)
-        if job.place is None or (seen is not None and not seen.final):
+    def _said_of(self, job: Tracked, said: Said) -> Observation | None:
+        seen = said.of(job.native_id)
+        if seen is not None or job.place is None:
             return seen
-        array = self._backend.arrays_of([job.native_id]).get(job.native_id)
-        whole = None if array is None else answer.seen.get(array)
-        if whole is None:
-            return seen
-        if seen is None:
-            return None if whole.final else whole
-        has_begun = bool(job.markers) or self._spool.has_begun(job.spool_id, job.attempt)
-        return None if seen is whole and has_begun else seen
+        ended = said.of_one_that_never_began(job.native_id)
+        has_begun = ended is not None and (
+            bool(job.markers) or self._spool.has_begun(job.spool_id, job.attempt)
+        )
+        return None if has_begun else ended
 
     def _observe(self, job: Tracked, seen: Observation | None, now: float) -> None:
         job.observe(seen, now)
@@ -351,9 +351,10 @@ class Tracking:
 
         Returns whether there were any.
         """
+        gone = [job for job in jobs if job.absent_since is not None and not is_final(job.accounted)]
         left: dict[str, list[Tracked]] = {}
-        for job in sorted(jobs, key=lambda job: (job.accounting_asked, job.native_id)):
-            if self.get(job.job_id) is job and job.absent_since is not None and not is_final(job.accounted):
+        for job in sorted(gone, key=lambda job: (job.accounting_asked, job.native_id)):
+            if self.get(job.job_id) is job:
                 left.setdefault(job.native_id, []).append(job)
         for native_ids in itertools.islice(self._backend.questions(list(left)), _QUESTIONS):
             if not self._account(
@@ -378,9 +379,11 @@ class Tracking:
 
     def _judge_all(self, jobs: Iterable[Tracked], now: float, *, is_right: bool = False) -> list[Tracked]:
         """Judge jobs; returns those which the batch system may have by another id, unless theirs is right."""
+        # Most wait, and nothing is new about them; time alone makes a difference to those that have left.
+        open_ = [job for job in jobs if job.is_unjudged or job.has_left or job.markers]
         doubtful = []
         with self._judging.session():
-            for job in [job for job in jobs if self.get(job.job_id) is job]:
+            for job in [job for job in open_ if self.get(job.job_id) is job]:
                 try:
                     if is_right or not self._is_doubtful(job, now):
                         self._judging.judge(job, now)
