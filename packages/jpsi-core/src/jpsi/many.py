@@ -136,6 +136,10 @@ class Many(abc.ABC):
         for job, attempt in request.taken.items():
             if job.executor is None:
                 self._drop(job, attempt)
+                if job not in request.failed:
+                    request.failed[job] = SubmitException(
+                        f"job {job.id}: nothing is known of what came of it"
+                    )
 
     def cancel_many(self, jobs: Iterable[Job]) -> None:
         """Ask the backend with few requests to end jobs; final ones are passed over.

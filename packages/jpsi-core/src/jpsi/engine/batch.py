@@ -7,6 +7,7 @@ that first claims its attempt: so that each job runs once, whatever fails betwee
 from __future__ import annotations
 
 import contextlib
+import itertools
 import logging
 import os
 import random
@@ -37,7 +38,7 @@ from jpsi.engine.array_files import Place
 from jpsi.engine.asking import Asking
 from jpsi.engine.backend import Backend
 from jpsi.engine.bulk import Bulk
-from jpsi.engine.elements import Elements, Found
+from jpsi.engine.elements import Elements
 from jpsi.engine.filesystems import is_on_network
 from jpsi.engine.hearing import Hearing, hearing
 from jpsi.engine.judging import Judging
@@ -292,9 +293,13 @@ class BatchEngine:
             elements = self._elements.unfinished(
                 lambda job_id: self._is_known(tracking, job_id), job_ids, _JUDGE_SECONDS
             )
-        found += self._recovered_elements(tracking, elements)
+        found += (
+            _recovered(it.intent, it.native_id)
+            for it in elements
+            if not _is_followed(tracking, it.intent.job_id)
+        )
         places = {it.intent.job_id: it.intent.place for it in elements}
-        chosen = _once(found)
+        chosen = list(self._unended(_once(found)))
         # Only now, as an error before leaves all of them to the next call.
         for job in chosen:
             if job.native_id is not None:
@@ -302,19 +307,19 @@ class BatchEngine:
                 tracking.add_found(Tracked(job.job_id, job.job_id, job.attempt, job.native_id, place=place))
         return chosen
 
-    def _recovered_elements(self, tracking: Tracking, elements: Iterable[Found]) -> Iterator[Recovered]:
-        for it in elements:
-            job_id = it.intent.job_id
+    def _unended(self, found: Iterable[Recovered]) -> Iterator[Recovered]:
+        """Those of these jobs that were not told to end before they had begun."""
+        for it in found:
             try:
-                is_over = it.native_id is None and self._was_stopped(it.intent)
-                if not is_over and not _is_followed(tracking, job_id):
-                    yield _recovered(it.intent, it.native_id)
-            except (OSError, KeyError, TypeError, ValueError):
-                log.warning("job %s: its folder cannot be understood", job_id, exc_info=True)
+                is_over = it.native_id is None and self._was_stopped(it.job_id, it.attempt)
+            except OSError:
+                log.warning("job %s: its folder cannot be read", it.job_id, exc_info=True)
+                continue
+            if not is_over:
+                yield it
 
-    def _was_stopped(self, intent: Intent) -> bool:
+    def _was_stopped(self, job_id: str, attempt: int) -> bool:
         """Whether a job was told to end before it had begun; then that is how it ended."""
-        job_id, attempt = intent.job_id, intent.attempt
         if self._spool.read_stop(job_id, attempt) is None:
             return False
         self._spool.finish(job_id, attempt, plain.encode_status(never_ran()))
@@ -337,16 +342,14 @@ class BatchEngine:
         deadline = time.monotonic() + patience
         for intent in intents:
             try:
-                recovered = self._recovered(intent, tags, deadline)
+                found.append(self._recovered(intent, tags, deadline))
             except _BusyError:
                 busy.append(intent)
             except (OSError, KeyError, TypeError, ValueError):
                 log.warning("job %s: its folder cannot be understood", intent.job_id, exc_info=True)
-            else:
-                found += [] if recovered is None else [recovered]
         return found, busy
 
-    def _recovered(self, intent: Intent, tags: Mapping[str, str], deadline: float) -> Recovered | None:
+    def _recovered(self, intent: Intent, tags: Mapping[str, str], deadline: float) -> Recovered:
         job_id, attempt = intent.job_id, intent.attempt
         native_id = self._native_ids.of(intent) or tags.get(tag_of(job_id, attempt))
         if native_id is None:
@@ -354,8 +357,6 @@ class BatchEngine:
                 if not may_judge:
                     raise _BusyError
                 native_id = self._judged(job_id, attempt)
-        if native_id is None and self._was_stopped(intent):
-            return None
         return _recovered(intent, native_id)
 
     def _judged(self, job_id: str, attempt: int) -> str | None:
@@ -422,10 +423,19 @@ class BatchEngine:
                     jobs.append(job)
             except JpsiError as e:
                 refused[job_id] = e
-        for part in self._backend.requests(jobs):
-            # those that are asked for first do not wait until all others are written down
-            stopped, failed = self._remember_stops(tracking, part)
-            refused |= failed | (self._cancelled(stopped) if stopped else {})
+        parts = iter(self._backend.requests(jobs))
+        for part in parts:
+            # Some may have ended meanwhile; and those that are asked for first do not wait until all others
+            # are written down.
+            stopped, failed = self._remember_stops(
+                tracking, [job for job in part if tracking.get(job.job_id) is job]
+            )
+            refused |= failed
+            try:
+                refused |= self._cancelled(stopped) if stopped else {}
+            except JpsiError as e:
+                # whoever does not answer would not for the rest either
+                refused |= {job.job_id: e for job in (*stopped, *itertools.chain.from_iterable(parts))}
         self._ask_about(jobs)
         return refused
 
@@ -447,10 +457,7 @@ class BatchEngine:
     def _cancelled(self, jobs: Sequence[Tracked]) -> dict[str, JpsiError]:
         """Cancel jobs with one request; returns why which of them were not."""
         refused: dict[str, JpsiError] = {}
-        try:
-            why = self._backend.cancel([job.native_id for job in jobs])
-        except JpsiError as e:
-            return {job.job_id: e for job in jobs}
+        why = self._backend.cancel([job.native_id for job in jobs])
         for job in jobs:
             try:
                 self._check(why, job, "cancelled")

@@ -39,6 +39,8 @@ class Bulk:
 
     def submit(self, submissions: Sequence[Submission], told: Callable[[Outcomes], None]) -> None:
         """Submit jobs; see `jpsi.plugin.BulkEngine`."""
+        if not submissions:
+            return
         arrays = self._arrays()
         parts = [[it] for it in submissions] if arrays is None else self._planned(submissions, arrays, told)
 

@@ -18,6 +18,8 @@ from jpsi.engine.spool import Intent, Spool
 log = logging.getLogger(__name__)
 
 _BUSY = "being submitted by another process, and left out until recover() is called again: array %s"
+# Whose locks are held together, of which each takes a descriptor.
+_AT_A_TIME = 100
 
 
 @attrs.frozen(slots=True)
@@ -57,7 +59,10 @@ class Elements:
         left = self._left([array for array, _ in arrays.values()], is_finished, frozenset(folders))
         native_ids = {name: arrays[name][1] for name in left}
         native_ids |= self._tagged([name for name, native_id in native_ids.items() if native_id is None])
-        judged = self._judged([name for name, native_id in native_ids.items() if native_id is None], patience)
+        unsent = [name for name, native_id in native_ids.items() if native_id is None]
+        deadline, judged = time.monotonic() + patience, dict[str, str | None]()
+        for start in range(0, len(unsent), _AT_A_TIME):
+            judged |= self._judged(unsent[start : start + _AT_A_TIME], deadline)
         found: list[Found] = []
         for name, indices in left.items():
             array, native_id = arrays[name][0], native_ids[name]
@@ -114,27 +119,25 @@ class Elements:
         """The native ids of arrays whose submitters died before they could write them down."""
         tags = {self._written(name).tag: name for name in names}
         found = (self._backend.find(list(tags)) if tags else None) or {}
-        return {tags[tag]: native_id for tag, native_id in found.items()}
+        return {tags[tag]: native_id for tag, native_id in found.items() if tag in tags}
 
-    def _judged(self, names: Sequence[str], patience: float) -> dict[str, str | None]:
+    def _judged(self, names: Sequence[str], deadline: float) -> dict[str, str | None]:
         """The native ids of arrays whose submitters are done with them; without one, none can run any more.
 
         Those that are being submitted are left out.
         """
-        deadline = time.monotonic() + patience
+        judged: dict[str, str | None] = {}
         with contextlib.ExitStack() as locks:
-            free = []
+            native_ids: dict[str, str | None] = {}
             for name in names:
                 with _fence(name):
                     left = max(0.0, deadline - time.monotonic())
                     if locks.enter_context(self._spool.arrays.judging(name, left)):
-                        free.append(name)
+                        # it may have been sent since
+                        native_ids[name] = self._spool.arrays.read_native_id(name)
                     else:
                         log.warning(_BUSY, name)
-            # only now nobody submits them any more: what was looked for before may have come since
-            native_ids = {name: self._spool.arrays.read_native_id(name) for name in free}
             found = self._tagged([name for name, native_id in native_ids.items() if native_id is None])
-            judged: dict[str, str | None] = {}
             for name, native_id in native_ids.items():
                 with _fence(name):
                     judged[name] = native_id or found.get(name) or self._sending.withdraw(self._written(name))

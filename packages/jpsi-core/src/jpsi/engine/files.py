@@ -16,6 +16,19 @@ PRIVATE_DIRECTORY = 0o700
 PRIVATE_FILE = 0o600
 
 
+def exists(path: str) -> bool:
+    """Whether there is such a file.
+
+    Raises:
+        OSError: that cannot be known now, which is no answer.
+    """
+    try:
+        os.stat(path)  # noqa: PTH116  text, as in the spool
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    return True
+
+
 def read_json(path: str) -> dict[str, Any] | None:
     """The mapping in a file; None if there is none, or something else."""
     try:

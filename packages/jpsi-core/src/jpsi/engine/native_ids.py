@@ -63,7 +63,7 @@ class NativeIds:
         """
         found = self._elements(native_ids)
         for native_id in native_ids:
-            intent = found.get(native_id) or self.owner(native_id)
+            intent = found.get(native_id) or self._single(native_id)
             if intent is not None:
                 found[native_id] = intent
         return found
@@ -95,9 +95,10 @@ class NativeIds:
         Raises:
             OSError: the jobs cannot be listed.
         """
-        element = self._elements([native_id]).get(native_id)
-        if element is not None:
-            return element
+        return self._elements([native_id]).get(native_id) or self._single(native_id)
+
+    def _single(self, native_id: str) -> Intent | None:
+        """The last attempt of the job by itself that has this native id."""
         with self._lock:
             known = self._owners.get(native_id)
             intent = None if known is None else self._owned(known, native_id)
@@ -135,12 +136,15 @@ class NativeIds:
         """
         known: dict[str, str] = {}
         unnamed: dict[str, Tracked] = {}
+        claimants = self._array_claimants({job.place.array for job in jobs if job.place is not None})
         for job in jobs:
             try:
-                claimant = self._claimant_of(job)
+                claimant = self._claimant_of(job, claimants)
             except OSError:
                 log.warning("job %s: its folder cannot be read", job.job_id, exc_info=True)
                 continue
+            except KeyError:
+                continue  # an array that cannot be read now
             if claimant is not None and not claimant.startswith(UNNAMED):
                 known[job.job_id] = claimant
             elif job.native_id.startswith(UNNAMED):
@@ -149,10 +153,20 @@ class NativeIds:
                 known[job.job_id] = job.native_id
         return known | self._found(unnamed)
 
-    def _claimant_of(self, job: Tracked) -> str | None:
+    def _array_claimants(self, arrays: Collection[str]) -> dict[str, str | None]:
+        """Which native array runs each of these; those that cannot be read now are left out."""
+        found: dict[str, str | None] = {}
+        for array in arrays:
+            try:
+                found[array] = self._spelled(self._spool.arrays.claim(array))
+            except OSError:
+                log.warning("array %s: its folder cannot be read", array, exc_info=True)
+        return found
+
+    def _claimant_of(self, job: Tracked, arrays: Mapping[str, str | None]) -> str | None:
         if job.place is None:
             return self.claimant(job.spool_id, job.attempt)
-        native_id = self._spelled(self._spool.arrays.claim(job.place.array))
+        native_id = arrays[job.place.array]
         return None if native_id is None else self._backend.element_ids(native_id, [job.place.index])[0]
 
     def _found(self, unnamed: Mapping[str, Tracked]) -> dict[str, str]:

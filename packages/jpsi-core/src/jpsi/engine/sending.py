@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import logging
-import os
 import time
 from typing import Protocol
 
@@ -17,6 +17,7 @@ from jpsi.contract.protocols import InterruptedSubmission
 from jpsi.contract.shell import ShellLine, line, word
 from jpsi.engine.backend import Backend
 from jpsi.engine.claims import REVOKED, Claim
+from jpsi.engine.files import exists
 from jpsi.engine.native_ids import tag
 from jpsi.engine.runner import SHELL
 from jpsi.engine.runner_frame import SETUP_CODE
@@ -116,11 +117,15 @@ class WrittenArray:
 
     spool: Spool
     array: str
+    #: The job that comes first in it, by which users know it.
+    first: str = ""
+    #: Whether folders of jobs name it already, as they do of jobs that were tried before.
+    is_named: bool = False
 
     @property
     def name(self) -> str:
         """See `Written`."""
-        return f"array {self.array}"
+        return f"the array that begins with job {self.first}" if self.first else f"array {self.array}"
 
     @property
     def tag(self) -> str:
@@ -151,14 +156,18 @@ class WrittenArray:
 
     def discard(self) -> bool:
         """See `Written`."""
-        # where folders name it, the attempts of their jobs count as made and come to nothing
+        if self.is_named:
+            # it alone tells that their jobs wait to be submitted again
+            with contextlib.suppress(OSError):
+                self.revoke()
+            return False
         self.spool.arrays.discard(self.array)
         return True
 
     def is_over(self) -> bool:
         """Whether none of its elements can run any more: it was revoked, or forgotten."""
         claim = self.claim()
-        return not os.path.exists(self.run) if claim is None else claim.text == REVOKED  # noqa: PTH110
+        return not exists(self.run) if claim is None else claim.text == REVOKED
 
 
 class _UnsafeError(Exception):

@@ -36,6 +36,7 @@ from jpsi.engine.claims import REVOKED, Claim, read_claim, revoke
 from jpsi.engine.files import (
     PRIVATE_DIRECTORY,
     PRIVATE_FILE,
+    exists,
     forget,
     is_transient,
     make_private,
@@ -148,7 +149,7 @@ class Spool:
             if attempt == 1:
                 self.discard(job_id, attempt)
             raise
-        if attempt > 1 and os.path.exists(link(folder, attempt)):  # noqa: PTH110
+        if attempt > 1 and exists(link(folder, attempt)):
             os.close(lock)
             forget(f"{folder}/intent.{attempt}.json")
             raise FileExistsError(folder)
@@ -181,7 +182,7 @@ class Spool:
 
     def has_intent(self, job_id: str, attempt: int) -> bool:
         """Whether an attempt was made."""
-        return os.path.exists(f"{self.folder(job_id)}/intent.{attempt}.json")  # noqa: PTH110  text, like all here
+        return exists(f"{self.folder(job_id)}/intent.{attempt}.json")
 
     def claim(self, job_id: str, attempt: int) -> Claim | None:
         """Who has claimed an attempt, or None."""
@@ -208,7 +209,7 @@ class Spool:
 
     def is_made(self, job_id: str, attempt: int) -> bool:
         """Whether an attempt was made, by itself or as an element of an array."""
-        return self.has_intent(job_id, attempt) or os.path.exists(link(self.folder(job_id), attempt))  # noqa: PTH110
+        return self.has_intent(job_id, attempt) or exists(link(self.folder(job_id), attempt))
 
     def stop(self, job_id: str, attempt: int, content: dict[str, Any]) -> dict[str, Any]:
         """Write down that an attempt was told to end; the first one to say so is remembered."""

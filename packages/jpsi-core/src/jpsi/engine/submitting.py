@@ -114,7 +114,8 @@ class Submitting:
             SubmitException, InvalidJobException: none of them was submitted.
         """
         array, spec, count = os.urandom(16).hex(), submissions[0].spec, len(submissions)
-        written = WrittenArray(self._spool, array)
+        is_named = any(it.attempt > 1 for it in submissions)
+        written = WrittenArray(self._spool, array, submissions[0].job_id, is_named)
         with self._slots:
             after = self._still_open(spec)
             begun = time.monotonic()
