@@ -32,6 +32,7 @@ from jpsi.fakes import FakeScheduler, FakeState, Outcome, on_path
 from jpsi.model.states import Evidence
 from jpsi.plugin import BatchConfig
 from jpsi.testing import PluginDirectory, toy
+from jpsi.testing.conformance_kit import Sign
 
 PATIENCE = 60.0
 COUNT = 5
@@ -626,10 +627,17 @@ def test_an_element_whose_folder_is_not_seen_here_ends_as_it_did(
 ) -> None:
     """A node made the folder, and the file system tells others of it late."""
     go_on = tmp_path / "go_on"
-    command = f"until [ -e {go_on} ]; do sleep 0.1; done; exit"
-    jobs = [Job(JobSpec("/bin/sh", ["-c", f"{command} {code}"])) for code in range(3)]
+    command = f'until [ -e {go_on} ]; do sleep 0.1; done; exit "$1"'
+    streams = {"stdout_path": "/dev/null", "stderr_path": "/dev/null"}
+    signs = [Sign(tmp_path / f"sign{code}") for code in range(3)]
+    jobs = [
+        Job(JobSpec("/bin/sh", ["-c", f'echo >"$2"; {command}', "sh", str(code), str(sign.path)], **streams))
+        for code, sign in enumerate(signs)
+    ]
     toys.submit_many(jobs)
-    for job in jobs:
+    for job, sign in zip(jobs, signs, strict=True):
+        # its runner needs nothing of the folder any more
+        assert sign.wait(PATIENCE)
         assert job.wait(PATIENCE, target_states=JobState.ACTIVE)
         shutil.rmtree(Path(str(batch.work_directory), "toy", "jobs", job.id))
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jpsi.engine.array_files import ArrayFiles, Place, adopt, read_link
+from jpsi.engine.array_files import ArrayFiles, Place, _line_starts, adopt, read_link
 from jpsi.engine.spool import Spool
 from jpsi.testing import json_values
 
@@ -130,6 +130,17 @@ def test_the_folder_of_an_element_tells_what_was_asked_for(spool: Spool) -> None
     assert (intent.attempt, intent.native_id, intent.place) == (1, None, Place("x", 2))
     assert intent.content["spec"] == {"executable": "/bin/sh", "name": "n", "arguments": ["2"]}
     assert intent.content["directory"] == "/d2"
+
+
+def test_the_places_of_elements_are_looked_for_once(spool: Spool) -> None:
+    """Otherwise, to read all of a thousand means to read a million lines."""
+    write(spool)
+    before = _line_starts.cache_info().misses
+
+    found = [spool.arrays.read_element(Place("x", index)) for index in (3, 1, 2, 3, 4, 5)]
+
+    assert [it and it["id"] for it in found] == ["job3", "job1", "job2", "job3", None, None]
+    assert _line_starts.cache_info().misses == before + 1
 
 
 def test_a_job_that_is_submitted_again_by_itself_is_no_element_any_more(spool: Spool) -> None:

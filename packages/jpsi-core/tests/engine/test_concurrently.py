@@ -63,36 +63,16 @@ def test_without_threads_it_is_done_here(monkeypatch: pytest.MonkeyPatch) -> Non
     assert done == list(range(5))
 
 
-def test_an_interrupted_caller_waits_for_what_is_under_way(monkeypatch: pytest.MonkeyPatch) -> None:
-    begun, go_on, done = threading.Event(), threading.Event(), list[int]()
-    join = threading.Thread.join
-
-    def interrupted(thread: threading.Thread, timeout: float | None = None) -> None:
-        if not go_on.is_set():
-            begun.wait(60)
-            go_on.set()
-            raise KeyboardInterrupt
-        join(thread, timeout)
-
-    def do(thing: int) -> None:
-        begun.set()
-        go_on.wait(60)
-        done.append(thing)
-
-    monkeypatch.setattr(threading.Thread, "join", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        concurrently(range(1000), do, 2)
-
-    assert 0 < len(done) < 1000
-
-
-def test_a_caller_that_is_interrupted_again_and_again_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("count", [1, 3])
+def test_an_interrupted_caller_waits_for_what_is_under_way(
+    monkeypatch: pytest.MonkeyPatch, count: int
+) -> None:
     begun, go_on, done, interrupts = threading.Event(), threading.Event(), list[int](), list[int]()
     join = threading.Thread.join
 
     def interrupted(thread: threading.Thread, timeout: float | None = None) -> None:
         begun.wait(60)
-        if len(interrupts) < 3:
+        if len(interrupts) < count:
             interrupts.append(1)
             raise KeyboardInterrupt
         go_on.set()
@@ -107,7 +87,7 @@ def test_a_caller_that_is_interrupted_again_and_again_waits(monkeypatch: pytest.
     with pytest.raises(KeyboardInterrupt):
         concurrently(range(1000), do, 2)
 
-    assert len(interrupts) == 3
+    assert len(interrupts) == count
     assert 1 <= len(done) <= 2
 
 

@@ -54,7 +54,7 @@ class Elements:
             "x", self.spool.arrays.folder("x"), self.spool.jobs, self.spool.events, ARRAYS
         )
         elements = [{"id": run.job_id, "attempt": 1, "spec": {}} for run in runs]
-        blocks = runner_array.blocks(runs)
+        blocks = list(runner_array.blocks(runs))
         os.close(self.spool.arrays.prepare("x", {"spec": {}}, elements, common, blocks))
 
     def start(self, index: int, native_id: str = NATIVE, **variables: str) -> subprocess.Popen[bytes]:

@@ -14,11 +14,11 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import itertools
+import functools
 import json
 import os
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -84,7 +84,7 @@ class ArrayFiles:
         common: Mapping[str, Any],
         elements: Sequence[Mapping[str, Any]],
         run: str,
-        blocks: Sequence[str],
+        blocks: Iterable[str],
     ) -> int:
         """Write down an array and return a descriptor that holds the lock on it; see `Spool.prepare`."""
         folder = self.folder(array)
@@ -146,12 +146,15 @@ class ArrayFiles:
 
     def read_element(self, place: Place) -> dict[str, Any] | None:
         """The intent of one element, without reading all others."""
+        path = f"{self.folder(place.array)}/intent.json"
         try:
-            with open(f"{self.folder(place.array)}/intent.json", encoding="ascii") as file:  # noqa: PTH123
+            start = _line_starts(path)[place.index]
+            with open(path, "rb") as file:  # noqa: PTH123
                 common = json.loads(file.readline())
-                own = json.loads(next(itertools.islice(file, place.index - 1, None)))
+                file.seek(start)
+                own = json.loads(file.readline())
             return ArrayIntent(place.array, common, [own], None).content(1)
-        except (FileNotFoundError, KeyError, StopIteration, TypeError, ValueError):
+        except (FileNotFoundError, IndexError, KeyError, TypeError, ValueError):
             return None
 
     def claim(self, array: str) -> Claim | None:
@@ -182,6 +185,19 @@ class ArrayFiles:
     def remove(self, array: str) -> None:
         """Remove an array; what is left of it at once looks like nothing."""
         os.rename(self.folder(array), f"{self._trash}/{array}")  # noqa: PTH104
+
+
+@functools.lru_cache(maxsize=16)
+def _line_starts(path: str) -> Sequence[int]:
+    """Where the lines of an intent begin, found once: to look for each element anew takes quadratic time.
+
+    What is written never changes, but for the native id in the end.
+    """
+    starts = [0]
+    with open(path, "rb") as file:  # noqa: PTH123
+        for line in file:
+            starts.append(starts[-1] + len(line))
+    return starts
 
 
 # What is needed of an element.

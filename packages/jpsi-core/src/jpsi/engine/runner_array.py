@@ -113,16 +113,14 @@ def _common(array: str, folder: str, jobs: str, events: str, arrays: Arrays) -> 
     yield f"exit {SETUP_CODE}"
 
 
-def blocks(runs: Sequence[Run]) -> list[str]:
-    """The lines that are each element's own, by the file that they belong into.
+def blocks(runs: Sequence[Run]) -> Iterator[str]:
+    """The lines that are each element's own, by the file that they belong into, one after the other.
 
     Args:
         runs: the elements in their order, each with its `ElementFrame`.
     """
-    return [
-        "\n".join(_block(start + 1, runs[start : start + BLOCK])) + "\n"
-        for start in range(0, len(runs), BLOCK)
-    ]
+    for start in range(0, len(runs), BLOCK):
+        yield "\n".join(_block(start + 1, runs[start : start + BLOCK])) + "\n"
 
 
 def _block(first: int, runs: Sequence[Run]) -> Iterator[str]:

@@ -245,13 +245,12 @@ class Submitting:
         ]
         script = runner_array.common(array, folder, spool.jobs, spool.events, arrays)
         intent = {**self._intent(array), "spec": shared}
-        blocks = runner_array.blocks(runs)
         try:
-            return spool.arrays.prepare(array, intent, elements, script, blocks)
+            return spool.arrays.prepare(array, intent, elements, script, runner_array.blocks(runs))
         except FileNotFoundError:
             # Somebody removed the root, as those do who clean up.
             spool.open()
-            return spool.arrays.prepare(array, intent, elements, script, blocks)
+            return spool.arrays.prepare(array, intent, elements, script, runner_array.blocks(runs))
 
     def _enrol(self, array: str, submissions: Sequence[Submission]) -> None:
         """Have the folders of jobs that were tried before name the array before it is sent."""
