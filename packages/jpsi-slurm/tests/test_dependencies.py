@@ -10,6 +10,7 @@ import pytest
 from jpsi.fakes import FakeClock, FakeScheduler, FakeState, Invocation, Outcome
 from jpsi.plugin import Dependency, DependencyKind, JobAttributes, JobSpec, ShellLine
 from jpsi_slurm import dialect, hooks
+from jpsi_slurm.dialect.depending import dependency_refusal
 from slurm_support import CONTEXT, SITE
 
 OK, ANY, NOTOK = DependencyKind.OK, DependencyKind.ANY, DependencyKind.NOTOK
@@ -88,3 +89,17 @@ def test_the_fake_cancels_what_can_never_start() -> None:
             FakeState.PENDING,
             "DependencyNeverSatisfied",
         )
+
+
+@pytest.mark.parametrize(
+    ("text", "is_sound"),
+    [
+        ("afterok:17", True),
+        ("afterany:17_3:18", True),
+        ("afterok:17_", False),
+        ("afterok", False),
+        ("", True),
+    ],
+)
+def test_the_fake_knows_dependencies_on_jobs_and_elements(text: str, is_sound: bool) -> None:
+    assert (dependency_refusal(text) is None) == is_sound

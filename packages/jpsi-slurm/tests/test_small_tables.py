@@ -161,6 +161,26 @@ def test_indices_of_arrays_are_below_what_a_site_says(size: str, largest: int | 
     assert (None if arrays is None else arrays.largest) == largest
 
 
+@pytest.mark.parametrize(
+    ("parameters", "largest"),
+    [
+        ("max_array_tasks=200", 200),
+        ("defer,max_array_tasks=200,batch_sched_delay=3", 200),
+        ("max_array_tasks=9000", 5000),
+        ("defer", 5000),
+        ("(null)", 5000),
+        ("my_max_array_tasks=3", 5000),
+    ],
+)
+def test_an_array_has_no_more_elements_than_a_site_allows(parameters: str, largest: int) -> None:
+    shown = f"MaxArraySize            = 5001\nSchedulerParameters     = {parameters}\n"
+
+    arrays = hooks.capabilities(attrs.evolve(SITE, offers=hooks.parse_probe(answered(shown)))).arrays
+
+    assert arrays is not None
+    assert arrays.largest == largest
+
+
 def test_codes_that_put_a_job_back() -> None:
     shown = "RequeueExit             = 5,100-102\nRequeueExitHold         = 200\n"
 

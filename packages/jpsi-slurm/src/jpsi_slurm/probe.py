@@ -18,6 +18,8 @@ _NO_ACCOUNTING = frozenset({"accounting_storage/none", "(null)"})
 _IDS_PER_QUERY = 2000
 # slurm.conf(5): the default of MaxArraySize
 _MAX_ARRAY_SIZE = 1001
+# slurm.conf(5): SchedulerParameters. How many elements an array may have, where that is less.
+_MAX_ARRAY_TASKS = re.compile(r"(?:^|,)max_array_tasks=([1-9][0-9]{0,9})(?:,|$)", re.IGNORECASE)
 
 
 @hookimpl
@@ -57,14 +59,22 @@ def parse_probe(result: CommandResult) -> Mapping[str, Any]:
     """
     settings = dict(_SETTING.findall(result.checked().stdout))
     storage = settings.get("AccountingStorageType")
-    size = settings.get("MaxArraySize", "")
     codes = (settings.get("RequeueExit", ""), settings.get("RequeueExitHold", ""))
     return {
         "version": [int(number) for number in re.findall(r"[0-9]+", settings.get("SLURM_VERSION", ""))[:2]],
         "accounting": None if storage is None else storage not in _NO_ACCOUNTING,
         "requeue_exit_codes": sorted({code for text in codes for code in _codes(text)}),
-        "max_array_size": int(size) if size.isdecimal() else _MAX_ARRAY_SIZE,
+        "max_array_size": _max_array_size(
+            settings.get("MaxArraySize", ""), settings.get("SchedulerParameters", "")
+        ),
     }
+
+
+def _max_array_size(size: str, parameters: str) -> int:
+    """What is more than the largest index of an array whose indices begin with 1."""
+    largest = int(size) if size.isdecimal() else _MAX_ARRAY_SIZE
+    tasks = _MAX_ARRAY_TASKS.search(parameters)
+    return largest if tasks is None else min(largest, int(tasks[1]) + 1)
 
 
 def _codes(text: str) -> Iterator[int]:

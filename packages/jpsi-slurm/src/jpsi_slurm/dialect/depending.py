@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 
 from jpsi.fakes import FakeScheduler
@@ -10,13 +11,15 @@ from jpsi.plugin import DependencyKind
 #: Why a job is pending that waits for another, and one that waits in vain.
 WAITS, NEVER = "Dependency", "DependencyNeverSatisfied"
 
+# A job, or an element of an array
+_ID = re.compile(r"[0-9]+(_[0-9]+)?")
 _KINDS = {f"after{kind.value}": kind for kind in DependencyKind}
 
 
 def dependency_refusal(text: str) -> str | None:
     """What sbatch says of a `--dependency` that it does not understand."""
     parts = [part.split(":") for part in text.split(",")] if text else []
-    sound = all(kind in _KINDS and ids and all(map(str.isdecimal, ids)) for kind, *ids in parts)
+    sound = all(kind in _KINDS and ids and all(map(_ID.fullmatch, ids)) for kind, *ids in parts)
     return None if sound else "Job dependency problem"
 
 
