@@ -12,6 +12,8 @@ import jpsi
 from jpsi import Job, JobAttributes, JobExecutor, JobSpec, JobState
 from jpsi.fakes import FakeScheduler
 from jpsi.plugin import Arrays, ExecutorConfig
+from jpsi.testing.asking import Hooks
+from jpsi.testing.conformance_hooks import HookTests
 from jpsi.testing.conformance_kit import Gate, Kit, Proof, shell
 from jpsi.testing.conformance_recovery import client
 
@@ -21,15 +23,7 @@ _LONGEST = 600
 
 
 class ManyTests(Kit):
-    """For every executor; those that are about arrays are skipped where there are none."""
-
-    @pytest.fixture
-    def arrays(self, executor: JobExecutor) -> Arrays:
-        """What the backend says of its arrays."""
-        arrays = executor._hooks.capabilities(site=executor._site).arrays  # noqa: SLF001  no user needs to ask
-        if arrays is None:
-            pytest.skip("it has no arrays")
-        return arrays
+    """For every executor."""
 
     def ends(self, jobs: Sequence[Job]) -> list[int | None]:
         """The exit codes of jobs, once all have ended."""
@@ -149,8 +143,16 @@ class ManyTests(Kit):
         assert [proof.runs for proof in proofs] == [1] * _COUNT
 
 
-class ArrayTests(ManyTests):
-    """For batch systems that have arrays."""
+class ArrayTests(ManyTests, HookTests):
+    """For batch systems; they are skipped where there are no arrays."""
+
+    @pytest.fixture
+    def arrays(self, hooks: Hooks) -> Arrays:
+        """What the backend says of its arrays."""
+        arrays: Arrays | None = hooks("capabilities").arrays if hooks.has("capabilities") else None
+        if arrays is None:
+            pytest.skip("it has no arrays")
+        return arrays
 
     def test_jobs_that_are_alike_are_submitted_as_one(
         self, executor: JobExecutor, arrays: Arrays, fake: FakeScheduler
