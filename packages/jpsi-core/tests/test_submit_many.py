@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,7 @@ from jpsi.engine.pruning import prune
 from jpsi.engine.sending import Sending
 from jpsi.engine.spool import Spool
 from jpsi.engine.submitting import Submitting
-from jpsi.engine.tracker import exited_at_all
+from jpsi.engine.tracker import CANCEL, Stop, exited_at_all
 from jpsi.fakes import FakeScheduler, FakeState, Outcome, on_path
 from jpsi.model.states import Evidence
 from jpsi.plugin import BatchConfig
@@ -350,6 +350,107 @@ def test_jobs_that_are_being_submitted_are_not_recovered_beside_that(
     assert ends(jobs) == list(range(count))
 
 
+def left_behind(batch: BatchConfig, proofs: Path) -> None:
+    """Jobs whose client was killed before the batch system heard of their array."""
+    proofs.mkdir(exist_ok=True)
+    words = ["jpsi.engine.spool", "Spool.sync", "before", str(batch.work_directory), str(proofs), str(COUNT)]
+    subprocess.run([sys.executable, "-c", CLIENT, *words], check=False, timeout=PATIENCE)
+
+
+def test_jobs_that_were_to_go_with_a_contested_one_are_recovered(
+    batch: BatchConfig, fake: FakeScheduler, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever was to submit them has ended since."""
+    left_behind(batch, tmp_path / "proofs")
+    fake.slots = 0
+    with JobExecutor("toy", config=batch) as one, JobExecutor("toy", config=batch) as other:
+        mine, others = one.recover(), other.recover()
+        (last,) = [job for job in mine if job.id == others[-1].id]
+        one.submit(last)
+        with monkeypatch.context() as patch:
+            patch.setattr(Spool, "is_made", lambda *_: False)
+            with pytest.raises(BulkException):
+                other.submit_many(others)
+
+    with JobExecutor("toy", config=batch) as executor:
+        found = executor.recover()
+
+    assert {job.id for job in found} == {job.id for job in others}
+    assert [job.id for job in found if job.native_id is not None] == [last.id]
+
+
+def test_an_array_that_waits_is_not_withdrawn_by_who_comes_too_late(
+    batch: BatchConfig, fake: FakeScheduler, tmp_path: Path
+) -> None:
+    left_behind(batch, tmp_path / "proofs")
+    fake.slots = 0
+    with JobExecutor("toy", config=batch) as one, JobExecutor("toy", config=batch) as other:
+        mine, others = list(one.recover()), other.recover()
+        one.submit_many(mine)
+        for why in ("by another process", "runs already"):
+            with pytest.raises(BulkException, match=why):
+                other.submit_many(others)
+        let_go(fake)
+
+        assert sorted(code or 0 for code in ends(mine)) == list(range(COUNT))
+
+
+def test_an_element_that_was_told_to_end_before_it_was_sent_has_ended(
+    batch: BatchConfig, fake: FakeScheduler, tmp_path: Path
+) -> None:
+    left_behind(batch, tmp_path / "proofs")
+    spool = Spool(Path(str(batch.work_directory), "toy"))
+    (name,) = spool.arrays.names()
+    array = spool.arrays.read(name)
+    assert array is not None
+    stopped, *others = [element["id"] for element in array.elements]
+    spool.adopt(stopped, 1, Place(name, 1))
+    spool.stop(stopped, 1, Stop(CANCEL, datetime.now(UTC)).content)
+
+    for _ in range(2):
+        with JobExecutor("toy", config=batch) as executor:
+            assert {job.id for job in executor.recover()} == set(others)
+
+
+# Finds jobs and submits them again, but is killed when a function is called for the second time.
+AGAIN = """
+import os, signal, sys
+import jpsi
+from jpsi.engine.spool import Spool
+from jpsi.plugin import BatchConfig
+
+enrol, calls = Spool.enrol, []
+
+def killed(*arguments):
+    calls.append(1)
+    if len(calls) == 2:
+        os.kill(os.getpid(), signal.SIGKILL)
+    enrol(*arguments)
+
+Spool.enrol = killed
+executor = jpsi.JobExecutor("toy", config=BatchConfig(work_directory=sys.argv[1]))
+executor.submit_many(executor.recover())
+"""
+
+
+def test_jobs_of_which_half_name_their_array_are_recovered_once(
+    batch: BatchConfig, fake: FakeScheduler, tmp_path: Path
+) -> None:
+    for code in range(3):
+        words = [str(batch.work_directory), str(tmp_path / f"proof{code}"), str(code)]
+        subprocess.run([sys.executable, "-c", SINGLE, *words], check=False, timeout=PATIENCE)
+    again = [sys.executable, "-c", AGAIN, str(batch.work_directory)]
+    assert subprocess.run(again, check=False, timeout=PATIENCE).returncode == -signal.SIGKILL
+
+    with JobExecutor("toy", config=batch) as executor:
+        found = list(executor.recover())
+        assert [job.status.state for job in found] == [JobState.NEW] * 3
+        assert len({job.id for job in found}) == 3
+        executor.submit_many(found)
+        assert sorted(code or 0 for code in ends(found)) == [0, 1, 2]
+    assert runs(tmp_path) == ["ran\n"] * 3
+
+
 def test_what_is_odd_among_the_arrays_costs_no_job_its_recovery(
     batch: BatchConfig, toys: JobExecutor, fake: FakeScheduler
 ) -> None:
@@ -420,6 +521,53 @@ def test_what_is_cancelled_first_does_not_wait_until_all_others_are_written_down
         status = job.wait(PATIENCE)
         assert status is not None
         assert status.state is JobState.CANCELED
+
+
+def test_jobs_that_end_while_others_are_cancelled_have_ended_as_they_did(
+    batch: BatchConfig, toys: JobExecutor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    go_on = tmp_path / "go_on"
+    jobs = [Job(JobSpec("/bin/sh", ["-c", f"until [ -e {go_on} ]; do sleep 0.05; done"])) for _ in range(4)]
+    toys.submit_many(jobs)
+    for job in jobs:
+        assert job.wait(PATIENCE, target_states=JobState.ACTIVE)
+    cancel = Backend.cancel
+
+    def slow(backend: Backend, native_ids: Sequence[str]) -> Mapping[str, str]:
+        go_on.touch()
+        assert ends(jobs[2:]) == [0, 0]
+        return cancel(backend, native_ids)
+
+    monkeypatch.setattr(Backend, "requests", lambda _, things: (things[:2], things[2:]))
+    monkeypatch.setattr(Backend, "cancel", slow)
+    toys.cancel_many(jobs)
+    for job in jobs:
+        job.wait(PATIENCE)
+
+    with JobExecutor("toy", config=batch) as executor:
+        assert executor.recover() == []
+
+
+def test_who_does_not_answer_is_not_asked_to_cancel_the_rest(
+    toys: JobExecutor, fake: FakeScheduler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake.slots = 0
+    jobs = [coded(code) for code in range(6)]
+    toys.submit_many(jobs)
+    asked = list[Sequence[str]]()
+
+    def silent(_: Backend, native_ids: Sequence[str]) -> Mapping[str, str]:
+        asked.append(native_ids)
+        msg = "tdel did not answer in time"
+        raise jpsi.SubmitException(msg, transient=True)
+
+    monkeypatch.setattr(Backend, "requests", lambda _, things: (things[:2], things[2:4], things[4:]))
+    monkeypatch.setattr(Backend, "cancel", silent)
+    with pytest.raises(BulkException) as caught:
+        toys.cancel_many(jobs)
+
+    assert list(caught.value.failed) == jobs
+    assert len(asked) == 1
 
 
 def test_a_job_that_is_given_twice_is_a_mistake(toys: JobExecutor, fake: FakeScheduler) -> None:

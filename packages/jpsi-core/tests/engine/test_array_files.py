@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jpsi.engine.array_files import ArrayFiles, Place, _line_starts, adopt, read_link
@@ -41,6 +41,7 @@ def spool(tmp_path: Path) -> Spool:
     return made
 
 
+@settings(deadline=None)
 @given(
     specs=st.lists(st.dictionaries(st.text(max_size=5), json_values(), max_size=3), min_size=1, max_size=5),
     native_id=st.sampled_from([None, "17", "17[].server"]),
@@ -130,6 +131,24 @@ def test_the_folder_of_an_element_tells_what_was_asked_for(spool: Spool) -> None
     assert (intent.attempt, intent.native_id, intent.place) == (1, None, Place("x", 2))
     assert intent.content["spec"] == {"executable": "/bin/sh", "name": "n", "arguments": ["2"]}
     assert intent.content["directory"] == "/d2"
+
+
+def test_one_attempt_is_made_by_itself_or_in_an_array(spool: Spool) -> None:
+    """Two processes may submit the same job at the same time."""
+    for job_id in ("job1", "job2"):
+        os.close(spool.prepare(job_id, 1, {"id": job_id}, "exit 1\n"))
+    spool.enrol("job1", 2, Place("x", 1))
+    os.close(spool.prepare("job2", 2, {"id": "job2"}, "exit 1\n"))
+
+    with pytest.raises(FileExistsError):
+        spool.prepare("job1", 2, {"id": "job1"}, "exit 1\n")
+    with pytest.raises(FileExistsError):
+        spool.enrol("job2", 2, Place("x", 2))
+    with pytest.raises(FileExistsError):
+        spool.enrol("job1", 2, Place("y", 1))
+
+    assert not spool.has_intent("job1", 2)
+    assert spool.places("job1") == {2: Place("x", 1)}
 
 
 def test_the_places_of_elements_are_looked_for_once(spool: Spool) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import cast
 
@@ -26,6 +26,7 @@ from jpsi.engine.batch import BatchEngine
 from jpsi.engine.judging import Judging
 from jpsi.engine.rounds import Rounds
 from jpsi.engine.tracked import Tracked
+from jpsi.engine.tracker import CANCEL, Stop
 from jpsi.engine.tracking import Tracking
 from jpsi.fakes import FakeClock, FakeScheduler, Outcome
 from jpsi.model.errors import SubmitException
@@ -556,3 +557,38 @@ def test_the_accounting_is_asked_about_an_array_once(client: Client, clock: Fake
 
     calls = [call.invocation.argv for call in client.scheduler.log.of("tstat")]
     assert [argv[1:] for argv in calls if "--finished" in argv] == [("--finished", "1")]
+
+
+def test_an_element_that_is_dropped_counts_as_cancelled_after_the_grace(
+    client: Client, clock: FakeClock
+) -> None:
+    """Some systems forget one that was told to end before it began, and a marker may show late."""
+    jobs = [Tracked(f"j{it}", f"j{it}", 1, f"1.{it}", place=Place("x", it)) for it in (1, 2)]
+    for job in jobs:
+        client.tracking.add(job)
+        client.tracking.follow(job, clock())
+    client.tracking.remember_stop(jobs[0], Stop(CANCEL, datetime.now(UTC)))
+    seen = {"1.2": Observation(state=JobState.QUEUED, word="WAITING")}
+
+    def hear() -> None:
+        client.tracking._hear(Answer(begun=clock(), ended=clock(), asked=None, seen=seen), jobs, clock())
+
+    hear()
+    clock.advance(GRACE - 1)
+    hear()
+    assert client.states("j1") == []
+    clock.advance(2)
+    hear()
+    assert client.states("j1") == [JobState.CANCELED]
+    assert client.states("j2") == [JobState.QUEUED]
+
+
+def test_of_an_array_that_was_submitted_twice_the_one_that_runs_counts(client: Client) -> None:
+    """A submit command that tried again may have made two; the claim tells which of them runs."""
+    elements = [{"id": "j1", "attempt": 1, "spec": {}}]
+    arrays = client.engine._spool.arrays
+    os.close(arrays.prepare("x", {"id": "x", "spec": {}}, elements, "", [""]))
+    Path(arrays.folder("x"), "claim").write_text("2")
+    job = Tracked("j1", "j1", 1, "1.1", place=Place("x", 1))
+
+    assert client.engine._native_ids.corrected([job]) == {"j1": "2.1"}
