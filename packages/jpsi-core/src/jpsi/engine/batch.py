@@ -7,7 +7,6 @@ that first claims its attempt: so that each job runs once, whatever fails betwee
 from __future__ import annotations
 
 import contextlib
-import itertools
 import logging
 import os
 import random
@@ -15,7 +14,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +37,7 @@ from jpsi.engine.array_files import Place
 from jpsi.engine.asking import Asking
 from jpsi.engine.backend import Backend
 from jpsi.engine.bulk import Bulk
+from jpsi.engine.changing import Changing
 from jpsi.engine.elements import Elements
 from jpsi.engine.filesystems import is_on_network
 from jpsi.engine.hearing import Hearing, hearing
@@ -54,14 +54,13 @@ from jpsi.engine.sharing import Sharing
 from jpsi.engine.spool import Intent, Spool, folder_name, is_transient
 from jpsi.engine.submitting import Submitting
 from jpsi.engine.tracked import Tracked
-from jpsi.engine.tracker import CANCEL, Stop, never_ran
+from jpsi.engine.tracker import never_ran
 from jpsi.engine.tracking import Tracking
 from jpsi.engine.verdict import settles
 from jpsi.model import plain
 from jpsi.model.dependencies import Dependency
 from jpsi.model.errors import JpsiError, SubmitException
 from jpsi.model.spec import JobSpec
-from jpsi.model.states import JobState
 
 log = logging.getLogger(__name__)
 
@@ -405,9 +404,7 @@ class BatchEngine:
             raise SubmitException(msg)
         if job is None:
             return
-        self._remember_stop(tracking, job)
-        self._check(self._backend.cancel([job.native_id]), job, "cancelled")
-        self._ask_about([job])
+        self._changing().cancel(job)
 
     def cancel_many(self, job_ids: Sequence[str]) -> Mapping[str, JpsiError]:
         """Ask jobs to end; see `jpsi.plugin.BulkEngine`."""
@@ -423,81 +420,18 @@ class BatchEngine:
                     jobs.append(job)
             except JpsiError as e:
                 refused[job_id] = e
-        parts = iter(self._backend.requests(jobs))
-        for part in parts:
-            # Some may have ended meanwhile; and those that are asked for first do not wait until all others
-            # are written down.
-            stopped, failed = self._remember_stops(
-                tracking, [job for job in part if tracking.get(job.job_id) is job]
-            )
-            refused |= failed
-            try:
-                refused |= self._cancelled(stopped) if stopped else {}
-            except JpsiError as e:
-                # whoever does not answer would not for the rest either
-                refused |= {job.job_id: e for job in (*stopped, *itertools.chain.from_iterable(parts))}
-        self._ask_about(jobs)
-        return refused
+        return refused | self._changing().cancel_many(jobs)
 
-    def _remember_stops(
-        self, tracking: Tracking, jobs: Sequence[Tracked]
-    ) -> tuple[list[Tracked], dict[str, JpsiError]]:
-        """Write down that jobs are told to end; returns those it went well for, and why not others."""
-        stopped: list[Tracked] = []
-        failed: dict[str, JpsiError] = {}
-        for job in jobs:
-            try:
-                self._remember_stop(tracking, job)
-            except SubmitException as e:
-                failed[job.job_id] = e
-            else:
-                stopped.append(job)
-        return stopped, failed
-
-    def _cancelled(self, jobs: Sequence[Tracked]) -> dict[str, JpsiError]:
-        """Cancel jobs with one request; returns why which of them were not."""
-        refused: dict[str, JpsiError] = {}
-        why = self._backend.cancel([job.native_id for job in jobs])
-        for job in jobs:
-            try:
-                self._check(why, job, "cancelled")
-            except SubmitException as e:
-                refused[job.job_id] = e
-        return refused
-
-    @staticmethod
-    def _remember_stop(tracking: Tracking, job: Tracked) -> None:
-        try:
-            # Remembered before it is asked for: whoever sees the end must know who wanted it.
-            tracking.remember_stop(job, Stop(CANCEL, datetime.now(UTC)))
-        except OSError as e:
-            msg = f"job {job.job_id} could not be told to end: {e}"
-            raise SubmitException(msg, e, transient=is_transient(e)) from e
-
-    def _ask_about(self, jobs: Sequence[Tracked]) -> None:
-        """Have the batch system asked soon what became of a request."""
-        tracking, rounds = self._open()
-        for job in jobs:
-            tracking.changed(job, time.monotonic())
-        rounds.begin()
+    def _changing(self) -> Changing:
+        return Changing(self._backend, *self._open())
 
     def hold(self, job_id: str) -> None:
         """Keep a pending job from starting; see `jpsi.plugin.Engine`."""
-        job = self._present(job_id)
-        self._ask_about([job])
-        seen = self.info(job_id)
-        if seen is not None and seen.state is JobState.ACTIVE:
-            # some would say nothing, and hold it if it were ever put back
-            msg = f"job {job_id} ({job.native_id}) runs, and only a job that waits can be held"
-            raise SubmitException(msg)
-        self._check(self._backend.hold([job.native_id]), job, "held")
-        self._ask_about([job])
+        self._changing().hold(self._present(job_id))
 
     def release(self, job_id: str) -> None:
         """Let a held job start; see `jpsi.plugin.Engine`."""
-        job = self._present(job_id)
-        self._check(self._backend.release([job.native_id]), job, "released")
-        self._ask_about([job])
+        self._changing().release(self._present(job_id))
 
     def info(self, job_id: str) -> Observation | None:
         """What the batch system says about a job now; see `jpsi.plugin.Engine`."""
@@ -510,13 +444,6 @@ class BatchEngine:
             msg = f"job {job_id} has ended, or was never submitted here"
             raise SubmitException(msg)
         return job
-
-    @staticmethod
-    def _check(refusals: Mapping[str, str], job: Tracked, done: str) -> None:
-        why = refusals.get(job.native_id)
-        if why is not None:
-            msg = f"job {job.job_id} ({job.native_id}) could not be {done}: {why}"
-            raise SubmitException(msg, transient=True)
 
 
 def _recovered(intent: Intent, native_id: str | None) -> Recovered:

@@ -214,8 +214,8 @@ class Spool:
     def stop(self, job_id: str, attempt: int, content: dict[str, Any]) -> dict[str, Any]:
         """Write down that an attempt was told to end; the first one to say so is remembered."""
         path = f"{self.folder(job_id)}/stop.{attempt}.json"
-        write_once(path, json.dumps(content).encode("ascii"))
-        return self.read_stop(job_id, attempt) or content
+        is_first = write_once(path, json.dumps(content).encode("ascii"))
+        return content if is_first else self.read_stop(job_id, attempt) or content
 
     def read_stop(self, job_id: str, attempt: int) -> dict[str, Any] | None:
         """What `stop` wrote down for an attempt, or None."""

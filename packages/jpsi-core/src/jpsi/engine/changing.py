@@ -1,0 +1,117 @@
+"""Has a batch system change jobs that are known here: end, hold or release them."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+
+from jpsi.engine.backend import Backend
+from jpsi.engine.files import is_transient
+from jpsi.engine.rounds import Rounds
+from jpsi.engine.tracked import Tracked
+from jpsi.engine.tracker import CANCEL, Stop
+from jpsi.engine.tracking import Tracking
+from jpsi.model.errors import JpsiError, SubmitException
+from jpsi.model.states import JobState
+
+
+class Changing:
+    """Requests about jobs. Methods may be called from any thread, and raise SubmitException for one job.
+
+    Args:
+        backend: who is asked for it.
+        tracking: the jobs.
+        rounds: in which is found out what came of it.
+    """
+
+    def __init__(self, backend: Backend, tracking: Tracking, rounds: Rounds) -> None:
+        self._backend = backend
+        self._tracking = tracking
+        self._rounds = rounds
+
+    def cancel(self, job: Tracked) -> None:
+        """Ask a job to end."""
+        self._remember_stop(job)
+        _check(self._backend.cancel([job.native_id]), job, "cancelled")
+        self._ask_about([job])
+
+    def cancel_many(self, jobs: Sequence[Tracked]) -> dict[str, JpsiError]:
+        """Ask jobs to end; returns why which of them were not."""
+        refused: dict[str, JpsiError] = {}
+        parts = iter(self._backend.requests(jobs))
+        for part in parts:
+            # Some may have ended meanwhile; and those that are asked for first do not wait until all others
+            # are written down.
+            left = [job for job in part if self._tracking.get(job.job_id) is job]
+            stopped, failed = self._remember_stops(left)
+            refused |= failed
+            try:
+                refused |= self._cancelled(stopped) if stopped else {}
+            except JpsiError as e:
+                # whoever does not answer would not for the rest either
+                refused |= {job.job_id: e for job in (*stopped, *itertools.chain.from_iterable(parts))}
+        self._ask_about(jobs)
+        return refused
+
+    def _remember_stops(self, jobs: Sequence[Tracked]) -> tuple[list[Tracked], dict[str, JpsiError]]:
+        """Write down that jobs are told to end; returns those it went well for, and why not others."""
+        stopped: list[Tracked] = []
+        failed: dict[str, JpsiError] = {}
+        for job in jobs:
+            try:
+                self._remember_stop(job)
+            except SubmitException as e:
+                failed[job.job_id] = e
+            else:
+                stopped.append(job)
+        return stopped, failed
+
+    def _cancelled(self, jobs: Sequence[Tracked]) -> dict[str, JpsiError]:
+        """Cancel jobs with one request; returns why which of them were not."""
+        refused: dict[str, JpsiError] = {}
+        why = self._backend.cancel([job.native_id for job in jobs])
+        for job in jobs:
+            try:
+                _check(why, job, "cancelled")
+            except SubmitException as e:
+                refused[job.job_id] = e
+        return refused
+
+    def _remember_stop(self, job: Tracked) -> None:
+        try:
+            # Remembered before it is asked for: whoever sees the end must know who wanted it.
+            self._tracking.remember_stop(job, Stop(CANCEL, datetime.now(UTC)))
+        except OSError as e:
+            msg = f"job {job.job_id} could not be told to end: {e}"
+            raise SubmitException(msg, e, transient=is_transient(e)) from e
+
+    def hold(self, job: Tracked) -> None:
+        """Keep a pending job from starting."""
+        self._ask_about([job])
+        seen = self._tracking.info(job, time.monotonic, time.sleep)
+        if seen is not None and seen.state is JobState.ACTIVE:
+            # some would say nothing, and hold it if it were ever put back
+            msg = f"job {job.job_id} ({job.native_id}) runs, and only a job that waits can be held"
+            raise SubmitException(msg)
+        _check(self._backend.hold([job.native_id]), job, "held")
+        self._ask_about([job])
+
+    def release(self, job: Tracked) -> None:
+        """Let a held job start."""
+        _check(self._backend.release([job.native_id]), job, "released")
+        self._ask_about([job])
+
+    def _ask_about(self, jobs: Sequence[Tracked]) -> None:
+        """Have the batch system asked soon what became of a request."""
+        for job in jobs:
+            self._tracking.changed(job, time.monotonic())
+        self._rounds.begin()
+
+
+def _check(refusals: Mapping[str, str], job: Tracked, done: str) -> None:
+    why = refusals.get(job.native_id)
+    if why is not None:
+        msg = f"job {job.job_id} ({job.native_id}) could not be {done}: {why}"
+        raise SubmitException(msg, transient=True)
