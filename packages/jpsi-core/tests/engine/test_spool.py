@@ -17,7 +17,8 @@ import pytest
 from jpsi.engine import files as files_module
 from jpsi.engine.array_files import Place
 from jpsi.engine.markers import Marker, parse
-from jpsi.engine.spool import LAYOUT, REVOKED, Claim, Intent, Spool, is_transient
+from jpsi.engine.roots import LAYOUT
+from jpsi.engine.spool import REVOKED, Claim, Intent, Spool, is_transient
 from jpsi.engine.tracker import exited_at_all
 from jpsi.model.errors import ConfigError
 

@@ -48,10 +48,11 @@ from jpsi.engine.poller import Poller
 from jpsi.engine.prechecks import at_home, problems_here
 from jpsi.engine.predecessors import Predecessors
 from jpsi.engine.pruning import prune
+from jpsi.engine.roots import folder_name
 from jpsi.engine.rounds import Rounds
 from jpsi.engine.sending import Sending, WrittenJob
 from jpsi.engine.sharing import Sharing
-from jpsi.engine.spool import Intent, Spool, folder_name, is_transient
+from jpsi.engine.spool import Intent, Spool, is_transient
 from jpsi.engine.submitting import Submitting
 from jpsi.engine.tracked import Tracked
 from jpsi.engine.tracker import never_ran

@@ -36,9 +36,10 @@ from jpsi.engine.procfs import (
     start_tick,
 )
 from jpsi.engine.pruning import prune
+from jpsi.engine.roots import folder_name
 from jpsi.engine.runner_frame import ProcessFrame
 from jpsi.engine.spawning import spawn
-from jpsi.engine.spool import Intent, Spool, folder_name, is_transient
+from jpsi.engine.spool import Intent, Spool, is_transient
 from jpsi.engine.tracker import CANCEL, exited_at_all, from_ns, never_ran
 from jpsi.model import plain
 from jpsi.model.errors import SubmitException

@@ -23,7 +23,6 @@ import contextlib
 import fcntl
 import json
 import os
-import re
 import shutil
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -42,17 +41,14 @@ from jpsi.engine.files import (
     make_private,
     read_json,
     take_lock,
-    write,
     write_all,
     write_new,
     write_once,
 )
 from jpsi.engine.markers import Marker, parse, scan
-from jpsi.model.errors import ConfigError
+from jpsi.engine.roots import open_root
 
-__all__ = ["LAYOUT", "REVOKED", "Claim", "Intent", "Spool", "folder_name", "is_transient"]
-
-LAYOUT = 1
+__all__ = ["REVOKED", "Claim", "Intent", "Spool", "is_transient"]
 
 
 @attrs.frozen(slots=True)
@@ -66,17 +62,6 @@ class Intent:
     native_id: str | None
     #: Which element of which array it is; None for a job by itself.
     place: Place | None = None
-
-
-def folder_name(executor: str, target: str) -> str:
-    """The name of the folder for one executor on one target.
-
-    >>> folder_name("slurm", ""), folder_name("slurm", "ssh://me@big")
-    ('slurm', 'slurm@ssh%3a%2f%2fme%40big')
-    """
-    if not target:
-        return executor
-    return f"{executor}@" + re.sub(r"[^A-Za-z0-9_-]", lambda match: f"%{ord(match[0]):02x}", target)
 
 
 class Spool:
@@ -100,27 +85,7 @@ class Spool:
             ConfigError: a newer jpsi wrote here, or the root belongs to somebody else.
             OSError: the directories cannot be made.
         """
-        for path in (self.root, self.jobs, self.arrays.arrays, self.events, self._trash):
-            make_private(Path(path))
-        owner = Path(self.root).stat()
-        if owner.st_uid != os.geteuid() or owner.st_mode & 0o022:
-            msg = (
-                f"the work directory {self.root} belongs to or can be written by others; "
-                "choose another work_directory or run: chmod go-w"
-            )
-            raise ConfigError(msg)
-        layout = Path(self.root, "layout")
-        try:
-            found = int(layout.read_text(encoding="ascii"))
-        except FileNotFoundError:
-            write(str(layout), f"{LAYOUT}\n".encode("ascii"))
-            return
-        except ValueError as e:
-            msg = f"{layout} does not hold a layout version; is {self.root} jpsi's work directory?"
-            raise ConfigError(msg) from e
-        if found > LAYOUT:
-            msg = f"{self.root} was written by a newer jpsi (layout {found}); upgrade jpsi-core"
-            raise ConfigError(msg)
+        open_root(Path(self.root), (self.jobs, self.arrays.arrays, self.events, self._trash))
 
     def folder(self, job_id: str) -> str:
         """The folder of a job."""
