@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import subprocess
-from datetime import timedelta
 from pathlib import Path
 
 import pytest
+import real_lsf
 
 import jpsi
 from jpsi.fakes import FakeScheduler
@@ -32,16 +31,7 @@ class TestLsf(ExecutorConformance):
 
     @pytest.fixture
     def config(self, work_directory: Path) -> LsfConfig:
-        """For LSF 10.1; `JPSI_E2E_LSF=old` says that it is something older, as the README has it."""
-        is_old = os.environ.get("JPSI_E2E_LSF") == "old"
-        return LsfConfig(
-            work_directory=work_directory,
-            memory_unit="MB" if is_old else None,
-            cores_as_slots=is_old,
-            orphan_termination=not is_old,
-            grace=timedelta(seconds=15),
-            longest_interval=timedelta(seconds=5),
-        )
+        return real_lsf.config(work_directory)
 
     def cancel_outside(self, native_id: str, scheduler: FakeScheduler | None) -> None:
         """Cancel a job with bkill."""

@@ -158,10 +158,10 @@ def test_a_job_that_was_put_back_is_queued(there: _Site, scheduler: FakeSchedule
 def test_what_the_probe_finds(
     scheduler: FakeScheduler, dialect: ModuleType, json: bool, has_job: bool
 ) -> None:
-    """The three commands of its script, one after the other."""
+    """The commands of its script, one after the other."""
     if has_job:
         _Site(scheduler, dialect, SITE).submit()
-    calls = (["bjobs", "-V"], ["bjobs", "-o", FIELDS, "-json"], ["bqueues", "-l"])
+    calls = (["bjobs", "-V"], ["bjobs", "-o", FIELDS, "-json"], ["bparams", "-l"], ["bqueues", "-l"])
     said = [answer(scheduler, dialect, Invocation(argv=argv)) for argv in calls]
     result = CommandResult(
         returncode=said[-1].returncode,
@@ -169,7 +169,11 @@ def test_what_the_probe_finds(
         stderr="".join(it.stderr for it in said),
     )
 
-    assert HOOKS.parse_probe(result=result, site=SITE) == {"json": json, "requeue_exit_codes": [88, 89]}
+    assert HOOKS.parse_probe(result=result, site=SITE) == {
+        "json": json,
+        "requeue_exit_codes": [88, 89],
+        "max_job_array_size": 1000,
+    }
 
 
 def test_the_environment_of_the_caller_directs_nothing(

@@ -141,7 +141,7 @@ def test_the_probe_is_one_command() -> None:
 def test_what_is_found_out(stdout: str, stderr: str, expected: bool) -> None:
     found = hooks.parse_probe(answered(stdout + _QUEUES, stderr))
 
-    assert found == {"json": expected, "requeue_exit_codes": [99, 100]}
+    assert found == {"json": expected, "requeue_exit_codes": [99, 100], "max_job_array_size": 1000}
 
 
 @pytest.mark.parametrize(

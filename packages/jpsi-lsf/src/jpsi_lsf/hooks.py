@@ -3,7 +3,7 @@
 from .accounting import parse_finished, query_finished
 from .config import config_class
 from .failures import classify_failure
-from .ids import canonical_id
+from .ids import arrays_of, canonical_id, element_ids
 from .listing import find, parse_find, parse_status, query
 from .nodefile import nodes
 from .probe import capabilities, parse_probe, probe
@@ -12,12 +12,14 @@ from .script import check_spec, render_script
 from .submission import parse_submit, submit
 
 __all__ = [
+    "arrays_of",
     "cancel",
     "canonical_id",
     "capabilities",
     "check_spec",
     "classify_failure",
     "config_class",
+    "element_ids",
     "find",
     "hold",
     "nodes",

@@ -20,7 +20,7 @@ CUSTOM = CustomOptions(
         "IX": "bsub would not return before the job has ended",
         "Ip": "bsub would not return before the job has ended",
         "Is": "bsub would not return before the job has ended",
-        "J": "set JobSpec.name; an array is several jobs",
+        "J": "set JobSpec.name; `submit_many` makes arrays",
         "K": "bsub would not return before the job has ended; use Job.wait",
         "L": "the job would not get jpsi's environment; set `shell` in the executor's configuration",
         "N": "it sends mail",

@@ -6,14 +6,14 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from jpsi.plugin import Capabilities, Command, CommandResult, Site, hookimpl
+from jpsi.plugin import Arrays, Capabilities, Command, CommandResult, Site, hookimpl
 
 from .commands import lsf
 from .records import FIELDS, records
 from .script import DEPENDENCIES
 
-# The first two tell what bjobs understands, the third what queues do.
-_SCRIPT = f"bjobs -V; bjobs -o '{FIELDS}' -json; exec bqueues -l"
+# The first two tell what bjobs understands, the third how large arrays may be, the last what queues do.
+_SCRIPT = f"bjobs -V; bjobs -o '{FIELDS}' -json; bparams -l; exec bqueues -l"
 # bjobs that does not know an option, or a field
 _OLD = re.compile(
     r"^Usage: bjobs|in the format string is not a valid field|bjobs: (?:illegal|invalid)", re.MULTILINE
@@ -24,6 +24,11 @@ _LSF_10 = re.compile(r"\bLSF\b.* [1-9][0-9]\.[0-9]")
 _QUEUE = re.compile(r"^QUEUE: ", re.MULTILINE)
 _REQUEUE = re.compile(r"^REQUEUE_EXIT_VALUES: *(.*)$", re.MULTILINE)
 _EVERY = range(1, 256)
+_ARRAY_SIZE = re.compile(r"^ *MAX_JOB_ARRAY_SIZE *= *([1-9][0-9]{0,9})\b", re.MULTILINE)
+# lsb.params of LSF 10.1: the default of MAX_JOB_ARRAY_SIZE
+_DEFAULT_ARRAY_SIZE = 1000
+# From the next on, volclava 2.2 takes an array for a job whose name ends so.
+_LARGEST_INDEX = 65534
 # What `bjobs -l` says of a job takes about 2 kB.
 _IDS_PER_QUERY = 500
 
@@ -38,23 +43,36 @@ def capabilities(site: Site) -> Capabilities:
         ids_per_query=_IDS_PER_QUERY,
         requeue_exit_codes=codes.union(site.config.requeue_exit_codes),
         dependencies=frozenset(DEPENDENCIES) if site.config.orphan_termination else frozenset(),
+        arrays=Arrays(
+            largest=min(site.offers.get("max_job_array_size", _DEFAULT_ARRAY_SIZE), _LARGEST_INDEX),
+            id_variable="LSB_JOBID",
+            index_variable="LSB_JOBINDEX",
+        ),
     )
 
 
 @hookimpl
 def probe() -> Command:
-    """The command that tries bjobs, and shows the queues."""
+    """The command that tries bjobs, and shows parameters and queues."""
     return lsf("/bin/sh", "-c", _SCRIPT)
 
 
 @hookimpl
 def parse_probe(result: CommandResult) -> Mapping[str, Any]:
-    """Whether bjobs prints `json` with all that is to be known, and `requeue_exit_codes` of the queues."""
+    """Whether bjobs prints `json` with all that is to be known, and `requeue_exit_codes` of the queues.
+
+    Also `max_job_array_size`, how many elements an array may have.
+    """
     json = _json(result)
     if json is None or not _QUEUE.search(result.stdout):
         raise result.checked().no_answer
     codes = {code for text in _REQUEUE.findall(result.stdout) for code in _codes(text)}
-    return {"json": json, "requeue_exit_codes": sorted(codes)}
+    size = _ARRAY_SIZE.search(result.stdout)
+    return {
+        "json": json,
+        "requeue_exit_codes": sorted(codes),
+        "max_job_array_size": int(size[1]) if size else _DEFAULT_ARRAY_SIZE,
+    }
 
 
 def _json(result: CommandResult) -> bool | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from jpsi.plugin import Observation
 
@@ -68,17 +68,33 @@ def name(record: Record) -> str:
     return f"{name}[{index}]" if index.isdecimal() and index != "0" and "[" not in name else name
 
 
-def observation(record: Record) -> Observation:
-    """What a record says about a job."""
-    word, code = record["STAT"], record.get("EXIT_CODE", "")
+class Said(NamedTuple):
+    """What a record says of a job, and what it may say of many."""
+
+    word: str
+    code: str
+    why: str
+    pending: str
+    nodes: str
+
+
+def said(record: Record) -> Said | None:
+    """What a record says; None for a job that LSF does not know."""
+    if "STAT" not in record:
+        return None
+    fields = ("STAT", "EXIT_CODE", "EXIT_REASON", "PEND_REASON", "EXEC_HOST")
+    return Said(*(record.get(field, "") for field in fields))
+
+
+def observation(said: Said) -> Observation:
+    """What that means."""
     # DONE has no code: it is 0, or one that the site takes for a success.
-    exit_code = int(code) if code.isdecimal() else 0 if word == "DONE" else None
-    why = record.get("EXIT_REASON", "")
+    exit_code = int(said.code) if said.code.isdecimal() else 0 if said.word == "DONE" else None
     return observed(
-        word,
-        pending=_text(record.get("PEND_REASON", "")),
-        end=End(exit_code, "" if why in _NOTHING else why),
-        ran_on=nodes(record.get("EXEC_HOST", "")),
+        said.word,
+        pending=_text(said.pending),
+        end=End(exit_code, "" if said.why in _NOTHING else said.why),
+        ran_on=nodes(said.nodes),
     )
 
 

@@ -86,7 +86,7 @@ def _options(spec: JobSpec, context: SubmitContext) -> Options:
     """The options of bsub."""
     asked, config = attributes(spec), context.site.config
     return {
-        **_named(spec.name or _DEFAULT_NAME, context.tag),
+        **_named(spec.name or _DEFAULT_NAME, context.tag, context.elements),
         # The runner opens the job's streams. Without a file LSF mails them, with one it adds a report, and
         # a directory that is not there is told by nothing.
         "o": "/dev/null",
@@ -102,20 +102,21 @@ def _options(spec: JobSpec, context: SubmitContext) -> Options:
     }
 
 
-def legal_name(name: str) -> str:
-    """The name that LSF is told.
+def legal_name(name: str, longest: int = _LONGEST_NAME) -> str:
+    """The name that LSF is told, of so many bytes at most.
 
     >>> legal_name("it's x[1]")
     'it_s x_1_'
     """
-    return _ILLEGAL.sub("_", name.encode(errors="replace")[:_LONGEST_NAME].decode(errors="ignore"))
+    return _ILLEGAL.sub("_", name.encode(errors="replace")[:longest].decode(errors="ignore"))
 
 
-def _named(name: str, tag: str) -> Options:
+def _named(name: str, tag: str, elements: int | None) -> Options:
     """The name, made legal, and the tag; before that the name as in a URL, if it had to be changed."""
-    legal = legal_name(name)
+    indices = "" if elements is None else f"[1-{elements}]"
+    legal = legal_name(name, _LONGEST_NAME - len(indices))
     kept = "" if legal == name else quote(name, safe="", errors="replace")[:_LONGEST_KEPT]
-    return {"J": legal, "Jd": f"{kept} {tag}".lstrip()}
+    return {"J": f"{legal}{indices}", "Jd": f"{kept} {tag}".lstrip()}
 
 
 def _after(after: Iterable[Dependency]) -> Options:

@@ -1,15 +1,24 @@
-"""`bkill`, `bstop`, `bresume` and `bqueues` over a fake batch system."""
+"""`bkill`, `bstop`, `bresume`, `bparams` and `bqueues` over a fake batch system."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from jpsi.fakes import FakeJob, FakeScheduler, Invocation
 from jpsi.plugin import CommandResult
 
+from .arrays import MAX_JOB_ARRAY_SIZE, meant
+
 _REFUSED = 255
-_NUMBER = re.compile(r"\d+(\[\d+\])?\Z")
+_NUMBER = re.compile(r"\d+(\[\d[\d,:-]*\])?\Z")
+_PARAMETERS = f"""
+System default queue(s):
+    DEFAULT_QUEUE = normal
+
+The maximum number of jobs in a job array:
+    MAX_JOB_ARRAY_SIZE = {MAX_JOB_ARRAY_SIZE}
+"""
 _QUEUES = """
 QUEUE: normal
   -- For everybody
@@ -39,6 +48,11 @@ def bresume(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
     return _change(scheduler, invocation, scheduler.release, "resumed")
 
 
+def bparams(_scheduler: FakeScheduler, _invocation: Invocation) -> CommandResult:
+    """Show the parameters."""
+    return CommandResult(returncode=0, stdout=_PARAMETERS)
+
+
 def bqueues(_scheduler: FakeScheduler, _invocation: Invocation) -> CommandResult:
     """Show the queues."""
     return CommandResult(returncode=0, stdout=_QUEUES)
@@ -60,21 +74,26 @@ def _change(
         return CommandResult(returncode=_REFUSED, stderr=said)
     if refusal := unsound(invocation):
         return refusal
-    jobs = {job.native_id: job for job in scheduler.listed()}
+    jobs = scheduler.listed()
     stdout, stderr = "", ""
-    every = [job.native_id for job in jobs.values() if not job.state.final]
-    for number in every if "0" in invocation.arguments else invocation.arguments:
-        if refused := _refused(jobs.get(number)):
-            stderr += f"Job <{number}>: {refused}\n"
+    every = [job.native_id for job in jobs if not job.state.final]
+    for name, found in meant(every if "0" in invocation.arguments else invocation.arguments, jobs):
+        if refused := _refused(found):
+            stderr += f"Job <{name}>: {refused}\n"
+            continue
+        for job in found:
+            change(job.native_id)
+        if len(found) > 1:
+            # an array; it is done nonetheless
+            stderr += f"Job <{name}>: Operation is in progress\n"
         else:
-            change(number)
-            stdout += f"Job <{number}> is being {done}\n"
+            stdout += f"Job <{name}> is being {done}\n"
     return CommandResult(returncode=_REFUSED if stderr else 0, stdout=stdout, stderr=stderr)
 
 
-def _refused(job: FakeJob | None) -> str | None:
-    if job is None:
+def _refused(jobs: Sequence[FakeJob]) -> str | None:
+    if not jobs:
         return "No matching job found"
-    if not job.is_own:
+    if not all(job.is_own for job in jobs):
         return "User permission denied"
-    return "Job has already finished" if job.state.final else None
+    return "Job has already finished" if all(job.state.final for job in jobs) else None

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from jpsi.fakes import CommandFunction, FakeScheduler, Invocation
 from jpsi.plugin import CommandResult
 
-from .changing import bkill, bqueues, bresume, bstop
+from .changing import bkill, bparams, bqueues, bresume, bstop
 from .flavour import Flavour
 from .history import bhist
 from .listing import bjobs
@@ -22,6 +22,7 @@ def commands_of(flavour: Flavour) -> Mapping[str, CommandFunction]:
         "bsub": _of(bsub, flavour),
         "bjobs": _of(bjobs, flavour),
         "bhist": _of(bhist, flavour),
+        "bparams": bparams,
         "bqueues": bqueues,
         "bkill": bkill,
         "bstop": bstop,

@@ -12,7 +12,7 @@ from jpsi.plugin import DependencyKind
 WAITS = "Job dependency condition not satisfied"
 NEVER = "Dependency condition invalid or never satisfied"
 
-_CONDITION = re.compile(r"(\w+)\((\d+)\)\Z")
+_CONDITION = re.compile(r"(\w+)\((\d+(?:\[\d+\])?)\)\Z")
 _KINDS = {"done": DependencyKind.OK, "ended": DependencyKind.ANY, "exit": DependencyKind.NOTOK}
 
 

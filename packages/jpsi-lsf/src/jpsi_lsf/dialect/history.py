@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from jpsi.fakes import FakeJob, FakeScheduler, FakeState, Invocation
 from jpsi.plugin import CommandResult
 
+from .arrays import meant
 from .changing import unsound
 from .flavour import Flavour
 from .listing import ending, folded, heading
@@ -19,7 +20,8 @@ def bhist(flavour: Flavour, scheduler: FakeScheduler, invocation: Invocation) ->
     """Tell the history of jobs, as `-n 0 -l` prints it."""
     if refusal := unsound(invocation):
         return refusal
-    jobs = [job for job in scheduler.accounted() if job.native_id in invocation.arguments[2:]]
+    ids = [word for word in invocation.arguments[2:] if not word.startswith("-")]
+    jobs = [job for _, found in meant(ids, scheduler.accounted()) for job in found]
     if not jobs:
         return CommandResult(returncode=_UNKNOWN, stdout="No matching job found\n")
     between = f"{'-' * 78}\n"

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from jpsi.fakes import FakeJob, FakeScheduler, Invocation
 from jpsi.plugin import CommandResult
 
+from .arrays import index_of, meant, number_of
 from .changing import unsound
 from .flavour import Flavour
 from .telling import code, has_run, is_done, lead, moment, nodes, pending, why, word
@@ -21,8 +22,8 @@ _TOLD: Mapping[str, Callable[[FakeJob], str]] = {
     "exit_reason": why,
     "job_description": lambda job: job.tag,
     "job_name": lambda job: job.name,
-    "jobid": lambda job: job.native_id,
-    "jobindex": lambda _job: "0",
+    "jobid": number_of,
+    "jobindex": lambda job: str(index_of(job)),
     "pend_reason": lambda job: f"{pending(job)};" if pending(job) else "",
     "proj_name": lambda job: job.project,
     "queue": lambda job: job.queue,
@@ -45,7 +46,7 @@ def bjobs(  # noqa: PLR0911  each of them is another answer of the one command
     if refusal := unsound(Invocation(argv=["bjobs", *ids])):
         return refusal
     jobs = _jobs(scheduler, ids, everything="-a" in words)
-    unknown = [number for number in ids if number not in {"0", *(job.native_id for job in jobs)}]
+    unknown = [] if "0" in ids else [name for name, found in meant(ids, jobs) if not found]
     for field in fields:
         if field.lower() not in flavour.fields and jobs:
             said = f"<{field.upper()}> in the format string is not a valid field name.\n"
@@ -66,7 +67,7 @@ _HEADING = "JOBID   USER    STAT  QUEUE      FROM_HOST   EXEC_HOST   JOB_NAME   
 
 def _table(jobs: list[FakeJob]) -> str:
     lines = [
-        f"{job.native_id:7} {job.owner[:7]:7} {word(job):5} {job.queue[:10]:10} {lead(job)[:11]:11} "
+        f"{number_of(job):7} {job.owner[:7]:7} {word(job):5} {job.queue[:10]:10} {lead(job)[:11]:11} "
         f"{lead(job)[:11] if has_run(job) else '':11} {job.name[-10:]:10} {moment(job.submitted)[4:16]}"
         for job in jobs
     ]
@@ -77,14 +78,15 @@ def _jobs(scheduler: FakeScheduler, ids: list[str], *, everything: bool) -> list
     jobs = scheduler.listed()
     if ids and "0" not in ids:
         # in an order of its own: unfinished ones first
-        return sorted((job for job in jobs if job.native_id in ids), key=lambda job: job.state.final)
+        asked = {id(job) for _, found in meant(ids, jobs) for job in found}
+        return sorted((job for job in jobs if id(job) in asked), key=lambda job: job.state.final)
     mine = [job for job in jobs if job.is_own]
     return mine if everything else [job for job in mine if not job.state.final]
 
 
 def _as_json(jobs: list[FakeJob], unknown: list[str], fields: list[str]) -> CommandResult:
     found = [{field.upper(): _TOLD[field.lower()](job) for field in fields} for job in jobs]
-    found += [{"JOBID": number, "ERROR": f"Job <{number}> is not found"} for number in unknown]
+    found += [{"JOBID": it.partition("[")[0], "ERROR": f"Job <{it}> is not found"} for it in unknown]
     text = json.dumps({"COMMAND": "bjobs", "JOBS": len(found), "RECORDS": found}, indent=2)
     return CommandResult(
         returncode=0 if jobs or not unknown else _UNKNOWN, stdout=text.replace("/", "\\/") + "\n"
@@ -128,7 +130,8 @@ def _paragraph(job: FakeJob) -> str:
     lines = ["\n", heading(job, word(job))]
     lines.append(folded(f"{moment(job.submitted)}: Submitted from host <login01>;"))
     if has_run(job):
-        lines.append(folded(f"{moment(job.started)}: Started on <{lead(job)}>, Execution CWD </>;"))
+        started = f"[{index_of(job)}] started" if index_of(job) else "Started"
+        lines.append(folded(f"{moment(job.started)}: {started} on <{lead(job)}>, Execution CWD </>;"))
     if job.state.final:
         lines.append(f"{moment(job.ended)}: {ending(job)}.\n")
     if pending(job):

@@ -12,6 +12,7 @@ import attrs
 from jpsi.fakes import FakeJob, FakeScheduler, FakeState, Invocation
 from jpsi.plugin import CommandResult
 
+from .arrays import indices_of, is_too_large, marks, name_of
 from .depending import blocked, dependency_refusal
 from .flavour import Flavour
 from .telling import node
@@ -23,7 +24,6 @@ _NAME_LIMIT = 254
 _TIME = re.compile(r"(?:(?P<hours>\d+):)?(?P<minutes>\d+)\Z")
 _AMOUNT = re.compile(r"\d+([KMGT]B?)?\Z")
 _EACH_NODE = re.compile(r"span\[ptile=(\d+)\]")
-_ARRAY = re.compile(r"\[\d[\d,:-]*\](%\d+)?\Z")
 
 
 class UnknownOptionError(ValueError):
@@ -50,11 +50,15 @@ def bsub(flavour: Flavour, scheduler: FakeScheduler, invocation: Invocation) -> 
         return CommandResult(returncode=_REFUSED, stderr=f"{refusal}. Job not submitted.\n")
     number = str(scheduler.next_number())
     queue = options.get("q", invocation.environment.get("LSB_DEFAULTQUEUE", ""))
-    job = _job(number, queue or "normal", options, invocation)
-    if flavour.is_modern:
-        job.files["LSB_DJOB_HOSTFILE"] = "".join(f"{name}\n" for name in job.attributes["nodes"])
-    job.blocked = blocked(scheduler, number, options)
-    scheduler.submit(job)
+    indices = indices_of(options.get("J", ""))
+    # volclava takes what is too large for the name of a job by itself
+    elements = [] if is_too_large(indices) else indices
+    jobs = [_job(number, index, queue or "normal", options, invocation) for index in elements or [0]]
+    for job in jobs:
+        if flavour.is_modern:
+            job.files["LSB_DJOB_HOSTFILE"] = "".join(f"{name}\n" for name in job.attributes["nodes"])
+        job.blocked = blocked(scheduler, job.native_id, options)
+    scheduler.submit_all(jobs)
     if "BSUB_QUIET" in invocation.environment:
         return CommandResult(returncode=0)
     where = f"queue <{queue}>" if queue else "default queue <normal>"
@@ -110,20 +114,23 @@ def _refusal(
         or ("affinity" in requirements and not flavour.is_modern),
         "normal: Queue does not accept EXCLUSIVE jobs": "x" in options,
         "Bad reservation ID": "U" in options,
+        "Job array index too large": flavour.is_modern and is_too_large(indices_of(options.get("J", ""))),
     }
     found = next((text for text, refused in refusals.items() if refused), None)
     return found or dependency_refusal(scheduler, options.get("w", ""))
 
 
-def _job(number: str, queue: str, options: Mapping[str, str], invocation: Invocation) -> FakeJob:
+def _job(number: str, index: int, queue: str, options: Mapping[str, str], invocation: Invocation) -> FakeJob:
+    """A job, or an element of an array if it has an index."""
     name = options.get("J", invocation.stdin.splitlines()[-1])
+    if index:
+        name = name_of(name, index)
     nodes = _nodes(options)
     counts = [f"{name} {nodes.count(name)} " for name in dict.fromkeys(nodes)]
     return FakeJob(
-        number,
+        f"{number}[{index}]" if index else number,
         script=invocation.stdin,
-        # an array of one, as the fake knows no others
-        name=_ARRAY.sub("", name),
+        name=name,
         tag=options.get("Jd", ""),
         queue=queue,
         project=options.get("P", invocation.environment.get("LSB_DEFAULTPROJECT", "default")),
@@ -131,17 +138,17 @@ def _job(number: str, queue: str, options: Mapping[str, str], invocation: Invoca
             **invocation.environment,
             "LSB_HOSTS": " ".join(nodes),
             "LSB_JOBID": number,
-            "LSB_JOBINDEX": "0",
+            "LSB_JOBINDEX": str(index),
             "LSB_JOBNAME": name,
             "LSB_MCPU_HOSTS": "".join(counts),
             "LSB_QUEUE": queue,
         },
         directory=invocation.directory,
-        stdout=_file(options.get("o"), number),
-        stderr=_file(options.get("e", options.get("o")), number),
+        stdout=_file(options.get("o"), number, index),
+        stderr=_file(options.get("e", options.get("o")), number, index),
         slots=len(nodes),
         time_limit=_seconds(options.get("W", "0")),
-        attributes={"options": dict(options), "nodes": nodes},
+        attributes={"options": dict(options), "nodes": nodes, **(marks(number, index) if index else {})},
         state=FakeState.HELD if "H" in options else FakeState.PENDING,
     )
 
@@ -153,8 +160,8 @@ def _nodes(options: Mapping[str, str]) -> list[str]:
     return [node(slot // (int(each[1]) if each else slots)) for slot in range(slots)]
 
 
-def _file(path: str | None, number: str) -> str | None:
-    return None if path is None else path.replace("%J", number)
+def _file(path: str | None, number: str, index: int) -> str | None:
+    return None if path is None else path.replace("%J", number).replace("%I", str(index))
 
 
 def _seconds(text: str) -> float | None:

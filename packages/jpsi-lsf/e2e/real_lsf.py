@@ -1,0 +1,22 @@
+"""How executors on the LSF of this machine are configured."""
+
+from __future__ import annotations
+
+import os
+from datetime import timedelta
+from pathlib import Path
+
+from jpsi_lsf import LsfConfig
+
+
+def config(work_directory: Path) -> LsfConfig:
+    """For LSF 10.1; `JPSI_E2E_LSF=old` says that it is something older, as the README has it."""
+    is_old = os.environ.get("JPSI_E2E_LSF") == "old"
+    return LsfConfig(
+        work_directory=work_directory,
+        memory_unit="MB" if is_old else None,
+        cores_as_slots=is_old,
+        orphan_termination=not is_old,
+        grace=timedelta(seconds=15),
+        longest_interval=timedelta(seconds=5),
+    )

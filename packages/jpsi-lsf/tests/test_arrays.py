@@ -1,0 +1,237 @@
+"""Arrays: how they are submitted, asked about and ended, and what volclava 2.2 was seen to say of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jpsi.fakes import FakeClock, FakeScheduler, Invocation, answer
+from jpsi.plugin import Arrays, CommandResult, JobSpec, JobState, Site, SubmitContext, SubmitException
+from jpsi.testing import Recording, answered
+from jpsi_lsf import hooks
+from jpsi_lsf.config import LsfConfig
+from jpsi_lsf.dialect import lsf, volclava
+from jpsi_lsf.ids import named, together
+from lsf_support import MODERN, OLD, SITE, directives, recordings
+
+IDS = st.one_of(
+    st.integers(1, 30).map(str),
+    st.tuples(st.integers(1, 5), st.integers(1, 300)).map(lambda pair: f"{pair[0]}[{pair[1]}]"),
+)
+
+
+def _array(elements: int | None) -> SubmitContext:
+    return SubmitContext(site=SITE, job_id="1", tag="jpsi-1-1", elements=elements)
+
+
+def _name(spec: JobSpec, elements: int | None) -> str:
+    lines = [it.text for it in hooks.render_script(spec, _array(elements)).directives]
+    return next(line.removeprefix("#BSUB -J ") for line in lines if line.startswith("#BSUB -J "))
+
+
+def _arrays(offers: Mapping[str, Any]) -> Arrays:
+    arrays = hooks.capabilities(Site(config=LsfConfig(), offers=offers)).arrays
+    assert arrays is not None
+    return arrays
+
+
+def _step(*argv: str) -> Recording:
+    return next(step for step in recordings("array-elements") if step.argv == argv)
+
+
+def test_an_array_is_asked_for_by_its_name() -> None:
+    assert _name(JobSpec("/bin/true", name="my job"), 500) == "'my job[1-500]'"
+    assert _name(JobSpec("/bin/true"), 2) == "jpsi[1-2]"
+    assert _name(JobSpec("/bin/true"), None) == "jpsi"
+    assert directives(JobSpec("/bin/true"), _array(2)) == directives(JobSpec("/bin/true"), _array(None))
+
+
+def test_a_long_name_leaves_room_for_the_indices() -> None:
+    """More than 254 bytes are refused by volclava, list included."""
+    name = _name(JobSpec("/bin/true", name="n" * 254), 1000)
+
+    assert len(name) == 254
+    assert name.endswith("n[1-1000]")
+
+
+def test_elements_have_ids_that_tell_their_array() -> None:
+    ids = hooks.element_ids("17", [1, 3])
+
+    assert ids == ["17[1]", "17[3]"]
+    assert [hooks.canonical_id(native_id) for native_id in ids] == ids
+    assert hooks.arrays_of([*ids, "18"]) == {"17[1]": "17", "17[3]": "17"}
+
+
+@given(native_ids=st.lists(IDS, unique=True, min_size=1))
+def test_what_is_named_together_is_what_was_to_be_named(native_ids: list[str]) -> None:
+    words = together(native_ids)
+
+    assert sorted(it for word in words for it in named(word)) == sorted(native_ids)
+
+
+def test_no_list_is_longer_than_bkill_understands() -> None:
+    refused = next(step for step in recordings("array-elements") if "Bad job array" in step.result.stderr)
+    words = hooks.cancel([f"65432[{index}]" for index in range(10001, 12000, 2)]).argv[1:]
+
+    assert refused.argv[1].count(",") == 124
+    assert max(word.count(",") for word in words) < 50
+    assert max(map(len, words)) < 512
+    assert len(words) == 25
+
+
+def test_elements_are_named_by_few_words() -> None:
+    ids = ["17[1]", "17[2]", "18", "17[4]", "19[3]"]
+
+    for hook in (hooks.cancel, hooks.hold, hooks.release):
+        assert hook(ids).argv[1:] == ("18", "17[1-2,4]", "19[3]")
+    assert hooks.query_finished(ids, SITE).argv == ("bhist", "-n", "0", "-l", "18", "17", "19[3]")
+
+
+@pytest.mark.parametrize("json_is_known", [True, False])
+def test_elements_that_are_not_told_of_are_left_out(json_is_known: bool) -> None:
+    """As when some were forgotten and others not: what is told of an array is an answer about all of it."""
+    site = MODERN if json_is_known else OLD
+    record = {"JOBID": "17", "JOBINDEX": "2", "STAT": "RUN"}
+    text = (
+        json.dumps({"RECORDS": [record]})
+        if json_is_known
+        else "\nJob <17[2]>, User <u>, Status <RUN>, Queue <q>, Command <x>\n"
+    )
+
+    found = hooks.parse_status(answered(text), ["17[1]", "17[2]"], site)
+
+    assert {name: seen.state for name, seen in found.items()} == {"17[2]": JobState.ACTIVE}
+
+
+def test_an_array_of_which_nothing_is_said_is_no_answer_unless_it_is_unknown() -> None:
+    text = "\nJob <17[2]>, User <u>, Status <RUN>, Queue <q>, Command <x>\n"
+    unknown = answered(text, "Job <18> is not found\n", 255)
+
+    assert hooks.parse_status(unknown, ["17[2]", "18[1]"], OLD).keys() == {"17[2]"}
+    with pytest.raises(SubmitException):
+        hooks.parse_status(unknown, ["17[2]", "19[1]"], OLD)
+
+
+def test_what_is_said_alike_of_many_is_said_once() -> None:
+    records = [{"JOBID": "17", "JOBINDEX": str(index), "STAT": "PEND"} for index in (1, 2)]
+    paragraphs = [
+        f"\nJob <17[{index}]>, User <u>, Status <PEND>, Queue <q>, Command <x>\n" for index in (1, 2)
+    ]
+
+    for site, text in ((MODERN, json.dumps({"RECORDS": records})), (OLD, f"{'-' * 78}\n".join(paragraphs))):
+        found = hooks.parse_status(answered(text), ["17[1]", "17[2]"], site)
+        assert found["17[1]"] is found["17[2]"]
+
+
+def test_an_array_is_found_by_the_tag_of_its_elements() -> None:
+    listed = _step("bjobs", "-l", "-a").result
+
+    assert hooks.parse_find(listed, ["jpsi-abc-1"], OLD) == {"jpsi-abc-1": "1"}
+
+
+def test_elements_of_the_recorded_array_are_told_of_one_by_one() -> None:
+    running = hooks.parse_status(_step("bjobs", "-l", "2").result, [f"2[{it}]" for it in range(1, 7)], OLD)
+    ended = hooks.parse_finished(_step("bhist", "-n", "0", "-l", "1").result, OLD)
+
+    assert {name: seen.state for name, seen in running.items()} == {
+        f"2[{index}]": JobState.ACTIVE for index in range(1, 7)
+    }
+    assert {name: seen.exit_code for name, seen in ended.items()} == {f"1[{it}]": it for it in range(1, 5)}
+
+
+def test_who_was_not_cancelled_or_held_is_told() -> None:
+    over, gone = _step("bkill", "2[1-3]").result, _step("bkill", "2[5-8]").result
+    held = _step("bstop", "3[1,4]").result
+
+    assert hooks.parse_cancel(over, ["2[1]", "2[2]", "2[3]"]) == {}
+    assert hooks.parse_cancel(gone, ["2[5]", "2[6]", "2[7]", "2[8]"]) == {}
+    assert hooks.parse_hold(held, ["3[1]", "3[4]"]) == {"3[1]": "Job has already finished"}
+
+
+@pytest.mark.parametrize("named_by", ["17[1-2]", "17"])
+def test_what_is_said_of_several_holds_for_each(named_by: str) -> None:
+    """LSF 10.1 may say it so; volclava names each element."""
+    refused = answered(stderr=f"Job <{named_by}>: User permission denied\n", returncode=255)
+    done = answered(f"Job <{named_by}> is being terminated\n", "Job <18>: User permission denied\n", 255)
+
+    assert hooks.parse_cancel(refused, ["17[1]", "17[2]"]) == dict.fromkeys(
+        ["17[1]", "17[2]"], "User permission denied"
+    )
+    assert hooks.parse_cancel(done, ["17[1]", "17[2]", "18"]) == {"18": "User permission denied"}
+
+
+@pytest.mark.parametrize(("said", "largest"), [("MAX_JOB_ARRAY_SIZE = 7", 7), ("", 1000)])
+def test_the_size_of_arrays_is_the_sites(said: str, largest: int) -> None:
+    usual = _step("bparams", "-l").result.stdout.replace("MAX_JOB_ARRAY_SIZE = 1000", said)
+    text = f'{{"COMMAND":"bjobs","JOBS":0,"RECORDS":[]}}\n{usual}\nQUEUE: normal\n'
+
+    arrays = _arrays(hooks.parse_probe(answered(text)))
+
+    assert arrays.largest == largest
+    assert (arrays.id_variable, arrays.index_variable) == ("LSB_JOBID", "LSB_JOBINDEX")
+
+
+def test_no_array_is_larger_than_an_index_can_be() -> None:
+    """From 65535 on, volclava takes an array for a job by itself of that name."""
+    assert _arrays({"max_job_array_size": 2147483646}).largest == 65534
+
+
+class TestFake:
+    """Its arrays, beside the real ones."""
+
+    @staticmethod
+    def submitted(scheduler: FakeScheduler, name: str) -> None:
+        script = f"#!/bin/sh\n#BSUB -J '{name}'\nexit 0\n"
+        said = answer(scheduler, volclava, Invocation(argv=["bsub"], stdin=script))
+        assert said.stdout == "Job <1> is submitted to default queue <normal>.\n"
+
+    @staticmethod
+    def said(scheduler: FakeScheduler, *argv: str) -> CommandResult:
+        return answer(scheduler, volclava, Invocation(argv=argv))
+
+    def test_its_elements_are_named_as_recorded(self) -> None:
+        with FakeScheduler(FakeClock(), slots=0) as scheduler:
+            self.submitted(scheduler, "arr[1-4]")
+
+            told = self.said(scheduler, "bjobs", "-o", "jobid job_name", "-json", "1[2]", "1[9]").stdout
+
+            assert json.loads(told)["RECORDS"] == [
+                {"JOBID": "1", "JOB_NAME": "arr[2]"},
+                {"JOBID": "1", "ERROR": "Job <1[9]> is not found"},
+            ]
+
+    def test_it_answers_to_lists_as_recorded(self) -> None:
+        with FakeScheduler(FakeClock(), slots=0) as scheduler:
+            self.submitted(scheduler, "arr[1-6]")
+
+            some = self.said(scheduler, "bkill", "1[1-2,4]")
+            others = self.said(scheduler, "bkill", "1[5-8]")
+            every = self.said(scheduler, "bkill", "1")
+
+        assert some.stdout.replace("<1[", "<2[") == _step("bkill", "2[1-2,4]").result.stdout
+        recorded = _step("bkill", "2[5-8]").result
+        assert others.returncode == recorded.returncode
+        assert others.stdout.replace("<1[", "<2[") == recorded.stdout
+        assert others.stderr.replace("<1[", "<2[") == recorded.stderr
+        assert (every.returncode, every.stderr) == (255, "Job <1>: Operation is in progress\n")
+
+    @pytest.mark.parametrize(
+        "name", ["bad[0-3]", "bad[3-1]", "bad[", "bad[]", "bad[a]", "bad[1-3]x", "big[1-1001]"]
+    )
+    def test_what_is_no_array_is_a_name(self, name: str) -> None:
+        with FakeScheduler(FakeClock(), slots=0) as scheduler:
+            self.submitted(scheduler, name)
+
+            assert [(job.native_id, job.name) for job in scheduler.jobs] == [("1", name)]
+
+    def test_lsf_10_refuses_what_is_too_large(self) -> None:
+        script = "#!/bin/sh\n#BSUB -J big[1-1001]\nexit 0\n"
+        with FakeScheduler(FakeClock()) as scheduler:
+            said = answer(scheduler, lsf, Invocation(argv=["bsub"], stdin=script))
+
+        assert said.stderr == "Job array index too large. Job not submitted.\n"
