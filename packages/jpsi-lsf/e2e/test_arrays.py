@@ -14,7 +14,6 @@ from pathlib import Path
 import pytest
 import real_lsf
 
-import jpsi
 from jpsi import Job, JobExecutor, JobState, JobStatus
 from jpsi.testing.conformance_kit import Gate, shell
 
