@@ -74,6 +74,9 @@ class Capabilities:
     dependencies: frozenset[DependencyKind] = frozenset()
     #: How many jobs are submitted as one; None if that cannot be done.
     arrays: Arrays | None = None
+    #: How many jobs one command submits that stay jobs by themselves, where there are no arrays; see the hook
+    #: `submit_several`.
+    jobs_per_submission: int = 1
 
 
 @attrs.frozen(slots=True, kw_only=True)
@@ -154,6 +157,27 @@ class ExecutorHooks(Protocol):
         """
 
     @hookspec(firstresult=True)
+    def submit_several(
+        self, scripts: Sequence[Script], spec: JobSpec, contexts: Sequence[SubmitContext]
+    ) -> Command | NotOffered:
+        """The command that submits several jobs, each by itself with its own script; and its context.
+
+        The batch system sees no difference between them but for their tags. Not asked unless
+        `Capabilities.jobs_per_submission` allows several. The core's own answer is NOT_OFFERED, by which jobs
+        like these are submitted one by one.
+        """
+
+    @hookspec(firstresult=True)
+    def parse_submit_several(
+        self, result: CommandResult, contexts: Sequence[SubmitContext]
+    ) -> Mapping[str, str]:
+        """The native ids that such a command printed which returned 0 in time, by the tags of their jobs.
+
+        Which is whose must not be guessed by their order, unless the batch system warrants it. Jobs that are
+        left out are looked for by their tags, and all of them if it raises ValueError.
+        """
+
+    @hookspec(firstresult=True)
     def canonical_id(self, native_id: str, site: Site) -> str:
         """The one spelling of a native id that all other hooks use, whichever it was given in.
 
@@ -183,7 +207,8 @@ class ExecutorHooks(Protocol):
     def classify_failure(self, result: CommandResult, site: Site) -> Failure:
         """What it means that a submit command returned something else than 0; never asked after a time-out.
 
-        The core's own answer is AMBIGUOUS, which costs time and no job.
+        What came of `submit_several` is AMBIGUOUS if any of the jobs may have been submitted. The core's own
+        answer is AMBIGUOUS, which costs time and no job.
         """
 
     @hookspec(firstresult=True)

@@ -35,6 +35,14 @@ class Submitted:
     failure: Failure | None = None
 
 
+@attrs.frozen(slots=True)
+class SubmittedSeveral:
+    """What came of a command that submits several jobs: native ids by tags, and a failure for the rest."""
+
+    native_ids: Mapping[str, str]
+    failure: Failure
+
+
 class Backend:
     """One batch system as one executor uses it. Methods may be called from any thread.
 
@@ -144,24 +152,78 @@ class Backend:
         The command holds `lock` open until it ends, and is given the script only after `ready` has returned.
         """
         command = self._ask(lambda: self._hooks.submit(script=script, spec=spec, context=context))
+
+        def read(result: CommandResult) -> str:
+            printed = self._hooks.parse_submit(result=result, context=context)
+            return self.canonical(_native_id(printed))
+
+        answer = self._handed_over(command, lock, ready, read)
+        return Submitted(None, answer) if isinstance(answer, Failure) else Submitted(answer)
+
+    def submits_several(self, script: Script, spec: JobSpec, context: SubmitContext) -> bool:
+        """Whether jobs like this can be submitted several at a time.
+
+        Raises:
+            JpsiError: a hook failed.
+        """
+        if self.capabilities.jobs_per_submission <= 1:
+            return False
+        return not isinstance(self._several([script], spec, [context]), NotOffered)
+
+    def submit_several(
+        self,
+        scripts: Sequence[Script],
+        spec: JobSpec,
+        contexts: Sequence[SubmitContext],
+        lock: int,
+        ready: Callable[[], None],
+    ) -> SubmittedSeveral:
+        """Submit scripts with one command; otherwise as `submit`."""
+        command = self._several(scripts, spec, contexts)
+        if isinstance(command, NotOffered):
+            raise self._mistake(TypeError("it offered to submit several jobs, and now does not"))
+
+        def read(result: CommandResult) -> dict[str, str]:
+            printed = self._hooks.parse_submit_several(result=result, contexts=contexts)
+            tags = {context.tag for context in contexts}
+            return {it: self.canonical(_native_id(printed[it])) for it in printed if it in tags}
+
+        answer = self._handed_over(command, lock, ready, read)
+        if isinstance(answer, Failure):
+            return SubmittedSeveral({}, answer)
+        silence = Failure(FailureKind.AMBIGUOUS, f"{command.argv[0]} printed no id for it")
+        return SubmittedSeveral(answer, silence)
+
+    def _several(
+        self, scripts: Sequence[Script], spec: JobSpec, contexts: Sequence[SubmitContext]
+    ) -> Command | NotOffered:
+        return self._ask(lambda: self._hooks.submit_several(scripts=scripts, spec=spec, contexts=contexts))
+
+    def _handed_over(
+        self,
+        command: Command,
+        lock: int | None,
+        ready: Callable[[], None] | None,
+        read: Callable[[CommandResult], T],
+    ) -> T | Failure:
+        """What is read in the answer of a submit command."""
         try:
             result = self._transport.run(self._timed(command), lock, ready)
         except TransportError as e:
             kind = FailureKind.TRANSIENT if e.transient else FailureKind.PERMANENT
-            return Submitted(None, Failure(FailureKind.AMBIGUOUS if e.may_have_run else kind, str(e)))
+            return Failure(FailureKind.AMBIGUOUS if e.may_have_run else kind, str(e))
         log.debug("%s: %s", command, result)
         if result.timed_out or result.returncode < 0:
-            return Submitted(None, Failure(FailureKind.AMBIGUOUS, result.complaint))
+            return Failure(FailureKind.AMBIGUOUS, result.complaint)
         try:
             if result.returncode == 0:
-                printed = self._hooks.parse_submit(result=result, context=context)
-                return Submitted(self.canonical(_native_id(printed)))
-            return Submitted(None, self._hooks.classify_failure(result=result, site=self.site))
+                return read(result)
+            return self._hooks.classify_failure(result=result, site=self.site)
         except Exception as e:
             # the command is done, whatever the plugin makes of its answer
             log.warning("the answer of %s is not understood: %r", command, result.stdout, exc_info=True)
             message = f"{command.argv[0]} gave an unclear answer: {e}"
-            return Submitted(None, Failure(FailureKind.AMBIGUOUS, message))
+            return Failure(FailureKind.AMBIGUOUS, message)
 
     def sight(self, script: Script, spec: JobSpec, context: SubmitContext) -> str:
         """What the batch system would be given to see of a job; equal texts mean that there is no difference.

@@ -1,4 +1,4 @@
-"""Submits many jobs with few requests: those that are alike as native arrays, others several at a time."""
+"""Submits many jobs with few requests: those that are alike together, others several at a time."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Iterable, Sequence
 
 from jpsi.contract.asked import dependencies
-from jpsi.contract.hookspecs import Arrays, SubmitContext
+from jpsi.contract.hookspecs import Arrays, Capabilities, SubmitContext
 from jpsi.contract.protocols import Outcomes, Submission
 from jpsi.engine.array_files import Place
 from jpsi.engine.backend import Backend
@@ -41,32 +41,40 @@ class Bulk:
         """Submit jobs; see `jpsi.plugin.BulkEngine`."""
         if not submissions:
             return
-        arrays = self._arrays()
-        parts = [[it] for it in submissions] if arrays is None else self._planned(submissions, arrays, told)
+        offered = self._offered()
+        largest = self._largest(offered)
+        one_by_one = [[it] for it in submissions]
+        parts = one_by_one if largest == 1 else self._planned(submissions, largest, told)
 
         def submit(part: Sequence[Submission]) -> None:
-            if arrays is None or len(part) == 1:
+            if len(part) == 1:
                 self._alone(part[0], told)
+            elif offered.arrays is None:
+                self._several(part, told)
             else:
-                self._together(part, arrays, told)
+                self._together(part, offered.arrays, told)
 
         concurrently(parts, submit, self._backend.config.submit_concurrency)
 
-    def _arrays(self) -> Arrays | None:
-        """What arrays can be had; a site that does not tell has what its batch system has by default."""
-        if self._backend.config.array_size == 1:
-            return None
-        try:
-            self._backend.probe()
-        except JpsiError as e:
-            log.info("%s does not tell what it offers: %s", self._backend.name, e)
-        return self._backend.capabilities.arrays
+    def _offered(self) -> Capabilities:
+        """What can be had; a site that does not tell has what its batch system has by default."""
+        if self._backend.config.array_size != 1:
+            try:
+                self._backend.probe()
+            except JpsiError as e:
+                log.info("%s does not tell what it offers: %s", self._backend.name, e)
+        return self._backend.capabilities
+
+    def _largest(self, offered: Capabilities) -> int:
+        """How many jobs one submission may have."""
+        largest = offered.jobs_per_submission if offered.arrays is None else offered.arrays.largest
+        return max(1, min(largest, self._backend.config.array_size or largest))
 
     def _planned(
-        self, submissions: Iterable[Submission], arrays: Arrays, told: Callable[[Outcomes], None]
+        self, submissions: Iterable[Submission], largest: int, told: Callable[[Outcomes], None]
     ) -> list[list[Submission]]:
         """Which of the jobs are submitted together; `told` hears of those that cannot be submitted."""
-        kinds: dict[str, str] = {}
+        kinds: dict[str, str | None] = {}
         sound, keys = [], []
         for submission in submissions:
             key = shape(encoded(submission))
@@ -79,16 +87,22 @@ class Bulk:
             except JpsiError as e:
                 told({submission.job_id: e})
             else:
-                keys.append(kinds[key])
+                keys.append(kinds[key] or submission.job_id)
                 sound.append(submission)
-        largest = max(1, min(arrays.largest, self._backend.config.array_size or arrays.largest))
         return [[sound[position] for position in group] for group in chunks(keys, largest)]
 
-    def _kind(self, spec: JobSpec) -> str:
-        """What the batch system is to see of a job, but for what differs between any two."""
+    def _kind(self, spec: JobSpec) -> str | None:
+        """What the batch system is to see of a job, but for what differs between any two.
+
+        None if it has to be submitted by itself.
+        """
         after = tuple(dependencies(spec))
         context = SubmitContext(site=self._backend.site, job_id="0", tag=tag("0", 1), after=after)
-        return self._backend.sight(self._backend.render(spec, context), spec, context)
+        script = self._backend.render(spec, context)
+        has_arrays = self._backend.capabilities.arrays is not None
+        if not has_arrays and not self._backend.submits_several(script, spec, context):
+            return None
+        return self._backend.sight(script, spec, context)
 
     def _alone(self, submission: Submission, told: Callable[[Outcomes], None]) -> None:
         job_id, attempt = submission.job_id, submission.attempt
@@ -101,6 +115,22 @@ class Bulk:
         told({job_id: accepted.native_id})
         if accepted.interrupt is not None:
             raise accepted.interrupt
+
+    def _several(self, submissions: Sequence[Submission], told: Callable[[Outcomes], None]) -> None:
+        several = self._submitting.several(submissions)
+        outcomes: dict[str, str | JpsiError] = {}
+        for submission in submissions:
+            job_id, accepted = submission.job_id, several.outcomes.get(submission.job_id)
+            if isinstance(accepted, JpsiError):
+                outcomes[job_id] = accepted
+            elif accepted is not None:
+                outcomes[job_id] = accepted.native_id
+                self._add(
+                    Tracked(job_id, job_id, submission.attempt, accepted.native_id, accepted=accepted.begun)
+                )
+        told(outcomes)
+        if several.interrupt is not None:
+            raise several.interrupt
 
     def _together(
         self, submissions: Sequence[Submission], arrays: Arrays, told: Callable[[Outcomes], None]

@@ -39,6 +39,18 @@ def parse_probe() -> Mapping[str, Any]:
 
 
 @hookimpl
+def submit_several() -> NotOffered:
+    """Each job wants a command of its own."""
+    return NOT_OFFERED
+
+
+@hookimpl
+def parse_submit_several() -> Mapping[str, str]:
+    """None was found."""
+    return {}
+
+
+@hookimpl
 def canonical_id(native_id: str) -> str:
     """Native ids have one spelling."""
     return native_id

@@ -6,7 +6,8 @@ import contextlib
 import functools
 import logging
 import time
-from typing import Protocol
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol, TypeVar
 
 import attrs
 
@@ -14,7 +15,7 @@ from jpsi.contract.config import BatchConfig
 from jpsi.contract.hookspecs import SubmitContext
 from jpsi.contract.observation import Failure, FailureKind
 from jpsi.contract.protocols import InterruptedSubmission
-from jpsi.contract.shell import ShellLine, line, word
+from jpsi.contract.shell import Script, ShellLine, line, word
 from jpsi.engine.backend import Backend
 from jpsi.engine.claims import REVOKED, Claim
 from jpsi.engine.files import exists
@@ -28,6 +29,8 @@ from jpsi.model.errors import InvalidJobException, JpsiError, SubmitException
 from jpsi.model.spec import JobSpec
 
 log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 _CLAIM_POLL_SECONDS = 0.02
 _SUBJECT = "the job"
@@ -170,6 +173,15 @@ class WrittenArray:
         return not exists(self.run) if claim is None else claim.text == REVOKED
 
 
+@attrs.frozen(slots=True)
+class Sent:
+    """What came of several submissions with one command."""
+
+    #: In their order the native id, or why it was not submitted; None if the caller was interrupted before.
+    outcomes: Sequence[str | JpsiError | None]
+    interrupt: BaseException | None = None
+
+
 class _UnsafeError(Exception):
     """What is written down may not outlive a crash."""
 
@@ -208,15 +220,12 @@ class Sending:
             InterruptedSubmission: the batch system has it, and the caller was interrupted.
         """
         try:
-            script = attrs.evolve(self._backend.render(spec, context), run=self._run_line(written))
+            script = self._script(written, spec, context)
             # What is written outlives a crash of this machine before the batch system hears of it.
             ready = functools.partial(self._sync, lock)
             submitted = self._backend.submit(script, spec, context, lock, ready)
         except _UnsafeError as e:
-            # nothing was submitted
-            written.discard()
-            msg = f"{written.name} could not be written down in {self._spool.root}: {e.error}"
-            raise SubmitException(msg, e.error, transient=is_transient(e.error)) from e
+            raise self._unsafe(written, e) from e
         except BaseException as e:
             # Whether the command had its effect or never began: it can run no more, or has begun.
             native_id = self._given_up(written)
@@ -229,13 +238,65 @@ class Sending:
             return submitted.native_id
         failure = submitted.failure or Failure(FailureKind.AMBIGUOUS, "it did not say why")
         if failure.kind is FailureKind.AMBIGUOUS:
-            return self._resolve(written, failure)
+            return self._resolve(written, failure, self._found([written]))
+        raise self._refusal(written, failure)
+
+    def send_several(
+        self,
+        written: Sequence[Written],
+        spec: JobSpec,
+        contexts: Sequence[SubmitContext],
+        locks: Sequence[int],
+    ) -> Sent:
+        """Have the batch system take with one command what is written down.
+
+        The command holds the first of the locks alone: if this process is killed meanwhile, others may judge
+        the rest, and whatever they take for not submitted runs no more.
+
+        Args:
+            written: what it is.
+            spec: a job that the batch system is to see.
+            contexts: how each is submitted.
+            locks: the descriptors that hold the locks.
+        """
+
+        def ready() -> None:
+            for lock in locks:
+                self._sync(lock)
+
+        try:
+            scripts = [self._script(it, spec, context) for it, context in zip(written, contexts, strict=True)]
+            submitted = self._backend.submit_several(scripts, spec, contexts, locks[0], ready)
+        except _UnsafeError as e:
+            return Sent([self._unsafe(it, e) for it in written])
+        except BaseException as e:  # noqa: BLE001  handed to the caller, with what has begun all the same
+            otherwise = e if isinstance(e, JpsiError) else None
+            outcomes = [_tried(lambda it=it: self._given_up(it)) or otherwise for it in written]  # type: ignore[misc]  # a default is how a lambda keeps a value
+            return Sent(outcomes, None if isinstance(e, JpsiError) else e)
+        native_ids, failure = submitted.native_ids, submitted.failure
+        missing = [it for it in written if it.tag not in native_ids]
+        if failure.kind is not FailureKind.AMBIGUOUS:
+            return Sent([self._refusal(it, failure) for it in written])
+        found = {**self._found(missing), **native_ids}
+        return Sent([_tried(lambda it=it: self._resolve(it, failure, found)) for it in written])  # type: ignore[misc]  # as above
+
+    def _script(self, written: Written, spec: JobSpec, context: SubmitContext) -> Script:
+        return attrs.evolve(self._backend.render(spec, context), run=self._run_line(written))
+
+    def _unsafe(self, written: Written, why: _UnsafeError) -> SubmitException:
+        """What the caller is told of something of which nothing was submitted."""
+        written.discard()
+        msg = f"{written.name} could not be written down in {self._spool.root}: {why.error}"
+        return SubmitException(msg, why.error, transient=is_transient(why.error))
+
+    def _refusal(self, written: Written, failure: Failure) -> JpsiError:
+        """What the caller is told of something that the batch system did not take."""
         if not written.discard():
             self._given_up(written)
         if failure.kind is FailureKind.INVALID_JOB:
-            raise InvalidJobException.of(_SUBJECT, [f"{self._backend.name} refuses it: {failure.message}"])
+            return InvalidJobException.of(_SUBJECT, [f"{self._backend.name} refuses it: {failure.message}"])
         msg = f"{self._backend.name} did not take {written.name}: {failure.message}"
-        raise SubmitException(msg, transient=failure.kind is FailureKind.TRANSIENT)
+        return SubmitException(msg, transient=failure.kind is FailureKind.TRANSIENT)
 
     def _sync(self, lock: int) -> None:
         try:
@@ -252,18 +313,23 @@ class Sending:
         runs = f"{{ {can_run} || {{ {note}exit {SETUP_CODE}; }}; }}"
         return ShellLine(f"{is_there} && {runs} && {line('exec', *shell, written.run)}; exit {SETUP_CODE}")
 
-    def _resolve(self, written: Written, failure: Failure) -> str:
+    def _found(self, written: Sequence[Written]) -> Mapping[str, str]:
+        """The native ids of those that the batch system has, by their tags, as far as it tells."""
+        if not written:
+            return {}
+        try:
+            return self._backend.find([it.tag for it in written]) or {}
+        except JpsiError as e:
+            log.info("%s was not to be looked for: %s", written[0].name, e)
+            return {}
+
+    def _resolve(self, written: Written, failure: Failure, found: Mapping[str, str]) -> str:
         """Find out what became of a submission that got no clear answer.
 
         Raises:
             SubmitException: nothing came of it, and nothing can any more.
         """
-        try:
-            found = (self._backend.find([written.tag]) or {}).get(written.tag)
-        except JpsiError as e:
-            log.info("%s was not to be looked for: %s", written.name, e)
-            found = None
-        native_id = found or self._given_up(written)
+        native_id = found.get(written.tag) or self._given_up(written)
         if native_id is not None:
             return native_id
         unclear = f"{self._backend.name} gave no clear answer about {written.name}"
@@ -303,3 +369,11 @@ class Sending:
         """The native id that whoever runs it found itself to have; None if nobody runs it."""
         claim = written.claim()
         return None if claim is None or claim.text in {"", REVOKED} else self._backend.spelled(claim.text)
+
+
+def _tried(do: Callable[[], T]) -> T | JpsiError:
+    """What came of it, or why nothing did: it costs no other its own."""
+    try:
+        return do()
+    except JpsiError as e:
+        return e

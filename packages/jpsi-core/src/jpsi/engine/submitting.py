@@ -22,11 +22,11 @@ from jpsi.engine.grouping import common
 from jpsi.engine.runner_array import ElementFrame
 from jpsi.engine.runner_frame import BatchFrame, Frame
 from jpsi.engine.runner_run import Run
-from jpsi.engine.sending import Sending, Written, WrittenArray, WrittenJob
+from jpsi.engine.sending import Sending, Sent, Written, WrittenArray, WrittenJob
 from jpsi.engine.spool import Spool, is_transient
 from jpsi.model import plain
 from jpsi.model.dependencies import Dependency
-from jpsi.model.errors import SubmitException
+from jpsi.model.errors import JpsiError, SubmitException
 from jpsi.model.spec import JobSpec
 
 log = logging.getLogger(__name__)
@@ -52,6 +52,16 @@ class AcceptedArray:
     #: The native ids of its elements, in their order.
     native_ids: Sequence[str]
     whole: Accepted
+
+
+@attrs.frozen(slots=True)
+class AcceptedSeveral:
+    """What came of jobs that were submitted with one command."""
+
+    #: By job id; of others nothing was submitted, as the caller was interrupted.
+    outcomes: Mapping[str, Accepted | JpsiError]
+    #: What has interrupted the caller meanwhile, to be raised once they are followed.
+    interrupt: BaseException | None = None
 
 
 @attrs.define(slots=True, eq=False)
@@ -103,6 +113,44 @@ class Submitting:
                 lock = self._prepare(submission)
             context = SubmitContext(site=self._backend.site, job_id=job_id, tag=written.tag, after=after)
             return self._send(written, spec, context, lock, begun)
+
+    def several(self, submissions: Sequence[Submission]) -> AcceptedSeveral:
+        """Submit several jobs with one command: those that the batch system sees no difference between."""
+        with self._slots, contextlib.ExitStack() as held:
+            after = self._still_open(submissions[0].spec)
+            begun = time.monotonic()
+            outcomes: dict[str, Accepted | JpsiError] = {}
+            locks: dict[WrittenJob, int] = {}
+            try:
+                for submission in submissions:
+                    written = WrittenJob(self._spool, submission.job_id, submission.attempt)
+                    try:
+                        self.end_earlier(written.job_id, written.attempt)
+                        with self._writing(written.name):
+                            locks[written] = self._prepare(submission)
+                    except JpsiError as e:
+                        outcomes[written.job_id] = e
+                    else:
+                        held.callback(os.close, locks[written])
+            except BaseException:
+                for written in locks:
+                    written.discard()
+                raise
+            sent = self._sent(locks, submissions[0].spec, after)
+            for (written, lock), outcome in zip(locks.items(), sent.outcomes, strict=True):
+                if isinstance(outcome, str):
+                    self._note(written.name, lock, outcome)
+                    outcomes[written.job_id] = Accepted(outcome, begun)
+                elif outcome is not None:
+                    outcomes[written.job_id] = outcome
+        return AcceptedSeveral(outcomes, sent.interrupt)
+
+    def _sent(self, locks: Mapping[WrittenJob, int], spec: JobSpec, after: tuple[Dependency, ...]) -> Sent:
+        if not locks:
+            return Sent([])
+        site = self._backend.site
+        contexts = [SubmitContext(site=site, job_id=it.job_id, tag=it.tag, after=after) for it in locks]
+        return self._sending.send_several(list(locks), spec, contexts, list(locks.values()))
 
     def array(self, submissions: Sequence[Submission], arrays: Arrays) -> AcceptedArray:
         """Submit several jobs as one array: those that the batch system sees no difference between.

@@ -11,7 +11,7 @@ import pytest
 import jpsi
 from jpsi import Job, JobAttributes, JobExecutor, JobSpec, JobState
 from jpsi.fakes import FakeScheduler
-from jpsi.plugin import Arrays, ExecutorConfig
+from jpsi.plugin import Arrays, Capabilities, ExecutorConfig
 from jpsi.testing.asking import Hooks
 from jpsi.testing.conformance_hooks import HookTests
 from jpsi.testing.conformance_kit import Gate, Kit, Proof, shell
@@ -143,41 +143,47 @@ class ManyTests(Kit):
         assert [proof.runs for proof in proofs] == [1] * _COUNT
 
 
-class ArrayTests(ManyTests, HookTests):
-    """For batch systems; they are skipped where there are no arrays."""
+class BulkTests(ManyTests, HookTests):
+    """For batch systems; they are skipped where jobs can only be submitted one by one."""
 
     @pytest.fixture
-    def arrays(self, hooks: Hooks) -> Arrays:
-        """What the backend says of its arrays."""
-        arrays: Arrays | None = hooks("capabilities").arrays if hooks.has("capabilities") else None
-        if arrays is None:
-            pytest.skip("it has no arrays")
-        return arrays
+    def offered(self, hooks: Hooks) -> Capabilities | None:
+        """What the backend says that it offers; None if it says nothing."""
+        return hooks("capabilities") if hooks.has("capabilities") else None
+
+    @pytest.fixture
+    def at_once(self, offered: Capabilities | None) -> int:
+        """How many jobs one request may have."""
+        if offered is not None and offered.arrays is not None:
+            return offered.arrays.largest
+        if offered is None or offered.jobs_per_submission == 1:
+            pytest.skip("it takes jobs one by one")
+        return offered.jobs_per_submission
 
     def test_jobs_that_are_alike_are_submitted_as_one(
-        self, executor: JobExecutor, arrays: Arrays, fake: FakeScheduler
+        self, executor: JobExecutor, at_once: int, fake: FakeScheduler
     ) -> None:
         jobs = [Job(shell(f"exit {code}")) for code in range(_COUNT)]
 
         executor.submit_many(jobs)
 
-        assert self._calls(fake) == 1
+        assert self.submissions(fake) == 1
         assert self.ends(jobs) == list(range(_COUNT))
         assert len(fake.jobs) == _COUNT
 
-    def test_an_array_is_no_larger_than_is_configured(
-        self, arrays: Arrays, fake: FakeScheduler, config: ExecutorConfig
+    def test_no_more_are_submitted_as_one_than_is_configured(
+        self, at_once: int, fake: FakeScheduler, config: ExecutorConfig
     ) -> None:
         jobs = [Job(shell(f"exit {code}")) for code in range(11)]
 
         with self.new_executor(attrs.evolve(config, array_size=5)) as other:  # type: ignore[call-arg]  # a BatchConfig
             other.submit_many(jobs)
 
-        assert self._calls(fake) == 3
+        assert self.submissions(fake) == 3
         assert self.ends(jobs) == list(range(11))
 
     def test_jobs_that_ask_for_other_things_are_submitted_apart(
-        self, executor: JobExecutor, arrays: Arrays, fake: FakeScheduler
+        self, executor: JobExecutor, at_once: int, fake: FakeScheduler
     ) -> None:
         limits = [jpsi.parse_duration(f"00:{minutes}:00") for minutes in (10, 20)]
         jobs = [
@@ -186,11 +192,11 @@ class ArrayTests(ManyTests, HookTests):
 
         executor.submit_many(jobs)
 
-        assert self._calls(fake) == 2
+        assert self.submissions(fake) == 2
         assert self.ends(jobs) == [0] * 4
 
-    def test_an_element_that_waits_is_cancelled_alone(
-        self, executor: JobExecutor, arrays: Arrays, fake: FakeScheduler
+    def test_one_of_many_that_wait_is_cancelled_alone(
+        self, executor: JobExecutor, at_once: int, fake: FakeScheduler
     ) -> None:
         fake.slots = 0
         jobs = [Job(shell(f"exit {code}")) for code in range(4)]
@@ -203,8 +209,8 @@ class ArrayTests(ManyTests, HookTests):
         fake.settle()
         assert [self.end(jobs[index]).exit_code for index in (0, 2, 3)] == [0, 2, 3]
 
-    def test_an_element_is_held_and_released_alone(
-        self, executor: JobExecutor, arrays: Arrays, fake: FakeScheduler
+    def test_one_of_many_is_held_and_released_alone(
+        self, executor: JobExecutor, at_once: int, fake: FakeScheduler
     ) -> None:
         fake.slots = 0
         jobs = [Job(shell(f"exit {code}")) for code in range(3)]
@@ -221,28 +227,12 @@ class ArrayTests(ManyTests, HookTests):
         executor.release(jobs[1])
         assert self.end(jobs[1]).exit_code == 1
 
-    def test_what_the_batch_system_is_asked_does_not_grow_with_an_array(
-        self, executor: JobExecutor, arrays: Arrays, fake: FakeScheduler
-    ) -> None:
-        fake.slots = 0
-        jobs = [Job(shell("exit 0")) for _ in range(min(arrays.largest, 100))]
-        executor.submit_many(jobs)
-        asked = len(fake.log)
-        assert fake.wait_for(lambda: len(fake.log) > asked + 1, self.patience)
-        assert {executor.info(job) is None for job in jobs[:3]} == {False}
-
-        lengths = [len(" ".join(call.invocation.argv)) for call in fake.log[asked:]]
-        executor.cancel_many(jobs)
-
-        assert max(lengths) < _LONGEST
-        assert [self.end(job).state for job in jobs] == [JobState.CANCELED] * len(jobs)
-
     @pytest.mark.parametrize("trouble", ["accept_and_hang", "cut"])
     @pytest.mark.parametrize("lag", [0, 3600], ids=["shows", "never shows"])
-    def test_an_unclear_array_runs_once(
+    def test_jobs_whose_submission_is_unclear_run_once(
         self,
         executor: JobExecutor,
-        arrays: Arrays,
+        at_once: int,
         fake: FakeScheduler,
         tmp_path: Path,
         trouble: str,
@@ -268,8 +258,8 @@ class ArrayTests(ManyTests, HookTests):
         assert fake.wait_for(lambda: all(it.state.final for it in fake.jobs), self.patience)
         assert [proof.runs for proof in proofs] == [1] * 4
 
-    def test_a_refused_array_leaves_its_jobs_as_they_were(
-        self, executor: JobExecutor, arrays: Arrays, fake: FakeScheduler
+    def test_jobs_that_are_refused_together_are_as_they_were(
+        self, executor: JobExecutor, at_once: int, fake: FakeScheduler
     ) -> None:
         jobs = [Job(shell("exit 3")) for _ in range(3)]
         fake.faults.down()
@@ -284,10 +274,10 @@ class ArrayTests(ManyTests, HookTests):
         assert self.ends(jobs) == [3] * 3
 
     @pytest.mark.parametrize("lag", [0, 3600], ids=["shows", "never shows"])
-    def test_a_client_killed_while_it_submits_an_array_loses_nothing(
+    def test_a_client_killed_while_it_submits_many_loses_nothing(
         self,
         config: ExecutorConfig,
-        arrays: Arrays,
+        at_once: int,
         tmp_path: Path,
         fake: FakeScheduler,
         lag: float,
@@ -308,6 +298,33 @@ class ArrayTests(ManyTests, HookTests):
             assert sorted(code or 0 for code in self.ends(jobs)) in ([], [0, 1, 2])
         assert [proof.runs for proof in proofs] == [1] * 3
 
-    def _calls(self, fake: FakeScheduler) -> int:
-        """How often the submit command was called."""
+    def submissions(self, fake: FakeScheduler) -> int:
+        """How often jobs were submitted; override it where the submit command does other things, too."""
         return fake.log.count(self.submit_command)
+
+
+class ArrayTests(BulkTests):
+    """For batch systems; they are skipped where there are no arrays."""
+
+    @pytest.fixture
+    def arrays(self, offered: Capabilities | None) -> Arrays:
+        """What the backend says of its arrays."""
+        if offered is None or offered.arrays is None:
+            pytest.skip("it has no arrays")
+        return offered.arrays
+
+    def test_what_the_batch_system_is_asked_does_not_grow_with_an_array(
+        self, executor: JobExecutor, arrays: Arrays, fake: FakeScheduler
+    ) -> None:
+        fake.slots = 0
+        jobs = [Job(shell("exit 0")) for _ in range(min(arrays.largest, 100))]
+        executor.submit_many(jobs)
+        asked = len(fake.log)
+        assert fake.wait_for(lambda: len(fake.log) > asked + 1, self.patience)
+        assert {executor.info(job) is None for job in jobs[:3]} == {False}
+
+        lengths = [len(" ".join(call.invocation.argv)) for call in fake.log[asked:]]
+        executor.cancel_many(jobs)
+
+        assert max(lengths) < _LONGEST
+        assert [self.end(job).state for job in jobs] == [JobState.CANCELED] * len(jobs)
