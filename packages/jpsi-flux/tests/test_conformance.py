@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from jpsi.fakes import FakeScheduler
 from jpsi.testing import ExecutorConformance
 from jpsi_flux import hooks
 from jpsi_flux.config import FluxConfig
@@ -15,3 +16,6 @@ class TestFlux(ExecutorConformance):
     plugin = hooks
     unknown_id = "99999999999"
     directives = ("#flux: --job-name=evil", "# flux: -N1000", "#FLUX: --queue=nowhere")
+
+    def submissions(self, fake: FakeScheduler) -> int:
+        return sum(call.invocation.argv[1] in {"submit", "bulksubmit"} for call in fake.log.of("flux"))

@@ -221,7 +221,7 @@ def test_ids_are_understood_as_flux_does(version: str) -> None:
 
 def test_nothing_of_a_surrounding_job_reaches_a_new_one() -> None:
     """Of the variables that Flux sets in jobs, those by which Flux is found stay."""
-    unset = submission._NOT_THIS_JOBS
+    unset = submission.NOT_THIS_JOBS
     pattern = re.compile("|".join(re.escape(name).replace(r"\*", ".*") for name in unset) + r"\Z")
     printed = [it for it in recordings("job-environment") if it.argv[0] == "cat"]
     names = {

@@ -10,6 +10,8 @@ from jpsi.plugin import BatchConfig, Capabilities, DependencyKind, hookimpl
 
 # The forms of FLUX_URI that flux-environment(7) has
 _URI = re.compile(r"(?:local|ssh)://[^\s]+\Z")
+# Each is an open file until its id is known, and four such commands run at a time.
+_JOBS_PER_SUBMISSION = 100
 # A thousand take 0.3 s, a hundred 0.13 s.
 _IDS_PER_QUERY = 1000
 
@@ -46,4 +48,5 @@ def capabilities() -> Capabilities:
         id_variable="FLUX_JOB_ID FLUX_ENCLOSING_ID",
         ids_per_query=_IDS_PER_QUERY,
         dependencies=frozenset(DependencyKind),
+        jobs_per_submission=_JOBS_PER_SUBMISSION,
     )

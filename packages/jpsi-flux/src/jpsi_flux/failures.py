@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import attrs
+
 from jpsi.plugin import CommandResult, Failure, FailureKind, SubmitErrors, hookimpl
+
+from .submission import ids
 
 _TRANSIENT, _PERMANENT = FailureKind.TRANSIENT, FailureKind.PERMANENT
 _INVALID, _AMBIGUOUS = FailureKind.INVALID_JOB, FailureKind.AMBIGUOUS
 
-# What `flux submit` and `flux batch` say, in the order in which it is looked for; what stands in no line is
-# AMBIGUOUS. Errors of the client and of the broker have the same exit code and, with `flux batch`, the same
-# form. Texts are those of flux-core 0.58 and 0.88.
+# What `flux submit`, `bulksubmit` and `batch` say, in the order in which it is looked for; what stands in
+# no line is AMBIGUOUS. Errors of the client and of the broker have the same exit code and, with `flux batch`,
+# the same form. Texts are those of flux-core 0.58 and 0.88.
 _TEXTS = (
     # Nothing was sent, and never will be from here.
     ("Unable to connect to Flux: Unable to find connector", _PERMANENT),
@@ -56,10 +60,15 @@ _TEXTS = (
     ("No such file or directory: '", _INVALID),
     ("--signal=", _INVALID),
 )
-_ERRORS = SubmitErrors(command="flux", texts=_TEXTS, noise=r"flux-(?:submit|batch): ERROR: |\[Errno \d+\] ")
+_ERRORS = SubmitErrors(
+    command="flux", texts=_TEXTS, noise=r"flux-(?:submit|bulksubmit|batch): ERROR: |\[Errno \d+\] "
+)
 
 
 @hookimpl
 def classify_failure(result: CommandResult) -> Failure:
     """What a failed submission means."""
-    return _ERRORS.failure(result)
+    # of several jobs that are refused alike it is said as often
+    said = "".join(dict.fromkeys(result.stderr.splitlines(keepends=True)))
+    failure = _ERRORS.failure(attrs.evolve(result, stderr=said))
+    return attrs.evolve(failure, kind=_AMBIGUOUS) if any(ids(result)) else failure

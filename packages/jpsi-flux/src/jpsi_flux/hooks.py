@@ -1,5 +1,6 @@
 """The executor `flux`: its hooks, each from the module that knows the answer."""
 
+from .bulk import parse_submit_several, submit_several
 from .config import capabilities, config_class
 from .events import parse_event, watch
 from .failures import classify_failure
@@ -27,9 +28,11 @@ __all__ = [
     "parse_release",
     "parse_status",
     "parse_submit",
+    "parse_submit_several",
     "query",
     "release",
     "render_script",
     "submit",
+    "submit_several",
     "watch",
 ]

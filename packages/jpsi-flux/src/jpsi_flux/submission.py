@@ -23,8 +23,8 @@ from .commands import command
 from .ids import DIGITS, HOOKED, canonical_id
 from .shape import Shape
 
-# flux-environment(7): what a surrounding job leaves. FLUX_URI stays: it says where Flux is.
-_NOT_THIS_JOBS = (
+#: flux-environment(7): what a surrounding job leaves. FLUX_URI stays: it says where Flux is.
+NOT_THIS_JOBS = (
     "FLUX_ENCLOSING_ID",
     "FLUX_JOB_*",
     "FLUX_KVS_NAMESPACE",
@@ -45,22 +45,32 @@ def submit(script: Script, spec: JobSpec, context: SubmitContext) -> Command:
     Its directives become arguments. `flux submit` reads none, and `flux batch` splits words of theirs at more
     than blanks.
     """
-    words = [word for directive in script.directives for word in _words(directive.text)]
+    words = arguments(script)
     if Shape.of(spec).nested:
         text = attrs.evolve(script, directives=()).text
-        return command(context.site, "flux", "batch", *words, stdin=text, unset=_NOT_THIS_JOBS)
+        return command(context.site, "flux", "batch", *words, stdin=text, unset=NOT_THIS_JOBS)
     # Otherwise standard input would be an open socket. There is no `--` before a command: Flux 0.58 runs it.
     run = ("--input=/dev/null", "/bin/sh", "-c", script.run)
-    return command(context.site, "flux", "submit", *words, *run, unset=_NOT_THIS_JOBS)
+    return command(context.site, "flux", "submit", *words, *run, unset=NOT_THIS_JOBS)
 
 
 @hookimpl
 def parse_submit(result: CommandResult) -> str:
     """The job's id in what `flux submit` or `flux batch` printed, whatever else stands around it."""
+    return the_one_id(map(canonical_id, ids(result)), result.stdout)
+
+
+def ids(result: CommandResult) -> list[str]:
+    """The lines that are ids."""
     lines = [line.strip() for line in result.stdout.splitlines() if _ID.match(line.strip())]
     # A word such as `friday` could be an id, but not beside one that has its hook.
     hooked = [line for line in lines if line.startswith(HOOKED)]
-    return the_one_id(map(canonical_id, hooked or lines), result.stdout)
+    return hooked or lines
+
+
+def arguments(script: Script) -> list[str]:
+    """The arguments in the directives of a script."""
+    return [word for directive in script.directives for word in _words(directive.text)]
 
 
 def _words(directive: str) -> Iterator[str]:

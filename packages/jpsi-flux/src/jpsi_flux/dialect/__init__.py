@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from jpsi.fakes import CommandFunction, FakeScheduler, Invocation
 from jpsi.plugin import CommandResult
 
+from .bulk import bulksubmit
 from .changing import cancel, job
 from .listing import jobs
 from .running import run
@@ -16,6 +17,7 @@ __all__ = ["commands", "unreachable"]
 
 _SUBCOMMANDS: Mapping[str, CommandFunction] = {
     "batch": batch,
+    "bulksubmit": bulksubmit,
     "cancel": cancel,
     "job": job,
     "jobs": jobs,

@@ -30,6 +30,10 @@ def jobs(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
     if wrong is not None:
         return CommandResult(returncode=2, stderr=f"usage: flux-jobs [-h] [-a]\nflux-jobs: {wrong}")
     listed = {job.native_id: job for job in scheduler.listed()}
+    if ids:
+        # one that is named is waited for until it is listed
+        now = scheduler.clock()
+        listed |= {job.native_id: job for job in scheduler.jobs if now < job.submitted + scheduler.lag}
     unknown = [word for word, native_id in zip(given.words, ids, strict=True) if native_id not in listed]
     if ids:
         chosen = [listed[native_id] for native_id in dict.fromkeys(ids) if native_id in listed]
