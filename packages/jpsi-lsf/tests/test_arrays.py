@@ -89,7 +89,6 @@ def test_elements_are_named_by_few_words() -> None:
 
     for hook in (hooks.cancel, hooks.hold, hooks.release):
         assert hook(ids).argv[1:] == ("18", "17[1-2,4]", "19[3]")
-    assert hooks.query_finished(ids, SITE).argv == ("bhist", "-n", "0", "-l", "18", "17", "19[3]")
 
 
 @pytest.mark.parametrize("json_is_known", [True, False])

@@ -11,7 +11,6 @@ from jpsi.plugin import Command, CommandResult, Observation, Site, hookimpl
 
 from .commands import lsf
 from .histories import histories, observation
-from .ids import with_their_arrays
 
 # bhist of LSF 10.1, -n: all event logs. Otherwise it looks into the newest alone, which begins anew after
 # 1000 jobs or so (MAX_JOB_NUM).
@@ -25,7 +24,7 @@ _PATIENCE = 10
 @hookimpl
 def query_finished(native_ids: Sequence[str], site: Site) -> Command:
     """The command that asks the event logs, all of which may take minutes to read."""
-    command = lsf("bhist", *_EVERYWHERE, "-l", *with_their_arrays(native_ids))
+    command = lsf("bhist", *_EVERYWHERE, "-l", *native_ids)
     return attrs.evolve(command, timeout=_PATIENCE * site.config.command_timeout)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from jpsi.plugin import IdForm, hookimpl, read_indices, write_indices
 
@@ -55,7 +55,11 @@ def named(text: str) -> Iterator[str]:
     if match is None:
         yield from [text] if _IDS.has(text) else []
         return
-    yield from element_ids(match[1], [index for part in read_indices(match[2]) for index in part])
+    try:
+        indices = [index for part in read_indices(match[2]) for index in part]
+    except ValueError:
+        return
+    yield from element_ids(match[1], indices)
 
 
 def together(native_ids: Sequence[str]) -> list[str]:
@@ -65,30 +69,12 @@ def together(native_ids: Sequence[str]) -> list[str]:
     ['18', '17[1-3]']
     """
     words = [native_id for native_id in native_ids if "[" not in native_id]
-    for array, indices in _by_array(native_ids).items():
+    arrays: dict[str, list[int]] = {}
+    for native_id, array in arrays_of(native_ids).items():
+        arrays.setdefault(array, []).append(int(native_id[len(array) + 1 : -1]))
+    for array, indices in arrays.items():
         words += [f"{array}[{part}]" for part in _parts(write_indices(indices))]
     return words
-
-
-def with_their_arrays(native_ids: Sequence[str]) -> list[str]:
-    """The same jobs, but for elements that are not alone: their array stands for them.
-
-    >>> with_their_arrays(["17[1]", "18", "17[3]", "19[2]"])
-    ['18', '17', '19[2]']
-    """
-    words = [native_id for native_id in native_ids if "[" not in native_id]
-    for array, indices in _by_array(native_ids).items():
-        words += [array] if len(indices) > 1 else element_ids(array, indices)
-    return words
-
-
-def _by_array(native_ids: Iterable[str]) -> Mapping[str, list[int]]:
-    found: dict[str, list[int]] = {}
-    for native_id in native_ids:
-        array, is_element, rest = native_id.partition("[")
-        if is_element:
-            found.setdefault(array, []).append(int(rest.rstrip("]")))
-    return found
 
 
 def _parts(indices: str) -> Iterator[str]:
