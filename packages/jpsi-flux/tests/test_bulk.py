@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import attrs
 import pytest
 
-from flux_support import CONTEXT
+from flux_support import CONTEXT, recordings
 from jpsi.fakes import FakeClock, FakeScheduler, FakeState, Invocation, answer, on_path
 from jpsi.plugin import (
     NOT_OFFERED,
@@ -86,6 +86,27 @@ def test_whose_an_id_is_tell_the_names() -> None:
         "jpsi-a-1": "7290690207745",
         "jpsi-b-1": "7290690207744",
     }
+
+
+def test_recorded_ids_are_told_apart_by_the_names_that_they_were_recorded_with() -> None:
+    submitted, shown = recordings("bulk-names")[:2]
+    contexts = [attrs.evolve(CONTEXT, tag=f"jpsi-n{number:03}-1") for number in range(100)]
+    printed = [hooks.canonical_id(line) for line in submitted.result.stdout.split()]
+
+    found = hooks.parse_submit_several(answered(submitted.result.stdout + shown.result.stdout), contexts)
+
+    assert list(found) != [context.tag for context in contexts]
+    assert found.keys() == {context.tag for context in contexts}
+    assert sorted(found.values()) == sorted(printed)
+    in_order = [found[context.tag] for context in contexts]
+    assert sum(told != other for told, other in zip(printed, in_order, strict=True)) == 69
+
+
+def test_recorded_refusals_are_understood() -> None:
+    queue, braces, option = recordings("bulk-names")[2:]
+
+    assert [hooks.classify_failure(it.result).kind for it in (queue, option)] == [FailureKind.INVALID_JOB] * 2
+    assert "Replacement key" in braces.result.stderr
 
 
 @pytest.mark.parametrize(
