@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import signal
 import subprocess
 import sys
@@ -16,7 +17,7 @@ from jpsi import BulkException, Job, JobExecutor, JobSpec, JobState
 from jpsi.engine.backend import Backend, SubmittedSeveral
 from jpsi.engine.spool import Spool
 from jpsi.fakes import FakeScheduler, on_path
-from jpsi.plugin import BatchConfig
+from jpsi.plugin import BatchConfig, Script
 from jpsi.testing import PluginDirectory, toy
 
 PATIENCE = 60.0
@@ -175,6 +176,26 @@ def test_jobs_of_which_a_backend_says_so_are_submitted_one_by_one(
 
     toys.submit_many(jobs)
 
+    assert ends(jobs) == list(range(COUNT))
+
+
+def test_no_more_files_are_open_than_may_be(
+    toys: JobExecutor, fake: FakeScheduler, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two for each of four commands at a time are half of sixteen."""
+    submit, counts = Backend.submit_several, list[int]()
+
+    def counting(backend: Backend, scripts: Sequence[Script], *args: object) -> SubmittedSeveral:
+        counts.append(len(scripts))
+        return submit(backend, scripts, *args)  # type: ignore[arg-type]  # whatever they are
+
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (16, 1024))
+    monkeypatch.setattr(Backend, "submit_several", counting)
+    jobs = [proving(tmp_path, code) for code in range(COUNT)]
+
+    toys.submit_many(jobs)
+
+    assert counts == [2, 2]
     assert ends(jobs) == list(range(COUNT))
 
 

@@ -42,10 +42,12 @@ def test_nothing_is_offered(hooks: pluggy.HookRelay) -> None:
     assert hooks.probe(site=None) is NOT_OFFERED
     assert hooks.find(tags=[], site=None) is NOT_OFFERED
     assert hooks.query_finished(native_ids=[], site=None) is NOT_OFFERED
+    assert hooks.submit_several(scripts=[], spec=JobSpec(), contexts=[]) is NOT_OFFERED
     assert hooks.hold(native_ids=[], site=None) is NOT_OFFERED
     assert hooks.release(native_ids=[], site=None) is NOT_OFFERED
     for hook in (hooks.parse_find, hooks.parse_finished, hooks.parse_probe):
         assert hook(result=FAILED, tags=[], native_ids=[], site=None) == {}
+    assert hooks.parse_submit_several(result=FAILED, contexts=[]) == {}
 
 
 def test_failure_is_ambiguous(hooks: pluggy.HookRelay) -> None:

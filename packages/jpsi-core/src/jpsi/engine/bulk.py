@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import resource
+import sys
 from collections.abc import Callable, Iterable, Sequence
 
 from jpsi.contract.asked import dependencies
@@ -67,8 +69,16 @@ class Bulk:
 
     def _largest(self, offered: Capabilities) -> int:
         """How many jobs one submission may have."""
-        largest = offered.jobs_per_submission if offered.arrays is None else offered.arrays.largest
+        if offered.arrays is None:
+            largest = min(offered.jobs_per_submission, self._openable())
+        else:
+            largest = offered.arrays.largest
         return max(1, min(largest, self._backend.config.array_size or largest))
+
+    def _openable(self) -> int:
+        """How many jobs one command may submit, each of which is an open file until its id is known."""
+        limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        return sys.maxsize if limit < 0 else limit // (2 * self._backend.config.submit_concurrency)
 
     def _planned(
         self, submissions: Iterable[Submission], largest: int, told: Callable[[Outcomes], None]
