@@ -15,9 +15,10 @@ import pytest
 import jpsi
 from jpsi import BulkException, Job, JobExecutor, JobSpec, JobState
 from jpsi.engine.backend import Backend, SubmittedSeveral
+from jpsi.engine.predecessors import Predecessors
 from jpsi.engine.spool import Spool
 from jpsi.fakes import FakeScheduler, on_path
-from jpsi.plugin import BatchConfig, Script
+from jpsi.plugin import BatchConfig, Dependency, Script
 from jpsi.testing import PluginDirectory, toy
 
 PATIENCE = 60.0
@@ -249,6 +250,23 @@ def test_what_is_refused_is_refused_for_all(toys: JobExecutor, fake: FakeSchedul
 
     assert list(caught.value.failed) == jobs
     assert all(isinstance(it, jpsi.InvalidJobException) for it in caught.value.failed.values())
+    assert fake.jobs == []
+
+
+def test_what_is_wrong_with_what_all_wait_for_is_told_of_all(
+    toys: JobExecutor, fake: FakeScheduler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unknown(*_: object) -> tuple[Dependency, ...]:
+        msg = "nobody knows job 17"
+        raise jpsi.SubmitException(msg)
+
+    monkeypatch.setattr(Predecessors, "still_open", unknown)
+    jobs = [Job(JobSpec("/bin/true")) for _ in range(COUNT + 1)]
+
+    with pytest.raises(BulkException, match="nobody knows job 17") as caught:
+        toys.submit_many(jobs)
+
+    assert list(caught.value.failed) == jobs
     assert fake.jobs == []
 
 

@@ -23,7 +23,7 @@ from .submission import NOT_THIS_JOBS, arguments
 _NAME = "--job-name="
 # What begins like this begins the inputs of `flux bulksubmit`.
 _INPUTS = ":::"
-# Ids come in the order in which jobs were validated, which several processes do: of 100, 29 and more were not
+# Ids come in the order in which jobs were validated, which several processes do: of 100, 29 to 69 were not
 # in that of the inputs (measured on Flux 0.88). So the names tell which is whose.
 _NAMED = (
     'ids=$(flux bulksubmit "$@"); code=$?; printf "%s\\n" "$ids"; '

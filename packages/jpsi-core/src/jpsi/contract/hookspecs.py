@@ -160,7 +160,7 @@ class ExecutorHooks(Protocol):
     def submit_several(
         self, scripts: Sequence[Script], spec: JobSpec, contexts: Sequence[SubmitContext]
     ) -> Command | NotOffered:
-        """The command that submits several jobs, each by itself with its own script; and its context.
+        """The command that submits several jobs, each by itself, with its own script and context.
 
         The batch system sees no difference between them but for their tags. Not asked unless
         `Capabilities.jobs_per_submission` allows several. The core's own answer is NOT_OFFERED, by which jobs

@@ -127,7 +127,11 @@ class Bulk:
             raise accepted.interrupt
 
     def _several(self, submissions: Sequence[Submission], told: Callable[[Outcomes], None]) -> None:
-        several = self._submitting.several(submissions)
+        try:
+            several = self._submitting.several(submissions)
+        except JpsiError as e:
+            told({submission.job_id: e for submission in submissions})
+            return
         outcomes: dict[str, str | JpsiError] = {}
         for submission in submissions:
             job_id, accepted = submission.job_id, several.outcomes.get(submission.job_id)

@@ -276,7 +276,7 @@ class Sending:
         native_ids, failure = submitted.native_ids, submitted.failure
         missing = [it for it in written if it.tag not in native_ids]
         if failure.kind is not FailureKind.AMBIGUOUS:
-            return Sent([self._refusal(it, failure) for it in written])
+            return Sent([_tried(lambda it=it: self._refusal(it, failure)) for it in written])  # type: ignore[misc]  # as above
         found = {**self._found(missing), **native_ids}
         return Sent([_tried(lambda it=it: self._resolve(it, failure, found)) for it in written])  # type: ignore[misc]  # as above
 
