@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import types
 import typing
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from typing import Any, NewType
 
 
@@ -37,20 +38,32 @@ def mistake(answer: object, expected: Any) -> str | None:  # noqa: ANN401  as ab
 
 def fits(answer: object, expected: Any) -> bool:  # noqa: ANN401  as above
     """Whether an answer is of the type that an annotation says; of mappings only that they are some."""
-    origin = typing.get_origin(expected)
+    return _test(expected)(answer)
+
+
+# Hooks are asked for each of many jobs, and an annotation takes longer to read than an answer.
+@functools.cache
+def _test(expected: Any) -> Callable[[object], bool]:  # noqa: ANN401  as above
+    """What tells whether an answer is of the type that an annotation says."""
+    origin, inside = typing.get_origin(expected), typing.get_args(expected)
     if isinstance(expected, NewType):
-        return fits(answer, expected.__supertype__)
+        return _test(expected.__supertype__)
     if origin in {types.UnionType, typing.Union}:
-        return any(fits(answer, it) for it in typing.get_args(expected))
+        tests = [_test(it) for it in inside]
+        return lambda answer: any(test(answer) for test in tests)
     if origin is type:
-        return isinstance(answer, type) and issubclass(answer, typing.get_args(expected)[0])
+        return lambda answer: isinstance(answer, type) and issubclass(answer, inside[0])
     if origin in {Sequence, Iterable}:
-        (inner,) = typing.get_args(expected)
-        is_some = isinstance(answer, origin) and not isinstance(answer, str | bytes)
-        return is_some and all(fits(it, inner) for it in typing.cast("Iterable[object]", answer))
+        test = _test(inside[0])
+        return lambda answer: (
+            isinstance(answer, origin)
+            and not isinstance(answer, str | bytes)
+            and all(map(test, typing.cast("Iterable[object]", answer)))
+        )
     if getattr(expected, "_is_protocol", False):
-        return answer is not None and not isinstance(answer, Generator)
-    return isinstance(answer, origin or expected)
+        return lambda answer: answer is not None and not isinstance(answer, Generator)
+    kind = origin or expected
+    return lambda answer: isinstance(answer, kind)
 
 
 def spelled(expected: Any) -> str:  # noqa: ANN401  as above
