@@ -590,6 +590,40 @@ def test_no_jobs_are_no_request(toys: JobExecutor, fake: FakeScheduler) -> None:
     assert fake.log.count("tsubmit") == 0
 
 
+# A backend, or something that is laid over one, which tells how often it was asked.
+COUNTING = """
+from jpsi.plugin import hookimpl
+ASKED = []
+
+@hookimpl
+def check_spec(spec):
+    ASKED.append(spec.executable)
+    return [f"{spec.executable}, asked {len(ASKED)} times"] if spec.executable != "/bin/sh" else []
+"""
+
+
+@pytest.mark.parametrize(
+    ("group", "module", "told"),
+    [
+        ("jpsi.executors", f"{Path(toy.__file__).read_text()}{COUNTING}", ["a, asked 1 times"] * 2),
+        ("jpsi.overrides", COUNTING, ["a, asked 1 times", "b, asked 2 times"]),
+    ],
+    ids=["backend", "override"],
+)
+def test_what_may_look_at_all_of_a_job_is_asked_about_each(
+    batch: BatchConfig, plugin_directory: PluginDirectory, group: str, module: str, told: list[str]
+) -> None:
+    """A backend sees no difference between jobs that differ in their commands; a site's policy may."""
+    name = "counted" if group == "jpsi.executors" else "toy"
+    plugin_directory.add("counting", entry_points={group: {name: "counting"}}, files={"counting.py": module})
+    jobs = [Job(JobSpec("a")), Job(JobSpec("b"))]
+
+    with JobExecutor(name, config=batch) as executor, pytest.raises(BulkException) as refused:
+        executor.submit_many(jobs)
+
+    assert [str(refused.value.failed[job]) for job in jobs] == [f"the job is not valid: {it}" for it in told]
+
+
 def test_a_closed_executor_takes_none(toys: JobExecutor) -> None:
     toys.close()
 

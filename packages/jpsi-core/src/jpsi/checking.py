@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, TypeVar
 
 from jpsi.contract.hookspecs import Capabilities, Site
 from jpsi.contract.protocols import Submission
@@ -23,7 +23,10 @@ if TYPE_CHECKING:
     from jpsi.launcher import Launchers
     from jpsi.registry.spec_defaults import SpecDefaults
 
+T = TypeVar("T")
+
 _SUBJECT = "the job"
+_NO_NODES: Sequence[ShellLine] = ()
 
 
 class Checking:
@@ -38,6 +41,7 @@ class Checking:
         is_here: whether a job that another waits for is one of the same batch system.
         warn: tells of what in a valid spec is probably a mistake.
         asks_once: whether what is answered alike for jobs that are alike is asked for the first alone.
+        has_policy: whether somebody else than the backend checks specs too, who may look at all of each.
     """
 
     def __init__(  # noqa: PLR0913  who is asked, each by name
@@ -51,6 +55,7 @@ class Checking:
         is_here: Callable[[Job], bool],
         warn: Callable[[JobSpec], None],
         asks_once: bool = False,
+        has_policy: bool = True,
     ) -> None:
         self._hooks = hooks
         self._engine = engine
@@ -60,7 +65,9 @@ class Checking:
         self._is_here = is_here
         self._warn = warn
         self._asks_once = asks_once
-        self._known: dict[str, tuple[list[str], list[ShellLine]]] = {}
+        self._has_policy = has_policy
+        self._objections: dict[str, list[str]] = {}
+        self._known: dict[str, tuple[list[str], Sequence[ShellLine]]] = {}
 
     @functools.cached_property
     def _capabilities(self) -> Capabilities:
@@ -82,9 +89,14 @@ class Checking:
         found += missing
         spec, unresolved = resolved(spec, self._capabilities.dependencies, self._is_here)
         found += unresolved
-        found += _flat(self._hooks.check_spec(spec=spec, site=self._site))
         encoded = plain.encode(spec) if self._asks_once and not found else None
-        here, nodes = self._here(spec, encoded, is_sound=not found)
+        key = None if encoded is None else shape(encoded)
+        objections = _once(self._objections, None if self._has_policy else key, self._never, spec)
+        found += objections
+        if found:
+            here, nodes = self._engine.problems(spec), _NO_NODES
+        else:
+            here, nodes = _once(self._known, key, self._now, spec)
         found += here
         if launcher is not None:
             found += _flat(launcher.hooks.check_spec(spec=spec))
@@ -103,19 +115,22 @@ class Checking:
             plain=encoded,
         )
 
-    def _here(
-        self, spec: JobSpec, encoded: Mapping[str, Any] | None, *, is_sound: bool
-    ) -> tuple[list[str], Sequence[ShellLine]]:
+    def _never(self, spec: JobSpec) -> list[str]:
+        """Why a spec can never run here."""
+        return _flat(self._hooks.check_spec(spec=spec, site=self._site))
+
+    def _now(self, spec: JobSpec) -> tuple[list[str], Sequence[ShellLine]]:
         """Why a spec cannot run here as things are now, and what names the nodes of its processes."""
-        if not is_sound:
-            return self._engine.problems(spec), ()
-        if encoded is None:
-            return self._engine.problems(spec), list(self._hooks.nodes(spec=spec, site=self._site))
-        key = shape(encoded)
-        if key not in self._known:
-            nodes = list(self._hooks.nodes(spec=spec, site=self._site))
-            self._known[key] = self._engine.problems(spec), nodes
-        return self._known[key]
+        return self._engine.problems(spec), list(self._hooks.nodes(spec=spec, site=self._site))
+
+
+def _once(known: dict[str, T], key: str | None, ask: Callable[[JobSpec], T], spec: JobSpec) -> T:
+    """What is answered for a spec: it is asked for the first with a key alone, and for each without one."""
+    if key is None:
+        return ask(spec)
+    if key not in known:
+        known[key] = ask(spec)
+    return known[key]
 
 
 def _flat(answers: Iterable[Iterable[str]]) -> list[str]:

@@ -58,6 +58,7 @@ class JobExecutor(Many):
         self._version = assembly.stack.candidate.version
         self._target = assembly.target
         self._hooks = assembly.stack.hooks
+        self._has_policy = assembly.stack.has_policy
         self._defaults = assembly.defaults
         self._config = assembly.config
         self._systems = systems(assembly.plugins)
@@ -200,6 +201,7 @@ class JobExecutor(Many):
             is_here=self._is_here,
             warn=self._warn,
             asks_once=asks_once,
+            has_policy=self._has_policy,
         )
 
     def _warn(self, spec: JobSpec) -> None:

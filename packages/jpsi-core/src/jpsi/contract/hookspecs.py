@@ -129,7 +129,9 @@ class ExecutorHooks(Protocol):
     def check_spec(self, spec: JobSpec, site: Site) -> Iterable[str]:
         """Why `spec`, which is valid in itself, can never run here; one sentence each.
 
-        All layers are asked.
+        All layers are asked. Of jobs that are submitted together and differ only in what is none of the
+        business of `render_script`, a backend is asked about the first alone, unless there is an override of
+        this hook, which may look at all of each: then they are asked about each.
         """
 
     @hookspec(firstresult=True)

@@ -43,6 +43,8 @@ class Stack:
     observers: tuple[ObserverHooks, ...]
     #: The hooks that it lacks for working through command lines.
     lacking: tuple[str, ...]
+    #: Whether something that is laid over it checks specs as well.
+    has_policy: bool
 
     def check_batch(self) -> None:
         """See that it can work through command lines.
@@ -76,6 +78,7 @@ def executor_stack(
         hooks=cast("ExecutorHooks", hooks),
         observers=observers(plugins, layers),
         lacking=missing,
+        has_policy=any("check_spec" in implemented(layer.plugin) for layer in layers[1:]),
     )
 
 
