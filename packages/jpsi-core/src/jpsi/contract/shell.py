@@ -54,6 +54,8 @@ def expanding(text: str, *, keep_unset: bool) -> str:
     >>> print(expanding("a b${C}", keep_unset=False))
     'a b'"${C-}"
     """
+    if "${" not in text:
+        return word(text)
     return "".join(_piece(piece, keep_unset=keep_unset) for piece in pieces(text)) or "''"
 
 
