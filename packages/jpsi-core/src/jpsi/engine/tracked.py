@@ -83,9 +83,10 @@ class Tracked:
         """Whether it is known to run, so that it may leave an exit marker any moment."""
         if not self.has_runner or self.has_exit:
             return False
+        if self.queued is not None and self.queued.state is JobState.ACTIVE:
+            return True
         last = _last_run(self.markers)
-        is_active = any(marker.kind == "active" and marker.restart == last for marker in self.markers)
-        return is_active or (self.queued is not None and self.queued.state is JobState.ACTIVE)
+        return any(marker.kind == "active" and marker.restart == last for marker in self.markers)
 
     def own(self, markers: Iterable[Marker]) -> list[Marker]:
         """Those of these markers that are of its attempt."""
@@ -160,5 +161,7 @@ def _last_run(markers: Iterable[Marker]) -> int:
 
 
 def _has_exit(markers: Sequence[Marker]) -> bool:
+    if not markers:  # as of all jobs that wait
+        return False
     last = _last_run(markers)
     return any(marker.kind == "exit" and marker.restart == last for marker in markers)
