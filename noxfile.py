@@ -272,13 +272,11 @@ def _control(session: nox.Session, system: str) -> Iterator[list[str]]:
 
 @nox.session
 def benchmarks(session: nox.Session) -> None:
-    """Measure jpsi beside its competitors; the first argument names a program of benchmarks/."""
-    if not session.posargs:
-        names = ", ".join(sorted(path.stem for path in ROOT.glob("benchmarks/*.py")))
-        session.error(f"say what to measure: nox -s benchmarks -- NAME, with NAME one of {names}")
-    name, *options = session.posargs
+    """Measure jpsi beside its competitors; the first argument may be many, local, slurm or discovery."""
+    is_named = session.posargs and not session.posargs[0].startswith("-")
+    name, *options = session.posargs if is_named else ["many", *session.posargs]
     _install(session, "jpsi-core", "jpsi-slurm", "psij-python")
-    session.run("python", f"benchmarks/{name}.py", *options)
+    session.run("python", "-m", f"benchmarks.{name}", *options)
 
 
 @nox.session
@@ -296,10 +294,11 @@ def lint(session: nox.Session) -> None:
 
 @nox.session
 def types(session: nox.Session) -> None:
-    """Check the types of every package with mypy --strict."""
+    """Check the types of every package and of the benchmarks with mypy --strict."""
     _install(session, *PACKAGES, "jpsi-core[testing]", *_tools("types"))
     for package in PACKAGES.values():
         session.run("mypy", "--strict", *session.posargs, package.source)
+    session.run("mypy", "--strict", *session.posargs, "benchmarks")
 
 
 @nox.session

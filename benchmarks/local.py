@@ -12,12 +12,8 @@ so that a busy machine slows all of them. Figures of different machines or runs 
 from __future__ import annotations
 
 import argparse
-import atexit
 import functools
-import json
 import os
-import platform
-import shutil
 import statistics
 import subprocess
 import sys
@@ -25,36 +21,11 @@ import tempfile
 import threading
 import time
 import tracemalloc
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-PATIENCE = 600
-
-
-class Library:
-    """What the measurements need of a library; both speak the J/PSI specification."""
-
-    def __init__(self, name: str) -> None:
-        if name == "jpsi":
-            import jpsi as library
-        else:
-            import psij as library
-        self.library: Any = library
-        self.executor = library.JobExecutor.get_instance("local")
-
-    def job(self, executable: str, *arguments: str, stdout: Path | None = None) -> Any:
-        spec = self.library.JobSpec(executable=executable, arguments=list(arguments))
-        spec.stdout_path = stdout
-        return self.library.Job(spec)
-
-    def submit(self, jobs: list[Any]) -> None:
-        for job in jobs:
-            self.executor.submit(job)
-
-    def wait(self, jobs: list[Any]) -> None:
-        for job in jobs:
-            job.wait()
+from benchmarks.libraries import Library, installed, state
+from benchmarks.side_by_side import PATIENCE, in_turns, machine, measured, percentile
 
 
 def throughput(name: str, count: int) -> float:
@@ -64,7 +35,7 @@ def throughput(name: str, count: int) -> float:
         for _ in range(count):
             subprocess.Popen(["/bin/true"]).wait()
         return count / (time.perf_counter() - started)
-    library = Library(name)
+    library = Library(name, "local")
     first = [library.job("/bin/true")]
     library.submit(first)
     library.wait(first)
@@ -73,13 +44,13 @@ def throughput(name: str, count: int) -> float:
     library.submit(jobs)
     library.wait(jobs)
     elapsed = time.perf_counter() - started
-    assert all(str(job.status.state) == "COMPLETED" for job in jobs)
+    assert all(state(job.status) == "COMPLETED" for job in jobs)
     return count / elapsed
 
 
 def latency(name: str, count: int, beside: int) -> list[float]:
     """Milliseconds from a job's own last reading of the clock to the callback that tells of its end."""
-    library = Library(name)
+    library = Library(name, "local")
     others = [library.job("/bin/sleep", "3600") for _ in range(beside)]
     library.submit(others)
     # what the submissions stirred up is not what is measured
@@ -89,7 +60,7 @@ def latency(name: str, count: int, beside: int) -> list[float]:
         for number in range(count):
             out = Path(folder, str(number))
             heard = threading.Event()
-            times = []
+            times = list[int]()
 
             def callback(_: Any, status: Any, times: list[int] = times, heard: Any = heard) -> None:
                 if status.final:
@@ -110,7 +81,7 @@ def latency(name: str, count: int, beside: int) -> list[float]:
 
 def idle(name: str, count: int, seconds: float) -> float:
     """CPU seconds per minute while `count` jobs sleep."""
-    library = Library(name)
+    library = Library(name, "local")
     jobs = [library.job("/bin/sleep", "3600") for _ in range(count)]
     library.submit(jobs)
     time.sleep(3)
@@ -125,7 +96,7 @@ def idle(name: str, count: int, seconds: float) -> float:
 
 def memory(name: str, count: int) -> float:
     """Bytes of Python memory per job that is followed, the job itself included."""
-    library = Library(name)
+    library = Library(name, "local")
     warm = [library.job("/bin/true") for _ in range(10)]
     library.submit(warm)
     library.wait(warm)
@@ -144,7 +115,7 @@ def memory(name: str, count: int) -> float:
 
 def processes(name: str, count: int) -> float:
     """Processes per job, that of the job included."""
-    library = Library(name)
+    library = Library(name, "local")
     jobs = [library.job("/bin/sleep", "3600") for _ in range(count)]
     before = _processes()
     library.submit(jobs)
@@ -180,46 +151,9 @@ def _time_python(program: str) -> float:
     return time.perf_counter() - started
 
 
-MEASUREMENTS: dict[str, Callable[..., Any]] = {
-    "throughput": throughput,
-    "latency": latency,
-    "idle": idle,
-    "memory": memory,
-    "processes": processes,
-}
-
-
-def measured(homes: str, measurement: str, *arguments: Any) -> Any:
-    """The result of a measurement in a process and state directory of its own."""
-    home = tempfile.mkdtemp(dir=homes)
-    result = subprocess.run(
-        [sys.executable, __file__, "--measure", json.dumps([measurement, *arguments])],
-        check=True,
-        stdout=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "XDG_STATE_HOME": home, "HOME": home},
-    )
-    return json.loads(result.stdout.splitlines()[-1])
-
-
-@functools.cache
-def homes_in(directory: str | None) -> str:
-    """Where the state directories are, removed at the very end."""
-    homes = tempfile.mkdtemp(prefix="jpsi-benchmark-", dir=directory)
-    atexit.register(shutil.rmtree, homes, ignore_errors=True)
-    return homes
-
-
-def percentile(values: list[float], percent: float) -> float:
-    ordered = sorted(values)
-    return ordered[min(len(ordered) - 1, int(len(ordered) * percent / 100))]
-
-
 def table(*, quick: bool, directory: str | None) -> None:
-    has_psij = subprocess.run([sys.executable, "-c", "import psij"], check=False, capture_output=True)
-    homes = homes_in(directory)
-    libraries = ["jpsi"] if has_psij.returncode else ["jpsi", "psij"]
-    print(f"Python {platform.python_version()}, {os.cpu_count()} cores, Linux {platform.release()}\n")
+    libraries = installed()
+    print(f"{machine()}\n")
     print("| what | bare Popen | " + " | ".join(libraries) + " |")
     print("|---|--:|" + "--:|" * len(libraries))
 
@@ -229,10 +163,10 @@ def table(*, quick: bool, directory: str | None) -> None:
 
     rounds = 2 if quick else 3
     for count in (100, 200) if quick else (1000, 5000):
-        found: dict[str, list[float]] = {"bare": [], **{library: [] for library in libraries}}
-        for _ in range(rounds):
-            for name, results in found.items():
-                results.append(measured(homes, "throughput", name, count))
+        competitors = ["bare", *libraries]
+        found = in_turns(
+            rounds, {it: functools.partial(measured, directory, throughput, it, count) for it in competitors}
+        )
         rates = {name: statistics.median(results) for name, results in found.items()}
         row(
             f"/bin/true, {count} jobs, jobs/s",
@@ -248,24 +182,24 @@ def table(*, quick: bool, directory: str | None) -> None:
     for beside in (0, 50) if quick else (0, 1000):
         cells = {}
         for name in libraries:
-            times = measured(homes, "latency", name, samples, beside)
+            times = measured(directory, latency, name, samples, beside)
             cells[name] = " / ".join(f"{percentile(times, p):.1f}" for p in (50, 95, 99))
         row(f"exit to callback beside {beside} active jobs, p50 / p95 / p99 ms", "", cells)
     count, seconds = (50, 3) if quick else (1000, 60)
     row(
         f"CPU seconds per minute while {count} jobs sleep",
         "",
-        {name: f"{measured(homes, 'idle', name, count, seconds):.2f}" for name in libraries},
+        {name: f"{measured(directory, idle, name, count, seconds):.2f}" for name in libraries},
     )
     row(
         f"memory per followed job of {count}, bytes",
         "",
-        {name: f"{measured(homes, 'memory', name, count):.0f}" for name in libraries},
+        {name: f"{measured(directory, memory, name, count):.0f}" for name in libraries},
     )
     row(
         "processes per job",
         "1",
-        {name: f"{measured(homes, 'processes', name, 20):.1f}" for name in libraries},
+        {name: f"{measured(directory, processes, name, 20):.1f}" for name in libraries},
     )
     repeats = 5 if quick else 25
     row(
@@ -284,15 +218,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--quick", action="store_true", help="small numbers, to see that it works")
     parser.add_argument("--directory", help="where state directories go; the default is a tmpfs")
-    parser.add_argument("--measure", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
-    if arguments.measure:
-        name, *values = json.loads(arguments.measure)
-        print(json.dumps(MEASUREMENTS[name](*values)))
-    else:
-        memory_file_system = "/dev/shm" if Path("/dev/shm").is_dir() else None  # noqa: S108
-        directory = arguments.directory or memory_file_system
-        table(quick=arguments.quick, directory=directory)
+    table(quick=arguments.quick, directory=arguments.directory)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,65 @@
+"""How long after its exit a job on a real Slurm is called back for, and what was asked meanwhile."""
+
+from __future__ import annotations
+
+import tempfile
+import threading
+import time
+import uuid
+from pathlib import Path
+from typing import Any
+
+from benchmarks.libraries import Library, state
+from benchmarks.side_by_side import PATIENCE
+from benchmarks.slurm_commands import Calls, counted, drain
+
+
+def on_slurm(competitor: str, count: int, has_inotify: bool) -> dict[str, Any]:  # noqa: FBT001  came as JSON
+    """How so many short jobs end.
+
+    Returns:
+        For each the seconds from its own last reading of the clock to the callback that tells of its end,
+        how long all of it took, and the commands that were called, with the time of each.
+    """
+    if not has_inotify:
+        _without_inotify()
+    with tempfile.TemporaryDirectory() as temporary, counted() as calls:
+        return _run(Library(competitor, "slurm"), count, Path(temporary), calls)
+
+
+def _run(library: Library, count: int, folder: Path, calls: Calls) -> dict[str, Any]:
+    heard: dict[str, float] = {}
+    everything = threading.Event()
+
+    def callback(job: Any, status: Any) -> None:
+        if status.final:
+            assert state(status) == "COMPLETED", status
+            heard[job.id] = time.time()
+            if len(heard) == count:
+                everything.set()
+
+    library.executor.set_job_status_callback(callback)
+    name = f"benchmark-{uuid.uuid4().hex}"
+    outputs = [folder / f"{number}.out" for number in range(count)]
+    jobs = [library.job("/bin/date", "+%s.%N", stdout=output) for output in outputs]
+    for job in jobs:
+        job.spec.name = name
+    started = time.time()
+    library.submit(jobs)
+    assert everything.wait(PATIENCE), f"only {len(heard)} jobs have ended"
+    ended = time.time()
+    asked = [(call.time, call.command) for call in calls.until(ended)]
+    drain(name)
+    exits = [float(output.read_text(encoding="ascii")) for output in outputs]
+    return {
+        "latencies": [heard[job.id] - exit_ for job, exit_ in zip(jobs, exits, strict=True)],
+        "lasting": ended - started,
+        "calls": asked,
+    }
+
+
+def _without_inotify() -> None:
+    """Have jpsi look for markers as on a network file system, which announces nothing."""
+    from jpsi.engine import rounds
+
+    vars(rounds)["_watch"] = lambda _: None  # there is no other way to have none

@@ -1,0 +1,140 @@
+"""Measures competitors in turns, each in a process of its own, so that what slows the machine slows them all.
+
+A measurement is a function of a module of this package; `python -m benchmarks.side_by_side MODULE:FUNCTION
+ARGUMENTS` calls it with arguments that are a list of JSON, and prints what it returns as the last line.
+"""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import importlib
+import json
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+#: How long a measurement may take, in seconds.
+PATIENCE = 1800
+_ROOT = Path(__file__).parent.parent
+_MEMORY_FILE_SYSTEM = Path("/dev/shm")  # noqa: S108
+
+
+def measured(directory: str | None, measurement: Callable[..., T], *arguments: object) -> T:
+    """What a measurement returns in a process and a home of its own.
+
+    Args:
+        directory: where homes are; None is a tmpfs where there is one.
+        measurement: a function of a module of this package.
+        arguments: what it is called with.
+    """
+    place = tempfile.mkdtemp(dir=_homes(directory))
+    variables = dict.fromkeys(("HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME"), place)
+    name = f"{_importable(measurement)}:{measurement.__name__}"
+    done = subprocess.run(
+        [sys.executable, "-m", "benchmarks.side_by_side", name, json.dumps(arguments)],
+        check=True,
+        stdout=subprocess.PIPE,
+        text=True,
+        timeout=PATIENCE,
+        env={**os.environ, **variables, "PYTHONPATH": str(_ROOT)},
+    )
+    shutil.rmtree(place, ignore_errors=True)
+    result: T = json.loads(done.stdout.splitlines()[-1])
+    return result
+
+
+def _importable(measurement: Callable[..., object]) -> str:
+    """The name of a function's module, also where that is the program that runs."""
+    spec = sys.modules[measurement.__module__].__spec__
+    return measurement.__module__ if spec is None else spec.name
+
+
+@functools.cache
+def _homes(directory: str | None) -> str:
+    """Where the homes are, which are removed at the very end."""
+    if directory is None and _MEMORY_FILE_SYSTEM.is_dir():
+        directory = str(_MEMORY_FILE_SYSTEM)
+    homes = tempfile.mkdtemp(prefix="jpsi-benchmark-", dir=directory)
+    atexit.register(shutil.rmtree, homes, ignore_errors=True)
+    return homes
+
+
+def in_turns(rounds: int, competitors: Mapping[str, Callable[[], T]]) -> dict[str, list[T]]:
+    """What each of the competitors returns, called one after the other in each round.
+
+    >>> in_turns(2, {"a": lambda: 1, "b": lambda: 2})
+    {'a': [1, 1], 'b': [2, 2]}
+    """
+    found: dict[str, list[T]] = {name: [] for name in competitors}
+    for number in range(rounds):
+        for name, measure in competitors.items():
+            say(f"  {name}, {number + 1} of {rounds}")
+            found[name].append(measure())
+    return found
+
+
+def percentile(values: Sequence[float], percent: float) -> float:
+    """The value that so many percent of the values do not exceed.
+
+    >>> percentile([3, 1, 2], 50), percentile([3, 1, 2], 99)
+    (2, 3)
+    """
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, int(len(ordered) * percent / 100))]
+
+
+def say(text: str) -> None:
+    """Tell how far it has come, to whoever watches."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def machine() -> str:
+    """What the figures depend on, in a sentence."""
+    packages = ", ".join(_versions("jpsi-core", "psij-python"))
+    return (
+        f"{os.cpu_count()} cores ({_processor()}), Linux {platform.release()}, "
+        f"Python {platform.python_version()}, {packages}"
+    )
+
+
+def has(package: str) -> bool:
+    """Whether a distribution is installed."""
+    return bool(list(_versions(package)))
+
+
+def _versions(*packages: str) -> list[str]:
+    found = []
+    for package in packages:
+        try:
+            found.append(f"{package} {version(package)}")
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def _processor() -> str:
+    lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.machine()
+
+
+def _measure(name: str, arguments: str) -> Any:
+    module, _, function = name.partition(":")
+    return getattr(importlib.import_module(module), function)(*json.loads(arguments))
+
+
+if __name__ == "__main__":
+    result = _measure(*sys.argv[1:])
+    print(f"\n{json.dumps(result)}", flush=True)
+    # threads of the libraries, which follow jobs for ever, keep nobody waiting
+    os._exit(0)

@@ -1,0 +1,107 @@
+"""How long it takes to submit jobs to a real Slurm: one by one, several at a time, and as an array.
+
+The jobs wait for a time that does not come, so that none of them runs while others are submitted. They are
+cancelled by their name, which is the measurement's own.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import tempfile
+import time
+import uuid
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from benchmarks.libraries import Library
+from benchmarks.slurm_commands import cancel_all
+
+#: How many are submitted at a time where it is several: what jpsi does by default.
+AT_A_TIME = 4
+# What is found and loaded for the first job does not count.
+_FIRST = 3
+_WAITING = {"begin": "now+2hours"}
+_SCRIPT = """\
+#!/bin/sh
+#SBATCH --job-name={name}
+#SBATCH --begin={begin}
+#SBATCH --time=10
+#SBATCH --ntasks=1
+#SBATCH --output=/dev/null
+/bin/true
+"""
+
+
+def one_by_one(competitor: str, count: int) -> float:
+    """Seconds for so many submissions, each begun when the one before is done."""
+
+    def submit(library: Library, jobs: list[Any]) -> None:
+        library.submit(jobs)
+
+    return _submitted(competitor, count, submit, workers=1)
+
+
+def concurrently(competitor: str, count: int) -> float:
+    """Seconds for so many submissions, several at a time."""
+
+    def submit(library: Library, jobs: list[Any]) -> None:
+        if library.name == "jpsi":
+            library.executor.submit_many(jobs)
+            return
+        with ThreadPoolExecutor(AT_A_TIME) as pool:
+            list(pool.map(library.executor.submit, jobs))
+
+    return _submitted(competitor, count, submit, workers=AT_A_TIME, array_size=1)
+
+
+def as_array(competitor: str, count: int) -> float:
+    """Seconds for one submission of so many jobs."""
+
+    def submit(library: Library, jobs: list[Any]) -> None:
+        library.executor.submit_many(jobs)
+
+    if competitor == "bare":
+        return _bare(1, workers=1, options=[f"--array=1-{count}"])
+    return _submitted(competitor, count, submit, workers=1)
+
+
+def _submitted(
+    competitor: str, count: int, submit: Callable[[Library, list[Any]], None], *, workers: int, **config: Any
+) -> float:
+    if competitor == "bare":
+        return _bare(count, workers=workers)
+    library, name = Library(competitor, "slurm", **config), f"benchmark-{uuid.uuid4().hex}"
+
+    def jobs(number: int) -> list[Any]:
+        made = [library.job("/bin/true", str(it), slurm=_WAITING) for it in range(number)]
+        for job in made:
+            job.spec.name = name
+        return made
+
+    try:
+        submit(library, jobs(_FIRST))
+        measured = jobs(count)
+        begun = time.perf_counter()
+        submit(library, measured)
+        return time.perf_counter() - begun
+    finally:
+        cancel_all(name)
+
+
+def _bare(count: int, *, workers: int, options: list[str] | None = None) -> float:
+    name = f"benchmark-{uuid.uuid4().hex}"
+    with tempfile.TemporaryDirectory() as place, ThreadPoolExecutor(workers) as pool:
+        script = Path(place, "script")
+        script.write_text(_SCRIPT.format(name=name, **_WAITING), encoding="ascii")
+
+        def sbatch(_: int) -> None:
+            subprocess.run(["sbatch", *(options or []), str(script)], capture_output=True, check=True)
+
+        try:
+            begun = time.perf_counter()
+            list(pool.map(sbatch, range(count)))
+            return time.perf_counter() - begun
+        finally:
+            cancel_all(name)

@@ -1,0 +1,61 @@
+"""What it costs to follow jobs that wait: time of the processor, and calls of the batch system's commands."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections import Counter
+from typing import Any
+
+from benchmarks.libraries import Library
+from benchmarks.slurm_commands import COMMANDS, cancel_all, counted
+
+_HOUR = 3600.0
+
+
+def on_slurm(competitor: str, count: int, settling: float, seconds: float) -> dict[str, Any]:
+    """What so many jobs cost that wait on a real Slurm; see `on_fake`."""
+    library, name = Library(competitor, "slurm"), f"benchmark-{uuid.uuid4().hex}"
+    jobs = [library.job("/bin/true", str(number), slurm={"begin": "now+2hours"}) for number in range(count)]
+    for job in jobs:
+        job.spec.name = name
+    try:
+        return _cost(library, jobs, settling, seconds)
+    finally:
+        cancel_all(name)
+
+
+def on_fake(count: int, settling: float, seconds: float) -> dict[str, Any]:
+    """What so many jobs cost jpsi that wait on a fake Slurm.
+
+    Args:
+        count: how many jobs.
+        settling: for how many seconds they wait before that is looked at: new jobs are asked about oftener.
+        seconds: for how long it is looked at.
+
+    Returns:
+        Per cent of a core that this process uses; the commands that submitted the jobs; and those of an hour,
+        at the rate of the time in which it was looked.
+    """
+    library = Library("jpsi", "slurm")
+    jobs = [library.job("/bin/true", str(number)) for number in range(count)]
+    return _cost(library, jobs, settling, seconds)
+
+
+def _cost(library: Library, jobs: list[Any], settling: float, seconds: float) -> dict[str, Any]:
+    with counted() as calls:
+        if library.name == "jpsi":
+            library.executor.submit_many(jobs)
+        else:
+            library.submit(jobs)
+        submitted = time.time()
+        time.sleep(settling)
+        begun, used = time.time(), time.process_time()
+        time.sleep(seconds)
+        ended, used = time.time(), time.process_time() - used
+        asked = Counter(call.command for call in calls.until(ended, begun))
+        return {
+            "per cent": 100 * used / seconds,
+            "to submit": Counter(call.command for call in calls.until(submitted)),
+            "in an hour": {name: asked[name] * _HOUR / seconds for name in COMMANDS if name in asked},
+        }
