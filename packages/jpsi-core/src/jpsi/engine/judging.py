@@ -71,6 +71,11 @@ class Judging:
         with self._lock:
             return list(self._jobs.values())
 
+    def has_followed(self) -> bool:
+        """Whether there is a job whose statuses are published; asked for each of many jobs."""
+        with self._lock:
+            return any(job.is_followed for job in self._jobs.values())
+
     @contextlib.contextmanager
     def session(self) -> Iterator[None]:
         """What is known of jobs changes, and is judged, within one of these; verdicts are published after it.

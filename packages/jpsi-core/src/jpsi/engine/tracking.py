@@ -112,7 +112,7 @@ class Tracking:
         self._poller.wanted(now)
         try:
             # what is in their folders then is read job by job, where there may be something
-            self.see_markers(now)
+            self._see(jobs, now)
         except OSError:
             log.warning("%s cannot be read", self._spool.root, exc_info=True)
 
@@ -123,7 +123,7 @@ class Tracking:
 
     def next_question(self) -> float | None:
         """When the batch system is to be asked next; None while there is nothing to ask."""
-        return self._poller.due() if any(job.is_followed for job in self.all()) else None
+        return self._poller.due() if self._judging.has_followed() else None
 
     def expects_markers(self, now: float) -> bool:
         """Whether a marker may appear any moment: a job runs, or was submitted only just now."""
@@ -167,8 +167,12 @@ class Tracking:
         Raises:
             OSError: the directory cannot be read; nothing is known then, and nothing lost.
         """
+        self._see(self._followed(), now, appeared)
+
+    def _see(self, jobs: Iterable[Tracked], now: float, appeared: Collection[str] = ()) -> None:
+        """Take in what these jobs have left; see `see_markers`."""
         followed: dict[str, list[Tracked]] = {}
-        for job in self._followed():
+        for job in jobs:
             if job.has_runner:
                 followed.setdefault(job.spool_id, []).append(job)
         if not followed:
