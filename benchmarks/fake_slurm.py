@@ -1,15 +1,53 @@
-"""A Slurm that is not there, in whose queue jobs wait for ever: what a measurement costs is not its own."""
+"""A Slurm that takes every job and starts none: commands of a line or two, which answer at once.
+
+`jpsi.fakes` has one that behaves like a Slurm; what it costs to behave would be measured here as well.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import os
+import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 
-from jpsi.fakes import FakeScheduler, on_path
+# A process's number is no other's; the queue has it and, of an array, how many elements there are.
+_SBATCH = """\
+#!/bin/sh
+last=$(sed -n 's/^#SBATCH --array=1-//p')
+echo $$ $last >>{queue}
+echo $$
+"""
+_SQUEUE = """\
+#!/bin/sh
+exec awk '{{
+  shown = NF > 1 ? $1 "_[1-" $2 "]" : $1
+  print shown "|" $1 "|PENDING|0|0|2026-01-01T00:00:00|N/A|N/A||Priority|"
+}}' {queue}
+"""
+_NOTHING = "#!/bin/sh\nexit 0\n"
+_COMMANDS = {
+    "sbatch": _SBATCH,
+    "squeue": _SQUEUE,
+    "sacct": _NOTHING,
+    "scontrol": _NOTHING,
+    "scancel": _NOTHING,
+}
 
 
 @contextlib.contextmanager
 def fake_slurm() -> Iterator[None]:
-    """Within the block, the commands on PATH are those of a fake Slurm, which this process answers."""
-    with FakeScheduler(slots=0) as scheduler, on_path("slurm", scheduler):
-        yield
+    """Within the block, the commands on PATH are those of an empty Slurm of this kind."""
+    with tempfile.TemporaryDirectory() as place:
+        queue, commands, before = Path(place, "queue"), Path(place, "bin"), os.environ["PATH"]
+        queue.touch()
+        commands.mkdir()
+        for name, text in _COMMANDS.items():
+            command = commands / name
+            command.write_text(text.format(queue=queue), encoding="ascii")
+            command.chmod(0o755)
+        os.environ["PATH"] = f"{commands}:{before}"
+        try:
+            yield
+        finally:
+            os.environ["PATH"] = before
