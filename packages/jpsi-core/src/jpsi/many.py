@@ -110,7 +110,7 @@ class Many(abc.ABC):
 
     def _bind(self, request: _Request, outcomes: Outcomes) -> None:
         """Follow the jobs that the backend has."""
-        bound: list[str] = []
+        bound, queued = list[str](), JobStatus(JobState.QUEUED)
         try:
             for job_id, outcome in outcomes.items():
                 job = request.given[job_id]
@@ -120,7 +120,7 @@ class Many(abc.ABC):
                     job._bind(outcome, request.taken[job])  # noqa: SLF001  two halves of one thing
                     del request.taken[job]
                     bound.append(job_id)
-                    job._publish(JobStatus(JobState.QUEUED))  # noqa: SLF001
+                    job._publish(queued)  # noqa: SLF001
         finally:
             self._track(bound)
 
