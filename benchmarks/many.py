@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import functools
 import statistics
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -25,7 +26,7 @@ from benchmarks import ending, growing, local, submitting, waiting
 from benchmarks.fake_slurm import fake_slurm
 from benchmarks.libraries import installed
 from benchmarks.side_by_side import in_turns, machine, measured, percentile, say
-from benchmarks.slurm_commands import is_here
+from benchmarks.slurm_commands import is_here, tally
 from benchmarks.tables import Row, as_json, figure, markdown
 
 _PERCENTS = (50, 95)
@@ -162,8 +163,8 @@ class Many:
             found = dict(zip(real, pool.map(wait, real), strict=True))
         if found:
             yield Row(
-                what=f"commands for {size.submitted:,} jobs that wait an hour, with their submission",
-                found={name: sum(it["to submit"].values()) + _hourly(it) for name, it in found.items()},
+                what=f"commands for {size.submitted:,} jobs: to submit them, and while they wait an hour",
+                found={name: tally(_commands(it)) for name, it in found.items()},
             )
             yield Row(
                 what=f"CPU while {size.submitted:,} jobs wait, % of a core",
@@ -205,8 +206,9 @@ def _of_bare(found: Mapping[str, float], bare: str) -> str:
     return f"{found['jpsi'] / found['bare']:.2f} of {bare}"
 
 
-def _hourly(found: Mapping[str, Any]) -> float:
-    return float(sum(found["in an hour"].values()))
+def _commands(found: Mapping[str, Any]) -> Counter[str]:
+    """The commands to submit jobs and to ask about them for an hour."""
+    return Counter(found["to submit"]) + Counter(found["in an hour"])
 
 
 def _percentiles(values: list[float]) -> str:

@@ -14,6 +14,7 @@ import argparse
 import itertools
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Sequence
 
 from benchmarks import ending
@@ -53,7 +54,7 @@ def told(calls: Sequence[tuple[float, str]]) -> str:
     moments = [moment for moment, command in calls if command == "squeue"]
     gaps = [later - earlier for earlier, later in itertools.pairwise(moments)]
     apart = f", at least {min(gaps):.1f} s apart" if gaps else ""
-    return f"{tally([command for _, command in calls if command != 'sbatch'])}{apart}"
+    return f"{tally(Counter(command for _, command in calls if command != 'sbatch'))}{apart}"
 
 
 if __name__ == "__main__":

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import collections
 import contextlib
 import os
 import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import attrs
@@ -57,14 +56,13 @@ def counted() -> Iterator[Calls]:
             os.environ["PATH"] = before
 
 
-def tally(commands: list[str]) -> str:
+def tally(counts: Mapping[str, float]) -> str:
     """How often each command was called.
 
-    >>> tally(["squeue", "sbatch", "squeue"])
-    '1 sbatch, 2 squeue'
+    >>> tally({"squeue": 119.6, "sbatch": 1000})
+    '1,000 sbatch, 120 squeue'
     """
-    counts = collections.Counter(commands)
-    return ", ".join(f"{counts[name]} {name}" for name in COMMANDS if name in counts) or "none"
+    return ", ".join(f"{round(counts[name]):,} {name}" for name in COMMANDS if name in counts) or "none"
 
 
 def is_here() -> bool:
