@@ -5,8 +5,8 @@
     ./dev benchmarks many --quick     smaller numbers, to see that it works
     ./dev benchmarks many --json      the same for programs
 
-Where no Slurm answers, what is measured on one is left out. Competitors take turns, each time in a process
-of its own, and medians are told. State directories are on a tmpfs unless `--directory` says otherwise: jpsi
+Where no Slurm answers, what is measured on one is left out. Competitors take turns, each in a process of its
+own, and medians are told. State directories are on a tmpfs unless `--directory` says otherwise: jpsi
 waits until what it has written down is safe. Figures of different machines or runs do not compare: ratios do.
 """
 
@@ -25,7 +25,7 @@ import attrs
 from benchmarks import ending, growing, local, submitting, waiting
 from benchmarks.fake_slurm import fake_slurm
 from benchmarks.libraries import installed
-from benchmarks.side_by_side import in_turns, machine, measured, percentile, say
+from benchmarks.side_by_side import in_turns, machine, measured, percentile, say, sliced
 from benchmarks.slurm_commands import is_here, tally
 from benchmarks.tables import Row, as_json, figure, markdown
 
@@ -39,6 +39,8 @@ class Size:
     rounds: int
     #: Jobs that are submitted to a real Slurm, and that wait there.
     submitted: int
+    #: In how many slices they are submitted, so that competitors take turns often.
+    slices: int
     #: Jobs that are submitted to a fake one: some, and ten times as many.
     faked: int
     #: How long jobs wait until their costs are looked at, and for how long these are.
@@ -49,8 +51,10 @@ class Size:
     local: int
 
 
-FULL = Size(rounds=3, submitted=1000, faked=10_000, settling=120, looking=180, ended=200, local=1000)
-QUICK = Size(rounds=1, submitted=50, faked=500, settling=5, looking=20, ended=20, local=100)
+FULL = Size(
+    rounds=3, submitted=1000, slices=20, faked=10_000, settling=120, looking=180, ended=200, local=1000
+)
+QUICK = Size(rounds=1, submitted=50, slices=5, faked=500, settling=5, looking=20, ended=20, local=100)
 
 
 def main() -> None:
@@ -74,6 +78,7 @@ class Many:
 
     def __init__(self, size: Size, directory: str | None) -> None:
         self._size = size
+        self._directory = directory
         self._libraries = installed()
         self._measured = functools.partial(measured, directory)
         self._has_slurm = is_here()
@@ -96,17 +101,26 @@ class Many:
         measures = {it: functools.partial(self._measured, measurement, it, count) for it in competitors}
         return {name: statistics.median(found) for name, found in in_turns(rounds, measures).items()}
 
+    def _in_slices(
+        self, competitors: list[str], measurement: Callable[..., Iterator[float]]
+    ) -> dict[str, float]:
+        """What all jobs take by the median of their slices."""
+        count, slices = self._size.submitted // self._size.slices, self._size.slices
+        calls = [(name, count) for name in competitors]
+        found = sliced(self._directory, measurement, slices, *calls)
+        return {name: slices * statistics.median(its) for name, its in zip(competitors, found, strict=True)}
+
     def _submissions(self) -> Iterator[Row]:
         count, rounds = self._size.submitted, self._size.rounds
         everybody = ["bare", *self._libraries]
         what = f"{count:,} jobs to Slurm"
         say(f"{what}, one by one")
-        alone = self._medians(rounds, everybody, submitting.one_by_one, count)
+        alone = self._in_slices(everybody, submitting.one_by_one)
         yield Row(
             what=f"{what}, one by one, s", found=alone, ratio=_of_bare(alone, "bare `sbatch`"), goal="≤ 1.25"
         )
         say(f"{what}, {submitting.AT_A_TIME} at a time")
-        beside = self._medians(rounds, everybody, submitting.concurrently, count)
+        beside = self._in_slices(everybody, submitting.concurrently)
         yield Row(
             what=f"... {submitting.AT_A_TIME} at a time, s",
             found=beside,

@@ -1,12 +1,14 @@
 """Measures competitors in turns, each in a process of its own, so that what slows the machine slows them all.
 
 A measurement is a function of a module of this package; `python -m benchmarks.side_by_side MODULE:FUNCTION
-ARGUMENTS` calls it with arguments that are a list of JSON, and prints what it returns as the last line.
+ARGUMENTS` calls it with arguments that are a list of JSON, and prints what it returns as the last line. If
+that is a generator, it prints what it yields next for each line that it reads.
 """
 
 from __future__ import annotations
 
 import atexit
+import contextlib
 import functools
 import importlib
 import json
@@ -16,7 +18,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, TypeVar
@@ -37,20 +39,59 @@ def measured(directory: str | None, measurement: Callable[..., T], *arguments: o
         measurement: a function of a module of this package.
         arguments: what it is called with.
     """
+    with _process(directory, measurement, arguments) as process:
+        told, _ = process.communicate(timeout=PATIENCE)
+        assert process.returncode == 0, f"{measurement.__name__} has failed"
+        result: T = json.loads(told.splitlines()[-1])
+        return result
+
+
+def sliced(
+    directory: str | None, measurement: Callable[..., Iterator[T]], slices: int, *calls: Sequence[object]
+) -> list[list[T]]:
+    """What the same measurement yields for several competitors, in as many processes, who take turns.
+
+    Args:
+        directory: where homes are; None is a tmpfs where there is one.
+        measurement: a function of a module of this package.
+        slices: how often it is each one's turn.
+        calls: what the measurement is called with for each competitor.
+    """
+    found: list[list[T]] = [[] for _ in calls]
+    with contextlib.ExitStack() as stack:
+        processes = [stack.enter_context(_process(directory, measurement, call)) for call in calls]
+        for number in range(slices):
+            say(f"  {number + 1} of {slices}")
+            for process, values in zip(processes, found, strict=True):
+                values.append(_next(process))
+    return found
+
+
+@contextlib.contextmanager
+def _process(
+    directory: str | None, measurement: Callable[..., object], arguments: Sequence[object]
+) -> Iterator[subprocess.Popen[str]]:
+    """A process that carries out a measurement; it ends with the block."""
     place = tempfile.mkdtemp(dir=_homes(directory))
     variables = dict.fromkeys(("HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME"), place)
     name = f"{_importable(measurement)}:{measurement.__name__}"
-    done = subprocess.run(
+    with subprocess.Popen(
         [sys.executable, "-m", "benchmarks.side_by_side", name, json.dumps(arguments)],
-        check=True,
+        stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
-        timeout=PATIENCE,
         env={**os.environ, **variables, "PYTHONPATH": str(_ROOT)},
-    )
+    ) as process:
+        yield process
     shutil.rmtree(place, ignore_errors=True)
-    result: T = json.loads(done.stdout.splitlines()[-1])
-    return result
+
+
+def _next(process: subprocess.Popen[str]) -> Any:
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write("\n")
+    process.stdin.flush()
+    return json.loads(process.stdout.readline())
 
 
 def _importable(measurement: Callable[..., object]) -> str:
@@ -128,13 +169,18 @@ def _processor() -> str:
     return names[0] if names else platform.machine()
 
 
-def _measure(name: str, arguments: str) -> Any:
+def _measure(name: str, arguments: str) -> None:
     module, _, function = name.partition(":")
-    return getattr(importlib.import_module(module), function)(*json.loads(arguments))
+    result = getattr(importlib.import_module(module), function)(*json.loads(arguments))
+    if not isinstance(result, Generator):
+        print(f"\n{json.dumps(result)}", flush=True)
+        return
+    for _ in sys.stdin:
+        print(json.dumps(next(result)), flush=True)
+    result.close()
 
 
 if __name__ == "__main__":
-    result = _measure(*sys.argv[1:])
-    print(f"\n{json.dumps(result)}", flush=True)
+    _measure(*sys.argv[1:])
     # threads of the libraries, which follow jobs for ever, keep nobody waiting
     os._exit(0)

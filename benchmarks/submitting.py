@@ -6,11 +6,12 @@ cancelled by their name, which is the measurement's own.
 
 from __future__ import annotations
 
+import contextlib
 import subprocess
 import tempfile
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -34,17 +35,15 @@ _SCRIPT = """\
 """
 
 
-def one_by_one(competitor: str, count: int) -> float:
-    """Seconds for so many submissions, each begun when the one before is done."""
-
-    def submit(library: Library, jobs: list[Any]) -> None:
-        library.submit(jobs)
-
-    return _submitted(competitor, count, submit, workers=1)
+def one_by_one(competitor: str, count: int) -> Iterator[float]:
+    """Seconds for so many submissions, each begun when the one before is done, time and again."""
+    if competitor == "bare":
+        return _bare(count, workers=1)
+    return _times(Library(competitor, "slurm"), count, Library.submit)
 
 
-def concurrently(competitor: str, count: int) -> float:
-    """Seconds for so many submissions, several at a time."""
+def concurrently(competitor: str, count: int) -> Iterator[float]:
+    """Seconds for so many submissions, several at a time, time and again."""
 
     def submit(library: Library, jobs: list[Any]) -> None:
         if library.name == "jpsi":
@@ -53,7 +52,9 @@ def concurrently(competitor: str, count: int) -> float:
         with ThreadPoolExecutor(AT_A_TIME) as pool:
             list(pool.map(library.executor.submit, jobs))
 
-    return _submitted(competitor, count, submit, workers=AT_A_TIME, array_size=1)
+    if competitor == "bare":
+        return _bare(count, workers=AT_A_TIME)
+    return _times(Library(competitor, "slurm", array_size=1), count, submit)
 
 
 def as_array(competitor: str, count: int) -> float:
@@ -63,16 +64,17 @@ def as_array(competitor: str, count: int) -> float:
         library.executor.submit_many(jobs)
 
     if competitor == "bare":
-        return _bare(1, workers=1, options=[f"--array=1-{count}"])
-    return _submitted(competitor, count, submit, workers=1)
+        times = _bare(1, workers=1, options=[f"--array=1-{count}"])
+    else:
+        times = _times(Library(competitor, "slurm"), count, submit)
+    with contextlib.closing(times):
+        return next(times)
 
 
-def _submitted(
-    competitor: str, count: int, submit: Callable[[Library, list[Any]], None], *, workers: int, **config: Any
-) -> float:
-    if competitor == "bare":
-        return _bare(count, workers=workers)
-    library, name = Library(competitor, "slurm", **config), f"benchmark-{uuid.uuid4().hex}"
+def _times(
+    library: Library, count: int, submit: Callable[[Library, list[Any]], None]
+) -> Generator[float, None, None]:
+    name = f"benchmark-{uuid.uuid4().hex}"
 
     def jobs(number: int) -> list[Any]:
         made = [library.job("/bin/true", str(it), slurm=_WAITING) for it in range(number)]
@@ -82,26 +84,28 @@ def _submitted(
 
     try:
         submit(library, jobs(_FIRST))
-        measured = jobs(count)
-        begun = time.perf_counter()
-        submit(library, measured)
-        return time.perf_counter() - begun
+        while True:
+            measured = jobs(count)
+            begun = time.perf_counter()
+            submit(library, measured)
+            yield time.perf_counter() - begun
     finally:
         cancel_all(name)
 
 
-def _bare(count: int, *, workers: int, options: list[str] | None = None) -> float:
+def _bare(count: int, *, workers: int, options: Sequence[str] = ()) -> Generator[float, None, None]:
     name = f"benchmark-{uuid.uuid4().hex}"
     with tempfile.TemporaryDirectory() as place, ThreadPoolExecutor(workers) as pool:
         script = Path(place, "script")
         script.write_text(_SCRIPT.format(name=name, **_WAITING), encoding="ascii")
 
         def sbatch(_: int) -> None:
-            subprocess.run(["sbatch", *(options or []), str(script)], capture_output=True, check=True)
+            subprocess.run(["sbatch", *options, str(script)], capture_output=True, check=True)
 
         try:
-            begun = time.perf_counter()
-            list(pool.map(sbatch, range(count)))
-            return time.perf_counter() - begun
+            while True:
+                begun = time.perf_counter()
+                list(pool.map(sbatch, range(count)))
+                yield time.perf_counter() - begun
         finally:
             cancel_all(name)
