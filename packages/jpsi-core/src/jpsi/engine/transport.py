@@ -8,7 +8,7 @@ import os
 import re
 import signal
 import subprocess
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from jpsi.contract.command import Command, CommandResult
 from jpsi.engine.lines import ProcessLines
@@ -45,7 +45,7 @@ class LocalTransport:
                 stdin=subprocess.DEVNULL if command.stdin is None else subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
-                env=environment_of(command, os.environ),
+                env=environment_of(command, os.environ) if _changes(command, os.environ) else None,
                 start_new_session=True,
                 pass_fds=() if keep is None else (keep,),
             )
@@ -108,6 +108,18 @@ def environment_of(command: Command, inherited: Mapping[str, str]) -> dict[str, 
     is_unset = _unset(command.unset).match
     kept = {name: value for name, value in inherited.items() if not is_unset(name)}
     return {**kept, **command.environment}
+
+
+def _changes(command: Command, inherited: Iterable[str]) -> bool:
+    """Whether a command has another environment than this process; its own costs less to pass on.
+
+    Args:
+        command: the command.
+        inherited: the names of the variables that this process has.
+    """
+    if not command.unset:
+        return bool(command.environment)
+    return bool(command.environment) or any(map(_unset(command.unset).match, inherited))
 
 
 @functools.lru_cache
