@@ -54,6 +54,17 @@ class OneByOne:
         return attrs.evolve(toy.capabilities(), ids_per_accounting=1)
 
 
+class HearsOfWhom:
+    """Lies over the toy: writes down which jobs an answer is read for."""
+
+    def __init__(self) -> None:
+        self.meant: list[Sequence[str] | None] = []
+
+    @hookimpl
+    def parse_status(self, native_ids: Sequence[str] | None) -> None:
+        self.meant.append(native_ids)
+
+
 @attrs.define(eq=False)
 class Client:
     """One process of the user; its rounds take place when a test says so."""
@@ -195,6 +206,18 @@ def test_answer_begun_before_a_submission_never_counts_as_absence(client: Client
     client.clock.advance(GRACE)
     client.ask()
     assert JobState.FAILED not in client.states("a2")
+
+
+def test_it_is_known_which_jobs_are_meant_where_all_are_listed(client: Client) -> None:
+    """A plugin need not tell of every element of an array that nobody follows."""
+    hears = HearsOfWhom()
+    other = another(client, ListsAll(), hears)
+    job = other.submit("b1")[0]
+
+    other.ask()
+
+    assert hears.meant == [[job.native_id]]
+    assert job.queued is not None
 
 
 def test_answer_of_another_process_from_before_the_exit_marker_tells_nothing_of_the_end(

@@ -234,6 +234,9 @@ class ExecutorHooks(Protocol):
     ) -> Mapping[str, Observation]:
         """What `query` learnt, by native id; a job that is not mentioned is left out.
 
+        The native ids are those of the jobs that are meant, elements of arrays among them, also where `query`
+        was asked for all jobs of the user.
+
         SubmitException, as `CommandResult.checked` raises it, if the system did not answer: then nothing
         was learnt. An answer that says of some jobs that they are unknown is an answer.
         """

@@ -303,7 +303,7 @@ class Backend:
                     result=result, native_ids=ids, site=self.site
                 )
             )
-            found |= answer if members is None else _only(answer, [*(asked or ()), *members])
+            found |= answer if asked is None else _only(answer, [*asked, *members])
         return found
 
     def questions(self, native_ids: Sequence[str]) -> Iterator[Sequence[str]]:
@@ -444,13 +444,11 @@ class Backend:
             else attrs.evolve(command, timeout=self.config.command_timeout)
         )
 
-    def _questions(
-        self, native_ids: Sequence[str]
-    ) -> Iterator[tuple[Sequence[str] | None, Sequence[str] | None]]:
-        """What to ask about, arrays in place of their elements, and which jobs that is about."""
+    def _questions(self, native_ids: Sequence[str]) -> Iterator[tuple[Sequence[str] | None, Sequence[str]]]:
+        """What to ask about, arrays in place of their elements, and which jobs are meant by it."""
         limit = self.capabilities.ids_per_query
         if limit is None:
-            yield None, None
+            yield None, native_ids
             return
         yield from self._by_array(self._askable(native_ids), limit)
 
