@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from jpsi.plugin import Site, SubmitContext
-from jpsi.testing import Recording, read_recordings
+from jpsi.plugin import CommandResult, Site, SubmitContext
+from jpsi.testing import Recording, answered, read_recordings
 from jpsi_gridengine.config import GridEngineConfig
 
 RECORDINGS = Path(__file__).parent / "recordings" / "8.1.9"
@@ -20,3 +20,14 @@ def site(**config: Any) -> Site:
 
 def recordings(scenario: str) -> list[Recording]:
     return read_recordings(RECORDINGS / f"{scenario}.json")
+
+
+def listing(*rows: str) -> CommandResult:
+    """What `qstat -xml` prints of these rows."""
+    return answered(f"Hello\n<?xml version='1.0'?>\n<job_info>{''.join(rows)}</job_info>\n")
+
+
+def row(number: int, state: str = "r", name: str = "a", more: str = "") -> str:
+    """A row of it."""
+    fields = f"<JB_job_number>{number}</JB_job_number><JB_name>{name}</JB_name><state>{state}</state>{more}"
+    return f'<job_list state="x">{fields}</job_list>'

@@ -9,22 +9,13 @@ from pathlib import Path
 import attrs
 import pytest
 
-from gridengine_support import SITE
+from gridengine_support import SITE, listing, row
 from jpsi.plugin import NOT_OFFERED, CommandResult, JobState, NotOffered, Observation, Reason, SubmitException
 from jpsi.testing import answered
 from jpsi_gridengine import hooks
 from jpsi_gridengine.states import meaning
 
 _QUEUED, _ACTIVE = JobState.QUEUED, JobState.ACTIVE
-
-
-def _listing(*rows: str) -> CommandResult:
-    return answered(f"Hello\n<?xml version='1.0'?>\n<job_info>{''.join(rows)}</job_info>\n")
-
-
-def _row(number: int, state: str = "r", name: str = "a", more: str = "") -> str:
-    fields = f"<JB_job_number>{number}</JB_job_number><JB_name>{name}</JB_name><state>{state}</state>{more}"
-    return f'<job_list state="x">{fields}</job_list>'
 
 
 def _account(**fields: str) -> str:
@@ -64,14 +55,14 @@ def test_every_state_of_the_manual_is_known(words: str, state: JobState) -> None
 
 
 def test_a_job_in_an_error_state_says_so() -> None:
-    found = hooks.parse_status(_listing(_row(17, "Eqw")))["17"]
+    found = hooks.parse_status(listing(row(17, "Eqw")), None)["17"]
 
     assert (found.state, found.reason) == (_QUEUED, Reason.LAUNCH)
     assert "qmod -cj" in str(found.message)
 
 
 def test_a_word_that_nobody_knows_costs_no_other_job_its_state() -> None:
-    found = hooks.parse_status(_listing(_row(17, "Xr"), _row(18, "r")))
+    found = hooks.parse_status(listing(row(17, "Xr"), row(18, "r")), None)
 
     assert (found["17"].state, found["17"].word) == (None, "Xr")
     assert found["18"].state is _ACTIVE
@@ -79,46 +70,26 @@ def test_a_word_that_nobody_knows_costs_no_other_job_its_state() -> None:
 
 def test_a_name_that_is_no_xml_costs_no_other_job_its_state() -> None:
     """As 8.1.9 writes `<`; another release may forget it."""
-    rows = [_row(17, name="a%lt;b&amp;c"), _row(18, name="a < b & c"), _row(19)]
+    rows = [row(17, name="a%lt;b&amp;c"), row(18, name="a < b & c"), row(19)]
 
-    assert set(hooks.parse_status(_listing(*rows))) == {"17", "18", "19"}
+    assert set(hooks.parse_status(listing(*rows), None)) == {"17", "18", "19"}
 
 
 def test_ended_jobs_are_not_in_the_queue() -> None:
-    assert hooks.parse_status(_listing(_row(17, "z"))) == {}
-
-
-def test_tasks_of_an_array_have_ids_of_their_own() -> None:
-    rows = [_row(17, more="<tasks>2</tasks>"), _row(17, "qw", more="<tasks>3-9:1</tasks>")]
-
-    found = hooks.parse_status(_listing(*rows))
-    assert {native_id for native_id, it in found.items() if it.state is _ACTIVE} == {"17", "17.2"}
-    assert {native_id for native_id, it in found.items() if it.state is _QUEUED} == {
-        f"17.{task}" for task in range(3, 10)
-    }
-
-
-@pytest.mark.parametrize(
-    ("text", "tasks"),
-    [("4", [4]), ("1,3", [1, 3]), ("1-7:3,9", [1, 4, 7, 9]), ("2-4", [2, 3, 4]), ("undefined", [])],
-)
-def test_tasks_that_wait_are_listed_by_ranges(text: str, tasks: list[int]) -> None:
-    found = hooks.parse_status(_listing(_row(17, "qw", more=f"<tasks>{text}</tasks>")))
-
-    assert set(found) == {"17", *(f"17.{task}" for task in tasks)}
+    assert hooks.parse_status(listing(row(17, "z")), None) == {}
 
 
 def test_half_an_answer_is_none() -> None:
-    whole = _listing(_row(17)).stdout
+    whole = listing(row(17)).stdout
 
     with pytest.raises(SubmitException, match="no answer"):
-        hooks.parse_status(answered(whole[: len(whole) // 2]))
+        hooks.parse_status(answered(whole[: len(whole) // 2]), None)
 
 
 def test_a_tag_is_found_at_the_end_of_a_name_alone() -> None:
-    rows = [_row(17, name="a.b.jpsi-1-1"), _row(18, name="jpsi-2-1"), _row(19, name="jpsi-3-1.x")]
+    rows = [row(17, name="a.b.jpsi-1-1"), row(18, name="jpsi-2-1"), row(19, name="jpsi-3-1.x")]
 
-    assert hooks.parse_find(_listing(*rows), ["jpsi-1-1", "jpsi-2-1", "jpsi-3-1"]) == {
+    assert hooks.parse_find(listing(*rows), ["jpsi-1-1", "jpsi-2-1", "jpsi-3-1"]) == {
         "jpsi-1-1": "17",
         "jpsi-2-1": "18",
     }
@@ -128,14 +99,6 @@ def test_one_question_is_for_one_job_where_nobody_knows_the_file_of_accounts() -
     assert hooks.capabilities(SITE).ids_per_accounting == 1
     assert hooks.query_finished(["17"], SITE).argv == ("qacct", "-j", "17")
     assert hooks.query_finished(["17.2"], SITE).argv == ("qacct", "-j", "17", "-t", "2")
-
-
-def test_grid_engine_says_where_its_files_are() -> None:
-    (cell,) = [value for name, value in hooks.probe().environment.items() if name == "SGE_CELL"]
-    said = f'error: cell directory "/opt/sge 8/{cell}" doesn\'t exist\n'
-
-    assert hooks.parse_probe(answered(stderr=said, returncode=1)) == {"root": "/opt/sge 8"}
-    assert hooks.parse_probe(answered(stderr="error: job id 0 not found\n", returncode=1)) == {}
 
 
 # As 8.1.9 wrote them: a parallel job that ran `qrsh -inherit` twice and exited with 7, then tasks of an array
@@ -159,7 +122,7 @@ def _ask(folder: Path, *native_ids: str, qacct: str = 'echo qacct "$@"; cat') ->
     program.write_text(f"#!/bin/sh\n{qacct}\n")
     program.chmod(0o755)
     known = attrs.evolve(SITE, offers={"root": str(folder)})
-    assert hooks.capabilities(known).ids_per_accounting == 100
+    assert hooks.capabilities(known).ids_per_accounting == 1000
     command = hooks.query_finished(native_ids, known)
     environment = {"PATH": f"{program.parent}:/usr/bin:/bin"}
     return subprocess.run(command.argv, env=environment, text=True, capture_output=True, check=True).stdout
@@ -324,7 +287,7 @@ def test_a_job_that_did_not_start_has_no_code() -> None:
 
 
 def test_the_commands() -> None:
-    assert hooks.cancel(["7", "8.1"]).argv == ("qdel", "7", "8.1")
+    assert hooks.cancel(["7"]).argv == ("qdel", "7")
     assert hooks.hold(["7"]).argv == ("qhold", "7")
     assert hooks.release(["7"]).argv == ("qrls", "7")
 

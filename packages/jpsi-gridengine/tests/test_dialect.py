@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
 
 from gridengine_support import CONTEXT, SITE, recordings
-from jpsi.fakes import FakeClock, FakeScheduler, FakeState, Invocation, Outcome, answer
+from jpsi.fakes import FakeClock, FakeJob, FakeScheduler, FakeState, Invocation, Outcome, answer
 from jpsi.plugin import Command, CommandResult, JobSpec, JobState, Observation, Reason, ShellLine
 from jpsi.testing import Recording, answered, hooks_of
 from jpsi_gridengine import dialect, hooks
@@ -162,6 +163,45 @@ def test_it_deletes_in_the_words_of_the_real_one(scheduler: FakeScheduler) -> No
     assert unknown == answered(mine["999999"].replace("\n\n", "\n"), returncode=1)
     assert "you do not have the necessary privileges to delete the job" in mine["289"]
     assert "you do not have the necessary privileges to delete the job" in foreign.stdout
+
+
+def test_arrays_are_told_of_in_the_words_of_the_real_one(clock: FakeClock) -> None:
+    """Everything that was done to two arrays, but for what another user tried."""
+    me = FakeJob("").owner
+    with FakeScheduler(clock, slots=16, outcome=Outcome(seconds=600)) as scheduler:
+        numbers: dict[str, str] = {}
+        for step in recordings("arrays"):
+            if step.note == "an array that is being deleted":
+                break  # what is played takes no time to end
+            if step.note == "as another user":
+                continue
+            argv = [_translated(word, numbers) for word in step.argv]
+            call = Invocation(argv=argv, stdin=step.stdin or "", environment={"PATH": "/usr/bin:/bin"})
+            said = answer(scheduler, dialect, call)
+            if step.argv[0] == "qsub":
+                numbers[step.result.stdout.partition(".")[0]] = said.stdout.partition(".")[0]
+            expected = _translated(step.result.stdout.replace("jpsi-ci", me), numbers)
+            if step.argv[0] == "qstat":
+                assert _rows(said.stdout) == _rows(expected), step
+            elif "already in deletion" not in expected:
+                assert (said.returncode, said.stdout) == (step.result.returncode, expected), step
+            clock.advance(step.details.get("slept_after", 0))
+
+
+def _translated(text: str, numbers: Mapping[str, str]) -> str:
+    for recorded, number in numbers.items():
+        text = re.sub(rf"\b{recorded}\b", number, text)
+    return text
+
+
+def _rows(listing: str) -> list[list[str]]:
+    """Of each line of a listing the job, its state and its tasks."""
+    if "<?xml" in listing:
+        fields = ("JB_job_number", "state", "tasks")
+        rows = [dict(re.findall(r"<(\w+)>(.*)</", row)) for row in listing.split("<job_list")[1:]]
+        return sorted([row[name] for name in fields] for row in rows)
+    lines = [line.split() for line in listing.splitlines()[2:]]
+    return sorted([line[0], line[4], line[-1]] for line in lines)
 
 
 def test_a_script_with_what_runs_it_is_the_jobs(scheduler: FakeScheduler) -> None:

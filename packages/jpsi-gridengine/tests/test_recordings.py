@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from datetime import UTC, datetime
 
+import attrs
 import pytest
 
-from gridengine_support import RECORDINGS, recordings
-from jpsi.plugin import FailureKind, JobState, NotOffered, Reason, SubmitException
+from gridengine_support import CONTEXT, RECORDINGS, recordings
+from jpsi.plugin import (
+    FailureKind,
+    JobState,
+    NotOffered,
+    Reason,
+    SubmitContext,
+    SubmitException,
+    read_indices,
+)
 from jpsi.testing import Recording, read_recordings
 from jpsi_gridengine import hooks
 from jpsi_gridengine.states import meaning
@@ -17,7 +27,6 @@ ALL = read_recordings(RECORDINGS)
 
 # Commands that this package never calls.
 NEVER_CALLED = {
-    "qconf": "the site's configuration is not asked for",
     "qhost": "nodes are not listed",
     "qmod": "jobs are not suspended, nor their errors cleared",
     "qalter": "jobs are not changed",
@@ -29,14 +38,14 @@ def _why_unused(recording: Recording) -> str | None:
     command, *arguments = recording.argv
     if command in NEVER_CALLED:
         return NEVER_CALLED[command]
-    if command == "qsub" and ({"-t", "-sync", "-help", "-verify"} & {*arguments} or "v" in arguments):
-        return "an array, waits for the job, or submits none"
+    if command == "qsub" and ({"-sync", "-help", "-verify"} & {*arguments} or "v" in arguments):
+        return "waits for the job, or submits none"
+    if command == "qconf":
+        return None if arguments == ["-sconf"] else "another part of the configuration"
     if command == "qstat" and ("-f" in arguments or "-help" in arguments or arguments[:1] == ["-g"]):
         return "lists queues"
-    if command == "qstat" and "-j" in arguments:
-        return "says no states"
-    if command == "qacct" and "-j" not in arguments:
-        return "sums up accounts"
+    if (command == "qstat" and "-j" in arguments) or (command == "qacct" and "-j" not in arguments):
+        return "says no states, or sums up accounts"
     return "all of another user's too" if arguments == ["-explain", "E"] else None
 
 
@@ -45,7 +54,7 @@ def _of(command: str) -> list[Recording]:
 
 
 def test_every_command_is_known_here() -> None:
-    used = {"qsub", "qstat", "qacct", "qdel", "qhold", "qrls"}
+    used = {"qsub", "qstat", "qacct", "qconf", "qdel", "qhold", "qrls"}
 
     assert {step.argv[0] for step in ALL} == used | NEVER_CALLED.keys()
     assert all(_of(command) for command in used)
@@ -55,9 +64,13 @@ def test_every_command_is_known_here() -> None:
 def test_qsub(recording: Recording) -> None:
     result = recording.result
     if result.returncode == 0:
-        assert hooks.parse_submit(result) == re.findall(r"\d+", result.stdout)[0]
+        assert hooks.parse_submit(result, _context(recording)) == re.findall(r"\d+", result.stdout)[0]
     else:
         assert hooks.classify_failure(result).kind is _expected_kind(recording)
+
+
+def _context(recording: Recording) -> SubmitContext:
+    return attrs.evolve(CONTEXT, elements=3 if "-t" in recording.argv else None)
 
 
 def _expected_kind(recording: Recording) -> FailureKind:
@@ -74,21 +87,38 @@ def test_qstat(recording: Recording) -> None:
     result = recording.result
     if result.returncode != 0:
         with pytest.raises(SubmitException, match="unable to send message"):
-            hooks.parse_status(result)
+            hooks.parse_status(result, None)
         return
     if "-xml" in recording.argv:
-        found = hooks.parse_status(result)
-        assert list(found) == re.findall(r"<JB_job_number>(\d+)<", result.stdout)
-        assert [it.word for it in found.values()] == re.findall(r"<state>(\w+)<", result.stdout)
+        rows = [dict(re.findall(r"<(\w+)>(.*)</", row)) for row in result.stdout.split("<job_list")[1:]]
+        words = {native_id: row["state"] for row in rows for native_id in _ids_of(row)}
+        found = hooks.parse_status(result, list(words))
+        assert {native_id: it.word for native_id, it in found.items()} == words
     # what is not XML is not asked for, but has the same words
     words = re.findall(r"^ +\d+ [0-9.]+ .*?([a-zA-Z]+) +\d\d/\d\d/\d{4} ", result.stdout, re.MULTILINE)
     assert all(meaning(word) is not None or word == "z" for word in words)
 
 
+def _ids_of(row: dict[str, str]) -> list[str]:
+    number = row["JB_job_number"]
+    if "tasks" not in row:
+        return [number]
+    return [f"{number}.{index}" for indices in read_indices(row["tasks"]) for index in indices]
+
+
+def _named(words: Iterable[str]) -> list[str]:
+    """The jobs and tasks that words of a command line name."""
+    found = []
+    for word in words:
+        number, is_task, tasks = word.partition(".")
+        found += _ids_of({"JB_job_number": number, **({"tasks": tasks} if is_task else {})})
+    return found
+
+
 def test_every_state_of_a_job_is_told_apart() -> None:
     (step,) = (it for it in recordings("qstat-qacct") if it.argv == ("qstat", "-xml"))
 
-    found = hooks.parse_status(step.result)
+    found = hooks.parse_status(step.result, None)
 
     assert {native_id: it.state for native_id, it in found.items()} == {
         **dict.fromkeys(("270", "280", "281", "282", "285"), JobState.ACTIVE),
@@ -146,6 +176,7 @@ def test_every_way_to_end_is_told_apart() -> None:
         "too many slots": None,
         # a parallel job
         "env": None,
+        # its tasks have accounts of their own
         "array": None,
         "qdel running": (failed, Reason.SIGNAL, 137),
         "qdel pending": None,
@@ -158,7 +189,7 @@ def test_every_way_to_end_is_told_apart() -> None:
 @pytest.mark.parametrize("recording", _of("qdel"), ids=str)
 def test_qdel(recording: Recording) -> None:
     """Only somebody else's job could not be deleted; what is over, or unknown, is no failure."""
-    ids = [word for word in recording.argv[1:] if word.isdecimal()]
+    ids = _named(word for word in recording.argv[1:] if word[0].isdigit())
     is_refused = any(words in recording.result.stdout for words in ("privileges", "unable to send"))
 
     refused = hooks.parse_cancel(recording.result, ids)
@@ -168,6 +199,13 @@ def test_qdel(recording: Recording) -> None:
 
 @pytest.mark.parametrize("recording", [*_of("qhold"), *_of("qrls")], ids=str)
 def test_qhold_and_qrls(recording: Recording) -> None:
-    refused = hooks.parse_hold(recording.result, list(recording.argv[1:]))
+    ids = _named(recording.argv[1:])
 
-    assert set(refused) == (set(recording.argv[1:]) if recording.result.returncode else set())
+    refused = hooks.parse_hold(recording.result, ids)
+
+    assert set(refused) == (set(ids) if recording.result.returncode else set())
+
+
+@pytest.mark.parametrize("recording", _of("qconf"), ids=str)
+def test_qconf(recording: Recording) -> None:
+    assert hooks.parse_probe(recording.result) == {"largest_array": 75000}

@@ -152,14 +152,12 @@ def test_dependencies_are_ids_with_commas() -> None:
     assert "#$ -hold_jid 7,8" in hooks.render_script(_spec(), attrs.evolve(CONTEXT, after=after)).text
 
 
-def test_jobs_do_not_wait_for_tasks() -> None:
-    """The master knows no job of that name."""
-    (problem,) = hooks.check_spec(_spec(after=["8.2"]), SITE)
-    after = (Dependency("8.2", DependencyKind.ANY),)
+def test_who_waits_for_a_task_waits_for_its_array() -> None:
+    """The master knows no other job of that name."""
+    after = tuple(Dependency(native_id, DependencyKind.ANY) for native_id in ("8.2", "7", "8.3"))
 
-    assert "not for a task (8.2)" in problem
-    with pytest.raises(ValueError, match="not for a task"):
-        hooks.render_script(_spec(), attrs.evolve(CONTEXT, after=after))
+    assert hooks.check_spec(_spec(after=["8.2"]), SITE) == []
+    assert "#$ -hold_jid 8,7" in hooks.render_script(_spec(), attrs.evolve(CONTEXT, after=after)).text
 
 
 def test_what_is_asked_for_is_shared_out_among_the_slots_that_a_user_chooses() -> None:

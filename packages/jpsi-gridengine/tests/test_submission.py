@@ -38,13 +38,13 @@ def test_no_time_zone_reaches_the_job() -> None:
     ["17\n", "Welcome 12345!\n17\n", 'Your job 17 ("a ("b").c") has been submitted\n', "17\n17\n"],
 )
 def test_the_id_is_found(printed: str) -> None:
-    assert hooks.parse_submit(answered(printed)) == "17"
+    assert hooks.parse_submit(answered(printed), CONTEXT) == "17"
 
 
 @pytest.mark.parametrize("printed", ["", "hello\n", "17\n18\n", "17.1-3:1\n", "0\n", "x 17\n"])
 def test_what_is_no_one_id_is_an_error(printed: str) -> None:
     with pytest.raises(ValueError, match="job id"):
-        hooks.parse_submit(answered(printed))
+        hooks.parse_submit(answered(printed), CONTEXT)
 
 
 @pytest.mark.parametrize("text", ["*", "17.1-3:1", "-u", "", "17 18", "myjob"])

@@ -1,4 +1,4 @@
-"""What Grid Engine offers, and what can be set for the executor `gridengine`."""
+"""What can be set for the executor `gridengine`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import attrs
 
-from jpsi.plugin import BatchConfig, Capabilities, DependencyKind, Site, hookimpl
+from jpsi.plugin import BatchConfig, hookimpl
 
 #: Stands in the name of a parallel environment for the number of slots that it gives on each node.
 SLOTS = "{slots}"
@@ -15,8 +15,6 @@ SLOTS = "{slots}"
 # sge_types(5) of 8.1.9, object_name; a blank or a comma would begin another request
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.+-]*\Z")
 _LIST = re.compile(r"[A-Za-z_][A-Za-z0-9_.+-]*(,[A-Za-z_][A-Za-z0-9_.+-]*)*\Z")
-# Where there is no file of accounts to be read at once, each of them takes up to half a second.
-_IDS_PER_ACCOUNTING = 100
 
 
 # A validator is typed by its field, which may be None or not: hence Any.
@@ -57,18 +55,3 @@ class GridEngineConfig(BatchConfig):
 def config_class() -> type[BatchConfig]:
     """The class."""
     return GridEngineConfig
-
-
-@hookimpl
-def capabilities(site: Site) -> Capabilities:
-    """What Grid Engine offers."""
-    return Capabilities(
-        default_launcher="mpirun",
-        id_variable="JOB_ID",
-        ids_per_query=None,
-        # Otherwise one qacct is started for each, which reads the whole file of accounts.
-        ids_per_accounting=_IDS_PER_ACCOUNTING if "root" in site.offers else 1,
-        # sge_submit(1) of 8.1.9, EXIT STATUS of jobs: the job is put back, whatever -r says.
-        requeue_exit_codes=frozenset({99}),
-        dependencies=frozenset({DependencyKind.ANY}),
-    )

@@ -1,22 +1,25 @@
 """The executor `gridengine`: its hooks, each from the module that knows the answer."""
 
-from .config import capabilities, config_class
+from .config import config_class
 from .failures import classify_failure
-from .ids import canonical_id
+from .ids import arrays_of, canonical_id, element_ids
 from .nodefile import nodes
-from .qacct import parse_finished, parse_probe, probe, query_finished
+from .probe import capabilities, parse_probe, probe
+from .qacct import parse_finished, query_finished
 from .qstat import find, parse_find, parse_status, query
 from .requests import cancel, hold, parse_cancel, parse_hold, parse_release, release
 from .script import check_spec, render_script
 from .submission import parse_submit, submit
 
 __all__ = [
+    "arrays_of",
     "cancel",
     "canonical_id",
     "capabilities",
     "check_spec",
     "classify_failure",
     "config_class",
+    "element_ids",
     "find",
     "hold",
     "nodes",

@@ -12,20 +12,18 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from jpsi.plugin import NOT_OFFERED, Command, CommandResult, NotOffered, Observation, Site, hookimpl
 
-from .commands import UNIVERSAL_TIME, gridengine
+from .commands import gridengine
 from .ends import observation
 
-# A cell that no site has: a command that is sent there complains, and says where cells are.
-_NO_CELL = "jpsi-asks-where"
-_ROOT = re.compile(rf'cell directory "(.+)/{_NO_CELL}" doesn\'t exist')
 # accounting(5) of 8.1.9: 6 job_number, 34 granted_pe, 36 task_number, 42 pe_taskid. What is left are accounts
 # of jobs, and look like those of jobs without tasks. OCS 9 has no such file.
 _ASK = """\
 accounts=$1/${SGE_CELL:-default}/common/accounting
 shift
 if [ -r "$accounts" ]; then
-    found=$(awk -F: -v OFS=: -v asked=" $* " '
-        index(asked, " " $6 ($36 ? "." $36 : "") " ") && ($34 == "NONE" || $42 == "NONE") {
+    found=$(awk -F: -v OFS=: -v asked="$*" '
+        BEGIN { for (i = split(asked, ids, " "); i; i--) wanted[ids[i]] }
+        ($6 ($36 ? "." $36 : "")) in wanted && ($34 == "NONE" || $42 == "NONE") {
             $34 = "NONE"
             print
         }' "$accounts") || exit
@@ -55,19 +53,6 @@ _BETWEEN = re.compile(r"^=+$", re.MULTILINE)
 _FIELD = re.compile(r"^(\w+) +(.*?) *\n", re.MULTILINE)
 # An account without them was cut off; the last of them is below all that counts.
 _NEEDED = frozenset({"failed", "exit_status", "ru_wallclock", "maxvmem"})
-
-
-@hookimpl
-def probe() -> Command:
-    """The command that tells where Grid Engine's files are, which only wrappers of its commands may know."""
-    return gridengine("qacct", "-j", "0", environment={**UNIVERSAL_TIME, "SGE_CELL": _NO_CELL})
-
-
-@hookimpl
-def parse_probe(result: CommandResult) -> Mapping[str, str]:
-    """Where that is, as `root`, if it was told."""
-    found = _ROOT.search(result.stderr)
-    return {"root": found[1]} if found else {}
 
 
 @hookimpl

@@ -7,12 +7,14 @@ list all jobs of the cluster with everything in their environments where it is g
 from __future__ import annotations
 
 import html
+import itertools
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from jpsi.plugin import Command, CommandResult, JobState, Observation, hookimpl, moment, tagged
 
 from .commands import gridengine
+from .ids import element_ids, number_of
 from .states import meaning
 
 # Whatever state a job is in: a user's sge_qstat(5) may say otherwise. `$user` is qstat's own word.
@@ -33,22 +35,30 @@ def query() -> Command:
 
 
 @hookimpl
-def parse_status(result: CommandResult) -> Mapping[str, Observation]:
-    """What qstat said about jobs, tasks of arrays, and arrays, which run if one of their tasks does."""
+def parse_status(result: CommandResult, native_ids: Sequence[str] | None) -> Mapping[str, Observation]:
+    """What qstat said about jobs and tasks of arrays.
+
+    An array that is meant itself runs if one of its tasks does. Otherwise nothing is said of it, since that
+    would be said of tasks that were deleted, too. Nor is anything of tasks of arrays that nobody means.
+    """
+    meant = frozenset(native_ids or ())
+    arrays = {number_of(native_id) for native_id in meant}
     found: dict[str, Observation] = {}
     for number, job in _jobs(result):
         if _HAS_ENDED in job["state"]:
             continue
         seen = _observation(job)
-        if number not in found or seen.state is JobState.ACTIVE:
-            found[number] = seen
-        found.update(dict.fromkeys((f"{number}.{task}" for task in _tasks(job.get("tasks", ""))), seen))
+        tasks = _tasks(job.get("tasks", ""))
+        if not tasks or number in meant:
+            found[number] = seen if seen.state is JobState.ACTIVE else found.get(number, seen)
+        if tasks and number in arrays:
+            found.update(dict.fromkeys(element_ids(number, [*itertools.chain(*tasks)]), seen))
     return found
 
 
-def _tasks(text: str) -> Iterator[int]:
-    for first, last, step in _TASKS.findall(text):
-        yield from range(int(first), int(last or first) + 1, int(step or 1))
+def _tasks(text: str) -> list[range]:
+    found = _TASKS.findall(text)
+    return [range(int(first), int(last or first) + 1, int(step or 1)) for first, last, step in found]
 
 
 find = query

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from datetime import timedelta
 
 from jpsi.plugin import (
-    Dependency,
     JobAttributes,
     JobSpec,
     Options,
@@ -24,6 +23,7 @@ from jpsi.plugin import (
 )
 
 from .config import GridEngineConfig
+from .ids import number_of
 from .layout import environment, slots
 from .names import context as kept_name
 from .names import job_name
@@ -65,6 +65,7 @@ def _options(spec: JobSpec, context: SubmitContext) -> Options:
     asked, config = attributes(spec), context.site.config
     return {
         "N": job_name(spec.name, context.tag),
+        "t": None if context.elements is None else f"1-{context.elements}",
         "ac": kept_name(spec.name),
         "S": "/bin/sh",
         # The runner opens the job's streams. A directory or a file that Grid Engine cannot open would leave
@@ -80,7 +81,8 @@ def _options(spec: JobSpec, context: SubmitContext) -> Options:
         # A user's own need not be one that is configured.
         "pe": None if CUSTOM.of(spec).get("pe") else environment(resources(spec), config),
         "r": _WORDS[config.requeue],
-        "hold_jid": _waited_for(spec, context),
+        # It knows no single tasks: whoever waits for one waits for its whole array.
+        "hold_jid": ",".join(dict.fromkeys(number_of(str(it.native_id)) for it in context.after)) or None,
     }
 
 
@@ -91,15 +93,6 @@ def _slots(spec: JobSpec) -> int:
         msg = f"custom attribute gridengine.pe has {own} slots, and the job's processes need {needed}"
         raise ValueError(msg)
     return own or needed
-
-
-def _waited_for(spec: JobSpec, context: SubmitContext) -> str | None:
-    given = [Dependency.of(item) for item in attributes(spec).after or ()]
-    for native_id in [it.native_id for it in (*given, *context.after)]:
-        if native_id is not None and "." in native_id:
-            msg = f"attributes.after: Grid Engine has jobs wait for whole jobs, not for a task ({native_id})"
-            raise ValueError(msg)
-    return ",".join(str(it.native_id) for it in context.after) or None
 
 
 def _requests(asked: ResourceSpecV1, config: GridEngineConfig, limit: int | None, total: int) -> str | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from jpsi.plugin import RANK_VARIABLES, Command, CommandResult, Script, hookimpl, the_one_id
+from jpsi.plugin import RANK_VARIABLES, Command, CommandResult, Script, SubmitContext, hookimpl, the_one_id
 
 from .commands import gridengine
 
@@ -24,9 +24,9 @@ _NOT_THIS_JOBS = (
 _AS_EXPECTED = ("-terse", "-b", "n", "-sync", "n")
 
 # What -terse prints, and what it replaces, should a site's wrapper take it away
-_ID = re.compile(
-    r"^[ \t]*(?:Your job )?([1-9][0-9]*)(?: \(\".*\"\) has been submitted)?[ \t]*\r?$", re.MULTILINE
-)
+_SAID = r"^[ \t]*(?:Your {kind} )?([1-9][0-9]*){tasks}(?: \(\".*\"\) has been submitted)?[ \t]*\r?$"
+_JOB = re.compile(_SAID.format(kind="job", tasks=""), re.MULTILINE)
+_ARRAY = re.compile(_SAID.format(kind="job-array", tasks=r"\.[0-9]+-[0-9]+:[0-9]+"), re.MULTILINE)
 
 
 @hookimpl
@@ -36,6 +36,7 @@ def submit(script: Script) -> Command:
 
 
 @hookimpl
-def parse_submit(result: CommandResult) -> str:
-    """The job's id in what qsub printed, whatever else stands around it."""
-    return the_one_id(_ID.findall(result.stdout), result.stdout)
+def parse_submit(result: CommandResult, context: SubmitContext) -> str:
+    """The id of the job or the array in what qsub printed, whatever else stands around it."""
+    form = _JOB if context.elements is None else _ARRAY
+    return the_one_id(form.findall(result.stdout), result.stdout)

@@ -8,7 +8,7 @@ from jpsi.fakes import CommandFunction
 from jpsi.plugin import CommandResult
 
 from .changing import qdel, qhold, qrls
-from .listing import qacct, qstat
+from .listing import qacct, qconf, qstat
 from .submitting import qsub
 
 __all__ = ["commands", "unreachable"]
@@ -18,6 +18,7 @@ commands: Mapping[str, CommandFunction] = {
     "qsub": qsub,
     "qstat": qstat,
     "qacct": qacct,
+    "qconf": qconf,
     "qdel": qdel,
     "qhold": qhold,
     "qrls": qrls,
@@ -31,7 +32,7 @@ def unreachable(command: str) -> CommandResult:
     """What a command says while the master is down; qacct reads a file, which is taken to be away too."""
     if command == "qsub":
         return CommandResult(returncode=1, stderr=f"{_COMMLIB}Unable to run job: {_NO_CONTACT}Exiting.\n")
-    if command == "qstat":
+    if command in {"qstat", "qconf"}:
         return CommandResult(returncode=1, stderr=f"{_COMMLIB}error: {_NO_CONTACT}")
     if command == "qacct":
         return CommandResult(

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from jpsi.fakes import FakeJob, FakeScheduler, FakeState, Invocation
 from jpsi.plugin import CommandResult
 
-#: What is done to a job, and what is said then.
-_Change = Callable[[FakeScheduler, FakeJob], str]
+from .arrays import Named, named, number_of, ranges, task_of
+
+#: What is done to the jobs that a word names, and what is said then.
+_Change = Callable[[FakeScheduler, Named], Iterator[str]]
 
 
 def qdel(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
@@ -26,24 +28,40 @@ def qrls(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
     return _changed(scheduler, invocation, "modify", _release, refused=3)
 
 
-def _delete(scheduler: FakeScheduler, job: FakeJob) -> str:
-    was_running, was_ending = job.state is FakeState.RUNNING, job.ending is not None
-    scheduler.cancel(job.native_id)
-    if was_ending:
-        return f"job {job.native_id} is already in deletion"
-    if was_running:
-        return f"{job.owner} has registered the job {job.native_id} for deletion"
-    return f"{job.owner} has deleted job {job.native_id}"
+def _delete(scheduler: FakeScheduler, named: Named) -> Iterator[str]:
+    deleted = []
+    for job in named.jobs:
+        was_running, was_ending = job.state is FakeState.RUNNING, job.ending is not None
+        scheduler.cancel(job.native_id)
+        if was_ending:
+            yield f"job {number_of(job)} is already in deletion"
+        elif was_running:
+            yield f"{job.owner} has registered the {_called(job)} for deletion"
+        else:
+            deleted.append(job)
+    if len(deleted) > 1 and named.tasks:
+        yield f"{deleted[0].owner} has deleted job-array tasks {ranges(deleted)} of job {named.number}"
+    elif deleted:
+        told = _called(deleted[0]) if named.tasks else f"job {named.number}"
+        yield f"{deleted[0].owner} has deleted {told}"
 
 
-def _hold(scheduler: FakeScheduler, job: FakeJob) -> str:
-    scheduler.hold(job.native_id)
-    return f"modified hold of job {job.native_id}"
+def _hold(scheduler: FakeScheduler, named: Named) -> Iterator[str]:
+    for job in named.jobs:
+        was_held = job.state is FakeState.HELD
+        scheduler.hold(job.native_id)
+        if not was_held:
+            yield f"modified hold of {_called(job)}"
 
 
-def _release(scheduler: FakeScheduler, job: FakeJob) -> str:
-    scheduler.release(job.native_id)
-    return f"modified hold of job {job.native_id}"
+def _release(scheduler: FakeScheduler, named: Named) -> Iterator[str]:
+    for job in named.jobs:
+        if scheduler.release(job.native_id):
+            yield f"modified hold of {_called(job)}"
+
+
+def _called(job: FakeJob) -> str:
+    return f"job {job.native_id}" if task_of(job) is None else f"job-array task {job.native_id}"
 
 
 def _changed(
@@ -51,18 +69,25 @@ def _changed(
 ) -> CommandResult:
     if not invocation.arguments:
         return CommandResult(returncode=1, stdout="ERROR! no option argument\n")
-    known = {job.native_id: job for job in scheduler.listed() if not job.state.final}
-    me, said, code = FakeJob("").owner, [], 0
-    for native_id in invocation.arguments:
-        job = known.get(native_id)
-        if job is not None and job.is_own:
-            said.append(change(scheduler, job))
+    known = [job for job in scheduler.listed() if not job.state.final]
+    numbers = {number_of(job) for job in known}
+    me, code = FakeJob("").owner, 0
+    said: list[str] = []
+    for word in named(invocation.arguments, known):
+        # one that an earlier word has ended is there no more
+        left = word._replace(jobs=[job for job in word.jobs if not job.state.final])
+        if all(job.is_own for job in left.jobs) and left.jobs:
+            said += change(scheduler, left)
             continue
         code = refused
-        if job is not None:
-            said.append(f'{me} - you do not have the necessary privileges to {verb} the job "{native_id}"')
-        elif native_id.isdecimal():
-            said.append(f'denied: job "{native_id}" does not exist')
+        if left.jobs:
+            said.append(f'{me} - you do not have the necessary privileges to {verb} the job "{word.number}"')
+        elif word.number in numbers and "-" in word.tasks:
+            said.append(f'job "{word.number}" task id range "{word.tasks}:1" comprises no tasks')
+        elif word.number in numbers and word.tasks:
+            said.append(f'job "{word.number}" task "{word.tasks}" does not exist')
+        elif word.number.isdecimal():
+            said.append(f'denied: job "{word.number}" does not exist')
         else:
-            said.append(f"The job {native_id} of user(s) {me} does not exist")
+            said.append(f"The job {word.number} of user(s) {me} does not exist")
     return CommandResult(returncode=code, stdout="".join(f"{line}\n" for line in said))

@@ -1,13 +1,14 @@
-"""`qstat` and `qacct` over a fake batch system."""
+"""`qstat`, `qacct` and `qconf` over a fake batch system."""
 
 from __future__ import annotations
 
 import html
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from jpsi.fakes import FakeJob, FakeScheduler, Invocation
 from jpsi.plugin import CommandResult
 
+from .arrays import MAX_AJ_TASKS, Row, number_of, rows, task_of
 from .telling import failed_and_status, letters, moment, node
 
 _SCHEMA = "http://arc.liv.ac.uk/repos/darcs/sge/source/dist/util/resources/schemas/qstat/qstat.xsd"
@@ -22,8 +23,9 @@ def qstat(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
     jobs = [job for job in scheduler.listed() if not job.state.final and job.is_own]
     if "-xml" not in invocation.arguments:
         return CommandResult(returncode=0, stdout=_text(_table(jobs, invocation)) if jobs else "")
-    running = [_row(job, invocation) for job in jobs if letters(job)[-1] == "r"]
-    pending = [_row(job, invocation) for job in jobs if letters(job)[-1] != "r"]
+    shown = list(rows(jobs))
+    running = [_row(row, invocation) for row in shown if letters(row.job)[-1] == "r"]
+    pending = [_row(row, invocation) for row in shown if letters(row.job)[-1] != "r"]
     lines = [
         "<?xml version='1.0'?>",
         f'<job_info  xmlns:xsd="{_SCHEMA}">',
@@ -43,20 +45,21 @@ _HEADING = (
 def _table(jobs: Iterable[FakeJob], invocation: Invocation) -> Iterator[str]:
     yield _HEADING
     yield "-" * len(_HEADING.rstrip())
-    for job in jobs:
+    for job, tasks in rows(jobs):
         at = moment(job.submitted if job.started is None else job.started, invocation, "%m/%d/%Y %H:%M:%S")
         queue = "" if job.started is None else f"{job.queue}@{node(0)}"
         yield (
-            f"{job.native_id:>7} 0.50000 {job.name[:10]:10} {job.owner[:12]:12} {letters(job):5} {at} "
-            f"{queue[:30]:30} {job.slots:5}        "
+            f"{number_of(job):>7} 0.50000 {job.name[:10]:10} {job.owner[:12]:12} {letters(job):5} {at} "
+            f"{queue[:30]:30} {job.slots:5} {tasks or '       '}"
         )
 
 
-def _row(job: FakeJob, invocation: Invocation) -> str:
+def _row(row: Row, invocation: Invocation) -> str:
+    job = row.job
     runs = letters(job)[-1] == "r"
     when = "JAT_start_time" if runs else "JB_submission_time"
     fields = {
-        "JB_job_number": job.native_id,
+        "JB_job_number": number_of(job),
         "JAT_prio": "0.50000",
         "JB_name": html.escape(job.tag),
         "JB_owner": job.owner,
@@ -64,6 +67,7 @@ def _row(job: FakeJob, invocation: Invocation) -> str:
         when: moment(job.started if runs else job.submitted, invocation, _XML_TIME),
         "queue_name": f"{job.queue}@{node(0)}" if runs else "",
         "slots": str(job.slots),
+        **({"tasks": row.tasks} if row.tasks else {}),
     }
     lines = [f"      <{name}>{value}</{name}>" for name, value in fields.items()]
     state = "running" if runs else "pending"
@@ -71,18 +75,37 @@ def _row(job: FakeJob, invocation: Invocation) -> str:
 
 
 def qacct(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
-    """List what the accounting knows of one job; of one that never started it knows nothing."""
-    arguments = invocation.arguments
-    asked = arguments[arguments.index("-j") + 1] if "-j" in arguments[:-1] else ""
+    """List what the accounting knows of one job or array; of one that never started it knows nothing."""
+    asked, task = (_value(option, invocation.arguments) for option in ("-j", "-t"))
     found = [
         job
         for job in scheduler.accounted()
-        if job.native_id == asked and job.state.final and job.started is not None
+        if number_of(job) == asked
+        and task in {"", str(task_of(job))}
+        and job.state.final
+        and job.started is not None
     ]
+    if not found and task:
+        said = f"error: Job-array tasks {asked}.{task}-{task}:1 not found\n"
+        return CommandResult(returncode=1, stderr=said)
     if not found:
         kind = "id" if asked.isdecimal() else "name"
         return CommandResult(returncode=1, stderr=f"error: job {kind} {asked} not found\n")
     return CommandResult(returncode=0, stdout="".join(_accounts(job, invocation) for job in found))
+
+
+def _value(option: str, arguments: Sequence[str]) -> str:
+    """What follows an option; empty if it was not given."""
+    return arguments[arguments.index(option) + 1] if option in arguments[:-1] else ""
+
+
+def qconf(_scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
+    """Show the configuration."""
+    if invocation.arguments[:1] != ("-sconf",):
+        return CommandResult(returncode=1, stderr="error: ERROR! this fake qconf knows -sconf alone\n")
+    settings = {"max_aj_instances": 2000, "max_aj_tasks": MAX_AJ_TASKS, "max_u_jobs": 0, "max_jobs": 0}
+    lines = ["#global:", *(f"{name:<28} {value}" for name, value in settings.items())]
+    return CommandResult(returncode=0, stdout=_text(lines))
 
 
 def _accounts(job: FakeJob, invocation: Invocation) -> str:
@@ -99,8 +122,8 @@ def _account(job: FakeJob, invocation: Invocation, failed: str, status: int) -> 
         "owner": job.owner,
         "project": job.project,
         "jobname": job.tag,
-        "jobnumber": job.native_id,
-        "taskid": "undefined",
+        "jobnumber": number_of(job),
+        "taskid": str(task_of(job) or "undefined"),
         "account": "sge",
         "qsub_time": moment(job.submitted, invocation, _ACCOUNT_TIME),
         "start_time": started,

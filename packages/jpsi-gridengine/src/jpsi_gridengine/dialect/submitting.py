@@ -13,6 +13,7 @@ from jpsi.fakes import FakeJob, FakeScheduler, FakeState, Invocation
 from jpsi.plugin import CommandResult
 
 from .arguments import UnknownOptionError, pairs, parse
+from .arrays import array_refusal, as_task, number_of, tasks_of
 from .telling import node
 
 _QUEUES = frozenset({"main.q", "debug.q"})
@@ -49,10 +50,20 @@ def qsub(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
     number = str(scheduler.next_number())
     if refusal := _name_refusal(name) or _refusal(options):
         return CommandResult(returncode=1, stderr=f"Unable to run job: {refusal}\nExiting.\n")
-    job = _job(scheduler, number, options, invocation)
-    job.arguments = tuple(words[1:])
-    scheduler.submit(job)
-    told = f"{number}\n" if "terse" in options else f'Your job {number} ("{name}") has been submitted\n'
+    tasks = tasks_of(options)
+    jobs = []
+    for task in tasks or [0]:
+        job = _job(scheduler, number, options, invocation)
+        job.arguments = tuple(words[1:])
+        if tasks is not None:
+            as_task(job, tasks, task)
+        native_id = job.native_id
+        job.stdout, job.stderr = (options.get(it, f"{name}.{it}{native_id}") for it in ("o", "e"))
+        jobs.append(job)
+    scheduler.submit_all(jobs)
+    shown = number if tasks is None else f"{number}.{tasks[0]}-{tasks[-1]}:{tasks.step}"
+    called = "job" if tasks is None else "job-array"
+    told = f"{shown}\n" if "terse" in options else f'Your {called} {shown} ("{name}") has been submitted\n'
     return CommandResult(returncode=0, stdout=told)
 
 
@@ -96,7 +107,7 @@ def _refusal(options: Mapping[str, str]) -> str | None:
         'attribute "h_rt" is not a time value': not resources.get("h_rt", "1").isdecimal(),
         f"the advance reservation id {options.get('ar')} is invalid": "ar" in options,
     }
-    return next((text for text, refused in refusals.items() if refused), None)
+    return next((text for text, refused in refusals.items() if refused), None) or array_refusal(options)
 
 
 def _job(
@@ -127,8 +138,6 @@ def _job(
         },
         files={"PE_HOSTFILE": _hosts(options["pe"], queue)} if "pe" in options else {},
         directory=options.get("wd", invocation.directory if "cwd" in options else os.path.expanduser("~")),  # noqa: PTH111  as text
-        stdout=options.get("o", f"{name}.o{number}"),
-        stderr=options.get("e", f"{name}.e{number}"),
         slots=int(slots),
         time_limit=None if limit is None else float(limit),
         blocked=_blocked(scheduler, options.get("hold_jid", "")),
@@ -154,7 +163,7 @@ def _blocked(scheduler: FakeScheduler, waited_for: str) -> Callable[[], str | No
         return None
 
     def why() -> str | None:
-        left = (job for job in scheduler.listed() if job.native_id in ids and not job.state.final)
+        left = (job for job in scheduler.listed() if number_of(job) in ids and not job.state.final)
         return "dependency" if any(left) else None
 
     return why

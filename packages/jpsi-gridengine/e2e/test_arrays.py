@@ -1,0 +1,231 @@
+"""Many jobs at once on a real Grid Engine: tasks of arrays are jobs like any other."""
+
+from __future__ import annotations
+
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from jpsi import (
+    Dependency,
+    DependencyKind,
+    Job,
+    JobAttributes,
+    JobExecutor,
+    JobState,
+    JobStatus,
+    Reason,
+)
+from jpsi.testing.conformance_kit import Gate, Proof, shell
+from jpsi_gridengine import GridEngineConfig
+
+PATIENCE = 300.0
+
+# Submits many jobs at once, each of which proves that it ran and ends with a code of its own; or finds them.
+CLIENT = r"""
+import sys
+from datetime import timedelta
+from pathlib import Path
+
+import jpsi
+from jpsi_gridengine import GridEngineConfig
+
+root, what, count = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
+config = GridEngineConfig(work_directory=root / "work", array_size=40, grace=timedelta(seconds=5))
+executor = jpsi.JobExecutor.get_instance("gridengine", config=config)
+if what == "submit":
+    text = 'echo "$1" >>"$2"; while [ ! -e "$3" ]; do sleep 0.1; done; exit "$1"'
+    specs = [["-c", text, "sh", str(number), f"{root}/proof", f"{root}/gate"] for number in range(count)]
+    jobs = [jpsi.Job(jpsi.JobSpec("/bin/sh", spec)) for spec in specs]
+    print("begun", flush=True)
+    executor.submit_many(jobs)
+    print("submitted", flush=True)
+else:
+    jobs = executor.recover()
+    Path(root, "gate").touch()
+    executor.submit_many(job for job in jobs if job.status.state is jpsi.JobState.NEW)
+for job in jobs:
+    status = job.wait(300)
+    print(job.spec.arguments[3], None if status is None else status.exit_code, flush=True)
+"""
+
+
+@pytest.fixture
+def executor(tmp_path: Path) -> Iterator[JobExecutor]:
+    config = GridEngineConfig(
+        work_directory=tmp_path / "work",
+        shortest_interval=timedelta(seconds=0.5),
+        longest_interval=timedelta(seconds=1),
+        grace=timedelta(seconds=5),
+    )
+    with JobExecutor.get_instance("gridengine", config=config) as executor:
+        yield executor
+
+
+def end(job: Job) -> JobStatus:
+    """How a job ended."""
+    status = job.wait(PATIENCE)
+    assert status is not None, f"{job.native_id} has not ended: {job.status}"
+    return status
+
+
+def ends(jobs: list[Job]) -> list[int | None]:
+    return [end(job).exit_code for job in jobs]
+
+
+def array_of(job: Job) -> str:
+    return (job.native_id or "").partition(".")[0]
+
+
+def test_tasks_have_codes_and_ids_of_their_own(executor: JobExecutor) -> None:
+    jobs = [Job(shell(f"exit {number}")) for number in range(60)]
+
+    executor.submit_many(jobs)
+
+    array = array_of(jobs[0])
+    assert [job.native_id for job in jobs] == [f"{array}.{index}" for index in range(1, 61)]
+    assert ends(jobs) == list(range(60))
+
+
+def test_a_task_knows_what_is_its_own(executor: JobExecutor) -> None:
+    text = 'echo "$JOB_ID.$SGE_TASK_ID $WHO $1"'
+    jobs = [Job(shell(text, f"a '{n}'", environment={"WHO": f"w{n}"})) for n in range(3)]
+
+    executor.submit_many(jobs)
+
+    ends(jobs)
+    said = [None if job.streams is None else job.streams.stdout.read_text() for job in jobs]
+    assert said == [f"{job.native_id} w{n} a '{n}'\n" for n, job in enumerate(jobs)]
+
+
+def test_tasks_are_cancelled_before_and_while_they_run(executor: JobExecutor, tmp_path: Path) -> None:
+    gate = Gate(tmp_path / "gate")
+    jobs = [Job(gate.job(number)) for number in range(40)]
+    executor.submit_many(jobs)
+    jobs[0].wait(PATIENCE, target_states=JobState.ACTIVE)
+
+    # those of the last quarter wait, as there are fewer slots
+    executor.cancel_many([*jobs[:2], jobs[30], *jobs[32:]])
+
+    cancelled = [end(job) for job in (*jobs[:2], jobs[30], *jobs[32:])]
+    assert {status.state for status in cancelled} == {JobState.CANCELED}
+    gate.open()
+    assert ends(jobs[2:30]) == list(range(2, 30))
+    assert end(jobs[31]).exit_code == 31
+
+
+def test_all_that_wait_are_cancelled(executor: JobExecutor) -> None:
+    held = JobAttributes(custom_attributes={"gridengine.h": True})
+    jobs = [Job(shell("sleep 1000", attributes=held)) for _ in range(1000)]
+    executor.submit_many(jobs)
+
+    executor.cancel_many(jobs)
+
+    assert {end(job).state for job in jobs} == {JobState.CANCELED}
+
+
+def test_a_task_is_held_and_released(executor: JobExecutor, tmp_path: Path) -> None:
+    gate = Gate(tmp_path / "gate")
+    jobs = [Job(gate.job(number)) for number in range(30)]
+    executor.submit_many(jobs)
+    executor.hold(jobs[29])
+    gate.open()
+
+    assert ends(jobs[:29]) == list(range(29))
+    seen = executor.info(jobs[29])
+    assert seen is not None
+    assert seen.details["gridengine.state"] == "hqw"
+    executor.release(jobs[29])
+    assert end(jobs[29]).exit_code == 29
+
+
+def test_what_somebody_else_ends_of_an_array_is_told(executor: JobExecutor) -> None:
+    jobs = [Job(shell("exec sleep 1000")) for _ in range(30)]
+    executor.submit_many(jobs)
+    jobs[0].wait(PATIENCE, target_states=JobState.ACTIVE)
+
+    subprocess.run(["qdel", jobs[0].native_id or "", jobs[29].native_id or ""], check=True)
+
+    running = end(jobs[0])
+    assert (running.state, running.reason, running.exit_code) == (JobState.FAILED, Reason.SIGNAL, 137)
+    assert not jobs[28].status.final
+    executor.cancel_many(jobs[1:29])
+    assert {end(job).state for job in jobs[1:29]} == {JobState.CANCELED}
+    # Grid Engine tells nothing of what was deleted before it ran
+    assert end(jobs[29]).reason is Reason.LOST
+
+
+def test_a_task_of_another_client_can_be_attached_to(executor: JobExecutor, tmp_path: Path) -> None:
+    script = tmp_path / "script"
+    script.write_text("#!/bin/sh\nsleep 5; exit $SGE_TASK_ID\n")
+    qsub = ["qsub", "-terse", "-S", "/bin/sh", "-o", "/dev/null", "-e", "/dev/null", "-t", "1-3", str(script)]
+    printed = subprocess.run(qsub, check=True, capture_output=True, text=True).stdout
+    array = printed.partition(".")[0]
+    whole, *tasks = [Job() for _ in range(4)]
+
+    executor.attach_many([(whole, array), *((job, f"{array}.{n}") for n, job in enumerate(tasks, 1))])
+
+    assert whole.wait(PATIENCE, target_states=JobState.ACTIVE)
+    assert ends(tasks) == [1, 2, 3]
+
+
+def test_a_job_may_wait_for_a_task(executor: JobExecutor, tmp_path: Path) -> None:
+    gate = Gate(tmp_path / "gate")
+    proof = Proof(tmp_path / "proof")
+    jobs = [Job(gate.job(number)) for number in range(3)]
+    executor.submit_many(jobs)
+    attributes = JobAttributes(after=[Dependency(jobs[1], DependencyKind.ANY)])
+    after = Job(shell(Proof.WRITE, proof.path, attributes=attributes))
+    executor.submit(after)
+
+    time.sleep(3)
+    assert proof.runs == 0
+    gate.open()
+    assert end(after).state is JobState.COMPLETED
+
+
+def test_killed_client_loses_no_task_and_runs_none_twice(
+    tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    instants = random.Random(20261122)
+    told = []
+    for round_ in range(30 if request.config.getoption("--long") else 4):
+        root = tmp_path / str(round_)
+        root.mkdir()
+        told.append(_crash(root, instants.uniform(0.0, 0.25)))
+
+    assert [line for line in told if "!" in line] == []
+
+
+def _crash(root: Path, instant: float) -> str:
+    """One round; returns what was seen, with an exclamation mark if something is wrong."""
+    program = [sys.executable, "-c", CLIENT, str(root)]
+    # with code 99 Grid Engine would run a job again
+    client = subprocess.Popen([*program, "submit", "90"], stdout=subprocess.PIPE, text=True)
+    assert client.stdout is not None
+    assert client.stdout.readline() == "begun\n"
+    time.sleep(instant)
+    client.send_signal(signal.SIGKILL)
+    client.communicate()
+    arrays = root / "work" / "gridengine" / "arrays"
+    written = list(arrays.iterdir()) if arrays.exists() else []
+    found = subprocess.run(
+        [*program, "recover", "0"], capture_output=True, text=True, check=False, timeout=400
+    )
+    if found.returncode != 0:
+        pytest.fail(found.stderr)
+    codes = dict(line.split() for line in found.stdout.splitlines())
+    proof = root / "proof"
+    ran = proof.read_text().split() if proof.exists() else []
+    wrong = {number: code for number, code in codes.items() if number != code}
+    twice = {number for number in ran if ran.count(number) > 1}
+    mark = "!" if wrong or twice or set(codes) != set(ran) else ""
+    seen = f"{len(written)} arrays, {len(codes)} jobs, {len(ran)} runs"
+    return f"killed after {instant:.3f} s: {seen}, wrong {wrong}, twice {twice} {mark}"
