@@ -31,6 +31,7 @@ class Elements:
 
     spool: Spool
     shell: str
+    arrays: Arrays = ARRAYS
 
     @property
     def run_file(self) -> str:
@@ -51,7 +52,7 @@ class Elements:
             for index, spec in enumerate(specs, 1)
         ]
         common = runner_array.common(
-            "x", self.spool.arrays.folder("x"), self.spool.jobs, self.spool.events, ARRAYS
+            "x", self.spool.arrays.folder("x"), self.spool.jobs, self.spool.events, self.arrays
         )
         elements = [{"id": run.job_id, "attempt": 1, "spec": {}} for run in runs]
         blocks = list(runner_array.blocks(runs))
@@ -168,6 +169,18 @@ def test_elements_of_another_submission_of_the_array_do_not_run(elements: Elemen
 
     assert elements.run(2, native_id="18[].server") == 125
     assert elements.run(2) == 7
+
+
+def test_of_ids_of_their_own_elements_take_what_they_have_in_common(elements: Elements) -> None:
+    elements = attrs.evolve(elements, arrays=attrs.evolve(ARRAYS, id_brackets="[]"))
+    elements.write([shell_job("exit 7")] * 3)
+
+    codes = [elements.run(index, f"{array}[{index}].server") for index, array in enumerate((17, 17, 18), 1)]
+
+    assert codes == [7, 7, 125]
+    claim = elements.spool.arrays.claim("x")
+    assert claim is not None
+    assert claim.text == "17[].server"
 
 
 def test_an_element_that_is_run_again_counts_its_runs(elements: Elements) -> None:

@@ -53,6 +53,9 @@ class Arrays:
     id_variable: str
     #: The variable that tells it its index.
     index_variable: str
+    #: The two characters between which that id has the index, for systems that tell elements their own ids
+    #: alone: with `[]`, `17[3].server` is taken for the `17[].server` that all of them have in common.
+    id_brackets: str = ""
 
 
 @attrs.frozen(slots=True, kw_only=True)

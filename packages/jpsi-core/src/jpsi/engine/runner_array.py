@@ -60,7 +60,7 @@ _BEGIN = """\
 _jpsi_begin() {{
   _jpsi_folder={jobs}/$1
   _jpsi_mark={events}/$1.$2
-  _jpsi_native_id={native_id}
+  _jpsi_native_id={native_id}{common}
   [ -n "$_jpsi_native_id" ] || exit {code}
   # Whoever makes the claim runs this array, nobody else ever does; its other elements find their own.
   if [ ! -e "$_jpsi_array/claim" ]; then
@@ -99,6 +99,7 @@ def _common(array: str, folder: str, jobs: str, events: str, arrays: Arrays) -> 
         jobs=word(jobs),
         events=word(events),
         native_id=first_set(arrays.id_variable, otherwise=""),
+        common=_in_common(arrays.id_brackets),
         found=_FOUND,
         code=SETUP_CODE,
         array=word(array),
@@ -111,6 +112,15 @@ def _common(array: str, folder: str, jobs: str, events: str, arrays: Arrays) -> 
     yield f'[ -s "$_jpsi_block" ] || exit {SETUP_CODE}'
     yield '. "$_jpsi_block"'
     yield f"exit {SETUP_CODE}"
+
+
+def _in_common(brackets: str) -> str:
+    """The line that takes what stands between two characters out of an id."""
+    if not brackets:
+        return ""
+    first, last = map(word, brackets)
+    name = "_jpsi_native_id"
+    return f"\n  {name}=${{{name}%%{first}*}}{word(brackets)}${{{name}#*{last}}}"
 
 
 def blocks(runs: Sequence[Run]) -> Iterator[str]:
