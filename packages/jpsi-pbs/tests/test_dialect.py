@@ -234,8 +234,8 @@ def test_what_the_probe_finds(scheduler: FakeScheduler) -> None:
     kept = PBS.parse_probe(transport.run(PBS.probe()))
     scheduler.accounting = False
 
-    assert kept == {"history": True, "server": "node01"}
-    assert PBS.parse_probe(transport.run(PBS.probe())) == {"history": False, "server": "node01"}
+    assert kept == {"history": True, "server": "node01", "largest_array": 10000}
+    assert PBS.parse_probe(transport.run(PBS.probe())) == {**kept, "history": False}
     assert not isinstance(
         PBS.query_finished(["1"], Site(config=PbsConfig(), offers={"history": False})), Command
     )

@@ -420,7 +420,7 @@ def test_without_history_a_running_job_is_not_gone() -> None:
 def test_what_a_site_offers() -> None:
     shown = next(step for step in recordings("queues_server_nodes") if step.argv == ("qstat", "-Bf"))
 
-    assert PBS.parse_probe(shown.result) == {"history": True, "server": "node01"}
+    assert PBS.parse_probe(shown.result) == {"history": True, "server": "node01", "largest_array": 10000}
 
 
 def test_jobs_outlive_ports_that_are_used_up() -> None:

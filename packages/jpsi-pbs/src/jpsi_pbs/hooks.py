@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from jpsi.plugin import (
+    Arrays,
     Capabilities,
     Command,
     CommandResult,
@@ -30,7 +33,7 @@ from . import complaints, config, failures, ids, requests, submission
 from .ends import End
 from .listed import Listed
 from .names import tags_in
-from .observing import has_left, observation
+from .observing import observations
 from .script import options
 
 # qstat prints local time without saying which.
@@ -60,8 +63,14 @@ class Hooks(ABC):
     #: What qstat says of a job that has ended.
     end_of: Callable[[Listed], End]
 
+    #: The option of qsub that says which elements an array has.
+    array_option: str
+    #: What qstat calls the largest number of them.
+    largest_array: str
+
     config_class = staticmethod(config.config_class)
     canonical_id = staticmethod(ids.canonical_id)
+    element_ids = staticmethod(ids.element_ids)
     parse_submit = staticmethod(submission.parse_submit)
     classify_failure = staticmethod(failures.classify_failure)
     cancel = staticmethod(requests.cancel)
@@ -89,7 +98,17 @@ class Hooks(ABC):
 
     def options(self, spec: JobSpec, context: SubmitContext) -> Options:
         """The options of qsub for a job."""
-        return options(spec, context, self.queue(attributes(spec)), self.resources(resources(spec)))
+        elements = None if context.elements is None else f"1-{context.elements}"
+        needs = {**self.resources(resources(spec)), self.array_option: elements}
+        return options(spec, context, self.queue(attributes(spec)), needs)
+
+    @abstractmethod
+    def arrays(self, site: Site) -> Arrays | None:
+        """What arrays there may be."""
+
+    @abstractmethod
+    def query(self, native_ids: Sequence[str] | None, site: Site) -> Command:
+        """The command that asks for these jobs, or for all."""
 
     def naming(self, native_ids: Sequence[str], *arguments: str) -> Command:
         """A call of qstat for these jobs; without any, for all."""
@@ -112,14 +131,27 @@ class Hooks(ABC):
         return jobs
 
     @hookimpl
-    def capabilities(self) -> Capabilities:
+    def capabilities(self, site: Site) -> Capabilities:
         """What the batch system offers."""
         return Capabilities(
             default_launcher="mpirun",
             id_variable="PBS_JOBID",
             ids_per_query=self.most_ids,
             dependencies=frozenset(DependencyKind),
+            arrays=self.arrays(site),
         )
+
+    @hookimpl
+    def probe(self) -> Command:
+        """The command that shows what the server is configured to do."""
+        return Command(["qstat", "-B", "-f"])
+
+    @hookimpl
+    def parse_probe(self, result: CommandResult) -> Mapping[str, Any]:
+        """How many elements an array may have, if `qstat -B -f` says so."""
+        setting = re.compile(rf"^    {self.largest_array} = ([1-9][0-9]*)$", re.MULTILINE)
+        found = setting.search(result.checked().stdout)
+        return {} if found is None else {"largest_array": int(found[1])}
 
     @hookimpl
     def check_spec(self, spec: JobSpec, site: Site) -> list[str]:
@@ -142,27 +174,17 @@ class Hooks(ABC):
         return self.node_lines(spec)
 
     @hookimpl
-    def query(self, native_ids: Sequence[str] | None, site: Site) -> Command:
-        """The command that asks for these jobs, or for all."""
-        arrays, elements = ids.kinds_of_arrays(native_ids or ())
-        if native_ids is None or (len(native_ids) > self.most_named and not (arrays and elements)):
-            # Torque lists an array either as a whole or by its elements
-            return self.naming((), *(["-t"] if elements else []))
-        # With -x, what was moved to another server is there too.
-        return self.naming(native_ids, *(["-x"] if site.offers.get("history") else []))
-
-    @hookimpl
     def parse_status(
         self, result: CommandResult, native_ids: Sequence[str] | None
     ) -> Mapping[str, Observation]:
         """What qstat said about each job."""
         asked, jobs = ids.Asked(native_ids), self.listed(result, native_ids or ())
-        there = [job for job in jobs if not has_left(job)]
-        named = {name: job for job in there for name in asked.names(job.native_id)}
-        unknown = complaints.left_open(result, native_ids or ())
-        return {it: Observation(state=None, word=why) for it, why in unknown.items()} | {
-            name: observation(job, self.name, self.end_of) for name, job in named.items()
+        found = {
+            it: Observation(state=None, word=why)
+            for it, why in complaints.left_open(result, native_ids or ()).items()
         }
+        there = ((job, asked.names(job.native_id)) for job in jobs)
+        return found | observations(there, self.name, self.end_of)
 
     @hookimpl
     def find(self) -> Command:

@@ -1,16 +1,18 @@
-"""The native ids of jobs: with the name of their server or without it."""
+"""The native ids of jobs, of arrays and of their elements: with the name of their server or without it."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from jpsi.plugin import IdForm, Site, hookimpl
+from jpsi.plugin import IdForm, Site, hookimpl, read_indices, write_indices
 
 # A job, an array, an element of an array; then the server, and where the job is to be looked for. Any other
 # text would be taken for a queue.
 _ID = re.compile(r"([0-9]{1,18}(?:\[[0-9]{0,9}\])?)(?:\.([A-Za-z0-9._-]+))?(?:@[A-Za-z0-9._:-]+)?")
 IDS = IdForm("PBS", _ID.pattern)
+# An array, or elements of one: its number, which elements, and what follows.
+_OF_ARRAY = re.compile(r"([0-9]{1,18})\[([0-9,:-]*)\](.*)")
 
 
 @hookimpl
@@ -18,6 +20,48 @@ def canonical_id(native_id: str, site: Site) -> str:
     """The id with the name of its server, if that is known: people leave out that of the default server."""
     whole, server = IDS.canonical(native_id), site.offers.get("server")
     return whole if server is None or "." in whole or "@" in whole else f"{whole}.{server}"
+
+
+@hookimpl
+def element_ids(native_id: str, indices: Sequence[int]) -> list[str]:
+    """The ids of elements of an array: `17[3].server` of `17[].server`."""
+    before, bracket, after = native_id.partition("[]")
+    return [f"{before}[{index}]{after}" if bracket else native_id for index in indices]
+
+
+@hookimpl
+def arrays_of(native_ids: Sequence[str]) -> dict[str, str]:
+    """The arrays of those that are elements of one."""
+    return {native_id: array for native_id in native_ids for array in by_array([native_id])}
+
+
+def by_array(native_ids: Iterable[str]) -> dict[str, list[int]]:
+    """The indices of those that are elements, by array."""
+    found: dict[str, list[int]] = {}
+    for native_id in native_ids:
+        match = _OF_ARRAY.fullmatch(native_id)
+        if match is not None and match[2].isdecimal():
+            found.setdefault(f"{match[1]}[]{match[3]}", []).append(int(match[2]))
+    return found
+
+
+def is_element(native_id: str) -> bool:
+    """Whether it is the id of an element of an array."""
+    return bool(by_array([native_id]))
+
+
+def together(native_ids: Sequence[str]) -> list[str]:
+    """As few words as name these jobs; of an array, one for each range.
+
+    >>> together(["17[1].a", "18.a", "17[3].a", "17[2].a", "17[9].a"])
+    ['18.a', '17[1-3].a', '17[9].a']
+    """
+    single = [native_id for native_id in native_ids if not is_element(native_id)]
+    # a server has no room for lists of many ranges
+    ranges = (
+        (array, run) for array, it in by_array(native_ids).items() for run in write_indices(it).split(",")
+    )
+    return [*single, *(array.replace("[]", f"[{run}]", 1) for array, run in ranges)]
 
 
 def is_one_server(native_ids: Iterable[str]) -> bool:
@@ -67,9 +111,27 @@ class Asked:
 
 
 def by_asked(answers: Mapping[str, str], native_ids: Iterable[str]) -> dict[str, str]:
-    """What was said of jobs, by the ids that were asked for."""
-    asked = Asked(native_ids)
-    return {name: answer for shown, answer in answers.items() for name in asked.names(shown)}
+    """What was said of jobs, or of their arrays, by the ids that were asked for."""
+    native_ids = list(native_ids)
+    asked, arrays = Asked(native_ids), by_array(native_ids)
+    found: dict[str, str] = {}
+    for shown, answer in answers.items():
+        found.update(
+            (name, answer) for one in (shown, *_elements(shown, arrays)) for name in asked.names(one)
+        )
+    return found
+
+
+def _elements(shown: str, arrays: Mapping[str, Sequence[int]]) -> Iterator[str]:
+    """The elements that are meant by an array, or by a range of its elements, if there are such."""
+    match = _OF_ARRAY.fullmatch(shown)
+    if match is None or match[2].isdecimal():
+        return
+    if match[2]:
+        indices = [index for indices in read_indices(match[2]) for index in indices]
+    else:
+        indices = [index for array, it in arrays.items() if array.startswith(f"{match[1]}[") for index in it]
+    yield from (f"{match[1]}[{index}]{match[3]}" for index in indices)
 
 
 def _parts(native_id: str) -> tuple[str, str]:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
+
+import attrs
 
 from jpsi.plugin import JobState, Meaning, Observation, Reason
 
 from .ends import End
+from .ids import is_element
 from .listed import Listed
 
 _QUEUED, _ACTIVE = JobState.QUEUED, JobState.ACTIVE
@@ -30,13 +33,52 @@ _STATES = {
 _ENDED = frozenset({"F", "X", "C"})
 # src/include/job.h of OpenPBS 23.06.06: JOB_SUBSTATE_FINISHED
 _FINISHED = 92
+# What is true of an element, too, that is listed with the attributes of its array
+_OF_ELEMENTS = ("job_state", "qtime", "Hold_Types", "depend")
 # What PBS keeps on telling of a job that it could not start
 _GIVEN_UP = "too many failed attempts to run"
 
 
 def has_left(job: Listed) -> bool:
-    """Whether it has ended on another server, so that how is not known here."""
-    return job.text("job_state") == "M" and job.number("substate") == _FINISHED
+    """Whether it has ended so that how is not known here: on another server, or forgotten as an element."""
+    word = job.text("job_state")
+    return (word == "M" and job.number("substate") == _FINISHED) or (word in _ENDED and _is_of_array(job))
+
+
+def _is_of_array(job: Listed) -> bool:
+    """Whether it is an element of which nothing but its state is its own, the rest that of its array.
+
+    It waits, or has ended: deleted before it began, or forgotten since.
+    """
+    return is_element(job.native_id) and not job.text("array_index")
+
+
+def observations(
+    named: Iterable[tuple[Listed, Iterable[str]]], system: str, end_of: Callable[[Listed], End]
+) -> dict[str, Observation]:
+    """What a listing says about jobs, by the ids that they were asked for by.
+
+    Of those that have left, nothing. What is said of elements of an array that wait alike is one value.
+
+    Args:
+        named: the listing of each job, and these ids.
+        system: how the names of details begin.
+        end_of: what a listing says of a job that has ended.
+    """
+    found: dict[str, Observation] = {}
+    alike: dict[tuple[str, str], Observation] = {}
+    for job, names in named:
+        if has_left(job) or not names:
+            continue
+        if not _is_of_array(job):
+            found.update(dict.fromkeys(names, observation(job, system, end_of)))
+            continue
+        key = job.native_id.partition("[")[0], job.text("job_state")
+        if key not in alike:
+            own = {name: job.attributes[name] for name in _OF_ELEMENTS if name in job.attributes}
+            alike[key] = observation(attrs.evolve(job, attributes=own), system, end_of)
+        found.update(dict.fromkeys(names, alike[key]))
+    return found
 
 
 def observation(job: Listed, system: str, end_of: Callable[[Listed], End]) -> Observation:

@@ -8,6 +8,7 @@ from typing import Any
 
 from jpsi.plugin import (
     NOT_OFFERED,
+    Arrays,
     Command,
     CommandResult,
     JobAttributes,
@@ -22,13 +23,15 @@ from jpsi.plugin import (
     units,
 )
 
-from . import json_lines
+from . import ids, json_lines, requests
 from .ends import openpbs_end
 from .hooks import Hooks
 from .layout import Part, layout
 from .script import script_form
 
 _KIBIBYTE = 1 << 10
+# src/include/server_limits.h of OpenPBS 23.06.06: PBS_MAX_ARRAY_JOB_DFL
+_MAX_ARRAY_SIZE = 10_000
 # src/lib/Libattr/master_resc_def_all.xml of OpenPBS 23.06.06: ATR_DFLAG_CVTSLT, but for what replaces chunks;
 # and what sites with GPUs define
 _IN_CHUNKS = (
@@ -36,6 +39,7 @@ _IN_CHUNKS = (
     *("l.aoe", "l.arch", "l.eoe", "l.hbmem", "l.host", "l.mpiprocs", "l.naccelerators", "l.ngpus"),
     *("l.ompthreads", "l.vmem", "l.vnode", "l.vntype"),
 )
+_AS_A_WHOLE = "; PBS holds no element of an array, but the array as a whole"
 _SERVER = re.compile(r"^Server: (\S+)$", re.MULTILINE)
 _HISTORY = re.compile(r"^    job_history_enable = (\w+)$", re.MULTILINE)
 
@@ -56,9 +60,12 @@ class OpenPbs(Hooks):
     # name of a server that there is not may then cost all others their answer.
     express = ("-E",)
     most_ids = most_named = 200
+    array_option = "J"
+    largest_array = "max_array_size"
 
     jobs = staticmethod(json_lines.jobs)
     end_of = staticmethod(openpbs_end)
+    arrays_of = staticmethod(ids.arrays_of)
 
     def node_lines(self, spec: JobSpec) -> list[ShellLine]:  # noqa: ARG002  whatever a job asks for
         """A line of the file for each of `mpiprocs`, here grouped by node."""
@@ -93,17 +100,42 @@ class OpenPbs(Hooks):
             return []
         return ["attributes.queue_name and reservation_id cannot be given both: a reservation is a queue"]
 
+    def arrays(self, site: Site) -> Arrays | None:
+        """What arrays there may be; PBS must be free to run their elements again."""
+        if site.config.rerun is False:
+            return None
+        return Arrays(
+            largest=site.offers.get("largest_array", _MAX_ARRAY_SIZE),
+            id_variable="PBS_ARRAY_ID",
+            index_variable="PBS_ARRAY_INDEX",
+        )
+
     @hookimpl
-    def probe(self) -> Command:
-        """The command that shows what the server is configured to do."""
-        return Command(["qstat", "-B", "-f"])
+    def query(self, native_ids: Sequence[str] | None, site: Site) -> Command:
+        """The command that asks for these jobs, or for all; with -t, elements of arrays are told of."""
+        has_arrays = any(ids.kinds_of_arrays(native_ids or ()))
+        # With -x, what was moved to another server is there too.
+        options = [*(["-t"] if has_arrays else []), *(["-x"] if site.offers.get("history") else [])]
+        return self.naming(()) if native_ids is None else self.naming(native_ids, *options)
+
+    @hookimpl
+    def parse_hold(self, result: CommandResult, native_ids: Sequence[str]) -> Mapping[str, str]:
+        """Why which jobs were not held or released."""
+        refused = requests.parse_hold(result, native_ids)
+        return {it: f"{why}{_AS_A_WHOLE if ids.is_element(it) else ''}" for it, why in refused.items()}
+
+    parse_release = parse_hold
 
     @hookimpl
     def parse_probe(self, result: CommandResult) -> Mapping[str, Any]:
-        """The server's name, and whether it keeps finished jobs: it does not unless `qstat -B -f` says so."""
+        """What is told of arrays, the server's name, and whether it keeps finished jobs.
+
+        It does not unless `qstat -B -f` says so.
+        """
         text = result.checked().stdout
         history, server = _HISTORY.search(text), _SERVER.search(text)
         return {
+            **super().parse_probe(result),
             "history": history is not None and history[1] == "True",
             **({} if server is None else {"server": server[1]}),
         }

@@ -3,22 +3,37 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from jpsi.plugin import Command, CommandResult, hookimpl, refusals
+from jpsi.plugin import Command, CommandResult, hookimpl, refusals, write_indices
 
-from .ids import by_asked
+from .ids import by_array, by_asked, is_element, together
 
 # qstat: Unknown Job Id 17.server; qdel: nonexistent job id: 17.server
 _ABOUT_A_JOB = re.compile(r"^ *(?:qdel|qhold|qrls): (.+?)[: ]* (\d\S*) *$", re.MULTILINE)
 # What qdel says of a job that needs no deleting
-_OVER = ("Unknown Job Id", "nonexistent job id", "Job has finished", "Request invalid for state of job")
+_OVER = (
+    *("Unknown Job Id", "nonexistent job id", "Job has finished", "Request invalid for state of job"),
+    "Request invalid for finished array subjob",
+)
+
+# Each pair of words is a range, or nothing, and the job or the array that it is of.
+_ONE_BY_ONE = """\
+code=0
+while [ "$#" -gt 1 ]; do
+    "$0" ${1:+-t "$1"} "$2" || code=$?
+    shift 2
+done
+exit "$code"
+"""
+# src/cmds/qdel.c of Torque 6.1.3: `extend`, which has room for 1024 bytes
+_LONGEST_RANGE = 1000
 
 
 @hookimpl
 def cancel(native_ids: Sequence[str]) -> Command:
     """The command that ends jobs, pending or running."""
-    return Command(["qdel", *native_ids])
+    return Command(["qdel", *together(native_ids)])
 
 
 @hookimpl
@@ -31,6 +46,28 @@ def hold(native_ids: Sequence[str]) -> Command:
 def release(native_ids: Sequence[str]) -> Command:
     """The command that lets held jobs start."""
     return Command(["qrls", *native_ids])
+
+
+def by_ranges(program: str, native_ids: Sequence[str]) -> Command:
+    """The command that has a program of Torque's change jobs, which takes ranges of one array at a time."""
+    arrays = by_array(native_ids)
+    if not arrays:
+        return Command([program, *native_ids])
+    single = [("", native_id) for native_id in native_ids if not is_element(native_id)]
+    several = [(text, array) for array, indices in arrays.items() for text in _texts(indices)]
+    words = [word for pair in [*single, *several] for word in pair]
+    return Command(["/bin/sh", "-c", _ONE_BY_ONE, program, *words])
+
+
+def _texts(indices: Iterable[int]) -> Iterator[str]:
+    """Ranges in texts that are short enough for Torque, which cuts others off."""
+    text = ""
+    for run in write_indices(indices).split(","):
+        if len(text) + len(run) >= _LONGEST_RANGE:
+            yield text
+            text = ""
+        text = f"{text},{run}" if text else run
+    yield text
 
 
 @hookimpl

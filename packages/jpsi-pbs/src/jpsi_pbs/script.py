@@ -9,6 +9,7 @@ import attrs
 
 from jpsi.plugin import JobSpec, Options, ScriptForm, SubmitContext, attributes, time_limit
 
+from .ids import is_element
 from .names import legal_name, tag_variables
 from .options import CUSTOM
 
@@ -35,7 +36,7 @@ def options(spec: JobSpec, context: SubmitContext, queue: str | None, needs: Opt
         spec: what the job asks for.
         context: with what it is submitted.
         queue: where it is sent.
-        needs: the options for what it needs of the machine.
+        needs: the options for what it needs of the machine, and for an array.
     """
     config = context.site.config
     return {
@@ -61,9 +62,19 @@ def options(spec: JobSpec, context: SubmitContext, queue: str | None, needs: Opt
 
 
 def _depend(context: SubmitContext) -> str:
-    """What tells of the jobs to wait for; all of them must be satisfied."""
+    """What tells of the jobs to wait for; all of them must be satisfied.
+
+    Raises:
+        ValueError: one of them is an element of an array.
+    """
     found: dict[str, list[str]] = {}
     for dependency in context.after:
+        if is_element(dependency.native_id or ""):
+            msg = (
+                f"attributes.after: {dependency.native_id} is an element of an array, and jobs wait for jobs "
+                "or whole arrays alone; submit it by itself, or with `array_size` 1 in the configuration"
+            )
+            raise ValueError(msg)
         found.setdefault(f"after{dependency.kind.value}", []).append(dependency.native_id or "")
     # each kind once: a second list of one kind replaces the first
     return ",".join(":".join([word, *native_ids]) for word, native_ids in found.items())

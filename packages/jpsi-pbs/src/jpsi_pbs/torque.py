@@ -4,15 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from jpsi.plugin import JobAttributes, JobSpec, Options, ResourceSpecV1, ShellLine, resources, units
+import attrs
 
-from . import xml_jobs
+from jpsi.plugin import (
+    Arrays,
+    Command,
+    JobAttributes,
+    JobSpec,
+    Options,
+    ResourceSpecV1,
+    ShellLine,
+    Site,
+    hookimpl,
+    resources,
+    units,
+)
+
+from . import ids, requests, xml_jobs
 from .ends import torque_end
 from .hooks import Hooks
 from .layout import Part, layout
 from .script import script_form
 
 _KIBIBYTE = 1 << 10
+
+
+# Lists all jobs with the elements of arrays, and then with the arrays themselves.
+_BOTH = '"$0" "$@" -t && exec "$0" "$@"'
+# src/include/pbs_ifl.h of Torque 6.1.3: PBS_MAXJOBARRAY
+_MAX_ARRAY_SIZE = 99_999
 
 
 class Torque(Hooks):
@@ -25,9 +45,47 @@ class Torque(Hooks):
     # Each id that is named is a connection, so that it is cheaper to list all jobs than to name many.
     most_ids = 100_000
     most_named = 25
+    array_option = "t"
+    largest_array = "max_job_array_size"
 
     jobs = staticmethod(xml_jobs.jobs)
     end_of = staticmethod(torque_end)
+
+    def arrays(self, site: Site) -> Arrays:
+        """What arrays there may be."""
+        return Arrays(
+            largest=site.offers.get("largest_array", _MAX_ARRAY_SIZE),
+            # PBS_ARRAYID is the index; an element is told no id but its own.
+            id_variable="PBS_JOBID",
+            id_brackets="[]",
+            index_variable="PBS_ARRAYID",
+        )
+
+    @hookimpl
+    def query(self, native_ids: Sequence[str] | None, site: Site) -> Command:  # noqa: ARG002  sites are alike
+        """The command that asks for these jobs, or for all; arrays are whole or, with -t, their elements."""
+        if native_ids is not None and len(native_ids) <= self.most_named:
+            return self.naming(native_ids)
+        arrays, elements = ids.kinds_of_arrays(native_ids or ())
+        if not (arrays and elements):
+            return self.naming((), *(["-t"] if elements else []))
+        command = self.naming(())
+        return attrs.evolve(command, argv=["/bin/sh", "-c", _BOTH, *command.argv])
+
+    @hookimpl
+    def cancel(self, native_ids: Sequence[str]) -> Command:
+        """The command that ends jobs, pending or running."""
+        return requests.by_ranges("qdel", native_ids)
+
+    @hookimpl
+    def hold(self, native_ids: Sequence[str]) -> Command:
+        """The command that keeps pending jobs from starting."""
+        return requests.by_ranges("qhold", native_ids)
+
+    @hookimpl
+    def release(self, native_ids: Sequence[str]) -> Command:
+        """The command that lets held jobs start."""
+        return requests.by_ranges("qrls", native_ids)
 
     def node_lines(self, spec: JobSpec) -> list[ShellLine]:
         """A line of the file for each core."""

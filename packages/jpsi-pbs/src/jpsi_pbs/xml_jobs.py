@@ -18,6 +18,7 @@ _TEXT = re.compile(r"^Job Id: \d", re.MULTILINE)
 _NAMES = {
     "comp_time": "obittime",
     "exit_status": "Exit_status",
+    "job_array_id": "array_index",
     "start_count": "run_count",
     "start_time": "stime",
 }

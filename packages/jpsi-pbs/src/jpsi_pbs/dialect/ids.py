@@ -8,7 +8,7 @@ from collections.abc import Iterable
 #: The server, which is the first of the nodes.
 SERVER = "node01"
 
-_ID = re.compile(r"([0-9]{1,12}(?:\[[0-9]*\])?)(?:\.(.*))?\Z", re.DOTALL)
+_ID = re.compile(r"([0-9]{1,12}(?:\[[0-9,:-]*\])?)(?:\.(.*))?\Z", re.DOTALL)
 
 
 def node(index: int) -> str:
@@ -19,11 +19,6 @@ def node(index: int) -> str:
 def places(nodes: Iterable[str]) -> str:
     """Where a job runs, as its attribute `exec_host` tells it."""
     return "+".join(f"{name}/0" for name in dict.fromkeys(nodes))
-
-
-def number(native_id: str) -> int:
-    """The number in an id."""
-    return int(native_id.partition(".")[0])
 
 
 def full(text: str) -> str | None:

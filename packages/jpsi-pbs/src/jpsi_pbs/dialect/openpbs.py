@@ -8,14 +8,15 @@ from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
 from jpsi.fakes import FakeJob, FakeScheduler, FakeState, Invocation
-from jpsi.plugin import CommandResult
+from jpsi.plugin import CommandResult, write_indices
 
 from . import table
 from .arguments import Arguments, WrongOptionError, parse
+from .arrays import array_of, by_array, called, elements_of, in_place_of, index_of, named, whole, word_of
 from .changing import Words
 from .depending import VAIN, WAITS
 from .ids import SERVER, full, is_here, node, places
-from .submitting import Rules, seconds
+from .submitting import MAX_ARRAY_SIZE, Rules, seconds
 
 _CHUNK = frozenset({"ncpus", "mpiprocs", "ompthreads", "mem", "host"})
 _RESOURCES = frozenset({"select", "place", "walltime", "ncpus", "mem", "cput", "nodes"})
@@ -62,6 +63,13 @@ RULES = Rules(
     unknown_queue=(_UNKNOWN_QUEUE, "Unknown queue"),
     refused_resources=_refused_resources,
     nodes=_nodes,
+    array="J",
+    least=2,
+    variables=lambda native_id, array, index: {
+        "PBS_JOBID": native_id,
+        "PBS_ARRAY_ID": array,
+        "PBS_ARRAY_INDEX": str(index),
+    },
     unknown_dependency=None,
 )
 WORDS = Words(
@@ -69,6 +77,8 @@ WORDS = Words(
     unknown=dict.fromkeys(("qdel", "qhold", "qrls"), "Unknown Job Id {}"),
     finished="Job has finished {}",
     finished_code=_FINISHED,
+    ended_element=(55, "Request invalid for finished array subjob {}"),
+    held_element=(156, "Invalid request {}"),
     forgets=True,
 )
 
@@ -80,7 +90,7 @@ def qstat(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
     except WrongOptionError as e:
         return CommandResult(returncode=2, stderr=f"qstat: invalid option -- '{e}'\n")
     if "B" in arguments.options:
-        enabled = f"    job_history_enable = {scheduler.accounting}\n"
+        enabled = f"    job_history_enable = {scheduler.accounting}\n    max_array_size = {MAX_ARRAY_SIZE}\n"
         return CommandResult(returncode=0, stdout=f"Server: {SERVER}\n    server_state = Active\n{enabled}\n")
     known = _known(scheduler, history="x" in arguments.options)
     shown, code, said = _asked(scheduler, arguments, known)
@@ -96,9 +106,27 @@ def qstat(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
 
 
 def _known(scheduler: FakeScheduler, *, history: bool) -> dict[str, FakeJob]:
+    """What can be listed, by id: jobs, arrays, and elements as they are told of."""
     live = [job for job in scheduler.listed() if not job.state.final]
-    ended = [job for job in scheduler.accounted() if job.state.final and history]
-    return {job.native_id: job for job in (*live, *ended)}
+    ended = [job for job in scheduler.accounted() if job.state.final]
+    kept = {job.native_id for job in ended}
+    found = {job.native_id: job for job in (*live, *(ended if history else ())) if array_of(job) is None}
+    for array, elements in by_array({*scheduler.listed(), *live, *ended}).items():
+        as_job = whole(array, sorted(elements, key=lambda it: index_of(it) or 0))
+        if not as_job.state.final or (history and scheduler.accounting):
+            found[array] = as_job
+            told = (_element(it, as_job, is_kept=it.native_id in kept) for it in elements_of(as_job))
+            found.update((it.native_id, it) for it in told)
+    return found
+
+
+def _element(job: FakeJob, array: FakeJob, *, is_kept: bool) -> FakeJob:
+    """An element as it is told of: with attributes of its own only if it began and was not forgotten."""
+    if job.state.final and (job.started is None or not is_kept):
+        return in_place_of(job, array, "F" if array.state.final else "X")
+    if not job.state.final and not job.attributes["runs"]:
+        return in_place_of(job, array, "Q")
+    return called(job, "X") if job.state.final and not array.state.final else job
 
 
 def _asked(
@@ -113,7 +141,8 @@ def _asked(
         ]
         return [], 0, "".join(lines)
     if not arguments.words:
-        return known.values(), 0, ""
+        is_whole = "t" not in arguments.options
+        return [job for name, job in known.items() if not (is_whole and _is_element(name))], 0, ""
     shown, code, said, is_broken = [], 0, list[str](), False
     for word in arguments.words:
         native_id = full(word)
@@ -122,8 +151,10 @@ def _asked(
         elif not is_here(native_id):
             code, text = _BAD_ID, f"illegally formed job identifier: {word}"
             is_broken = True
-        elif native_id in known:
-            shown.append(known[native_id])
+        elif found := [known[name] for name in named(native_id) if name in known]:
+            shown += found
+            if "t" in arguments.options:
+                shown += [known[it.native_id] for job in found for it in elements_of(job)]
             continue
         elif native_id in _known(scheduler, history=True):
             code = _FINISHED
@@ -135,6 +166,10 @@ def _asked(
         # all are one question: nothing is said of some as long as others are known
         return (shown, 0, "") if shown and not is_broken else ([], code, said[-1])
     return shown, code, "".join(said)
+
+
+def _is_element(native_id: str) -> bool:
+    return "[" in native_id and "[]" not in native_id
 
 
 def frame(now: float, jobs: Mapping[str, Mapping[str, Any]]) -> str:
@@ -168,9 +203,29 @@ def _attributes(job: FakeJob, zone: timezone) -> dict[str, Any]:
         "comment": _comment(job),
         "run_count": str(runs) if runs else None,
         "Exit_status": _exit_status(job),
+        "array_id": array_of(job),
+        "array_index": None if index_of(job) is None else str(index_of(job)),
+        **_of_array(job),
         "project": "_pbs_project_default",
     }
     return {name: _typed(name, value) for name, value in texts.items() if value is not None}
+
+
+def _of_array(job: FakeJob) -> dict[str, str]:
+    """What is told of an array as a whole, and of elements in whose place it stands."""
+    told = {"Exit_status": str(job.exit_code), "comment": "Job Array Began at Sat Nov 21 at 09:03"}
+    if word_of(job) is not None and index_of(job) is None:
+        return told if job.started is not None else {}
+    elements = elements_of(job)
+    if not elements:
+        return {}
+    waiting = [it for it in elements if not it.state.final and it.state is not FakeState.RUNNING]
+    return {
+        **(told if job.started is not None else {}),
+        "array": "True",
+        "array_indices_submitted": write_indices(index_of(it) or 0 for it in elements),
+        "array_indices_remaining": write_indices(index_of(it) or 0 for it in waiting) or "-",
+    }
 
 
 def _typed(name: str, value: Any) -> Any:  # noqa: ANN401  as the printer does: what looks like JSON becomes JSON
@@ -187,6 +242,13 @@ def _ctime(seconds: float, zone: timezone) -> str:
 
 
 def _state(job: FakeJob) -> tuple[str, str]:
+    word, substate = _own_state(job)
+    return word_of(job) or word, substate
+
+
+def _own_state(job: FakeJob) -> tuple[str, str]:
+    if elements_of(job) and job.state is FakeState.RUNNING:
+        return "B", "70"
     if job.state.final:
         by_qdel = job.state is FakeState.CANCELLED and not job.why.startswith(VAIN)
         well = job.state is FakeState.COMPLETED or job.why.startswith(VAIN)

@@ -10,9 +10,10 @@ from collections.abc import Callable, Iterator, Mapping
 import attrs
 
 from jpsi.fakes import FakeJob, FakeScheduler, FakeState, Invocation
-from jpsi.plugin import CommandResult
+from jpsi.plugin import CommandResult, read_indices
 
 from .arguments import Arguments, WrongOptionError, parse
+from .arrays import as_element
 from .depending import blocked, wanted
 from .ids import SERVER
 
@@ -20,6 +21,8 @@ _NAME = re.compile(r"[A-Za-z0-9._+-]+\Z")
 _LONGEST_NAME = 230
 _TIME = re.compile(r"(?:(?:(\d+):)?(\d+):)?(\d+)\Z")
 _SEVERAL = frozenset("lWv")
+#: The most elements that an array may have.
+MAX_ARRAY_SIZE = 10_000
 
 
 @attrs.frozen(slots=True, kw_only=True)
@@ -36,6 +39,11 @@ class Rules:
     refused_resources: Callable[[Mapping[str, str]], tuple[int, str] | None]
     #: The node of each process that they are for, as the file of nodes has it.
     nodes: Callable[[Mapping[str, str]], list[str]]
+    #: The option that says which elements an array has, and the least number of them.
+    array: str
+    least: int
+    #: The variables of an element, by its id, its array's and its index.
+    variables: Callable[[str, str, int], dict[str, str]]
     #: What is said of a dependency on an unknown job; None if that is found out later.
     unknown_dependency: tuple[int, str] | None
 
@@ -112,17 +120,30 @@ def _submitted(
     known = {job.native_id for job in scheduler.listed()}
     if rules.unknown_dependency is not None and not known.issuperset(other for _, other in wishes):
         return _refused(*rules.unknown_dependency)
-    native_id = f"{scheduler.next_number()}.{SERVER}"
-    job = _job(native_id, options, resources, invocation)
+    indices = _indices(options.last(rules.array))
+    native_id = f"{scheduler.next_number()}{'[]' if indices else ''}.{SERVER}"
     nodes = rules.nodes(resources)
-    job.slots = len(nodes)
-    job.files = {"PBS_NODEFILE": "".join(f"{name}\n" for name in nodes)}
-    job.attributes["nodes"] = nodes
-    job.queue = options.last("q") or rules.queues[0]
-    job.attributes["depend"] = attributes.get("depend", "")
-    job.blocked = blocked(scheduler, native_id, wishes)
-    scheduler.submit(job)
+    jobs = []
+    for index in indices or [0]:
+        job = _job(native_id, options, resources, invocation)
+        job.slots = len(nodes)
+        job.files = {"PBS_NODEFILE": "".join(f"{name}\n" for name in nodes)}
+        job.attributes["nodes"] = nodes
+        job.queue = options.last("q") or rules.queues[0]
+        job.attributes["depend"] = attributes.get("depend", "")
+        if indices:
+            as_element(job, index)
+            job.environment.update(rules.variables(job.native_id, native_id, index))
+        job.blocked = blocked(scheduler, job.native_id, wishes)
+        jobs.append(job)
+    scheduler.submit_all(jobs)
     return CommandResult(returncode=0, stdout="" if "z" in options.options else f"{native_id}\n")
+
+
+def _indices(text: str) -> list[int]:
+    """The elements of an array; none for a job by itself."""
+    ranges = read_indices(text.partition("%")[0]) if text else []
+    return [index for indices in ranges for index in indices]
 
 
 def _refusal(rules: Rules, options: Arguments, resources: Mapping[str, str]) -> tuple[int, str] | None:
@@ -131,6 +152,16 @@ def _refusal(rules: Rules, options: Arguments, resources: Mapping[str, str]) -> 
         return 2, "Job name is too long "
     if not _NAME.match(name):
         return 2, "illegal -N value\nusage: qsub [-a date_time] ..."
+    if rules.array in options.options:
+        text = options.last(rules.array)
+        try:
+            count = len(_indices(text))
+        except ValueError:
+            count = 0
+        if count < rules.least or (rules.least > 1 and "," in text):
+            return 2, f"illegal -{rules.array} value\nusage: qsub [-a date_time] ..."
+        if count > MAX_ARRAY_SIZE:
+            return 3, "Array job exceeds server or queue size limit"
     if options.last("q") not in {"", *rules.queues}:
         return rules.unknown_queue
     return rules.refused_resources(resources)

@@ -10,10 +10,11 @@ from jpsi.plugin import CommandResult
 
 from . import table
 from .arguments import WrongOptionError, parse
+from .arrays import array_of, by_array, elements_of, index_of, whole
 from .changing import Words
 from .depending import VAIN, WAITS
 from .ids import SERVER, full, node, places
-from .submitting import Rules, seconds
+from .submitting import MAX_ARRAY_SIZE, Rules, seconds
 
 _RESOURCES = frozenset({"nodes", "walltime", "mem", "pmem", "ncpus", "cput"})
 _CORES_PER_NODE = 64
@@ -52,6 +53,9 @@ RULES = Rules(
     unknown_queue=(_UNKNOWN_QUEUE, "submit error (Unknown queue MSG=requested queue not found)"),
     refused_resources=_refused_resources,
     nodes=_nodes,
+    array="t",
+    least=1,
+    variables=lambda native_id, _array, index: {"PBS_JOBID": native_id, "PBS_ARRAYID": str(index)},
     unknown_dependency=(208, "submit error (Invalid Job Dependency)"),
 )
 WORDS = Words(
@@ -59,6 +63,8 @@ WORDS = Words(
     unknown={"qdel": "nonexistent job id: {}", "qhold": "", "qrls": ""},
     finished="Request invalid for state of job MSG=invalid state for job - COMPLETE {}",
     finished_code=170,
+    ended_element=None,
+    held_element=None,
     forgets=False,
 )
 
@@ -69,13 +75,24 @@ def qstat(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
         arguments = parse(invocation.arguments, "aeEinqrR1cfGlmMpstu:xQBW:")
     except WrongOptionError as e:
         return CommandResult(returncode=2, stderr=f"qstat: invalid option -- '{e}'\n")
+    if "B" in arguments.options:
+        settings = f"    server_state = Active\n    max_job_array_size = {MAX_ARRAY_SIZE}\n"
+        return CommandResult(returncode=0, stdout=f"Server: {SERVER}\n{settings}\n")
     asked = arguments.words
-    known = {job.native_id: job for job in scheduler.listed()}
-    shown, code, said = ([], 0, "") if asked else (list(known.values()), 0, "")
+    listed = scheduler.listed()
+    known = {job.native_id: job for job in listed}
+    arrays = {array: whole(array, elements) for array, elements in by_array(listed).items()}
+    by_element = "t" in arguments.options
+    everything = [job for job in listed if by_element or array_of(job) is None]
+    if not by_element:
+        everything += arrays.values()
+    shown, code, said = ([], 0, "") if asked else (everything, 0, "")
     for word in asked:
         native_id = full(word)
         if native_id in known:
             shown.append(known[native_id])
+        elif native_id in arrays:
+            shown += elements_of(arrays[native_id]) if by_element else [arrays[native_id]]
         elif native_id is None:
             code, said = _UNKNOWN_QUEUE, f"{said}qstat: Unknown queue destination {word}\n"
         else:
@@ -104,6 +121,7 @@ def _job(job: FakeJob) -> str:
         "exit_status": _exit_status(job),
         "start_time": None if job.started is None else str(int(job.started)),
         "start_count": str(runs) if runs else None,
+        "job_array_id": None if index_of(job) is None else str(index_of(job)),
         "comp_time": None if job.ended is None else str(int(job.ended)),
     }
     lines = [f"<{name}>{_text(value)}</{name}>" for name, value in attributes.items() if value is not None]

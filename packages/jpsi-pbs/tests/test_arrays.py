@@ -1,0 +1,232 @@
+"""Arrays: how they are submitted, asked about and ended, and what OpenPBS and Torque said of them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import attrs
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jpsi.plugin import Dependency, DependencyKind, JobState, Site, SubmitContext
+from jpsi.testing import answered
+from jpsi_pbs import PbsConfig
+from jpsi_pbs.dialect.arrays import named
+from jpsi_pbs.hooks import Hooks
+from jpsi_pbs.ids import by_array, together
+from pbs_support import CONTEXT, PBS, SITE, TORQUE, in_json, recordings, site, spec, torque_recordings
+
+ARRAY = attrs.evolve(CONTEXT, elements=500)
+IDS = st.one_of(
+    st.integers(1, 30).map(lambda number: f"{number}.a"),
+    st.tuples(st.integers(1, 5), st.integers(0, 30)).map(lambda pair: f"{pair[0]}[{pair[1]}].a"),
+)
+
+
+@pytest.mark.parametrize(("hooks", "directive"), [(PBS, "#PBS -J 1-500"), (TORQUE, "#PBS -t 1-500")])
+def test_an_array_is_asked_for_by_one_directive(hooks: Hooks, directive: str) -> None:
+    def lines(context: SubmitContext) -> set[str]:
+        return set(hooks.render_script(spec(), context).text.splitlines())
+
+    assert lines(ARRAY) - lines(CONTEXT) == {directive}
+
+
+@pytest.mark.parametrize("hooks", [PBS, TORQUE])
+def test_elements_have_ids_that_tell_their_array(hooks: Hooks) -> None:
+    array = hooks.parse_submit(answered("17[].node01\n"))
+
+    ids = hooks.element_ids(array, [1, 3])
+
+    assert ids == ["17[1].node01", "17[3].node01"]
+    assert [hooks.canonical_id(native_id, SITE) for native_id in ids] == ids
+    assert hooks.element_ids("17[]", [2]) == ["17[2]"]
+    assert by_array([*ids, "17[].node01", "18.node01"]) == {"17[].node01": [1, 3]}
+
+
+@given(native_ids=st.lists(IDS, unique=True, min_size=1))
+def test_what_is_named_together_is_what_was_to_be_named(native_ids: list[str]) -> None:
+    words = together(native_ids)
+
+    assert sorted(it for word in words for it in named(word)) == sorted(native_ids)
+    assert not any("," in word for word in words), "a server has no room for long ones"
+
+
+def test_the_elements_of_an_array_are_asked_for_at_once() -> None:
+    """With -t it lists them all; of Torque few are named, and of many all jobs are listed."""
+    elements = [f"17[{index}].node01" for index in range(1, 100)]
+
+    assert PBS.arrays_of([*elements, "18.node01"]) == dict.fromkeys(elements, "17[].node01")
+    assert PBS.query(["17[].node01"], SITE).argv[-3:] == ("-t", "-E", "17[].node01")
+    assert "-t" not in PBS.query(["18.node01"], SITE).argv
+    assert TORQUE.query(elements, SITE).argv == ("qstat", "-f", "-x", "-t")
+    assert TORQUE.query(elements[:2], SITE).argv == ("qstat", "-f", "-x", *elements[:2])
+
+
+def test_an_array_of_openpbs_is_read() -> None:
+    """Elements that wait or have gone are listed with the attributes of the array."""
+    waiting, begun, ended = (
+        next(step for step in recordings("array")[start:] if {"-t", "-f", "json"} <= {*step.argv})
+        for start in (0, 7, 25)
+    )
+    ids = [f"197[{index}].node01" for index in (1, 2, 3)]
+
+    assert [it.state for it in PBS.parse_status(waiting.result, ids).values()] == [JobState.QUEUED] * 3
+    found = PBS.parse_status(begun.result, [*ids, "197[].node01"])
+    assert {name: (it.state, it.exit_code) for name, it in found.items()} == {
+        ids[0]: (JobState.COMPLETED, 0),
+        ids[1]: (JobState.FAILED, 5),
+        ids[2]: (JobState.ACTIVE, None),
+        "197[].node01": (JobState.ACTIVE, None),
+    }
+    assert [it.state for it in PBS.parse_finished(ended.result, ids).values()] == [
+        JobState.COMPLETED,
+        JobState.FAILED,
+        JobState.CANCELED,
+    ]
+
+
+def test_elements_that_wait_are_said_to_in_one_value() -> None:
+    (step,) = (it for it in recordings("array")[:7] if {"-t", "-f", "json"} <= {*it.argv})
+
+    found = PBS.parse_status(step.result, ["197[1].node01", "197[2].node01"])
+
+    assert found["197[1].node01"] is found["197[2].node01"]
+
+
+@pytest.mark.parametrize("word", ["X", "F"])
+def test_how_an_element_ended_is_not_what_is_said_of_its_array(word: str) -> None:
+    """PBS shows one that was deleted before it began, or that it has forgotten, with that of the array."""
+    listed = in_json(
+        "17[2].node01", job_state=word, substate=70, Exit_status=1, run_count=1, comment="Subjob finished"
+    )
+
+    assert PBS.parse_status(answered(listed), ["17[2].node01"]) == {}
+
+
+def test_one_that_waits_has_not_the_comment_of_its_array() -> None:
+    comment = "Job Array Began at Sat Nov 21 at 09:03"
+    listed = in_json("17[2].node01", job_state="Q", Exit_status=1, comment=comment)
+
+    seen = PBS.parse_status(answered(listed), ["17[2].node01"])["17[2].node01"]
+
+    assert (seen.state, seen.message, seen.exit_code) == (JobState.QUEUED, None, None)
+
+
+def test_an_array_of_torque_is_read() -> None:
+    steps = [step for step in torque_recordings("array") if {"-t", "-x"} <= {*step.argv}]
+    ids = [f"32[{index}].node01" for index in (1, 2, 3)]
+
+    begun, ended = (TORQUE.parse_status(step.result, ids) for step in steps)
+
+    assert [it.state for it in begun.values()] == [JobState.ACTIVE, JobState.QUEUED, JobState.QUEUED]
+    assert [it.exit_code for it in ended.values()] == [0, 5, 0]
+
+
+def test_an_array_that_is_unknown_is_an_answer_about_its_elements() -> None:
+    nothing = in_json("99.node01").replace('"99.node01":', '"Jobs":')
+    said = "qstat: Unknown Job Id 17[].node01\n"
+
+    result = answered(nothing, said, returncode=153)
+
+    assert PBS.parse_status(result, ["17[1].node01", "17[2].node01"]) == {}
+
+
+def test_elements_are_deleted_by_ranges() -> None:
+    native_ids = ["17[1].a", "18.a", "17[2].a", "17[4].a"]
+
+    assert PBS.cancel(native_ids).argv == ("qdel", "18.a", "17[1-2].a", "17[4].a")
+
+
+@pytest.mark.parametrize("program", ["qdel", "qhold", "qrls"])
+def test_torque_takes_ranges_of_one_array_at_a_time(program: str, tmp_path: Path) -> None:
+    fake = tmp_path / program
+    fake.write_text('#!/bin/sh\nprintf "%s " "$@"; echo; [ "$*" != 18.a ]\n')
+    fake.chmod(0o755)
+    change = {"qdel": TORQUE.cancel, "qhold": TORQUE.hold, "qrls": TORQUE.release}[program]
+    native_ids = ["17[1].a", "18.a", "17[2].a", "17[4].a", "19[7].a"]
+
+    argv = change(native_ids).argv
+    environment = {**os.environ, "PATH": f"{tmp_path}:/usr/bin:/bin"}
+    ran = subprocess.run(argv, env=environment, capture_output=True, text=True, check=False)
+
+    assert ran.stdout == "18.a \n-t 1-2,4 17[].a \n-t 7 19[].a \n"
+    assert ran.returncode == 1
+    assert change(["18.a", "19.a"]).argv == (program, "18.a", "19.a")
+
+
+def test_torque_gets_no_range_that_it_would_cut_off() -> None:
+    words = TORQUE.cancel([f"17[{index}].a" for index in range(1, 5000, 2)]).argv[4:]
+
+    ranges = words[::2]
+
+    assert set(words[1::2]) == {"17[].a"}
+    assert max(map(len, ranges)) <= 1000
+    assert ",".join(ranges) == ",".join(str(index) for index in range(1, 5000, 2))
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "qdel: Request invalid for finished array subjob 17[4].a\n",
+        "qdel: Unknown Job Id 17[1-2].a\nqdel: Unknown Job Id 17[4].a\n",
+        "qdel: nonexistent job id: 17[].a\n",
+    ],
+)
+def test_elements_that_are_over_need_no_deleting(said: str) -> None:
+    native_ids = ["17[1].a", "17[2].a", "17[4].a"]
+
+    assert PBS.parse_cancel(answered(stderr=said, returncode=55), native_ids) == {}
+
+
+def test_who_was_not_deleted_is_told() -> None:
+    said = "qdel: Unauthorized Request  17[1-2].a\n"
+
+    refused = PBS.parse_cancel(answered(stderr=said, returncode=159), ["17[1].a", "17[2].a", "17[4].a"])
+
+    assert set(refused) == {"17[1].a", "17[2].a"}
+
+
+def test_pbs_holds_no_single_elements() -> None:
+    said = "qhold: Invalid request 17[1].a\n"
+
+    refused = PBS.parse_hold(answered(stderr=said, returncode=156), ["17[1].a", "18.a"])
+
+    assert list(refused) == ["17[1].a"]
+    assert "the array as a whole" in refused["17[1].a"]
+
+
+@pytest.mark.parametrize("hooks", [PBS, TORQUE])
+def test_no_job_waits_for_an_element(hooks: Hooks) -> None:
+    after = (Dependency("17[1].a", DependencyKind.OK),)
+
+    with pytest.raises(ValueError, match="element of an array"):
+        hooks.render_script(spec(), attrs.evolve(CONTEXT, after=after))
+    whole = attrs.evolve(CONTEXT, after=(Dependency("17[].a", DependencyKind.ANY),))
+    assert "#PBS -W depend=afterany:17[].a" in hooks.render_script(spec(), whole).text
+
+
+@pytest.mark.parametrize(
+    ("hooks", "said", "largest"),
+    [
+        (PBS, "", 10_000),
+        (PBS, "    max_array_size = 500\n", 500),
+        (TORQUE, "", 99_999),
+        (TORQUE, "    max_job_array_size = 500\n", 500),
+    ],
+)
+def test_arrays_are_as_large_as_the_server_allows(hooks: Hooks, said: str, largest: int) -> None:
+    offers = hooks.parse_probe(answered(f"Server: node01\n    server_state = Active\n{said}\n"))
+
+    arrays = hooks.capabilities(Site(config=PbsConfig(), offers=offers)).arrays
+
+    assert arrays is not None
+    assert arrays.largest == largest
+
+
+def test_pbs_has_no_arrays_whose_elements_must_not_run_again() -> None:
+    assert PBS.capabilities(site(rerun=False)).arrays is None
+    assert PBS.capabilities(site(rerun=True)).arrays is not None
+    assert TORQUE.capabilities(site(rerun=False)).arrays is not None
