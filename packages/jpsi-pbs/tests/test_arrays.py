@@ -137,7 +137,14 @@ def test_an_array_that_is_unknown_is_an_answer_about_its_elements() -> None:
 def test_elements_are_deleted_by_ranges() -> None:
     native_ids = ["17[1].a", "18.a", "17[2].a", "17[4].a"]
 
-    assert PBS.cancel(native_ids).argv == ("qdel", "18.a", "17[1-2].a", "17[4].a")
+    several, one, none = (
+        PBS.cancel(it).argv for it in (native_ids, ["17[1].a", "17[2].a"], ["18.a", "19.a"])
+    )
+
+    # one at a time
+    assert several[3:] == ("qdel", "", "18.a", "", "17[1-2].a", "", "17[4].a")
+    assert one == ("qdel", "17[1-2].a")
+    assert none == ("qdel", "18.a", "19.a")
 
 
 @pytest.mark.parametrize("program", ["qdel", "qhold", "qrls"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
@@ -17,7 +18,6 @@ _OVER = (
     "Request invalid for finished array subjob",
 )
 
-# Each pair of words is a range, or nothing, and the job or the array that it is of.
 _ONE_BY_ONE = """\
 code=0
 while [ "$#" -gt 1 ]; do
@@ -32,8 +32,14 @@ _LONGEST_RANGE = 1000
 
 @hookimpl
 def cancel(native_ids: Sequence[str]) -> Command:
-    """The command that ends jobs, pending or running."""
-    return Command(["qdel", *together(native_ids)])
+    """The command that ends jobs, pending or running.
+
+    OpenPBS 23.06.06 may pass over the last of several words, in silence, if some are running elements.
+    """
+    words = together(native_ids)
+    if len(words) == 1 or not by_array(native_ids):
+        return Command(["qdel", *words])
+    return _one_by_one("qdel", (("", word) for word in words))
 
 
 @hookimpl
@@ -55,8 +61,12 @@ def by_ranges(program: str, native_ids: Sequence[str]) -> Command:
         return Command([program, *native_ids])
     single = [("", native_id) for native_id in native_ids if not is_element(native_id)]
     several = [(text, array) for array, indices in arrays.items() for text in _texts(indices)]
-    words = [word for pair in [*single, *several] for word in pair]
-    return Command(["/bin/sh", "-c", _ONE_BY_ONE, program, *words])
+    return _one_by_one(program, [*single, *several])
+
+
+def _one_by_one(program: str, pairs: Iterable[tuple[str, str]]) -> Command:
+    """A call for each pair of a range, or nothing, and the job or the array that it is of."""
+    return Command(["/bin/sh", "-c", _ONE_BY_ONE, program, *itertools.chain(*pairs)])
 
 
 def _texts(indices: Iterable[int]) -> Iterator[str]:
