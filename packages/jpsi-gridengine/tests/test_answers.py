@@ -141,7 +141,9 @@ def test_accounts_of_tasks_that_a_parallel_job_starts_are_left_out(tmp_path: Pat
         ["17", "1795292942", "NONE", "0", "NONE"],
         ["18", "1795292938", "NONE", "3", "NONE"],
     ]
-    assert _ask(tmp_path, "7", "18") == ""
+    assert _ask(tmp_path, "7", "18.4") == ""
+    tasks = [line.split(":")[35] for line in _ask(tmp_path, "18").splitlines()[1:]]
+    assert tasks == ["3", "30"], "those of a whole array"
 
 
 def test_where_there_is_no_file_of_accounts_qacct_is_asked_for_each_job(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ shift
 if [ -r "$accounts" ]; then
     found=$(awk -F: -v OFS=: -v asked="$*" '
         BEGIN { for (i = split(asked, ids, " "); i; i--) wanted[ids[i]] }
-        ($6 ($36 ? "." $36 : "")) in wanted && ($34 == "NONE" || $42 == "NONE") {
+        ($6 in wanted || ($6 "." $36) in wanted) && ($34 == "NONE" || $42 == "NONE") {
             $34 = "NONE"
             print
         }' "$accounts") || exit

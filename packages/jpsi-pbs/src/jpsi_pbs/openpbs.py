@@ -113,10 +113,14 @@ class OpenPbs(Hooks):
     @hookimpl
     def query(self, native_ids: Sequence[str] | None, site: Site) -> Command:
         """The command that asks for these jobs, or for all; with -t, elements of arrays are told of."""
-        has_arrays = any(ids.kinds_of_arrays(native_ids or ()))
+        if native_ids is None:
+            return self.naming(())
         # With -x, what was moved to another server is there too.
-        options = [*(["-t"] if has_arrays else []), *(["-x"] if site.offers.get("history") else [])]
-        return self.naming(()) if native_ids is None else self.naming(native_ids, *options)
+        return self._naming_elements(native_ids, *(["-x"] if site.offers.get("history") else []))
+
+    def _naming_elements(self, native_ids: Sequence[str], *arguments: str) -> Command:
+        is_array = any(ids.kinds_of_arrays(native_ids))
+        return self.naming(native_ids, *(["-t"] if is_array else []), *arguments)
 
     @hookimpl
     def parse_hold(self, result: CommandResult, native_ids: Sequence[str]) -> Mapping[str, str]:
@@ -145,7 +149,7 @@ class OpenPbs(Hooks):
         """The command that asks for these jobs, among the finished too."""
         if site.offers.get("history") is False:
             return NOT_OFFERED
-        return self.naming(native_ids, "-x")
+        return self._naming_elements(native_ids, "-x")
 
     @hookimpl
     def parse_finished(self, result: CommandResult, native_ids: Sequence[str]) -> Mapping[str, Observation]:
