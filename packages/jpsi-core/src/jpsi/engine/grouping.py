@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -19,7 +18,7 @@ def shape(plain: Mapping[str, Any]) -> str:
     Args:
         plain: a spec as plain values.
     """
-    return json.dumps([(name, value) for name, value in plain.items() if name not in FREE])
+    return repr([(name, value) for name, value in plain.items() if name not in FREE])
 
 
 def chunks(keys: Sequence[Hashable], largest: int) -> list[list[int]]:
