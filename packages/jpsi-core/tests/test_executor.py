@@ -169,6 +169,7 @@ def test_what_is_exported_is_pinned() -> None:
     assert set(jpsi.__all__) == {
         "BulkException",
         "ConfigError",
+        "Conversion",
         "DocumentError",
         "DocumentWarning",
         "Dependency",
@@ -200,6 +201,7 @@ def test_what_is_exported_is_pinned() -> None:
         "parse_duration",
         "plugins",
         "read_document",
+        "read_script",
         "wait_all",
         "write_document",
     }

@@ -324,6 +324,13 @@ def test_the_job_starts_with_default_signals_and_no_foreign_descriptor(
     assert int(descriptors) <= 4
 
 
+def test_single_runs_once_however_much_room_there_is(executor: JobExecutor) -> None:
+    """What starts processes itself, such as a script for a batch system, asks for the room."""
+    job = run(executor, shell("echo once", launcher="single", resources=ResourceSpecV1(process_count=3)))
+
+    assert output(job) == "once\n"
+
+
 def test_many_processes_need_a_launcher_that_is_named(no_launchers: None, executor: JobExecutor) -> None:
     job = Job(JobSpec("/bin/true", resources=ResourceSpecV1(process_count=10)))
 

@@ -31,6 +31,7 @@ from jpsi.model.states import Evidence, JobState, JobStatus, Reason
 if TYPE_CHECKING:
     from jpsi.contract.config import ExecutorConfig
     from jpsi.contract.protocols import Streams
+    from jpsi.converting import Conversion, read_script
     from jpsi.executor import JobExecutor
     from jpsi.futures import wait_all
     from jpsi.model.document import read_document, write_document
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 __all__ = [
     "BulkException",
     "ConfigError",
+    "Conversion",
     "Dependency",
     "DependencyKind",
     "DocumentError",
@@ -71,11 +73,13 @@ __all__ = [
     "parse_duration",
     "plugins",
     "read_document",
+    "read_script",
     "wait_all",
     "write_document",
 ]
 
 _LAZY = {
+    "Conversion": "jpsi.converting",
     "ExecutorConfig": "jpsi.contract.config",
     "JobExecutor": "jpsi.executor",
     "Plugin": "jpsi.registry.listing",
@@ -83,6 +87,7 @@ _LAZY = {
     "parse_duration": "jpsi.model.durations",
     "plugins": "jpsi.registry.listing",
     "read_document": "jpsi.model.document",
+    "read_script": "jpsi.converting",
     "wait_all": "jpsi.futures",
     "write_document": "jpsi.model.document",
 }

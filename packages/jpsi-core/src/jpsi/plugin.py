@@ -12,6 +12,19 @@ from jpsi.contract.asked import (
 from jpsi.contract.background import heed_signals, pass_signals, trap_signals
 from jpsi.contract.command import Command, CommandResult
 from jpsi.contract.config import BatchConfig, ExecutorConfig
+from jpsi.contract.directive_words import Given, dash_options, gnu_options
+from jpsi.contract.foreign import (
+    Draft,
+    ForeignScript,
+    Reader,
+    ScriptReader,
+    attribute,
+    passed_over,
+    read_amount,
+    read_count,
+    read_name,
+    read_path,
+)
 from jpsi.contract.hookspecs import (
     Arrays,
     Capabilities,
@@ -53,6 +66,7 @@ from jpsi.contract.script_launcher import ScriptLauncher
 from jpsi.contract.shell import Directive, Script, ShellLine, line, word
 from jpsi.contract.submit_errors import SubmitErrors
 from jpsi.model.dependencies import Dependency, DependencyKind
+from jpsi.model.durations import parse_duration
 from jpsi.model.errors import (
     ConfigError,
     InvalidJobException,
@@ -79,6 +93,7 @@ __all__ = [
     "Dependency",
     "DependencyKind",
     "Directive",
+    "Draft",
     "Engine",
     "EngineSetup",
     "Evidence",
@@ -86,6 +101,8 @@ __all__ = [
     "ExecutorHooks",
     "Failure",
     "FailureKind",
+    "ForeignScript",
+    "Given",
     "IdForm",
     "InvalidJobException",
     "JobAttributes",
@@ -103,6 +120,7 @@ __all__ = [
     "Options",
     "Outcomes",
     "PluginError",
+    "Reader",
     "Reason",
     "Recovered",
     "ResourceSpec",
@@ -110,6 +128,7 @@ __all__ = [
     "Script",
     "ScriptForm",
     "ScriptLauncher",
+    "ScriptReader",
     "ShellLine",
     "Site",
     "StageIn",
@@ -124,9 +143,12 @@ __all__ = [
     "Transport",
     "TransportError",
     "TransportHooks",
+    "attribute",
     "attributes",
     "custom_options",
+    "dash_options",
     "given",
+    "gnu_options",
     "heed_signals",
     "hookimpl",
     "hostlist",
@@ -134,8 +156,14 @@ __all__ = [
     "moment",
     "need_program",
     "node_count",
+    "parse_duration",
     "pass_signals",
+    "passed_over",
+    "read_amount",
+    "read_count",
     "read_indices",
+    "read_name",
+    "read_path",
     "refusals",
     "resources",
     "tagged",

@@ -1,19 +1,14 @@
-"""The launcher `single`: runs the job's command once, where the job's script runs."""
+"""The launcher `single`: runs the job's command once, where the job's script runs.
+
+Once, however many processes there is room for: a command that starts them itself, such as a script with
+`srun` or `mpirun` in it, asks for the room and is launched by this.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from jpsi.plugin import JobSpec, ResourceSpecV1, ShellLine, hookimpl
-
-
-@hookimpl
-def check_spec(spec: JobSpec) -> list[str]:
-    resources = spec.resources
-    if isinstance(resources, ResourceSpecV1) and resources.computed_process_count > 1:
-        count = resources.computed_process_count
-        return [f"the launcher single runs one process, but {count} are asked for"]
-    return []
+from jpsi.plugin import ShellLine, hookimpl
 
 
 @hookimpl

@@ -21,6 +21,7 @@ import pluggy
 
 from jpsi.contract.command import Command, CommandResult
 from jpsi.contract.config import ExecutorConfig
+from jpsi.contract.foreign import ForeignScript
 from jpsi.contract.observation import Failure, NotOffered, Observation
 from jpsi.contract.protocols import Engine, EngineSetup, Transport
 from jpsi.contract.shell import Script, ShellLine
@@ -312,6 +313,14 @@ class ExecutorHooks(Protocol):
     @hookspec(firstresult=True)
     def parse_event(self, line: str, site: Site) -> Sequence[str]:
         """The native ids of the jobs that a line of `watch` has news of."""
+
+    @hookspec(firstresult=True)
+    def read_script(self, text: str, site: Site) -> ForeignScript | NotOffered:
+        """What a submit script asks for that was written for this batch system, and not by jpsi.
+
+        It is read as the submit command would read it, and nothing in it is run. `ScriptReader` helps. One
+        without any directive was written for another.
+        """
 
     @hookspec(firstresult=True)
     def make_engine(self, setup: EngineSetup) -> Engine | None:

@@ -153,6 +153,12 @@ def parse_event() -> Sequence[str]:
     return ()
 
 
+@hookimpl
+def read_script() -> NotOffered:
+    """There are no scripts for it but those of jpsi."""
+    return NOT_OFFERED
+
+
 def _refused(result: CommandResult, native_ids: Sequence[str]) -> dict[str, str]:
     if result.returncode == 0 and not result.timed_out:
         return {}

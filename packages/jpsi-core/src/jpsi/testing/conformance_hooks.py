@@ -54,6 +54,33 @@ class HookTests(Kit):
         said = [script.text, *command.argv, command.stdin or "", *command.environment.values()]
         assert any(TAG in text for text in said), "the job could not be found again: its tag is nowhere"
 
+    @settings(max_examples=60, deadline=None, suppress_health_check=_HARMLESS)
+    @given(spec=specs())
+    def test_what_it_writes_it_reads(self, hooks: Hooks, spec: JobSpec) -> None:
+        if not hooks.has("read_script"):
+            pytest.skip("it has no read_script")
+        asked = spec.attributes or JobAttributes()
+        plain = JobAttributes(
+            duration=asked.duration, queue_name=asked.queue_name, project_name=asked.project_name
+        )
+        job = JobSpec("/bin/true", attributes=plain)
+        script = hooks.script(job)
+        if script is None or (hooks.has("check_spec") and list(hooks("check_spec", spec=job))):
+            return
+        read = hooks("read_script", text=script.text)
+        found = read.spec.attributes or JobAttributes()
+        assert read.directives == len(script.directives)
+        assert (found.queue_name, found.project_name) == (plain.queue_name, plain.project_name)
+        if plain.duration:
+            assert found.duration is not None
+            assert found.duration >= plain.duration
+
+    @pytest.mark.parametrize("text", ["", "\n", "#!/bin/sh\n# true\n\ntrue\n", *_GARBAGE, *HOSTILE])
+    def test_a_script_for_another_has_no_directives(self, hooks: Hooks, text: str) -> None:
+        if not hooks.has("read_script"):
+            pytest.skip("it has no read_script")
+        assert hooks("read_script", text=f"true {text}").directives == 0
+
     @pytest.mark.parametrize("where", ["name", "queue_name", "project_name", "reservation_id"])
     def test_a_directive_is_one_line_whatever_stands_in_it(self, hooks: Hooks, where: str) -> None:
         for text in HOSTILE:

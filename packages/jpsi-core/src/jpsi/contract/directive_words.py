@@ -1,0 +1,131 @@
+"""The words of a directive, and the options that they are, as submit commands read them."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Collection, Iterator, Mapping, Sequence
+
+#: An option by its name, without dashes, and its value; None if it has none.
+Given = tuple[str, str | None]
+
+# Quoted parts and plain letters of one word.
+_WORD = re.compile(r"""\s*((?:'[^']*'|"(?:\\.|[^"\\])*"|\\.|[^\s'"\\])+)""")
+
+
+def directive_words(text: str) -> list[str]:
+    """The words of a directive without its mark, up to a comment.
+
+    >>> directive_words("--job-name='my job' -n 4  # all of them")
+    ['--job-name=my job', '-n', '4']
+
+    Raises:
+        ValueError: a quote has no partner.
+    """
+    words: list[str] = []
+    place, end = 0, len(text.rstrip())
+    while place < end:
+        word = _WORD.match(text, place)
+        if word is None:
+            msg = "a quote has no partner"
+            raise ValueError(msg)
+        if word[1].startswith("#"):
+            break
+        words.extend(shlex.split(word[1]))
+        place = word.end()
+    return words
+
+
+def gnu_options(
+    words: Sequence[str], letters: Mapping[str, str], plain: Collection[str], names: Collection[str] = ()
+) -> Iterator[Given]:
+    """The options of a command that reads them as getopt_long does.
+
+    >>> list(gnu_options(["-n4", "--part", "a", "-x"], {"n": "ntasks", "x": "exclusive"}, {"exclusive"},
+    ...                  {"partition"}))
+    [('ntasks', '4'), ('partition', 'a'), ('exclusive', None)]
+
+    Args:
+        words: what the command is given.
+        letters: the names that letters stand for; others are their own names.
+        plain: the names of options that have no value unless it is joined to them by `=`.
+        names: names of other options, for which their beginnings stand.
+
+    Raises:
+        ValueError: a word is no option, or lacks its value.
+    """
+    known = {*letters.values(), *plain, *names}
+    rest = iter(words)
+    for word in rest:
+        if word.startswith("--") and word != "--":
+            name, joint, value = word[2:].partition("=")
+            whole = _whole(name, known)
+            if joint or whole in plain:
+                yield whole, value if joint else None
+            else:
+                yield whole, _next(rest, word)
+        elif word.startswith("-") and len(word) > 1:
+            yield from _of_letters(word, rest, letters, plain)
+        else:
+            msg = f"{word!r} is no option"
+            raise ValueError(msg)
+
+
+def _whole(name: str, known: Collection[str]) -> str:
+    found = [it for it in known if it.startswith(name)]
+    return found[0] if name not in known and len(found) == 1 else name
+
+
+def _of_letters(
+    word: str, rest: Iterator[str], letters: Mapping[str, str], plain: Collection[str]
+) -> Iterator[Given]:
+    for place, letter in enumerate(word[1:], 2):
+        name = letters.get(letter, letter)
+        if name not in plain:
+            yield name, word[place:] or _next(rest, word)
+            return
+        yield name, None
+
+
+def dash_options(words: Sequence[str], counts: Mapping[str, int]) -> Iterator[Given]:
+    """The options of a command whose names have one dash, however long they are.
+
+    >>> list(dash_options(["-pe", "mpi", "8", "-cwd", "-n4"], {"pe": 2, "cwd": 0, "n": 1}))
+    [('pe', 'mpi 8'), ('cwd', None), ('n', '4')]
+
+    Args:
+        words: what the command is given.
+        counts: how many words follow each option; those of several become one value.
+
+    Raises:
+        ValueError: a word is no option, or lacks its value.
+    """
+    rest = iter(words)
+    for word in rest:
+        name, value = _split(word, counts)
+        if value is not None:
+            yield name, value
+        elif counts[name]:
+            yield name, " ".join(_next(rest, word) for _ in range(counts[name]))
+        else:
+            yield name, None
+
+
+def _split(word: str, counts: Mapping[str, int]) -> tuple[str, str | None]:
+    """The option that a word is, and the value that is joined to it, if one is."""
+    if word.startswith("-") and word[1:] in counts:
+        return word[1:], None
+    joined = [it for it, count in counts.items() if count == 1 and word.startswith(f"-{it}")]
+    if not joined:
+        msg = f"{word!r} is no option"
+        raise ValueError(msg)
+    name = max(joined, key=len)
+    return name, word[1 + len(name) :]
+
+
+def _next(rest: Iterator[str], word: str) -> str:
+    value = next(rest, None)
+    if value is None:
+        msg = f"{word} lacks its value"
+        raise ValueError(msg)
+    return value
