@@ -6,6 +6,7 @@ from .failures import classify_failure
 from .ids import arrays_of, canonical_id, element_ids
 from .nodefile import nodes
 from .probe import capabilities, parse_probe, probe
+from .reading import read_script
 from .requests import cancel, hold, parse_cancel, parse_hold, parse_release, release
 from .script import check_spec, render_script
 from .squeue import find, parse_find, parse_status, query
@@ -34,6 +35,7 @@ __all__ = [
     "probe",
     "query",
     "query_finished",
+    "read_script",
     "release",
     "render_script",
     "submit",

@@ -1,8 +1,17 @@
-"""The custom attributes `slurm.<option>`: which options of sbatch a user may set past jpsi, and how."""
+"""Options of sbatch by their long names: those that are attributes of a job, and those that users may set."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from jpsi.plugin import CustomOptions
+
+#: The options whose value is that of an attribute of the job, with its name.
+NAMES: Mapping[str, str] = {
+    "partition": "queue_name",
+    "account": "project_name",
+    "reservation": "reservation_id",
+}
 
 #: sbatch(1), OPTIONS, by their long names.
 CUSTOM = CustomOptions(

@@ -23,7 +23,7 @@ from jpsi.plugin import (
     units,
 )
 
-from .options import CUSTOM
+from .options import CUSTOM, NAMES
 
 # slurmctld refuses longer values (src/slurmctld/job_mgr.c, _test_strlen), of which it counts the bytes
 _FORM = ScriptForm(mark="#SBATCH", longest=1024, custom=CUSTOM)
@@ -66,9 +66,7 @@ def _options(spec: JobSpec, context: SubmitContext) -> Options:
         # Anything but ALL runs a login shell and leaves SLURM_EXPORT_ENV, by which srun's tasks lose
         # their environment; and values with commas arrive cut when they stand in the option.
         "export": "ALL",
-        "partition": asked.queue_name,
-        "account": asked.project_name,
-        "reservation": asked.reservation_id,
+        **{option: getattr(asked, field) for option, field in NAMES.items()},
         # `--time=0` means UNLIMITED, which partitions with a limit never start.
         "time": time_limit(spec, config, _MINUTE),
         **_resources(resources(spec)),
