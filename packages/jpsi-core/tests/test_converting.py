@@ -7,9 +7,16 @@ from pathlib import Path
 import pytest
 
 import jpsi
+from jpsi.contract.foreign import ForeignScript
 from jpsi.converting import completed
 
 _SCRIPT, _HERE = Path("/home/me/a job.sh"), Path("/scratch/me")
+
+
+def _completed(
+    spec: jpsi.JobSpec, text: str = "", *, path: Path = _SCRIPT, is_output_here: bool = False
+) -> jpsi.JobSpec:
+    return completed(ForeignScript(spec=spec, directives=1, is_output_here=is_output_here), text, path, _HERE)
 
 
 @pytest.mark.parametrize(
@@ -24,13 +31,13 @@ _SCRIPT, _HERE = Path("/home/me/a job.sh"), Path("/scratch/me")
     ],
 )
 def test_what_runs_a_script_is_what_the_kernel_finds(first: str, command: list[str]) -> None:
-    spec = completed(jpsi.JobSpec(), f"{first}\ntrue\n", _SCRIPT, _HERE)
+    spec = _completed(jpsi.JobSpec(), f"{first}\ntrue\n")
 
     assert [spec.executable, *(spec.arguments or ())] == [*command, str(_SCRIPT)]
 
 
 def test_a_shell_that_the_directives_name_comes_first() -> None:
-    spec = completed(jpsi.JobSpec("/bin/ksh"), "#!/bin/bash\n", _SCRIPT, _HERE)
+    spec = _completed(jpsi.JobSpec("/bin/ksh"), "#!/bin/bash\n")
 
     assert (spec.executable, spec.arguments) == ("/bin/ksh", [str(_SCRIPT)])
 
@@ -40,17 +47,26 @@ def test_a_shell_that_the_directives_name_comes_first() -> None:
     [(None, "/scratch/me"), ("run", "/scratch/me/run"), ("/x", "/x"), ("~", "~"), ("~/a", "~/a")],
 )
 def test_a_directory_is_relative_to_where_it_is_submitted(asked: str | None, directory: str) -> None:
-    assert completed(jpsi.JobSpec(directory=asked), "", _SCRIPT, _HERE).directory == Path(directory)
+    assert _completed(jpsi.JobSpec(directory=asked)).directory == Path(directory)
+
+
+@pytest.mark.parametrize(("is_here", "path"), [(False, "a/out.txt"), (True, "/scratch/me/a/out.txt")])
+def test_files_for_output_are_where_the_batch_system_has_them(is_here: bool, path: str) -> None:
+    spec = _completed(
+        jpsi.JobSpec(directory="~", stdout_path="a/out.txt", stderr_path="/dev/null"), is_output_here=is_here
+    )
+
+    assert (spec.stdout_path, spec.stderr_path) == (Path(path), Path("/dev/null"))
 
 
 def test_the_path_of_a_script_is_never_expanded() -> None:
-    assert completed(jpsi.JobSpec(), "", Path("/a/${HOME}"), _HERE).arguments == ["/a/$${HOME}"]
+    assert _completed(jpsi.JobSpec(), path=Path("/a/${HOME}")).arguments == ["/a/$${HOME}"]
 
 
 def test_a_script_is_started_once_however_much_room_it_asks_for() -> None:
     spec = jpsi.JobSpec(resources=jpsi.ResourceSpecV1(process_count=8))
 
-    assert completed(spec, "", _SCRIPT, _HERE).launcher == "single"
+    assert _completed(spec).launcher == "single"
 
 
 def test_a_script_that_nobody_understands_is_refused() -> None:

@@ -64,35 +64,47 @@ def read_script(
         msg = f"{os.fspath(path)} has no directives of {whose}"
         raise InvalidJobException(msg)
     (assembly, script), *others = readings
-    lost = [*script.lost, *_without_limit(script.spec, assembly)]
     return Conversion(
         executor=assembly.stack.candidate.name,
-        spec=completed(script.spec, text, Path(path), Path(directory)),
-        lost=tuple(lost),
+        spec=completed(script, text, Path(path), Path(directory)),
+        lost=(*script.lost, *_without_limit(script.spec, assembly)),
         others=tuple(it.stack.candidate.name for it, _ in others),
     )
 
 
-def completed(spec: JobSpec, text: str, path: Path, directory: Path) -> JobSpec:
-    r"""The job of a script, as its directives ask for it, that runs this script.
+def completed(script: ForeignScript, text: str, path: Path, directory: Path) -> JobSpec:
+    """The job that runs a script, as its directives ask for it.
 
-    >>> job = completed(JobSpec(), "#!/bin/bash -l\ntrue\n", Path("/home/me/job.sh"), Path("/scratch"))
-    >>> job.executable, job.arguments, job.directory.as_posix(), job.launcher
-    ('/bin/bash', ['-l', '/home/me/job.sh'], '/scratch', 'single')
+    Args:
+        script: what they ask for.
+        text: the script itself.
+        path: where it is.
+        directory: from where it would be submitted.
     """
-    command = [spec.executable] if spec.executable else _interpreter(text)
-    executable, *options = command
-    own = spec.directory
-    at_home = own is not None and (str(own) == "~" or str(own).startswith("~/"))
+    spec = script.spec
+    executable, *options = [spec.executable] if spec.executable else _interpreter(text)
+    base = directory if script.is_output_here else None
     return attrs.evolve(
         spec,
         executable=executable,
         arguments=[escape(it) for it in [*options, str(path)]],
-        directory=own if at_home else directory / (own or ""),
+        directory=_directory(spec.directory, directory),
         launcher=_ONCE,
         resources=None if spec.resources == ResourceSpecV1() else spec.resources,
         attributes=None if spec.attributes == JobAttributes() else spec.attributes,
+        stdout_path=_below(base, spec.stdout_path),
+        stderr_path=_below(base, spec.stderr_path),
     )
+
+
+def _below(base: Path | None, path: Path | None) -> Path | None:
+    return path if base is None or path is None else base / path
+
+
+def _directory(asked: Path | None, here: Path) -> Path:
+    if asked is not None and (str(asked) == "~" or str(asked).startswith("~/")):
+        return asked
+    return here / (asked or "")
 
 
 def _interpreter(text: str) -> list[str]:

@@ -122,7 +122,7 @@ def test_a_script_without_directives_has_none() -> None:
 
 
 def test_a_variable_has_just_its_value() -> None:
-    draft = Draft(options={}, dashes="-", custom=_reader().custom)
+    draft = Draft(options={}, dashes="-", custom=_reader().custom, spelled=_reader().spelled)
 
     draft.set_variable("A", "${B}")
     draft.set_variable("C", "1")

@@ -19,6 +19,10 @@ _COUNT = re.compile(r"[1-9][0-9]{0,14}")
 _AMOUNT = re.compile(r"([0-9]{1,18})(?:\.([0-9]{1,9}))? ?([A-Za-z]*)")
 
 
+#: Name and value of an option as a script has them, from those of `Options`.
+Spelled: TypeAlias = Callable[[str, str | None], tuple[str, str | None]]
+
+
 @attrs.frozen(slots=True, kw_only=True)
 class ForeignScript:
     """What the directives of a script ask for."""
@@ -30,6 +34,8 @@ class ForeignScript:
     directives: int
     #: What the spec does not say, or says otherwise, one sentence each.
     lost: tuple[str, ...] = ()
+    #: Whether relative paths of streams are relative to where the script is submitted, wherever it runs.
+    is_output_here: bool = False
 
 
 @attrs.define(slots=True, kw_only=True)
@@ -42,6 +48,8 @@ class Draft:
     dashes: str
     #: The options that a user may set past jpsi.
     custom: CustomOptions
+    #: Name and value as a script has them, from those of options.
+    spelled: Spelled
     spec: JobSpec = attrs.field(
         factory=lambda: JobSpec(resources=ResourceSpecV1(), attributes=JobAttributes())
     )
@@ -80,13 +88,18 @@ class Draft:
 
     def lose(self, option: str, value: str | None, why: str) -> None:
         """Say that an option is not carried over."""
-        said = "" if value is None else f" {value}"
-        self.lost.append(f"{self.dashes}{option}{said}: {why}")
+        name, text = self.spelled(option, value)
+        said = "" if text is None else f" {text}"
+        self.lost.append(f"{self.dashes}{name}{said}: {why}")
 
 
 #: Takes an option's value into a draft; ValueError says why that has no field for it. A value of an option
 #: that has none is empty.
 Reader: TypeAlias = Callable[[Draft, str], None]
+
+
+def _as_it_is(name: str, value: str | None) -> tuple[str, str | None]:
+    return name, value
 
 
 def _compiled(text: str) -> re.Pattern[str]:
@@ -107,6 +120,8 @@ class ScriptReader:
     dashes: str = "--"
     #: Which options users may set past jpsi: those that have no reader, or not for this value.
     custom: CustomOptions
+    #: Name and value of an option as a script has them, in messages.
+    spelled: Spelled = _as_it_is
     #: What becomes of an option. They are asked in this order, so that one may count on those before it.
     readers: Mapping[str, Reader]
 
@@ -123,7 +138,9 @@ class ScriptReader:
                     options[name] = value
             except ValueError as e:
                 unread.append(f"the directive {directive!r} is not read to its end: {e}")
-        draft = Draft(options=options, dashes=self.dashes, custom=self.custom, lost=unread)
+        draft = Draft(
+            options=options, dashes=self.dashes, custom=self.custom, spelled=self.spelled, lost=unread
+        )
         self._fill(draft)
         return ForeignScript(spec=draft.spec, directives=len(directives), lost=tuple(draft.lost))
 
