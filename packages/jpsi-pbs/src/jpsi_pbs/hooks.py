@@ -13,10 +13,12 @@ from jpsi.plugin import (
     Command,
     CommandResult,
     DependencyKind,
+    ForeignScript,
     JobAttributes,
     JobSpec,
     Observation,
     Options,
+    Reader,
     ResourceSpecV1,
     Script,
     ScriptForm,
@@ -29,7 +31,7 @@ from jpsi.plugin import (
     tagged,
 )
 
-from . import complaints, config, failures, ids, requests, submission
+from . import complaints, config, failures, ids, reading, requests, submission
 from .ends import End
 from .listed import Listed
 from .names import tags_in
@@ -49,6 +51,8 @@ class Hooks(ABC):
     name: str
     #: How scripts are written.
     form: ScriptForm
+    #: What becomes of the options in scripts that were not written by jpsi.
+    readers: Mapping[str, Reader]
     #: The command that submits.
     qsub: Sequence[str] = ("qsub",)
     #: The command that lists the jobs that it is given, or all.
@@ -162,6 +166,11 @@ class Hooks(ABC):
     def render_script(self, spec: JobSpec, context: SubmitContext) -> Script:
         """The directives for a spec."""
         return self.form.script(spec, context, self.options)
+
+    @hookimpl
+    def read_script(self, text: str) -> ForeignScript:
+        """What the directives of a script ask for."""
+        return reading.read_script(text, self.form.custom, self.readers)
 
     @hookimpl
     def submit(self, script: Script) -> Command:

@@ -27,6 +27,7 @@ from . import ids, json_lines, requests
 from .ends import openpbs_end
 from .hooks import Hooks
 from .layout import Part, layout
+from .reading import PBS
 from .script import script_form
 
 _KIBIBYTE = 1 << 10
@@ -52,6 +53,7 @@ class OpenPbs(Hooks):
         (name, "pbspro", "openpbs"),
         dict.fromkeys(_IN_CHUNKS, "PBS refuses it beside jpsi's l.select; set that"),
     )
+    readers = PBS
     # -f: no background process, which would keep what it inherits, the lock of the job's folder among it.
     qsub = ("qsub", "-f")
     qstat = ("qstat", "-f", "-F", "json")

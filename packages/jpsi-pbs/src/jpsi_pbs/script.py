@@ -20,10 +20,10 @@ _YES_OR_NO = {None: None, True: "y", False: "n"}
 def script_form(systems: tuple[str, ...], refused: Mapping[str, str]) -> ScriptForm:
     """The form of scripts of one system, whose custom attributes begin with its names, some refused."""
     custom = attrs.evolve(CUSTOM, systems=systems, refused={**CUSTOM.refused, **refused})
-    return ScriptForm(mark="#PBS", dashes="-", joint=" ", custom=custom, spelled=_spelled)
+    return ScriptForm(mark="#PBS", dashes="-", joint=" ", custom=custom, spelled=spelled)
 
 
-def _spelled(option: str, value: str | None) -> tuple[str, str | None]:
+def spelled(option: str, value: str | None) -> tuple[str, str | None]:
     """Options as qsub takes them: `l.walltime` with the value 60 is `l` with the value `walltime=60`."""
     letter, _, name = option.partition(".")
     return letter, f"{name}={value or ''}" if name else value

@@ -24,6 +24,7 @@ from . import ids, requests, xml_jobs
 from .ends import torque_end
 from .hooks import Hooks
 from .layout import Part, layout
+from .reading import TORQUE
 from .script import script_form
 
 _KIBIBYTE = 1 << 10
@@ -40,6 +41,7 @@ class Torque(Hooks):
 
     name = "torque"
     form = script_form((name, "pbs_classic"), {})
+    readers = TORQUE
     # XML; finished jobs are in it for `keep_completed` seconds.
     qstat = ("qstat", "-f", "-x")
     # Each id that is named is a connection, so that it is cheaper to list all jobs than to name many.
