@@ -44,6 +44,7 @@ def _reader(*, is_read_whole: bool = False) -> ScriptReader:
             "mem": _memory,
             "terse": passed_over,
         },
+        joints={"note": " "},
     )
 
 
@@ -68,6 +69,13 @@ def test_what_counts_on_another_option_may_stand_before_it() -> None:
 
 def test_of_an_option_that_is_given_twice_the_last_counts() -> None:
     assert _read("#ACME --name=a", "#ACME --name=b").spec.name == "b"
+
+
+def test_of_some_options_all_values_count() -> None:
+    assert _custom(_read("#ACME --note=a", "#ACME --note=b --loud")) == {
+        "acme.note": "a b",
+        "acme.loud": True,
+    }
 
 
 def _custom(script: ForeignScript) -> object:

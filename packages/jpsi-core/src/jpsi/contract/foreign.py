@@ -122,6 +122,8 @@ class ScriptReader:
     custom: CustomOptions
     #: Name and value of an option as a script has them, in messages.
     spelled: Spelled = _as_it_is
+    #: What stands between the values of an option of which all count that are given.
+    joints: Mapping[str, str] = attrs.field(factory=dict)
     #: What becomes of an option. They are asked in this order, so that one may count on those before it.
     readers: Mapping[str, Reader]
 
@@ -134,8 +136,8 @@ class ScriptReader:
             try:
                 # what was read before the mistake is kept
                 for name, value in self.options(directive_words(directive)):
-                    options.pop(name, None)
-                    options[name] = value
+                    before = options.pop(name, None)
+                    options[name] = self._together(name, before, value)
             except ValueError as e:
                 unread.append(f"the directive {directive!r} is not read to its end: {e}")
         draft = Draft(
@@ -143,6 +145,11 @@ class ScriptReader:
         )
         self._fill(draft)
         return ForeignScript(spec=draft.spec, directives=len(directives), lost=tuple(draft.lost))
+
+    def _together(self, name: str, before: str | None, value: str | None) -> str | None:
+        if before is None or value is None or name not in self.joints:
+            return value
+        return f"{before}{self.joints[name]}{value}"
 
     def _fill(self, draft: Draft) -> None:
         for name, reader in self.readers.items():
