@@ -7,6 +7,7 @@ from .ids import arrays_of, canonical_id, element_ids
 from .listing import find, parse_find, parse_status, query
 from .nodefile import nodes
 from .probe import capabilities, parse_probe, probe
+from .reading import read_script
 from .requests import cancel, hold, parse_cancel, parse_hold, parse_release, release
 from .script import check_spec, render_script
 from .submission import parse_submit, submit
@@ -34,6 +35,7 @@ __all__ = [
     "probe",
     "query",
     "query_finished",
+    "read_script",
     "release",
     "render_script",
     "submit",

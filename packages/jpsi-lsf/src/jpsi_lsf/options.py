@@ -1,8 +1,13 @@
-"""The custom attributes `lsf.<option>`: which options of bsub a user may set past jpsi, and how."""
+"""Options of bsub: those that are attributes of a job, and those that users may set past jpsi."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from jpsi.plugin import CustomOptions
+
+#: The options whose value is that of an attribute of the job, with its name.
+NAMES: Mapping[str, str] = {"q": "queue_name", "P": "project_name", "U": "reservation_id"}
 
 #: bsub of LSF 10.1, options such as -J, -gpu, -alloc_flags; capital and small letters differ.
 CUSTOM = CustomOptions(

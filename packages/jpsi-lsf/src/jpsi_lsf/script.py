@@ -22,7 +22,7 @@ from jpsi.plugin import (
     time_limit,
 )
 
-from .options import CUSTOM
+from .options import CUSTOM, NAMES
 from .resources import resource_options, resource_problems
 
 _DEFAULT_NAME = "jpsi"
@@ -91,9 +91,7 @@ def _options(spec: JobSpec, context: SubmitContext) -> Options:
         # a directory that is not there is told by nothing.
         "o": "/dev/null",
         "e": "/dev/null",
-        "q": asked.queue_name,
-        "P": asked.project_name,
-        "U": asked.reservation_id,
+        **{option: getattr(asked, field) for option, field in NAMES.items()},
         # none leaves the queue's own limit
         "W": time_limit(spec, config, _MINUTE),
         **resource_options(resources(spec), config),
