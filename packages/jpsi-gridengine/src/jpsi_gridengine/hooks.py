@@ -7,6 +7,7 @@ from .nodefile import nodes
 from .probe import capabilities, parse_probe, probe
 from .qacct import parse_finished, query_finished
 from .qstat import find, parse_find, parse_status, query
+from .reading import read_script
 from .requests import cancel, hold, parse_cancel, parse_hold, parse_release, release
 from .script import check_spec, render_script
 from .submission import parse_submit, submit
@@ -34,6 +35,7 @@ __all__ = [
     "probe",
     "query",
     "query_finished",
+    "read_script",
     "release",
     "render_script",
     "submit",

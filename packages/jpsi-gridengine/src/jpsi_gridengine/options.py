@@ -1,12 +1,14 @@
-"""The custom attributes `gridengine.<option>`: which options of qsub a user may set past jpsi, and how."""
+"""Options of qsub: those that are attributes of a job, and those that users may set past jpsi."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from jpsi.plugin import CustomOptions, JobSpec
 
+#: The options whose value is that of an attribute of the job, with its name.
+NAMES: Mapping[str, str] = {"q": "queue_name", "P": "project_name", "ar": "reservation_id"}
 #: sge_submit(1) of 8.1.9, OPTIONS.
 CUSTOM = CustomOptions(
     # The executor has two names.

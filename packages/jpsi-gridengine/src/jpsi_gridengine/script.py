@@ -27,7 +27,7 @@ from .ids import number_of
 from .layout import environment, slots
 from .names import context as kept_name
 from .names import job_name
-from .options import CUSTOM, own_slots, spelled, value_problems
+from .options import CUSTOM, NAMES, own_slots, spelled, value_problems
 
 _FORM = ScriptForm(mark="#$", dashes="-", joint=" ", custom=CUSTOM, spelled=spelled)
 _MEBIBYTE = 1 << 20
@@ -74,9 +74,7 @@ def _options(spec: JobSpec, context: SubmitContext) -> Options:
         "o": "/dev/null",
         "e": "/dev/null",
         "V": True,
-        "q": asked.queue_name,
-        "P": asked.project_name,
-        "ar": asked.reservation_id,
+        **{option: getattr(asked, field) for option, field in NAMES.items()},
         "l": _requests(resources(spec), config, time_limit(spec, config, _SECOND), _slots(spec)),
         # A user's own need not be one that is configured.
         "pe": None if CUSTOM.of(spec).get("pe") else environment(resources(spec), config),

@@ -1,0 +1,144 @@
+"""Scripts that were written for the qsub of Grid Engine."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gridengine_support import SITE, site
+from jpsi.plugin import Dependency, DependencyKind, ForeignScript, ResourceSpecV1
+from jpsi_gridengine import hooks
+
+_GIB = 1 << 30
+
+
+def _read(*directives: str, **config: Any) -> ForeignScript:
+    lines = ["#!/bin/bash", *(f"#$ {it}" for it in directives), "mpirun ./a"]
+    return hooks.read_script("\n".join(lines), site(**config))
+
+
+def _custom(script: ForeignScript) -> dict[str, Any] | None:
+    assert script.spec.attributes is not None
+    return script.spec.attributes.custom_attributes
+
+
+def test_a_whole_script() -> None:
+    script = _read(
+        "-N sim -q all.q -P proj1 -ar 7",
+        "-cwd -S /bin/bash -V",
+        "-o out.txt -e host:err.txt",
+        "-l h_rt=36:00:00",
+        "-m bea -M me@example.org -r y",
+    )
+
+    assert (script.directives, script.lost) == (5, ())
+    spec = script.spec
+    assert (spec.name, spec.executable, spec.directory) == ("sim", "/bin/bash", Path())
+    assert (spec.stdout_path, spec.stderr_path) == (Path("out.txt"), Path("err.txt"))
+    assert spec.attributes is not None
+    assert (spec.attributes.queue_name, spec.attributes.project_name) == ("all.q", "proj1")
+    assert spec.attributes.reservation_id == "7"
+    assert spec.attributes.duration == timedelta(hours=36)
+    values = {"m": "bea", "M": "me@example.org", "r": "y"}
+    assert _custom(script) == {f"gridengine.{name}": value for name, value in values.items()}
+
+
+def test_without_a_directory_a_job_runs_at_home() -> None:
+    assert str(_read("-N a").spec.directory) == "~"
+    assert _read("-wd /scratch").spec.directory == Path("/scratch")
+
+
+@pytest.mark.parametrize(
+    ("directives", "config", "expected"),
+    [
+        ("-l mem_free=2G", {}, {"memory": 2 * _GIB}),
+        ("-l mem_free=2g", {}, {"memory": 2 * 10**9}),
+        (
+            "-pe mpi 8 -l mem_free=1G",
+            {"parallel_environment": "mpi"},
+            {"process_count": 8, "memory": 8 * _GIB},
+        ),
+        (
+            "-pe smp 4 -l mem_free=1G",
+            {"node_environment": "smp"},
+            {"cpu_cores_per_process": 4, "memory": 4 * _GIB},
+        ),
+        (
+            "-pe mpi-4 8",
+            {"parallel_environment": "mpi-{slots}"},
+            {"node_count": 2, "processes_per_node": 4},
+        ),
+        (
+            "-l gpu=2,exclusive",
+            {"gpu_resource": "gpu"},
+            {"gpu_cores_per_process": 2, "exclusive_node_use": True},
+        ),
+        ("-l exclusive=true", {}, {"exclusive_node_use": True}),
+        ("-l h_vmem=1G", {"memory_resource": "mem_free,h_vmem"}, {"memory": _GIB}),
+    ],
+)
+def test_resources(directives: str, config: dict[str, Any], expected: dict[str, Any]) -> None:
+    script = _read(directives, **config)
+
+    assert (script.lost, _custom(script)) == ((), None)
+    assert script.spec.resources == ResourceSpecV1(**expected)
+
+
+@pytest.mark.parametrize(
+    ("directives", "custom"),
+    [
+        ("-l h_vmem=4G,arch=lx-amd64 -l h_rt=60", {"gridengine.l": "h_vmem=4G,arch=lx-amd64"}),
+        ("-hold_jid first", {"gridengine.hold_jid": "first"}),
+        ("-p -100", {"gridengine.p": "-100"}),
+        ("-notify -js 3", {"gridengine.notify": True, "gridengine.js": "3"}),
+    ],
+)
+def test_what_jpsi_has_no_word_for_is_said_to_grid_engine_as_it_was(directives: str, custom: object) -> None:
+    script = _read(directives)
+
+    assert (script.lost, _custom(script)) == ((), custom)
+
+
+def test_an_environment_that_is_not_configured_is_named() -> None:
+    script = _read("-pe orte 8")
+
+    assert (script.lost, _custom(script)) == ((), {"gridengine.pe": "orte 8"})
+    assert script.spec.resources == ResourceSpecV1(process_count=8)
+
+
+@pytest.mark.parametrize(
+    ("directive", "why"),
+    [
+        ("-o out.$JOB_ID", "-o out.$JOB_ID: a path of jpsi has no patterns"),
+        ("-t 1-9", "-t 1-9: jpsi counts one submission as one job"),
+        ("-pe mpi 4-8", "-pe mpi 4-8: a job of jpsi has one number of slots"),
+        ("-sync y", "-sync y: qsub would not return"),
+        ("-soft", "-soft: what follows it is asked for"),
+    ],
+)
+def test_what_is_lost_is_told(directive: str, why: str) -> None:
+    (lost,) = _read(directive).lost
+
+    assert lost.startswith(why)
+
+
+def test_joined_streams_are_one_file() -> None:
+    spec = _read("-j y", "-o all.txt").spec
+
+    assert (spec.stdout_path, spec.stderr_path) == (Path("all.txt"), Path("all.txt"))
+
+
+def test_dependencies_and_variables() -> None:
+    script = _read("-hold_jid 1,2 -hold_jid 3 -v A=1,B -v C=${D}")
+
+    assert script.lost == ()
+    assert script.spec.attributes is not None
+    assert script.spec.attributes.after == [Dependency(it, DependencyKind.ANY) for it in "123"]
+    assert script.spec.environment == {"A": "1", "C": "$${D}"}
+
+
+def test_directives_count_behind_commands_too() -> None:
+    assert hooks.read_script("#!/bin/sh\ntrue\n#$ -N a\n#$-cwd\n", SITE).directives == 2
