@@ -7,6 +7,7 @@ from .failures import classify_failure
 from .ids import canonical_id
 from .jobs import find, parse_find, parse_status, query
 from .placing import nodes
+from .reading import read_script
 from .requests import cancel, hold, parse_cancel, parse_hold, parse_release, release
 from .script import check_spec, render_script
 from .submission import parse_submit, submit
@@ -30,6 +31,7 @@ __all__ = [
     "parse_submit",
     "parse_submit_several",
     "query",
+    "read_script",
     "release",
     "render_script",
     "submit",
