@@ -10,7 +10,7 @@ from typing import NoReturn
 
 import click
 
-from . import codes, messages
+from . import cluster_commands, codes, messages
 from .commands import FAKE, PLUGINS, RUN, SETTINGS
 
 _NAME = "jpsi"
@@ -94,6 +94,7 @@ def _show_version(ctx: click.Context, _: click.Parameter, is_asked: bool) -> Non
 Examples:
   jpsi run -- python3 simulate.py --steps 100
   jpsi run -f job.yaml
+  jpsi convert job.sh > job.yaml
   jpsi plugins
   jpsi fake slurm -- pytest
 """,
@@ -118,3 +119,4 @@ def cli(ctx: click.Context) -> int:
 cli.add_command(RUN)
 cli.add_command(PLUGINS)
 cli.add_command(FAKE)
+cli.add_command(cluster_commands.CONVERT)

@@ -58,17 +58,19 @@ def read_script(
         PluginError: There is no such executor.
         ConfigError: The configuration is wrong.
     """
-    readings = sorted(_readings(text, executor), key=lambda it: (len(it[1].lost), it[0].stack.candidate.name))
+    readings = sorted(
+        _readings(text, executor), key=lambda it: (len(it[1].lost), it[0].stack.candidate.canonical)
+    )
     if not readings:
         whose = "any executor that is installed" if executor is None else f"the executor {executor}"
         msg = f"{os.fspath(path)} has no directives of {whose}"
         raise InvalidJobException(msg)
     (assembly, script), *others = readings
     return Conversion(
-        executor=assembly.stack.candidate.name,
+        executor=assembly.stack.candidate.canonical,
         spec=completed(script, text, Path(path), Path(directory)),
         lost=(*script.lost, *_without_limit(script.spec, assembly)),
-        others=tuple(it.stack.candidate.name for it, _ in others),
+        others=tuple(it.stack.candidate.canonical for it, _ in others),
     )
 
 

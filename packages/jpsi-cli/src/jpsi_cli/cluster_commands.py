@@ -1,0 +1,49 @@
+"""The commands of `jpsi` that are about a batch system: how each is called, and what its help says."""
+
+from __future__ import annotations
+
+import click
+
+from .commands import SETTINGS
+
+
+def _executor(text: str) -> click.Option:
+    return click.Option(["--executor", "-x"], metavar="NAME", help=text)
+
+
+def _convert(*, file: str, executor: str | None, as_json: bool) -> int:
+    # Help and mistakes are told without waiting for the library.
+    from .convert import convert  # noqa: PLC0415
+
+    return convert(file, executor=executor, as_json=as_json)
+
+
+#: `jpsi convert`
+CONVERT = click.Command(
+    "convert",
+    params=[
+        _executor("The executor that SCRIPT is for.  [default: the one that knows its directives]"),
+        click.Option(["--json", "as_json"], is_flag=True, help="Write JSON, with what is not carried over."),
+        click.Argument(["file"], metavar="SCRIPT"),
+    ],
+    callback=_convert,
+    context_settings=SETTINGS,
+    short_help="Make a job document of a script with #SBATCH, #PBS, #BSUB, #$ or # flux: lines.",
+    help="""Make a job document of SCRIPT, which was written for a batch system, and write it to standard output.
+
+    The job runs SCRIPT as it is, once, where the batch system would run it, with what its directives ask for.
+    What cannot be carried over is told on standard error.
+    """,
+    epilog="""\b
+Examples:
+  jpsi convert job.sh > job.yaml
+  jpsi convert -x torque job.pbs
+  jpsi convert --json job.sh | jq .lost
+
+\b
+Exit codes:
+  0  a document was written
+  2  a mistake in the command line, or SCRIPT cannot be read or has no directives
+  125  jpsi failed: no such executor, or the configuration is wrong
+""",
+)

@@ -1,0 +1,117 @@
+"""`jpsi convert`, with every backend that is installed."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import jpsi
+
+Run = Callable[..., subprocess.CompletedProcess[bytes]]
+
+_SCRIPTS = {
+    "slurm": "#SBATCH --job-name=sim --time=30 --ntasks=4",
+    "pbs": "#PBS -N sim -l walltime=30:00,select=4",
+    "lsf": "#BSUB -J sim -W 30 -n 4",
+    "gridengine": "#$ -N sim -l h_rt=1800 -pe orte 4",
+    "flux": "# flux: --job-name=sim -t 30m -n 4",
+}
+
+
+def _script(folder: Path, directives: str, body: str = "echo sim\n") -> Path:
+    path = folder / "job.sh"
+    path.write_text(f"#!/bin/bash\n{directives}\n{body}")
+    return path
+
+
+@pytest.mark.parametrize("executor", _SCRIPTS)
+def test_a_script_for_any_batch_system_becomes_the_same_job(run: Run, tmp_path: Path, executor: str) -> None:
+    path = _script(tmp_path, _SCRIPTS[executor])
+
+    done = run("convert", "job.sh")
+
+    assert done.returncode == 0, done.stderr
+    spec = jpsi.read_document(done.stdout.decode())
+    assert (spec.name, spec.executable, spec.arguments) == ("sim", "/bin/bash", [str(path)])
+    assert spec.attributes is not None
+    assert spec.attributes.duration == jpsi.parse_duration("30m")
+    assert isinstance(spec.resources, jpsi.ResourceSpecV1)
+    assert spec.resources.computed_process_count == 4
+    assert spec.launcher == "single"
+
+
+def test_what_is_lost_is_told_beside_the_document(run: Run, tmp_path: Path) -> None:
+    _script(tmp_path, "#SBATCH --array=1-9")
+
+    done = run("convert", "job.sh")
+
+    assert done.returncode == 0
+    assert done.stderr.decode().splitlines() == [
+        "jpsi: warning: --array 1-9: jpsi counts one submission as one job; use submit_many",
+        (
+            "jpsi: warning: no time limit is asked for: jpsi does not leave it to the queue, "
+            "and gives the job 0:10:00"
+        ),
+    ]
+    jpsi.read_document(done.stdout.decode())
+
+
+def test_json_has_the_document_and_what_is_lost(run: Run, tmp_path: Path) -> None:
+    path = _script(tmp_path, "#SBATCH -t 5 --array=1-9")
+
+    content = json.loads(run("convert", "--json", "job.sh").stdout)
+
+    assert (content["executor"], content["others"]) == ("slurm", [])
+    assert content["lost"] == ["--array 1-9: jpsi counts one submission as one job; use submit_many"]
+    assert content["document"]["tasks"][0]["command"] == ["/bin/bash", str(path)]
+
+
+def test_the_one_that_can_carry_over_most_is_taken_and_told(run: Run, tmp_path: Path) -> None:
+    _script(tmp_path, "#PBS -l select=2,walltime=60")
+
+    done = run("convert", "job.sh")
+
+    assert done.stderr == (
+        b"jpsi: warning: it is taken for a script for openpbs; -x torque reads it otherwise\n"
+    )
+    assert b"it is for PBS, and not for Torque" in run("convert", "-x", "torque", "job.sh").stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["job.sh"], 2, b"job.sh has no directives of any executor that is installed\n"),
+        (["-x", "slurm", "job.sh"], 2, b"job.sh has no directives of the executor slurm\n"),
+        (["-x", "nope", "job.sh"], 125, b"no executor 'nope'"),
+        (["missing.sh"], 2, b"jpsi: missing.sh cannot be read: No such file or directory\n"),
+        ([], 2, b"jpsi: missing argument 'SCRIPT'"),
+    ],
+)
+def test_mistakes_are_a_sentence(
+    run: Run, tmp_path: Path, arguments: list[str], code: int, message: bytes
+) -> None:
+    _script(tmp_path, "# nothing")
+
+    done = run("convert", *arguments)
+
+    assert (done.returncode, done.stdout) == (code, b"")
+    assert message in done.stderr
+    assert b"Traceback" not in done.stderr
+
+
+def test_the_job_runs_the_script_as_it_is(run: Run, tmp_path: Path) -> None:
+    _script(tmp_path, "#SBATCH -n 3 -t 5 --export=ALL,WORD=right", 'echo "$WORD in $PWD, $0 $#"\n')
+    (tmp_path / "job.json").write_bytes(run("convert", "--json", "job.sh").stdout)
+    document = json.loads((tmp_path / "job.json").read_text())["document"]
+    (tmp_path / "job.yaml").write_text(json.dumps(document))
+
+    done = run("run", "-x", "local", "-f", "job.yaml")
+
+    assert (done.returncode, done.stdout.decode()) == (
+        0,
+        f"right in {tmp_path}, {tmp_path / 'job.sh'} 0\n",
+    )
