@@ -29,7 +29,7 @@ CONVERT = click.Command(
     callback=_convert,
     context_settings=SETTINGS,
     short_help="Make a job document of a script with #SBATCH, #PBS, #BSUB, #$ or # flux: lines.",
-    help="""Make a job document of SCRIPT, which was written for a batch system, and write it to standard output.
+    help="""Make a job document of SCRIPT, which was written for a batch system, on standard output.
 
     The job runs SCRIPT as it is, once, where the batch system would run it, with what its directives ask for.
     What cannot be carried over is told on standard error.

@@ -31,12 +31,14 @@ from jpsi.model.states import Evidence, JobState, JobStatus, Reason
 if TYPE_CHECKING:
     from jpsi.contract.config import ExecutorConfig
     from jpsi.contract.protocols import Streams
+    from jpsi.contract.queue import Queue
     from jpsi.converting import Conversion, read_script
     from jpsi.executor import JobExecutor
     from jpsi.futures import wait_all
     from jpsi.model.document import read_document, write_document
     from jpsi.model.durations import parse_duration
     from jpsi.registry.listing import Plugin, plugins
+    from jpsi.system import System
 
 __all__ = [
     "BulkException",
@@ -59,6 +61,7 @@ __all__ = [
     "JpsiError",
     "Plugin",
     "PluginError",
+    "Queue",
     "Reason",
     "ResourceSpec",
     "ResourceSpecV1",
@@ -68,6 +71,7 @@ __all__ = [
     "StagingMode",
     "Streams",
     "SubmitException",
+    "System",
     "UnreachableStateException",
     "escape",
     "parse_duration",
@@ -83,7 +87,9 @@ _LAZY = {
     "ExecutorConfig": "jpsi.contract.config",
     "JobExecutor": "jpsi.executor",
     "Plugin": "jpsi.registry.listing",
+    "Queue": "jpsi.contract.queue",
     "Streams": "jpsi.contract.protocols",
+    "System": "jpsi.system",
     "parse_duration": "jpsi.model.durations",
     "plugins": "jpsi.registry.listing",
     "read_document": "jpsi.model.document",

@@ -23,6 +23,7 @@ from jpsi.observing import Observing
 from jpsi.registry.assembly import Assembly, assemble
 from jpsi.registry.custom_names import doubts, systems
 from jpsi.registry.stack import open_transport
+from jpsi.system import System
 
 if TYPE_CHECKING:
     from packaging.version import Version
@@ -71,7 +72,15 @@ class JobExecutor(Many):
         self._lane = notifier.Lane()
         self._watchers: tuple[Watcher, ...] = ()
         self._is_closed = False
-        self._engine = self._make_engine(assembly)
+        setup = self._setup(assembly)
+        self._engine = self._make_engine(assembly, setup)
+        self._system = System(
+            name=self._name,
+            hooks=self._hooks,
+            transport=setup.transport,
+            site=lambda: self._site,
+            has_commands=not assembly.stack.lacking,
+        )
 
     @classmethod
     def get_instance(
@@ -98,18 +107,20 @@ class JobExecutor(Many):
         """
         return cls(name, version_constraint, url, config)
 
-    def _make_engine(self, assembly: Assembly) -> Engine:
-        url, config, here = assembly.url, assembly.config, LocalTransport()
-        setup = EngineSetup(
+    def _setup(self, assembly: Assembly) -> EngineSetup:
+        url, here = assembly.url, LocalTransport()
+        return EngineSetup(
             executor=assembly.stack.candidate.canonical,
             version=self._version,
             target=assembly.target,
-            config=config,
+            config=assembly.config,
             transport=here if url is None else self._open(assembly, url, here),
             publish=self._take_news,
             renamed=self._take_native_id,
             process_engine=_process_engine,
         )
+
+    def _make_engine(self, assembly: Assembly, setup: EngineSetup) -> Engine:
         engine = self._hooks.make_engine(setup=setup)
         if engine is not None:
             return engine
@@ -137,6 +148,11 @@ class JobExecutor(Many):
         from packaging.version import Version  # noqa: PLC0415  rarely asked for
 
         return Version(self._version)
+
+    @property
+    def system(self) -> System:
+        """What can be found out about the batch system: its version, its queues, and whether it answers."""
+        return self._system
 
     def submit(self, job: Job) -> None:
         """Hand a job to the backend; returns once the backend has accepted it.

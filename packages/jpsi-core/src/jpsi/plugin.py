@@ -61,6 +61,7 @@ from jpsi.contract.protocols import (
     Submission,
     Transport,
 )
+from jpsi.contract.queue import Queue
 from jpsi.contract.script_form import ScriptForm
 from jpsi.contract.script_launcher import ScriptLauncher
 from jpsi.contract.shell import Directive, Script, ShellLine, line, word
@@ -120,6 +121,7 @@ __all__ = [
     "Options",
     "Outcomes",
     "PluginError",
+    "Queue",
     "Reader",
     "Reason",
     "Recovered",

@@ -24,6 +24,7 @@ from jpsi.contract.config import ExecutorConfig
 from jpsi.contract.foreign import ForeignScript
 from jpsi.contract.observation import Failure, NotOffered, Observation
 from jpsi.contract.protocols import Engine, EngineSetup, Transport
+from jpsi.contract.queue import Queue
 from jpsi.contract.shell import Script, ShellLine
 from jpsi.model.dependencies import Dependency, DependencyKind
 from jpsi.model.spec import JobSpec
@@ -313,6 +314,24 @@ class ExecutorHooks(Protocol):
     @hookspec(firstresult=True)
     def parse_event(self, line: str, site: Site) -> Sequence[str]:
         """The native ids of the jobs that a line of `watch` has news of."""
+
+    @hookspec(firstresult=True)
+    def version(self, site: Site) -> Command | NotOffered:
+        """The command that tells the version of the batch system, best without asking its server.
+
+        The first line with a digit is shown to people as it is.
+        """
+
+    @hookspec(firstresult=True)
+    def queues(self, site: Site) -> Command | NotOffered:
+        """The command that tells which queues there are, with their limits and states."""
+
+    @hookspec(firstresult=True)
+    def parse_queues(self, result: CommandResult, site: Site) -> Sequence[Queue]:
+        """The queues that `queues` told of, in its order.
+
+        SubmitException, as `CommandResult.checked` raises it, if the system did not answer.
+        """
 
     @hookspec(firstresult=True)
     def read_script(self, text: str, site: Site) -> ForeignScript | NotOffered:

@@ -9,6 +9,7 @@ from jpsi.contract.command import CommandResult
 from jpsi.contract.config import BatchConfig, ExecutorConfig
 from jpsi.contract.hookspecs import Capabilities, hookimpl
 from jpsi.contract.observation import NOT_OFFERED, Failure, FailureKind, NotOffered, Observation
+from jpsi.contract.queue import Queue
 from jpsi.contract.shell import ShellLine
 from jpsi.model.resources import process_count
 from jpsi.model.spec import JobSpec
@@ -150,6 +151,24 @@ def watch() -> NotOffered:
 @hookimpl
 def parse_event() -> Sequence[str]:
     """No line is about a job."""
+    return ()
+
+
+@hookimpl
+def version() -> NotOffered:
+    """Nobody says."""
+    return NOT_OFFERED
+
+
+@hookimpl
+def queues() -> NotOffered:
+    """The batch system is not asked for its queues."""
+    return NOT_OFFERED
+
+
+@hookimpl
+def parse_queues() -> Sequence[Queue]:
+    """Nothing was learnt."""
     return ()
 
 

@@ -1,0 +1,141 @@
+"""What can be found out about a batch system: asked for by people, not by those who follow jobs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+import attrs
+
+from jpsi.contract.command import Command, CommandResult
+from jpsi.contract.config import BatchConfig
+from jpsi.contract.hookspecs import Capabilities, ExecutorHooks, Site, SubmitContext
+from jpsi.contract.observation import NotOffered
+from jpsi.contract.protocols import Transport
+from jpsi.contract.queue import Queue
+from jpsi.contract.script_form import SOME_TAG
+from jpsi.model.errors import SubmitException
+from jpsi.model.spec import JobSpec
+
+# Prints the path of each program on a line, which is empty for one that is not there.
+_WHICH = 'for it do command -v -- "$it" || echo; done'
+_SHELL = "/bin/sh"
+_SOME_ID = "1"
+
+
+@attrs.frozen(slots=True, kw_only=True)
+class System:
+    """The batch system behind one executor. Each method asks it at once; any thread may call them."""
+
+    _name: str
+    _hooks: ExecutorHooks
+    _transport: Transport
+    _site: Callable[[], Site]
+    #: Whether it works through commands; what is in this process, or is a process of this machine, does not.
+    has_commands: bool
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What the backend offers, as far as it was asked already what the site does."""
+        return self._hooks.capabilities(site=self._site())
+
+    def programs(self) -> Mapping[str, str | None]:
+        """The commands that are called, each with the path where it was found, or None.
+
+        Raises:
+            TransportError: the machine was not reached where they are called.
+        """
+        names = list(dict.fromkeys(it.argv[0] for it in self._commands() if "/" not in it.argv[0]))
+        if not names:
+            return {}
+        lines = self._run(Command([_SHELL, "-c", _WHICH, _SHELL, *names])).stdout.splitlines()
+        paths = [line or None for line in lines[: len(names)]]
+        return dict(zip(names, [*paths, *[None] * (len(names) - len(paths))], strict=True))
+
+    def version(self) -> str | None:
+        """What the batch system calls its version; None if it does not say.
+
+        Raises:
+            TransportError: it could not be asked.
+        """
+        command = self._hooks.version(site=self._site())
+        if isinstance(command, NotOffered):
+            return None
+        result = self._run(command)
+        lines = (result.stdout + result.stderr).splitlines()
+        return next((line.strip() for line in lines if re.search(r"[0-9]", line)), None)
+
+    def check_answer(self) -> None:
+        """See that the batch system answers when it is asked for the jobs of the user.
+
+        Raises:
+            SubmitException: it does not.
+            TransportError: it could not be asked.
+        """
+        if not self.has_commands:
+            return
+        site = self._site()
+        result = self._run(self._hooks.query(native_ids=None, site=site))
+        if result.timed_out:
+            raise SubmitException(result.complaint, transient=True)
+        self._hooks.parse_status(result=result, native_ids=None, site=site)
+
+    def queues(self) -> Sequence[Queue]:
+        """The queues, with their limits and states.
+
+        Raises:
+            SubmitException: the batch system does not tell of them, or does not answer.
+            TransportError: it could not be asked.
+        """
+        site = self._site()
+        command = self._hooks.queues(site=site)
+        if isinstance(command, NotOffered):
+            msg = f"the executor {self._name} has no queues"
+            raise SubmitException(msg)
+        result = self._run(command)
+        if result.timed_out:
+            raise SubmitException(result.complaint, transient=True)
+        return list(self._hooks.parse_queues(result=result, site=site))
+
+    def is_accounted(self, native_id: str) -> bool | None:
+        """Whether the accounting knows a job; None if there is no accounting to ask.
+
+        Raises:
+            SubmitException: it does not answer.
+            TransportError: it could not be asked.
+        """
+        site, ids = self._site(), [native_id]
+        command = self._hooks.query_finished(native_ids=ids, site=site)
+        if isinstance(command, NotOffered):
+            return None
+        result = self._run(command)
+        if result.timed_out:
+            raise SubmitException(result.complaint, transient=True)
+        found = self._hooks.parse_finished(result=result, native_ids=ids, site=site)
+        return None if isinstance(found, NotOffered) else native_id in found
+
+    def _commands(self) -> Iterator[Command]:
+        """One of each kind that the backend makes; none of them is run."""
+        if not self.has_commands:
+            return
+        site, ids = self._site(), [self._hooks.canonical_id(native_id=_SOME_ID, site=self._site())]
+        context, spec = SubmitContext(site=site, job_id=_SOME_ID, tag=SOME_TAG), JobSpec("/bin/true")
+        script = self._hooks.render_script(spec=spec, context=context)
+        yield self._hooks.submit(script=script, spec=spec, context=context)
+        yield self._hooks.query(native_ids=None, site=site)
+        yield self._hooks.cancel(native_ids=ids, site=site)
+        for command in (
+            self._hooks.find(tags=[SOME_TAG], site=site),
+            self._hooks.query_finished(native_ids=ids, site=site),
+            self._hooks.hold(native_ids=ids, site=site),
+            self._hooks.release(native_ids=ids, site=site),
+            self._hooks.version(site=site),
+            self._hooks.queues(site=site),
+        ):
+            if not isinstance(command, NotOffered):
+                yield command
+
+    def _run(self, command: Command) -> CommandResult:
+        config = self._site().config
+        timeout = config.command_timeout if isinstance(config, BatchConfig) else None
+        return self._transport.run(attrs.evolve(command, timeout=command.timeout or timeout))
