@@ -5,6 +5,7 @@ from .config import config_class
 from .failures import classify_failure
 from .ids import arrays_of, canonical_id, element_ids
 from .nodefile import nodes
+from .partitions import parse_queues, queues, version
 from .probe import capabilities, parse_probe, probe
 from .reading import read_script
 from .requests import cancel, hold, parse_cancel, parse_hold, parse_release, release
@@ -29,14 +30,17 @@ __all__ = [
     "parse_finished",
     "parse_hold",
     "parse_probe",
+    "parse_queues",
     "parse_release",
     "parse_status",
     "parse_submit",
     "probe",
     "query",
     "query_finished",
+    "queues",
     "read_script",
     "release",
     "render_script",
     "submit",
+    "version",
 ]

@@ -12,8 +12,18 @@ from .arguments import parse
 from .arrays import MAX_ARRAY_SIZE, apart, meant
 from .submitting import CLUSTER
 
-_OPTIONS = {"clusters": True}
-_SHORT = {"M": "clusters"}
+_OPTIONS = {"all": False, "clusters": True, "oneliner": False, "version": False}
+_SHORT = {"M": "clusters", "a": "all", "o": "oneliner", "V": "version"}
+_VERSION = "22.05.8"
+# As of Slurm 22.05, without what nobody reads
+_PARTITIONS = """\
+PartitionName=main AllowGroups=ALL AllowAccounts=ALL AllowQos=ALL AllocNodes=ALL Default=YES QoS=N/A \
+DefaultTime=01:00:00 MaxNodes=UNLIMITED MaxTime=UNLIMITED MinNodes=0 Nodes=node[01-02] State=UP TotalCPUs=16 \
+TotalNodes=2 DefMemPerNode=UNLIMITED MaxMemPerNode=UNLIMITED TRES=cpu=16,mem=16000M,node=2,billing=16
+PartitionName=debug AllowGroups=ALL AllowAccounts=ALL AllowQos=ALL AllocNodes=ALL Default=NO QoS=N/A \
+DefaultTime=00:10:00 MaxNodes=UNLIMITED MaxTime=01:00:00 MinNodes=0 Nodes=node[01-02] State=UP TotalCPUs=16 \
+TotalNodes=2 DefMemPerNode=UNLIMITED MaxMemPerNode=UNLIMITED TRES=cpu=16,mem=16000M,node=2,billing=16
+"""
 _DENIED = 210
 
 
@@ -39,8 +49,12 @@ def scancel(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
 
 
 def scontrol(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
-    """Show the configuration or the names of nodes, or hold, release or requeue jobs."""
-    words = parse(invocation.arguments, _OPTIONS, _SHORT).words
+    """Show the configuration, partitions or names of nodes, or hold, release or requeue jobs."""
+    options, words = parse(invocation.arguments, _OPTIONS, _SHORT)
+    if "version" in options:
+        return CommandResult(returncode=0, stdout=f"slurm-wlm {_VERSION}\n")
+    if words == ("show", "partition"):
+        return CommandResult(returncode=0, stdout=_PARTITIONS)
     if words == ("show", "config"):
         return CommandResult(returncode=0, stdout=_configuration(scheduler))
     if words[:2] == ("show", "hostnames"):
@@ -84,7 +98,7 @@ def _configuration(scheduler: FakeScheduler) -> str:
         "MinJobAge": f"{int(scheduler.keep)} sec",
         "RequeueExit": "(null)",
         "RequeueExitHold": "(null)",
-        "SLURM_VERSION": "22.05.8",
+        "SLURM_VERSION": _VERSION,
     }
     lines = [f"{name:<23} = {value}" for name, value in settings.items()]
     heading = "Configuration data as of 2026-11-21T08:14:03"

@@ -1,0 +1,83 @@
+"""The partitions of a site, as Slurm 22.05 was recorded to show them."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from jpsi import SubmitException
+from jpsi.fakes import FakeScheduler, Invocation
+from jpsi.plugin import CommandResult, Queue
+from jpsi.testing import answered
+from jpsi_slurm import hooks
+from jpsi_slurm.dialect import commands
+from slurm_support import SITE, recordings
+
+_HOUR = timedelta(hours=1)
+
+
+def _queue(name: str, *, usual: timedelta, longest: timedelta, is_default: bool = False) -> Queue:
+    return Queue(
+        name=name,
+        word="UP",
+        is_open=True,
+        is_started=True,
+        is_default=is_default,
+        longest=longest,
+        usual=usual,
+        nodes=2,
+        details={"slurm.TRES": "cpu=16,mem=16000M,node=2,billing=16"},
+    )
+
+
+_EXPECTED = [
+    _queue("main", usual=_HOUR, longest=timedelta(0), is_default=True),
+    _queue("debug", usual=_HOUR / 6, longest=_HOUR),
+]
+
+
+def test_partitions_of_a_real_slurm() -> None:
+    (recording,) = [it for it in recordings("version") if it.argv[1:] == ("show", "partition", "-o")]
+
+    assert hooks.parse_queues(recording.result) == _EXPECTED
+
+
+def test_the_fake_has_the_same() -> None:
+    with FakeScheduler() as scheduler:
+        command = hooks.queues(SITE)
+        result = commands["scontrol"](scheduler, Invocation(argv=command.argv))
+
+    assert hooks.parse_queues(result) == _EXPECTED
+
+
+@pytest.mark.parametrize(
+    ("word", "is_open", "is_started"),
+    [("DOWN", True, False), ("DRAIN", False, True), ("INACTIVE", False, False), ("NEW", None, None)],
+)
+def test_states(word: str, is_open: bool | None, is_started: bool | None) -> None:
+    (queue,) = hooks.parse_queues(answered(f"PartitionName=a State={word}\n"))
+
+    assert (queue.word, queue.is_open, queue.is_started) == (word, is_open, is_started)
+
+
+def test_what_is_not_said_is_not_known() -> None:
+    assert hooks.parse_queues(answered("a banner\n\nPartitionName=a\n")) == [Queue(name="a", word="")]
+
+
+def test_limits_of_nodes() -> None:
+    (queue,) = hooks.parse_queues(answered("PartitionName=a MaxNodes=4 TotalNodes=9 MaxTime=7-00:00:00\n"))
+
+    assert (queue.most_nodes, queue.nodes, queue.longest) == (4, 9, timedelta(days=7))
+
+
+def test_no_answer_is_none() -> None:
+    with pytest.raises(SubmitException, match="Unable to contact"):
+        hooks.parse_queues(CommandResult(returncode=1, stderr="Unable to contact slurm controller\n"))
+
+
+def test_the_version_is_asked_of_nobody() -> None:
+    with FakeScheduler() as scheduler:
+        result = commands["scontrol"](scheduler, Invocation(argv=hooks.version(SITE).argv))
+
+    assert result.stdout == "slurm-wlm 22.05.8\n"
