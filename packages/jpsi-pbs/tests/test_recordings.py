@@ -26,8 +26,6 @@ UNUSED = {
     "substitution_in_paths": "output goes to /dev/null",
     "timings": "no answers; what they say decided that qstat is called with -E",
 }
-# And of transcripts/torque-6.1.3.h5
-TORQUE_UNUSED = {"queues_server_nodes": "queues are not listed yet, and nothing is probed"}
 # Commands that this package never calls.
 NEVER_CALLED = {
     "cat": "shows what a job has printed",
@@ -66,11 +64,11 @@ _UNREAD = {
     "-B": "not about jobs; the probe reads it with -f",
     "-Bf": "not about jobs; read as what the probe asks",
     "-H": "columns",
-    "-Q": "queues are not listed yet",
-    "-Qf": "queues are not listed yet",
+    "-Q": "test_queues reads what it says",
+    "-Qf": "test_queues reads what it says",
     "-a": "columns",
     "-n": "columns",
-    "-q": "queues are not listed yet",
+    "-q": "test_queues reads what it says",
     "-s": "columns",
     "-u": "jobs are asked for by their ids; refused together with JSON",
     "-w": "wide columns",
@@ -118,7 +116,6 @@ def test_every_qstat_is_read_or_it_is_said_why_not() -> None:
 
 def test_no_kept_scenario_is_unused() -> None:
     assert not UNUSED.keys() & {path.stem for path in OPENPBS_RECORDINGS.glob("*.json")}
-    assert not TORQUE_UNUSED.keys() & {path.stem for path in TORQUE_RECORDINGS.glob("*.json")}
 
 
 @pytest.mark.parametrize("recording", _of([*OPENPBS, *OLD], "qsub"), ids=str)

@@ -18,6 +18,7 @@ from jpsi.plugin import (
     JobSpec,
     Observation,
     Options,
+    Queue,
     Reader,
     ResourceSpecV1,
     Script,
@@ -31,7 +32,7 @@ from jpsi.plugin import (
     tagged,
 )
 
-from . import complaints, config, failures, ids, reading, requests, submission
+from . import complaints, config, failures, ids, queues, reading, requests, submission
 from .ends import End
 from .listed import Listed
 from .names import tags_in
@@ -83,6 +84,8 @@ class Hooks(ABC):
     parse_cancel = staticmethod(requests.parse_cancel)
     parse_hold = staticmethod(requests.parse_hold)
     parse_release = staticmethod(requests.parse_hold)
+    version = staticmethod(queues.version)
+    queues = staticmethod(queues.queues)
 
     @abstractmethod
     def resources(self, asked: ResourceSpecV1) -> Options:
@@ -166,6 +169,11 @@ class Hooks(ABC):
     def render_script(self, spec: JobSpec, context: SubmitContext) -> Script:
         """The directives for a spec."""
         return self.form.script(spec, context, self.options)
+
+    @hookimpl
+    def parse_queues(self, result: CommandResult) -> Sequence[Queue]:
+        """The queues that qstat told of."""
+        return queues.read(result, self.name)
 
     @hookimpl
     def read_script(self, text: str) -> ForeignScript:

@@ -85,13 +85,24 @@ WORDS = Words(
 
 def qstat(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
     """List jobs in JSON or as people read them, or say what the server is like."""
+    if invocation.arguments == ("--version",):
+        return CommandResult(returncode=0, stdout="pbs_version = 23.06.06\n")
     try:
         arguments = parse(invocation.arguments, "aeinpqrstwxu:fGHJMQEBW:T1F:D:")
     except WrongOptionError as e:
         return CommandResult(returncode=2, stderr=f"qstat: invalid option -- '{e}'\n")
     if "B" in arguments.options:
-        enabled = f"    job_history_enable = {scheduler.accounting}\n    max_array_size = {MAX_ARRAY_SIZE}\n"
-        return CommandResult(returncode=0, stdout=f"Server: {SERVER}\n    server_state = Active\n{enabled}\n")
+        settings = f"    job_history_enable = {scheduler.accounting}
+    max_array_size = {MAX_ARRAY_SIZE}
+"
+        server = f"Server: {SERVER}
+    server_state = Active
+    default_queue = workq
+{settings}
+"
+        return CommandResult(returncode=0, stdout=server)
+    if "Q" in arguments.options:
+        return CommandResult(returncode=0, stdout=table.queues(RULES.queues, "Begun"))
     known = _known(scheduler, history="x" in arguments.options)
     shown, code, said = _asked(scheduler, arguments, known)
     if "f" not in arguments.options:

@@ -37,6 +37,22 @@ def paragraphs(jobs: Mapping[str, Mapping[str, Any]]) -> str:
     )
 
 
+def queues(names: Iterable[str], last: str) -> str:
+    """What `qstat -Q -f` prints; `last` is the state at the end of the counts, where lines are folded."""
+    return "".join(
+        f"Queue: {name}\n    queue_type = Execution\n    total_jobs = 0\n"
+        "    state_count = Transit:0 Queued:0 "
+        f"Held:0 Waiting:0 Running:0 Exiting:0 {last[:4]}\n\t{last[4:]}:0 \n{_LIMITS.get(name, '')}"
+        "    enabled = True\n    started = True\n\n"
+        for name in names
+    )
+
+
+_LIMITS = {
+    "debug": "    resources_max.walltime = 01:00:00\n    resources_default.walltime = 00:10:00\n",
+}
+
+
 def _attribute(name: str, value: Any) -> str:  # noqa: ANN401  what JSON knows
     text = ",".join(f"{key}={it}" for key, it in value.items()) if isinstance(value, dict) else value
     return f"    {name} = {text}\n"

@@ -71,13 +71,23 @@ WORDS = Words(
 
 def qstat(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
     """List jobs in XML, or as people read them."""
+    if invocation.arguments == ("--version",):
+        return CommandResult(returncode=0, stdout="Version: 6.1.3.h5\nCommit: 4decc716\n")
     try:
         arguments = parse(invocation.arguments, "aeEinqrR1cfGlmMpstu:xQBW:")
     except WrongOptionError as e:
         return CommandResult(returncode=2, stderr=f"qstat: invalid option -- '{e}'\n")
     if "B" in arguments.options:
-        settings = f"    server_state = Active\n    max_job_array_size = {MAX_ARRAY_SIZE}\n"
-        return CommandResult(returncode=0, stdout=f"Server: {SERVER}\n{settings}\n")
+        settings = f"    default_queue = batch
+    max_job_array_size = {MAX_ARRAY_SIZE}
+"
+        server = f"Server: {SERVER}
+    server_state = Active
+{settings}
+"
+        return CommandResult(returncode=0, stdout=server)
+    if "Q" in arguments.options:
+        return CommandResult(returncode=0, stdout=table.queues(RULES.queues, "Complete"))
     asked = arguments.words
     listed = scheduler.listed()
     known = {job.native_id: job for job in listed}
