@@ -21,11 +21,19 @@ The maximum number of jobs in a job array:
 """
 _QUEUES = """
 QUEUE: normal
-  -- For everybody
+  -- For everybody.  This is the default queue.
 
 PARAMETERS/STATISTICS
 PRIO NICE STATUS          MAX JL/U JL/P JL/H NJOBS  PEND   RUN SSUSP USUSP  RSV
  30    0  Open:Active       -    -    -    -     0     0     0     0     0    0
+
+DEFAULT LIMITS:
+ RUNLIMIT
+ 60.0 min
+
+MAXIMUM LIMITS:
+ RUNLIMIT
+ 1440.0 min
 
 USERS:  all
 HOSTS:  all
