@@ -7,6 +7,7 @@ from .nodefile import nodes
 from .probe import capabilities, parse_probe, probe
 from .qacct import parse_finished, query_finished
 from .qstat import find, parse_find, parse_status, query
+from .queues import parse_queues, queues, version
 from .reading import read_script
 from .requests import cancel, hold, parse_cancel, parse_hold, parse_release, release
 from .script import check_spec, render_script
@@ -29,14 +30,17 @@ __all__ = [
     "parse_finished",
     "parse_hold",
     "parse_probe",
+    "parse_queues",
     "parse_release",
     "parse_status",
     "parse_submit",
     "probe",
     "query",
     "query_finished",
+    "queues",
     "read_script",
     "release",
     "render_script",
     "submit",
+    "version",
 ]

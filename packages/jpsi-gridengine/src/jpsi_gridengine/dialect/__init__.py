@@ -8,7 +8,8 @@ from jpsi.fakes import CommandFunction
 from jpsi.plugin import CommandResult
 
 from .changing import qdel, qhold, qrls
-from .listing import qacct, qconf, qstat
+from .configured import qconf
+from .listing import qacct, qstat
 from .submitting import qsub
 
 __all__ = ["commands", "unreachable"]

@@ -1,4 +1,4 @@
-"""`qstat`, `qacct` and `qconf` over a fake batch system."""
+"""`qstat` and `qacct` over a fake batch system."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from jpsi.fakes import FakeJob, FakeScheduler, Invocation
 from jpsi.plugin import CommandResult
 
-from .arrays import MAX_AJ_TASKS, Row, number_of, rows, task_of
+from .arrays import Row, number_of, rows, task_of
 from .telling import failed_and_status, letters, moment, node
 
 _SCHEMA = "http://arc.liv.ac.uk/repos/darcs/sge/source/dist/util/resources/schemas/qstat/qstat.xsd"
@@ -17,7 +17,11 @@ _RULE = "=" * 62
 
 
 def qstat(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
-    """List the jobs of the user, as XML or for people; those that have ended are not among them."""
+    """List the jobs of the user, as XML or for people, or queues; jobs that have ended are not among them."""
+    if invocation.arguments == ("-help",):
+        return CommandResult(returncode=0, stdout="SGE 8.1.9\nusage: qstat [options]\n")
+    if invocation.arguments == ("-g", "c"):
+        return CommandResult(returncode=0, stdout=_SUMMARY)
     if "-j" in invocation.arguments:
         return CommandResult(returncode=1, stderr="error: ERROR! this fake qstat does not know -j\n")
     jobs = [job for job in scheduler.listed() if not job.state.final and job.is_own]
@@ -36,6 +40,12 @@ def qstat(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
     return CommandResult(returncode=0, stdout=_text(lines))
 
 
+_SUMMARY = f"""\
+CLUSTER QUEUE                   CQLOAD   USED    RES  AVAIL  TOTAL aoACDS  cdsuE
+{"-" * 80}
+debug.q                           1.25      0      0      8      8      0      0
+main.q                            1.25      0      0      8      8      0      0
+"""
 _HEADING = (
     "job-ID  prior   name       user         state submit/start at     queue                          "
     "slots ja-task-ID "
@@ -97,15 +107,6 @@ def qacct(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
 def _value(option: str, arguments: Sequence[str]) -> str:
     """What follows an option; empty if it was not given."""
     return arguments[arguments.index(option) + 1] if option in arguments[:-1] else ""
-
-
-def qconf(_scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
-    """Show the configuration."""
-    if invocation.arguments[:1] != ("-sconf",):
-        return CommandResult(returncode=1, stderr="error: ERROR! this fake qconf knows -sconf alone\n")
-    settings = {"max_aj_instances": 2000, "max_aj_tasks": MAX_AJ_TASKS, "max_u_jobs": 0, "max_jobs": 0}
-    lines = ["#global:", *(f"{name:<28} {value}" for name, value in settings.items())]
-    return CommandResult(returncode=0, stdout=_text(lines))
 
 
 def _accounts(job: FakeJob, invocation: Invocation) -> str:
