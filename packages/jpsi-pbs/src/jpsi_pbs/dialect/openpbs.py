@@ -92,14 +92,8 @@ def qstat(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
     except WrongOptionError as e:
         return CommandResult(returncode=2, stderr=f"qstat: invalid option -- '{e}'\n")
     if "B" in arguments.options:
-        settings = f"    job_history_enable = {scheduler.accounting}
-    max_array_size = {MAX_ARRAY_SIZE}
-"
-        server = f"Server: {SERVER}
-    server_state = Active
-    default_queue = workq
-{settings}
-"
+        settings = f"    job_history_enable = {scheduler.accounting}\n    max_array_size = {MAX_ARRAY_SIZE}\n"
+        server = f"Server: {SERVER}\n    server_state = Active\n    default_queue = workq\n{settings}\n"
         return CommandResult(returncode=0, stdout=server)
     if "Q" in arguments.options:
         return CommandResult(returncode=0, stdout=table.queues(RULES.queues, "Begun"))

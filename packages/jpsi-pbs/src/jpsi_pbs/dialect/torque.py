@@ -78,13 +78,8 @@ def qstat(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
     except WrongOptionError as e:
         return CommandResult(returncode=2, stderr=f"qstat: invalid option -- '{e}'\n")
     if "B" in arguments.options:
-        settings = f"    default_queue = batch
-    max_job_array_size = {MAX_ARRAY_SIZE}
-"
-        server = f"Server: {SERVER}
-    server_state = Active
-{settings}
-"
+        settings = f"    default_queue = batch\n    max_job_array_size = {MAX_ARRAY_SIZE}\n"
+        server = f"Server: {SERVER}\n    server_state = Active\n{settings}\n"
         return CommandResult(returncode=0, stdout=server)
     if "Q" in arguments.options:
         return CommandResult(returncode=0, stdout=table.queues(RULES.queues, "Complete"))
