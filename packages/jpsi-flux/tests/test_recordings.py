@@ -20,8 +20,6 @@ from jpsi_flux.states import STATES
 UNUSED = {
     "job-submit-raw": "`flux job submit` wants the whole environment in its jobspec, which hooks do not know",
     "python-api": "of the bindings, only the journal is used, which flux-python-helper shows",
-    "queue-resource-list": "queues are not listed",
-    "site-queues-resources": "queues are not listed",
     "stdin": "why `flux submit` is given --input; in the script of `flux batch` jpsi opens what is read",
     "version": "help texts, from which the tables of options were made",
 }
@@ -58,7 +56,7 @@ NEVER_CALLED = {
     "pkill": "`flux cancel` takes ids",
     "proxy": "FLUX_URI does as well",
     "python": "the script that it is given stands in events.py; test_events has what this one was told",
-    "queue": "queues are not listed",
+    "queue": "test_queues reads what it says",
     "resource": "about nodes",
     "run": "the launcher's",
     "shutdown": "not for users",

@@ -7,6 +7,7 @@ from .failures import classify_failure
 from .ids import canonical_id
 from .jobs import find, parse_find, parse_status, query
 from .placing import nodes
+from .queues import parse_queues, queues, version
 from .reading import read_script
 from .requests import cancel, hold, parse_cancel, parse_hold, parse_release, release
 from .script import check_spec, render_script
@@ -26,15 +27,18 @@ __all__ = [
     "parse_event",
     "parse_find",
     "parse_hold",
+    "parse_queues",
     "parse_release",
     "parse_status",
     "parse_submit",
     "parse_submit_several",
     "query",
+    "queues",
     "read_script",
     "release",
     "render_script",
     "submit",
     "submit_several",
+    "version",
     "watch",
 ]

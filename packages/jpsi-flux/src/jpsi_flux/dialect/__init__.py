@@ -15,12 +15,21 @@ from .submitting import batch, submit
 
 __all__ = ["commands", "unreachable"]
 
+
+def _queue(_scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
+    """Show the one queue, which has no name, in the one form that is asked for."""
+    if invocation.arguments[1:4] != ("list", "-n", "-o"):
+        return CommandResult(returncode=2, stderr="usage: flux-queue [-h] {list}\n")
+    return CommandResult(returncode=0, stdout="|enabled|started|inf|inf|0-inf\n")
+
+
 _SUBCOMMANDS: Mapping[str, CommandFunction] = {
     "batch": batch,
     "bulksubmit": bulksubmit,
     "cancel": cancel,
     "job": job,
     "jobs": jobs,
+    "queue": _queue,
     "run": run,
     "submit": submit,
 }
@@ -28,6 +37,8 @@ _SUBCOMMANDS: Mapping[str, CommandFunction] = {
 
 def _flux(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
     name = invocation.arguments[0] if invocation.arguments else ""
+    if name == "--version":
+        return CommandResult(returncode=0, stdout="commands:    \t\t0.88.0\n")
     if name not in _SUBCOMMANDS:
         return CommandResult(
             returncode=1, stderr=f"flux: `{name}' is not a flux command.  See 'flux --help'\n"
