@@ -6,6 +6,8 @@ import click
 
 from .commands import SETTINGS
 
+_WHOSE = "The executor, or target of the configuration.  [default: the configured one, else local]"
+
 
 def _executor(text: str) -> click.Option:
     return click.Option(["--executor", "-x"], metavar="NAME", help=text)
@@ -45,5 +47,40 @@ Exit codes:
   0  a document was written
   2  a mistake in the command line, or SCRIPT cannot be read or has no directives
   125  jpsi failed: no such executor, or the configuration is wrong
+""",
+)
+
+
+def _queues(*, executor: str | None, as_json: bool) -> int:
+    from .queues import queues  # noqa: PLC0415  as above
+
+    return queues(executor, as_json=as_json)
+
+
+#: `jpsi queues`
+QUEUES = click.Command(
+    "queues",
+    params=[
+        _executor(_WHOSE),
+        click.Option(["--json", "as_json"], is_flag=True, help="Write a JSON array with an object for each."),
+    ],
+    callback=_queues,
+    context_settings=SETTINGS,
+    short_help="Show the queues of a batch system, with their limits and states.",
+    help="""Show the queues or partitions of a batch system, one a line, as it describes them now.
+
+    A star stands behind the one where jobs go that name none. LONGEST is how long a job may run, USUAL how
+    long one may that does not say; jpsi always says. Columns of which nothing is known are left out.
+    """,
+    epilog="""\b
+Examples:
+  jpsi queues
+  jpsi queues -x pbs --json
+
+\b
+Exit codes:
+  0  the queues were shown
+  2  a mistake in the command line
+  125  jpsi failed: no such executor, it has no queues, or the batch system does not answer
 """,
 )
