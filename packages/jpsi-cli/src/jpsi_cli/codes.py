@@ -9,6 +9,8 @@ if TYPE_CHECKING:
 
 # Of `jpsi plugins`.
 UNUSABLE = 1
+# Of `jpsi doctor`.
+UNHEALTHY = 1
 USAGE = 2
 TIMEOUT = 124
 JPSI = 125

@@ -96,6 +96,7 @@ Examples:
   jpsi run -f job.yaml
   jpsi convert job.sh > job.yaml
   jpsi plugins
+  jpsi doctor -x slurm
   jpsi fake slurm -- pytest
 """,
 )
@@ -121,3 +122,4 @@ cli.add_command(PLUGINS)
 cli.add_command(FAKE)
 cli.add_command(cluster_commands.CONVERT)
 cli.add_command(cluster_commands.QUEUES)
+cli.add_command(cluster_commands.DOCTOR)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import timedelta
 
 import attrs
 
@@ -38,6 +39,12 @@ class System:
     def capabilities(self) -> Capabilities:
         """What the backend offers, as far as it was asked already what the site does."""
         return self._hooks.capabilities(site=self._site())
+
+    @property
+    def default_duration(self) -> timedelta | None:
+        """How long a job may run that does not say it; None where there is no such limit."""
+        config = self._site().config
+        return config.default_duration if isinstance(config, BatchConfig) else None
 
     def programs(self) -> Mapping[str, str | None]:
         """The commands that are called, each with the path where it was found, or None.

@@ -1,0 +1,78 @@
+"""The jobs that `jpsi doctor` tries: submitted together, waited for together, and none left behind."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Iterator, Mapping
+from datetime import timedelta
+
+import jpsi
+
+from .checkup import NAMED, PLAIN, SIZED, Trial
+
+_NAME = "jpsi doctor"
+_LIMIT = timedelta(minutes=5)
+_MEMORY = 64 << 20
+_LONG = 150
+
+
+def tried(executor: jpsi.JobExecutor, patience: float) -> tuple[dict[str, Trial], str | None]:
+    """What became of each trial after so many seconds at most, and the native id of the plain one."""
+    with _submitted(executor) as (jobs, refusals):
+        started = time.monotonic()
+        trials: dict[str, Trial] = {name: Trial(refusal=why) for name, why in refusals.items()}
+        for name, job in jobs.items():
+            job.wait(max(0.0, started + patience - time.monotonic()))
+            trials[name] = _told(executor, job, time.monotonic() - started)
+        native_id = jobs[PLAIN].native_id if PLAIN in jobs else None
+    return trials, native_id
+
+
+def _specs() -> Mapping[str, jpsi.JobSpec]:
+    return {
+        PLAIN: _spec(_NAME),
+        NAMED: _spec(f"{_NAME}: Größe {'x' * _LONG}"),
+        SIZED: _spec(_NAME, jpsi.ResourceSpecV1(memory=_MEMORY)),
+    }
+
+
+def _spec(name: str, resources: jpsi.ResourceSpecV1 | None = None) -> jpsi.JobSpec:
+    limit = jpsi.JobAttributes(duration=_LIMIT)
+    return jpsi.JobSpec("uname", ["-n"], name=name, resources=resources, attributes=limit)
+
+
+@contextlib.contextmanager
+def _submitted(executor: jpsi.JobExecutor) -> Iterator[tuple[dict[str, jpsi.Job], dict[str, str]]]:
+    """The jobs by their names, and why others were refused; those that have not ended are cancelled."""
+    jobs: dict[str, jpsi.Job] = {}
+    refusals: dict[str, str] = {}
+    try:
+        for name, spec in _specs().items():
+            job = jpsi.Job(spec)
+            try:
+                executor.submit(job)
+            except jpsi.JpsiError as e:
+                refusals[name] = " ".join(str(e).split())
+            else:
+                jobs[name] = job
+        yield jobs, refusals
+    finally:
+        for job in jobs.values():
+            if not job.status.final:
+                with contextlib.suppress(jpsi.JpsiError):
+                    job.cancel()
+
+
+def _told(executor: jpsi.JobExecutor, job: jpsi.Job, seconds: float) -> Trial:
+    streams, status = executor.streams(job), job.status
+    node = None
+    if streams is not None and status.state is jpsi.JobState.COMPLETED:
+        with contextlib.suppress(OSError):
+            node = streams.stdout.read_text(encoding="utf-8", errors="replace").strip() or None
+    return Trial(
+        status=status,
+        seconds=seconds,
+        node=node,
+        folder=None if streams is None else str(streams.stdout.parent),
+    )

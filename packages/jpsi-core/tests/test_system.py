@@ -1,0 +1,189 @@
+"""What is found out about a batch system, with a small one whose commands are scripts of this test."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import timedelta
+from pathlib import Path
+from typing import cast
+
+import pluggy
+import pytest
+
+from jpsi.contract.command import Command, CommandResult
+from jpsi.contract.config import BatchConfig, ExecutorConfig
+from jpsi.contract.hookspecs import PROJECT, ExecutorHooks, Site, hookimpl
+from jpsi.contract.observation import NOT_OFFERED, NotOffered, Observation
+from jpsi.contract.queue import Queue
+from jpsi.contract.shell import Script
+from jpsi.engine import defaults
+from jpsi.engine.transport import LocalTransport
+from jpsi.model.errors import SubmitException, TransportError
+from jpsi.system import System
+
+_HOURS = timedelta(hours=3)
+
+
+class Backend:
+    """Its commands are found on the PATH that it sets for them."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.accounting: Command | NotOffered = NOT_OFFERED
+
+    def script(self, name: str, text: str) -> None:
+        path = self.folder / name
+        path.write_text(f"#!/bin/sh\n{text}\n")
+        path.chmod(0o755)
+
+    def _command(self, *argv: str) -> Command:
+        return Command(argv, environment={"PATH": f"{self.folder}:/usr/bin:/bin"})
+
+    @hookimpl
+    def render_script(self) -> Script:
+        return Script([])
+
+    @hookimpl
+    def submit(self) -> Command:
+        return self._command("xsub")
+
+    @hookimpl
+    def query(self) -> Command:
+        return self._command("xstat", "--mine")
+
+    @hookimpl
+    def parse_status(self, result: CommandResult) -> Mapping[str, Observation]:
+        result.checked()
+        return {}
+
+    @hookimpl
+    def cancel(self, native_ids: Sequence[str]) -> Command:
+        return self._command("xdel", *native_ids)
+
+    @hookimpl
+    def version(self) -> Command:
+        return self._command("xstat", "--version")
+
+    @hookimpl
+    def queues(self) -> Command:
+        return self._command("/bin/sh", "-c", "exec xqueues")
+
+    @hookimpl
+    def parse_queues(self, result: CommandResult) -> Sequence[Queue]:
+        return [Queue(name=line, word="") for line in result.checked().stdout.splitlines()]
+
+    @hookimpl
+    def query_finished(self) -> Command | NotOffered:
+        return self.accounting
+
+    @hookimpl
+    def parse_finished(self, result: CommandResult) -> Mapping[str, Observation]:
+        known = result.checked().stdout.split()
+        return {it: Observation(state=None, word="") for it in known}
+
+
+@pytest.fixture
+def backend(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Backend]:
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    yield Backend(tmp_path)
+
+
+@pytest.fixture
+def system(backend: Backend) -> System:
+    return _system(backend, BatchConfig(default_duration=_HOURS, command_timeout=timedelta(seconds=30)))
+
+
+def _system(backend: object, config: ExecutorConfig, *, has_commands: bool = True) -> System:
+    manager = pluggy.PluginManager(PROJECT)
+    manager.add_hookspecs(ExecutorHooks)
+    for layer in (defaults, backend):
+        manager.register(layer)
+    return System(
+        name="x",
+        hooks=cast("ExecutorHooks", manager.hook),
+        transport=LocalTransport(),
+        site=lambda: Site(config=config),
+        has_commands=has_commands,
+    )
+
+
+def test_programs_are_those_of_the_commands_with_their_places(backend: Backend, system: System) -> None:
+    backend.script("xsub", "exit 1")
+    backend.script("xdel", "exit 1")
+
+    assert system.programs() == {
+        "xsub": str(backend.folder / "xsub"),
+        "xstat": None,
+        "xdel": str(backend.folder / "xdel"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "version"),
+    [
+        ("echo welcome; echo ' X 1.2  '; echo 3", "X 1.2"),
+        ("echo 'x 7' >&2; exit 1", "x 7"),
+        ("echo none", None),
+    ],
+)
+def test_the_version_is_the_first_line_with_a_digit(
+    backend: Backend, system: System, text: str, version: str | None
+) -> None:
+    backend.script("xstat", text)
+
+    assert system.version() == version
+
+
+def test_an_answer_is_one_that_the_backend_can_read(backend: Backend, system: System) -> None:
+    backend.script("xstat", "true")
+    system.check_answer()
+
+    backend.script("xstat", "echo down >&2; exit 1")
+    with pytest.raises(SubmitException, match="down"):
+        system.check_answer()
+
+
+def test_a_command_that_is_not_there_is_said_to_be_missing(system: System) -> None:
+    with pytest.raises(TransportError, match="xstat"):
+        system.check_answer()
+
+
+def test_a_command_that_hangs_is_no_answer(backend: Backend) -> None:
+    system = _system(backend, BatchConfig(command_timeout=timedelta(milliseconds=50)))
+    for name in ("xstat", "xqueues"):
+        backend.script(name, "exec sleep 60")
+    backend.accounting = Command(["xstat"])
+
+    for question in (system.check_answer, system.queues, lambda: system.is_accounted("7")):
+        with pytest.raises(SubmitException, match="no answer in time"):
+            question()
+
+
+def test_queues_are_those_that_the_backend_reads(backend: Backend, system: System) -> None:
+    backend.script("xqueues", "echo a; echo b")
+
+    assert [queue.name for queue in system.queues()] == ["a", "b"]
+
+
+def test_the_accounting_is_asked_about_one_job(backend: Backend, system: System) -> None:
+    assert system.is_accounted("7") is None
+
+    backend.script("xacct", "echo 7 8")
+    backend.accounting = Command(["xacct"])
+
+    assert system.is_accounted("7") is True
+    assert system.is_accounted("9") is False
+
+
+def test_where_there_are_no_commands_nothing_is_asked() -> None:
+    system = _system(object(), ExecutorConfig(), has_commands=False)
+
+    system.check_answer()
+    assert (system.programs(), system.version(), system.default_duration) == ({}, None, None)
+    assert system.capabilities.arrays is None
+    with pytest.raises(SubmitException, match="the executor x has no queues"):
+        system.queues()
+
+
+def test_the_limit_is_the_configured_one(system: System) -> None:
+    assert system.default_duration == _HOURS
