@@ -1,4 +1,4 @@
-"""The pages for authors of plugins, and those of the guide about installing them, do what they say."""
+"""The pages for authors of plugins, and those of the guide with commands to type, do what they say."""
 
 from __future__ import annotations
 
@@ -21,6 +21,8 @@ PAGES = (
     "plugins/transport.md",
     "guide/asyncio.md",
     "guide/configuration.md",
+    "guide/convert.md",
+    "guide/doctor.md",
     "guide/testing.md",
     "guide/versions.md",
 )

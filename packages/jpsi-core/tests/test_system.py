@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import cast
@@ -83,9 +83,9 @@ class Backend:
 
 
 @pytest.fixture
-def backend(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Backend]:
+def backend(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Backend:
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
-    yield Backend(tmp_path)
+    return Backend(tmp_path)
 
 
 @pytest.fixture
