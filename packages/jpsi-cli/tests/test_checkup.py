@@ -108,6 +108,7 @@ _TABLE: list[tuple[str, dict[str, Any], Verdict, str]] = [
     ("memory", {"trials": {PLAIN: _WAITS, SIZED: _WAITS}}, SKIPPED, ""),
     ("memory", {"trials": {PLAIN: _REFUSED, SIZED: _REFUSED}}, SKIPPED, ""),
     ("arrays", {"array_size": None}, OK, "one by one"),
+    ("arrays", {"silence": _SILENT}, SKIPPED, ""),
 ]
 
 

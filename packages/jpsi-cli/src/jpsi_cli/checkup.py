@@ -249,6 +249,8 @@ def _besides(facts: Facts, name: str, good: str, what: str) -> _Judged:
 def _arrays(facts: Facts) -> _Judged:
     if not facts.has_commands:
         return Verdict.SKIPPED, "there is no batch system"
+    if facts.silence is not None:
+        return Verdict.SKIPPED, "the batch system has not told how large they may be"
     if facts.array_size is None:
         return Verdict.OK, "many jobs are submitted one by one"
     return Verdict.OK, f"up to {facts.array_size} jobs are submitted as one"

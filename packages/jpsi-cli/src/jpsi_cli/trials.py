@@ -19,8 +19,8 @@ _LONG = 150
 
 def tried(executor: jpsi.JobExecutor, patience: float) -> tuple[dict[str, Trial], str | None]:
     """What became of each trial after so many seconds at most, and the native id of the plain one."""
+    started = time.monotonic()
     with _submitted(executor) as (jobs, refusals):
-        started = time.monotonic()
         trials: dict[str, Trial] = {name: Trial(refusal=why) for name, why in refusals.items()}
         for name, job in jobs.items():
             job.wait(max(0.0, started + patience - time.monotonic()))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 
@@ -156,6 +157,6 @@ def test_what_is_no_amount(text: str) -> None:
 
 
 def test_a_path_with_a_pattern_is_none() -> None:
-    assert read_path("a/b", re.compile("%")) == "a/b"
+    assert read_path("a/b", re.compile("%")) == Path("a/b")
     with pytest.raises(ValueError, match="no patterns"):
         read_path("a%j", re.compile("%"))

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from functools import partial
+from pathlib import Path
 
 from jpsi.plugin import (
     Dependency,
@@ -51,20 +52,20 @@ _UNITS = {"": 1} | {
 }
 _ENDLESS = "INFINITY"
 _YES = frozenset({"y", "yes"})
-_HOME = "~"
+_HOME = Path("~")
 _HERE = "."
 _NO_WORD = "jpsi has no word for it"
 
 
 def _directory(draft: Draft, value: str) -> None:
-    draft.spec.directory = read_path(value or _HERE, _PATTERN)  # type: ignore[assignment]  # its converter takes it
+    draft.spec.directory = read_path(value or _HERE, _PATTERN)
 
 
 def _shell(draft: Draft, value: str) -> None:
-    draft.spec.executable = _path(value)
+    draft.spec.executable = str(_path(value))
 
 
-def _path(value: str) -> str:
+def _path(value: str) -> Path:
     return read_path(_HOST.sub("", value), _PATTERN)
 
 
@@ -73,19 +74,19 @@ def _is_joined(draft: Draft) -> bool:
 
 
 def _input(draft: Draft, value: str) -> None:
-    draft.spec.stdin_path = _path(value)  # type: ignore[assignment]  # as above
+    draft.spec.stdin_path = _path(value)
 
 
 def _output(draft: Draft, value: str) -> None:
     path = _path(value)
-    draft.spec.stdout_path = path  # type: ignore[assignment]  # as above
+    draft.spec.stdout_path = path
     if _is_joined(draft):
-        draft.spec.stderr_path = path  # type: ignore[assignment]  # as above
+        draft.spec.stderr_path = path
 
 
 def _error(draft: Draft, value: str) -> None:
     if not _is_joined(draft):
-        draft.spec.stderr_path = _path(value)  # type: ignore[assignment]  # as above
+        draft.spec.stderr_path = _path(value)
 
 
 def _variables(draft: Draft, value: str) -> None:
@@ -220,5 +221,5 @@ def read_script(text: str, site: Site) -> ForeignScript:
     )
     script = reader.read(text)
     # sge_submit(1): without -cwd or -wd, a job runs in the home directory
-    script.spec.directory = script.spec.directory or _HOME  # type: ignore[assignment]  # as above
+    script.spec.directory = script.spec.directory or _HOME
     return script

@@ -71,23 +71,23 @@ def _limit(draft: Draft, value: str) -> None:
 
 
 def _directory(draft: Draft, value: str) -> None:
-    draft.spec.directory = read_path(value, _PATTERN)  # type: ignore[assignment]  # its converter takes it
+    draft.spec.directory = read_path(value, _PATTERN)
 
 
 def _input(draft: Draft, value: str) -> None:
-    draft.spec.stdin_path = read_path(value, _PATTERN)  # type: ignore[assignment]  # as above
+    draft.spec.stdin_path = read_path(value, _PATTERN)
 
 
 def _output(draft: Draft, value: str) -> None:
     path = read_path(value, _PATTERN)
-    draft.spec.stdout_path = path  # type: ignore[assignment]  # as above
+    draft.spec.stdout_path = path
     if not {"e", "eo"} & draft.options.keys():
         # bsub of LSF 10.1, -o: it takes both streams
-        draft.spec.stderr_path = path  # type: ignore[assignment]  # as above
+        draft.spec.stderr_path = path
 
 
 def _error(draft: Draft, value: str) -> None:
-    draft.spec.stderr_path = read_path(value, _PATTERN)  # type: ignore[assignment]  # as above
+    draft.spec.stderr_path = read_path(value, _PATTERN)
 
 
 def _environment(draft: Draft, value: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 
 import attrs
 
@@ -47,6 +48,7 @@ _HOST = re.compile(r"\A[A-Za-z0-9.-]*:")
 _KINDS = {f"after{kind.value}": kind for kind in DependencyKind}
 _ALONE = frozenset({"excl", "exclhost"})
 _SPREAD = frozenset({"scatter"})
+_HOME = Path("~")
 _NO_WORD = "jpsi has no word for it"
 
 
@@ -55,15 +57,14 @@ def _read_walltime(draft: Draft, value: str) -> None:
 
 
 def _read_shell(draft: Draft, value: str) -> None:
-    draft.spec.executable = read_path(value.partition("@")[0], _PATTERN)
+    draft.spec.executable = str(read_path(value.partition("@")[0], _PATTERN))
 
 
-def _path(value: str) -> str:
-    path = read_path(_HOST.sub("", value), _PATTERN)
-    if path.endswith("/"):
+def _path(value: str) -> Path:
+    if value.endswith("/"):
         msg = "a path of jpsi is that of a file"
         raise ValueError(msg)
-    return path
+    return read_path(_HOST.sub("", value), _PATTERN)
 
 
 def _is_joined(draft: Draft) -> bool:
@@ -72,18 +73,18 @@ def _is_joined(draft: Draft) -> bool:
 
 def _read_output(draft: Draft, value: str) -> None:
     path = _path(value)
-    draft.spec.stdout_path = path  # type: ignore[assignment]  # its converter takes it
+    draft.spec.stdout_path = path
     if _is_joined(draft):
-        draft.spec.stderr_path = path  # type: ignore[assignment]  # as above
+        draft.spec.stderr_path = path
 
 
 def _read_error(draft: Draft, value: str) -> None:
     if not _is_joined(draft):
-        draft.spec.stderr_path = _path(value)  # type: ignore[assignment]  # as above
+        draft.spec.stderr_path = _path(value)
 
 
 def _read_directory(draft: Draft, value: str) -> None:
-    draft.spec.directory = read_path(value, _PATTERN)  # type: ignore[assignment]  # as above
+    draft.spec.directory = read_path(value, _PATTERN)
 
 
 def _read_variables(draft: Draft, value: str) -> None:
@@ -234,5 +235,5 @@ def read_script(text: str, custom: CustomOptions, readers: Mapping[str, Reader])
     )
     script = reader.read(text)
     # qsub(1B): a job runs in the home directory, and its output is brought to where qsub was called
-    script.spec.directory = script.spec.directory or "~"  # type: ignore[assignment]  # as above
+    script.spec.directory = script.spec.directory or _HOME
     return attrs.evolve(script, is_output_here=True)

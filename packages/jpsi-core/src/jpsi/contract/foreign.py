@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import TypeAlias
 
 import attrs
@@ -223,7 +224,7 @@ def read_amount(value: str, units: Mapping[str, int]) -> int:
     return ones
 
 
-def read_path(value: str, patterns: re.Pattern[str]) -> str:
+def read_path(value: str, patterns: re.Pattern[str]) -> Path:
     """A path, if it is the same for every job.
 
     Raises:
@@ -232,4 +233,4 @@ def read_path(value: str, patterns: re.Pattern[str]) -> str:
     if not value or patterns.search(value):
         msg = "a path of jpsi has no patterns; without it the output is kept in the job's own folder"
         raise ValueError(msg)
-    return value
+    return Path(value)
