@@ -9,7 +9,8 @@ from typing import TypeVar
 import jpsi
 
 from . import codes, messages, quantities
-from .checkup import PLAIN, Facts, Finding, Verdict, configuration, findings, is_healthy
+from .checks import findings
+from .checkup import PLAIN, Facts, Finding, Verdict, configuration, is_healthy
 from .trials import tried
 
 T = TypeVar("T")

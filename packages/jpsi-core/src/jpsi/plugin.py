@@ -13,18 +13,7 @@ from jpsi.contract.background import heed_signals, pass_signals, trap_signals
 from jpsi.contract.command import Command, CommandResult
 from jpsi.contract.config import BatchConfig, ExecutorConfig
 from jpsi.contract.directive_words import Given, dash_options, gnu_options
-from jpsi.contract.foreign import (
-    Draft,
-    ForeignScript,
-    Reader,
-    ScriptReader,
-    attribute,
-    passed_over,
-    read_amount,
-    read_count,
-    read_name,
-    read_path,
-)
+from jpsi.contract.foreign import Draft, ForeignScript, Reader
 from jpsi.contract.hookspecs import (
     Arrays,
     Capabilities,
@@ -62,8 +51,21 @@ from jpsi.contract.protocols import (
     Transport,
 )
 from jpsi.contract.queue import Queue
+from jpsi.contract.readers import (
+    attribute,
+    count,
+    output,
+    passed_over,
+    path,
+    read_amount,
+    read_count,
+    read_exclusive,
+    read_name,
+    read_path,
+)
 from jpsi.contract.script_form import ScriptForm
 from jpsi.contract.script_launcher import ScriptLauncher
+from jpsi.contract.script_reader import ScriptReader
 from jpsi.contract.shell import Directive, Script, ShellLine, line, word
 from jpsi.contract.submit_errors import SubmitErrors
 from jpsi.model.dependencies import Dependency, DependencyKind
@@ -147,6 +149,7 @@ __all__ = [
     "TransportHooks",
     "attribute",
     "attributes",
+    "count",
     "custom_options",
     "dash_options",
     "given",
@@ -158,11 +161,14 @@ __all__ = [
     "moment",
     "need_program",
     "node_count",
+    "output",
     "parse_duration",
     "pass_signals",
     "passed_over",
+    "path",
     "read_amount",
     "read_count",
+    "read_exclusive",
     "read_indices",
     "read_name",
     "read_path",

@@ -8,22 +8,18 @@ from pathlib import Path
 import pytest
 
 from jpsi.contract.directive_words import gnu_options
-from jpsi.contract.foreign import (
-    Draft,
-    ForeignScript,
-    ScriptReader,
+from jpsi.contract.foreign import Draft, ForeignScript
+from jpsi.contract.options import CustomOptions
+from jpsi.contract.readers import (
     attribute,
+    count,
     passed_over,
     read_amount,
     read_count,
     read_name,
     read_path,
 )
-from jpsi.contract.options import CustomOptions
-
-
-def _ranks(draft: Draft, value: str) -> None:
-    draft.resources.process_count = read_count(value)
+from jpsi.contract.script_reader import ScriptReader
 
 
 def _memory(draft: Draft, value: str) -> None:
@@ -41,7 +37,7 @@ def _reader(*, is_read_whole: bool = False) -> ScriptReader:
         readers={
             "name": read_name,
             "queue": attribute("queue_name"),
-            "ranks": _ranks,
+            "ranks": count("process_count"),
             "mem": _memory,
             "terse": passed_over,
         },

@@ -14,13 +14,15 @@ from jpsi.plugin import (
     Reader,
     ScriptReader,
     attribute,
+    count,
     gnu_options,
     hookimpl,
+    output,
     parse_duration,
     passed_over,
-    read_count,
+    path,
+    read_exclusive,
     read_name,
-    read_path,
 )
 
 from .options import CUSTOM
@@ -56,25 +58,6 @@ _BANK = ("bank", "system.bank")
 
 def _limit(draft: Draft, value: str) -> None:
     draft.attributes.duration = parse_duration(f"{value}m" if _MINUTES.fullmatch(value) else value)
-
-
-def _directory(draft: Draft, value: str) -> None:
-    draft.spec.directory = read_path(value, _PATTERN)
-
-
-def _input(draft: Draft, value: str) -> None:
-    draft.spec.stdin_path = read_path(value, _PATTERN)
-
-
-def _output(draft: Draft, value: str) -> None:
-    path = read_path(value, _PATTERN)
-    draft.spec.stdout_path = path
-    if "error" not in draft.options:
-        draft.spec.stderr_path = path
-
-
-def _error(draft: Draft, value: str) -> None:
-    draft.spec.stderr_path = read_path(value, _PATTERN)
 
 
 def _variables(draft: Draft, value: str) -> None:
@@ -113,26 +96,6 @@ def _attribute(draft: Draft, value: str) -> None:
         draft.lose("setattr", item, "one of them can be carried over")
 
 
-def _nodes(draft: Draft, value: str) -> None:
-    draft.resources.node_count = read_count(value)
-
-
-def _slots(draft: Draft, value: str) -> None:
-    draft.resources.process_count = read_count(value)
-
-
-def _cores(draft: Draft, value: str) -> None:
-    draft.resources.cpu_cores_per_process = read_count(value)
-
-
-def _gpus(draft: Draft, value: str) -> None:
-    draft.resources.gpu_cores_per_process = read_count(value)
-
-
-def _exclusive(draft: Draft, _value: str) -> None:
-    draft.resources.exclusive_node_use = True
-
-
 #: flux-batch(1) and flux-submit(1), OPTIONS; all others are custom attributes, or nothing that jpsi does.
 _READERS: Mapping[str, Reader] = {
     "job-name": read_name,
@@ -140,17 +103,17 @@ _READERS: Mapping[str, Reader] = {
     "bank": attribute("project_name"),
     "setattr": _attribute,
     "time-limit": _limit,
-    "cwd": _directory,
-    "input": _input,
-    "output": _output,
-    "error": _error,
+    "cwd": path("directory", _PATTERN),
+    "input": path("stdin_path", _PATTERN),
+    "output": output(_PATTERN, ["error"]),
+    "error": path("stderr_path", _PATTERN),
     "env": _variables,
     "dependency": _dependencies,
-    "nodes": _nodes,
-    **dict.fromkeys(("nslots", "ntasks"), _slots),
-    **dict.fromkeys(("cores-per-slot", "cores-per-task"), _cores),
-    **dict.fromkeys(("gpus-per-slot", "gpus-per-task"), _gpus),
-    "exclusive": _exclusive,
+    "nodes": count("node_count"),
+    **dict.fromkeys(("nslots", "ntasks"), count("process_count")),
+    **dict.fromkeys(("cores-per-slot", "cores-per-task"), count("cpu_cores_per_process")),
+    **dict.fromkeys(("gpus-per-slot", "gpus-per-task"), count("gpu_cores_per_process")),
+    "exclusive": read_exclusive,
     **dict.fromkeys(("label-io", "quiet", "unbuffered", "verbose"), passed_over),
 }
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from datetime import timedelta
-from functools import partial
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from jpsi.plugin import (
@@ -15,22 +13,19 @@ from jpsi.plugin import (
     ForeignScript,
     Given,
     Reader,
-    ResourceSpecV1,
     ScriptReader,
     Site,
     attribute,
     dash_options,
     hookimpl,
-    parse_duration,
     passed_over,
-    read_amount,
-    read_count,
     read_name,
     read_path,
 )
 
-from .config import SLOTS, GridEngineConfig
+from .config import GridEngineConfig
 from .options import CUSTOM, NAMES
+from .reading_resources import resource_readers
 
 #: sge_submit(1) of 8.1.9: how many words follow an option.
 _COUNTS = {
@@ -44,17 +39,9 @@ _COUNTS = {
 # What Grid Engine replaces in paths, and what is a directory
 _PATTERN = re.compile(r"\$|/\Z")
 _HOST = re.compile(r"\A[A-Za-z0-9.-]*:")
-# sge_types(5) of 8.1.9, memory_specifier: capital letters are powers of 1024, small ones of 1000
-_UNITS = {"": 1} | {
-    unit: size
-    for power, letter in enumerate("kmgt", 1)
-    for unit, size in ((letter, 1000**power), (letter.upper(), 1024**power))
-}
-_ENDLESS = "INFINITY"
 _YES = frozenset({"y", "yes"})
 _HOME = Path("~")
 _HERE = "."
-_NO_WORD = "jpsi has no word for it"
 
 
 def _directory(draft: Draft, value: str) -> None:
@@ -109,80 +96,6 @@ def _soft(draft: Draft, _value: str) -> None:
     draft.lose("soft", None, "what follows it is asked for and not only wished")
 
 
-def _environment(config: GridEngineConfig, draft: Draft, value: str) -> None:
-    """The slots, as the environments that are configured have them; all others are named to Grid Engine."""
-    name, _, text = value.partition(" ")
-    if not text.isdecimal() or not int(text):
-        draft.lose("pe", value, "a job of jpsi has one number of slots")
-        return
-    slots, asked = int(text), draft.resources
-    each = _slots_on_a_node(config.parallel_environment, name)
-    if each and not slots % each:
-        asked.node_count, asked.processes_per_node = slots // each, each
-        return
-    if name == config.node_environment:
-        asked.cpu_cores_per_process = slots
-        return
-    asked.process_count = slots
-    if name != config.parallel_environment:
-        draft.keep("pe", value)
-
-
-def _slots_on_a_node(family: str | None, name: str) -> int | None:
-    """How many slots an environment of a family such as `mpi-{slots}` has on each node."""
-    if family is None or SLOTS not in family:
-        return None
-    found = re.fullmatch(re.escape(family).replace(re.escape(SLOTS), "([1-9][0-9]*)"), name)
-    return None if found is None else int(found[1])
-
-
-def _requests(config: GridEngineConfig, draft: Draft, value: str) -> None:
-    """What `-l` asks for; amounts are for each slot."""
-    kept = []
-    for request in value.split(","):
-        name, _, text = request.partition("=")
-        try:
-            _resource(config, name)(draft, text)
-        except ValueError:
-            kept.append(request)
-    if kept:
-        draft.keep("l", ",".join(kept))
-
-
-def _resource(config: GridEngineConfig, name: str) -> Callable[[Draft, str], None]:
-    if name == "h_rt":
-        return _limit
-    if name in config.memory_resource.split(","):
-        return _memory
-    if name in (config.gpu_resource or "").split(","):
-        return _gpus
-    if name == config.exclusive_resource:
-        return _exclusive
-    raise ValueError(_NO_WORD)
-
-
-def _limit(draft: Draft, text: str) -> None:
-    draft.attributes.duration = timedelta(0) if text.upper() == _ENDLESS else parse_duration(text)
-
-
-def _memory(draft: Draft, text: str) -> None:
-    draft.resources.memory = read_amount(text, _UNITS) * _slots(draft.resources)
-
-
-def _gpus(draft: Draft, text: str) -> None:
-    draft.resources.gpu_cores_per_process = read_count(text) * (draft.resources.cpu_cores_per_process or 1)
-
-
-def _exclusive(draft: Draft, text: str) -> None:
-    if text.lower() not in {"", "true", "1"}:
-        raise ValueError(_NO_WORD)
-    draft.resources.exclusive_node_use = True
-
-
-def _slots(asked: ResourceSpecV1) -> int:
-    return asked.computed_process_count * (asked.cpu_cores_per_process or 1)
-
-
 def _readers(config: GridEngineConfig) -> Mapping[str, Reader]:
     return {
         "N": read_name,
@@ -195,8 +108,7 @@ def _readers(config: GridEngineConfig) -> Mapping[str, Reader]:
         "e": _error,
         "v": _variables,
         "hold_jid": _dependencies,
-        "pe": partial(_environment, config),
-        "l": partial(_requests, config),
+        **resource_readers(config),
         "soft": _soft,
         # what jpsi does anyway
         **dict.fromkeys(("V", "hard", "j", "terse"), passed_over),

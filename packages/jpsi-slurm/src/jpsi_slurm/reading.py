@@ -16,15 +16,14 @@ from jpsi.plugin import (
     attribute,
     gnu_options,
     hookimpl,
-    node_count,
+    output,
     passed_over,
-    read_amount,
-    read_count,
+    path,
     read_name,
-    read_path,
 )
 
 from .options import CUSTOM, NAMES
+from .reading_resources import RESOURCES
 from .script import DEPENDENCIES
 
 # sbatch(1), OPTIONS: the letters
@@ -73,13 +72,6 @@ _PLAIN = frozenset(
     | {"quiet", "reboot", "requeue", "resv-ports", "spread-job", "test-only", "usage", "use-min-nodes"}
     | {"verbose", "version", "wait"}
 )
-_MEBIBYTE = 1 << 20
-# sbatch(1): --mem; without a unit it is megabytes, and all of them are powers of 1024
-_UNITS = {"": _MEBIBYTE} | {
-    spelled: 1 << 10 * power
-    for power, unit in enumerate("kmgt", 1)
-    for spelled in (unit, unit.upper(), f"{unit}b", f"{unit.upper()}B")
-}
 # sbatch(1): FILENAME PATTERN
 _PATTERN = re.compile("%")
 _ENDLESS = frozenset({"0", "UNLIMITED", "INFINITE"})
@@ -90,7 +82,6 @@ _TIME = re.compile(
     re.ASCII,
 )
 _KINDS = {word: kind for kind, word in DEPENDENCIES.items()}
-_GPUS = re.compile("gpu(?::([0-9]+))?")
 
 
 def read_time(text: str) -> timedelta:
@@ -121,26 +112,6 @@ def _time(draft: Draft, value: str) -> None:
     draft.attributes.duration = read_time(value)
 
 
-def _directory(draft: Draft, value: str) -> None:
-    draft.spec.directory = read_path(value, _PATTERN)
-
-
-def _input(draft: Draft, value: str) -> None:
-    draft.spec.stdin_path = read_path(value, _PATTERN)
-
-
-def _output(draft: Draft, value: str) -> None:
-    path = read_path(value, _PATTERN)
-    draft.spec.stdout_path = path
-    if "error" not in draft.options:
-        # sbatch(1): --output takes both streams
-        draft.spec.stderr_path = path
-
-
-def _error(draft: Draft, value: str) -> None:
-    draft.spec.stderr_path = read_path(value, _PATTERN)
-
-
 def _export(draft: Draft, value: str) -> None:
     words = [word for word in value.split(",") if word]
     for word in words:
@@ -166,103 +137,18 @@ def _dependencies(value: str) -> Iterator[Dependency]:
         yield from (Dependency(native_id, _KINDS[word]) for native_id in native_ids)
 
 
-def _nodes(draft: Draft, value: str) -> None:
-    draft.resources.node_count = read_count(value)
-
-
-def _tasks(draft: Draft, value: str) -> None:
-    draft.resources.process_count = read_count(value)
-
-
-def _tasks_per_node(draft: Draft, value: str) -> None:
-    each, asked = read_count(value), draft.resources
-    nodes, processes = asked.node_count, asked.process_count
-    if nodes is not None and processes is not None and -(-processes // each) != nodes:
-        msg = f"{processes} tasks on {nodes} nodes are not {each} on each"
-        raise ValueError(msg)
-    asked.processes_per_node = each
-
-
-def _cpus(draft: Draft, value: str) -> None:
-    draft.resources.cpu_cores_per_process = read_count(value)
-
-
-def _gpus_per_task(draft: Draft, value: str) -> None:
-    draft.resources.gpu_cores_per_process = read_count(value)
-
-
-def _gpus(draft: Draft, value: str) -> None:
-    _share_gpus(draft, read_count(value))
-
-
-def _gpus_per_node(draft: Draft, value: str) -> None:
-    _share_gpus(draft, read_count(value) * _known_nodes(draft))
-
-
-def _generic(draft: Draft, value: str) -> None:
-    found = _GPUS.fullmatch(value)
-    if found is None:
-        msg = "jpsi has a word for GPUs of any type alone"
-        raise ValueError(msg)
-    _share_gpus(draft, int(found[1] or 1) * _known_nodes(draft))
-
-
-def _share_gpus(draft: Draft, gpus: int) -> None:
-    each, rest = divmod(gpus, draft.resources.computed_process_count)
-    if rest or not each:
-        msg = "not so many for each process"
-        raise ValueError(msg)
-    draft.resources.gpu_cores_per_process = each
-
-
-def _known_nodes(draft: Draft) -> int:
-    """How many nodes there will be."""
-    nodes = node_count(draft.resources)
-    if nodes is None and draft.resources.computed_process_count > 1:
-        msg = "the number of nodes is Slurm's choice"
-        raise ValueError(msg)
-    return nodes or 1
-
-
-def _memory(draft: Draft, value: str) -> None:
-    draft.resources.memory = read_amount(value, _UNITS) * _known_nodes(draft)
-
-
-def _memory_per_cpu(draft: Draft, value: str) -> None:
-    asked = draft.resources
-    cpus = asked.computed_process_count * (asked.cpu_cores_per_process or 1)
-    asked.memory = read_amount(value, _UNITS) * cpus
-
-
-def _exclusive(draft: Draft, value: str) -> None:
-    if value:
-        msg = "jpsi has nodes shared with no other job, or with any"
-        raise ValueError(msg)
-    draft.resources.exclusive_node_use = True
-
-
 #: sbatch(1), OPTIONS; all others are custom attributes, or nothing that jpsi does.
 _READERS: Mapping[str, Reader] = {
     "job-name": read_name,
     **{option: attribute(field) for option, field in NAMES.items()},
     "time": _time,
-    "chdir": _directory,
-    "input": _input,
-    "output": _output,
-    "error": _error,
+    "chdir": path("directory", _PATTERN),
+    "input": path("stdin_path", _PATTERN),
+    "output": output(_PATTERN, ["error"]),
+    "error": path("stderr_path", _PATTERN),
     "export": _export,
     "dependency": _dependency,
-    "nodes": _nodes,
-    "ntasks": _tasks,
-    "ntasks-per-node": _tasks_per_node,
-    "cpus-per-task": _cpus,
-    "gpus-per-task": _gpus_per_task,
-    "gpus": _gpus,
-    "gpus-per-node": _gpus_per_node,
-    "gres": _generic,
-    "mem": _memory,
-    "mem-per-cpu": _memory_per_cpu,
-    "exclusive": _exclusive,
+    **RESOURCES,
     **dict.fromkeys(("parsable", "quiet", "verbose"), passed_over),
 }
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import jpsi
+from jpsi_cli.checks import findings
 from jpsi_cli.checkup import (
     NAMED,
     PLAIN,
@@ -17,7 +18,6 @@ from jpsi_cli.checkup import (
     Trial,
     Verdict,
     configuration,
-    findings,
     is_healthy,
 )
 
