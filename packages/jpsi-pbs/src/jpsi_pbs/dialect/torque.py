@@ -9,7 +9,7 @@ from jpsi.fakes import FakeJob, FakeScheduler, FakeState, Invocation
 from jpsi.plugin import CommandResult
 
 from . import table
-from .arguments import WrongOptionError, parse
+from .arguments import Arguments, WrongOptionError, parse
 from .arrays import array_of, by_array, elements_of, index_of, whole
 from .changing import Words
 from .depending import VAIN, WAITS
@@ -83,7 +83,15 @@ def qstat(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
         return CommandResult(returncode=0, stdout=server)
     if "Q" in arguments.options:
         return CommandResult(returncode=0, stdout=table.queues(RULES.queues, "Complete"))
-    asked = arguments.words
+    shown, code, said = _asked(scheduler, arguments)
+    if "x" not in arguments.options:
+        return CommandResult(returncode=code, stdout=table.torque(shown, _word), stderr=said)
+    text = f'<?xml version="1.0"?>\n<Data>{"".join(map(_job, shown))}</Data>\n' if shown else ""
+    return CommandResult(returncode=code, stdout=text, stderr=said)
+
+
+def _asked(scheduler: FakeScheduler, arguments: Arguments) -> tuple[list[FakeJob], int, str]:
+    """The jobs that are to be listed, the exit code, and what is said of names that are of none."""
     listed = scheduler.listed()
     known = {job.native_id: job for job in listed}
     arrays = {array: whole(array, elements) for array, elements in by_array(listed).items()}
@@ -91,8 +99,8 @@ def qstat(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
     everything = [job for job in listed if by_element or array_of(job) is None]
     if not by_element:
         everything += arrays.values()
-    shown, code, said = ([], 0, "") if asked else (everything, 0, "")
-    for word in asked:
+    shown, code, said = ([], 0, "") if arguments.words else (everything, 0, "")
+    for word in arguments.words:
         native_id = full(word)
         if native_id in known:
             shown.append(known[native_id])
@@ -102,10 +110,7 @@ def qstat(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
             code, said = _UNKNOWN_QUEUE, f"{said}qstat: Unknown queue destination {word}\n"
         else:
             code, said = _UNKNOWN, f"{said}qstat: Unknown Job Id Error {native_id}\n"
-    if "x" not in arguments.options:
-        return CommandResult(returncode=code, stdout=table.torque(shown, _word), stderr=said)
-    text = f'<?xml version="1.0"?>\n<Data>{"".join(map(_job, shown))}</Data>\n' if shown else ""
-    return CommandResult(returncode=code, stdout=text, stderr=said)
+    return shown, code, said
 
 
 def _job(job: FakeJob) -> str:
