@@ -5,13 +5,20 @@ from __future__ import annotations
 import functools
 import logging
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from jpsi.checking import Checking
 from jpsi.contract.hookspecs import Site
-from jpsi.contract.protocols import EngineSetup, InterruptedSubmission, Streams, Submission
+from jpsi.contract.protocols import (
+    EngineSetup,
+    InterruptedSubmission,
+    RecallingEngine,
+    Recovered,
+    Streams,
+    Submission,
+)
 from jpsi.engine import defaults, notifier
 from jpsi.engine.transport import LocalTransport
 from jpsi.job import Job, JobStatusCallback, StatusFunction, as_function
@@ -279,8 +286,31 @@ class JobExecutor(Many):
         Raises:
             SubmitException: the work directory cannot be read.
         """
+        return self._take_over(self._engine.recover())
+
+    def recall(self, job_ids: Iterable[str]) -> Sequence[Job]:
+        """The jobs with these ids, whichever process submitted them, followed from now on, oldest first.
+
+        Other processes may follow them as well. A job that has ended comes back, too, and becomes final at
+        once; one that never reached the backend comes back NEW. Ids that nothing on disk has are left out,
+        and jobs that another process is submitting at this moment. `jpsi.spooled` lists what is on disk.
+
+        Raises:
+            SubmitException: the work directory cannot be read, or this executor keeps nothing there.
+        """
+        wanted = list(dict.fromkeys(job_ids))
+        with self._lock:
+            known = [self._jobs[job_id] for job_id in wanted if job_id in self._jobs]
+        if not isinstance(self._engine, RecallingEngine):
+            msg = f"the executor {self._name} knows only the jobs that this process submitted"
+            raise SubmitException(msg)
+        have = {job.id for job in known}
+        return known + self._take_over(self._engine.recall([it for it in wanted if it not in have]))
+
+    def _take_over(self, found: Iterable[Recovered]) -> list[Job]:
+        """Follow jobs that were found on disk."""
         jobs, bound = [], []
-        for recovered in sorted(self._engine.recover(), key=lambda recovered: recovered.time):
+        for recovered in sorted(found, key=lambda recovered: recovered.time):
             job = Job(recovered.spec)
             job._id = recovered.job_id  # noqa: SLF001
             job._attempt = recovered.attempt  # noqa: SLF001

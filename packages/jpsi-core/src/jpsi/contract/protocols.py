@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
@@ -170,6 +170,20 @@ class BulkEngine(Engine, Protocol):
 
     def cancel_many(self, job_ids: Sequence[str]) -> Mapping[str, JpsiError]:
         """As `cancel`, for many jobs; returns why it could not be asked for which of them."""
+
+
+@runtime_checkable
+class RecallingEngine(Engine, Protocol):
+    """An engine that finds single jobs which another process submitted."""
+
+    def recall(self, job_ids: Collection[str]) -> Sequence[Recovered]:
+        """Those of these jobs that are on disk, final or not, and that this engine does not have yet.
+
+        Jobs that other processes are submitting at this moment are left out.
+
+        Raises:
+            SubmitException: the jobs cannot be read.
+        """
 
 
 class Transport(Protocol):

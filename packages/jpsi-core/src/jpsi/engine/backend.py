@@ -17,6 +17,7 @@ from jpsi.contract.hookspecs import Capabilities, ExecutorHooks, Site, SubmitCon
 from jpsi.contract.observation import Failure, FailureKind, NotOffered, Observation
 from jpsi.contract.protocols import EngineSetup, Lines, LineTransport
 from jpsi.contract.shell import Script
+from jpsi.engine.site_codes import EVERY_FAILURE
 from jpsi.engine.transport import environment_of
 from jpsi.model.errors import JpsiError, PluginError, SubmitException, TransportError
 from jpsi.model.native_id import is_native_id
@@ -80,7 +81,7 @@ class Backend:
     @property
     def requeue_exit_codes(self) -> Collection[int]:
         """Exit codes after which a job may be run again: those of any failure, before the site was asked."""
-        return self.capabilities.requeue_exit_codes if self._is_probed else _EVERY_FAILURE
+        return self.capabilities.requeue_exit_codes if self._is_probed else EVERY_FAILURE
 
     @property
     def lists_all(self) -> bool:
@@ -485,7 +486,6 @@ class Backend:
 
 
 _IDS_PER_QUERY = 200
-_EVERY_FAILURE = range(1, 256)
 
 
 def _split(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:

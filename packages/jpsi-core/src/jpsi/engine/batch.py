@@ -13,12 +13,9 @@ import random
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from pathlib import Path
 from typing import Any
-
-import platformdirs
 
 from jpsi.contract.asked import dependencies
 from jpsi.contract.hookspecs import ExecutorHooks, SubmitContext
@@ -32,7 +29,6 @@ from jpsi.contract.protocols import (
     Submission,
 )
 from jpsi.contract.script_form import SOME_TAG
-from jpsi.engine import runner
 from jpsi.engine.array_files import Place
 from jpsi.engine.asking import Asking
 from jpsi.engine.backend import Backend
@@ -45,19 +41,23 @@ from jpsi.engine.judging import Judging
 from jpsi.engine.native_ids import NativeIds
 from jpsi.engine.native_ids import tag as tag_of
 from jpsi.engine.poller import Poller
-from jpsi.engine.prechecks import at_home, problems_here
+from jpsi.engine.prechecks import problems_here
 from jpsi.engine.predecessors import Predecessors
 from jpsi.engine.pruning import prune
+from jpsi.engine.recalling import intents_of
 from jpsi.engine.roots import folder_name
 from jpsi.engine.rounds import Rounds
 from jpsi.engine.sending import Sending, WrittenJob
 from jpsi.engine.sharing import Sharing
+from jpsi.engine.site_codes import keep_codes
 from jpsi.engine.spool import Intent, Spool, is_transient
+from jpsi.engine.streams import streams_of
 from jpsi.engine.submitting import Submitting
 from jpsi.engine.tracked import Tracked
 from jpsi.engine.tracker import never_ran
 from jpsi.engine.tracking import Tracking
 from jpsi.engine.verdict import settles
+from jpsi.engine.work_directory import work_directory
 from jpsi.model import plain
 from jpsi.model.dependencies import Dependency
 from jpsi.model.errors import JpsiError, SubmitException
@@ -82,8 +82,8 @@ class BatchEngine:
         self._setup = setup
         self._backend = Backend(setup, hooks)
         self._config = config = self._backend.config
-        root = config.work_directory or platformdirs.user_state_path("jpsi") / "work"
-        self._spool = Spool(Path(root).expanduser().absolute() / folder_name(setup.executor, setup.target))
+        root = work_directory(config.work_directory)
+        self._spool = Spool(root / folder_name(setup.executor, setup.target))
         self._sending = Sending(self._backend, self._spool, config)
         self._sending.grace_seconds = _LOCAL_GRACE_SECONDS
         self._renew()
@@ -180,6 +180,7 @@ class BatchEngine:
                 renamed=self._setup.renamed,
             )
             rounds = Rounds(tracking, self._spool.events, is_announced=not is_shared)
+            keep_codes(self._spool.root, self._backend.requeue_exit_codes)
             self._opened = tracking, rounds
             self._hearing = hearing(self._backend, tracking, rounds) if self._backend.tells else None
             threading.Thread(target=self._prune, name="jpsi-prune", daemon=True).start()
@@ -307,6 +308,24 @@ class BatchEngine:
                 tracking.add_found(Tracked(job.job_id, job.job_id, job.attempt, job.native_id, place=place))
         return chosen
 
+    def recall(self, job_ids: Collection[str]) -> Sequence[Recovered]:
+        """Find single jobs on disk; see `jpsi.plugin.RecallingEngine`."""
+        tracking, _ = self._open()
+        with self._reading():
+            intents = intents_of(self._spool, [it for it in job_ids if not _is_followed(tracking, it)])
+        alone = [intent for intent in intents if intent.place is None]
+        tags = self._find([intent for intent in alone if self._native_ids.of(intent) is None])
+        found, _ = self._judge_each(alone, tags, _JUDGE_SECONDS)
+        for intent in intents:
+            native_id = None if intent.place is None else self._native_ids.of_element(intent.place)
+            found += [] if native_id is None else [_recovered(intent, native_id)]
+        places = {intent.job_id: intent.place for intent in intents}
+        for job in found:
+            if job.native_id is not None:
+                place = places[job.job_id]
+                tracking.add_found(Tracked(job.job_id, job.job_id, job.attempt, job.native_id, place=place))
+        return found
+
     def _unended(self, found: Iterable[Recovered]) -> Iterator[Recovered]:
         """Those of these jobs that were not told to end before they had begun."""
         for it in found:
@@ -379,13 +398,7 @@ class BatchEngine:
         content = self._content(spool_id, None if job is None else job.place)
         if content is None:
             return None
-        spec = plain.decode(content["spec"])
-        directory = at_home(Path(content["directory"]))
-        folder = Path(self._spool.folder(spool_id))
-        return Streams(
-            directory / at_home(spec.stdout_path or folder / runner.STDOUT),
-            directory / at_home(spec.stderr_path or folder / runner.STDERR),
-        )
+        return streams_of(content, self._spool.folder(spool_id))
 
     def _content(self, job_id: str, place: Place | None) -> Mapping[str, Any] | None:
         """What was asked for."""

@@ -52,6 +52,11 @@ class NativeIds:
         """The native id of an array, as its submitter or the first of its elements wrote it down."""
         return self._spool.arrays.read_native_id(array) or self._spelled(self._spool.arrays.claim(array))
 
+    def of_element(self, place: Place) -> str | None:
+        """The native id of an element of an array; None if that of the array is not known."""
+        native_id = self.of_array(place.array)
+        return None if native_id is None else self._backend.element_ids(native_id, [place.index])[0]
+
     def _spelled(self, claim: Claim | None) -> str | None:
         return None if claim is None or claim.text in {"", REVOKED} else self._backend.spelled(claim.text)
 

@@ -13,19 +13,17 @@ import os
 import platform
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import attrs
-import platformdirs
 
 from jpsi.contract.observation import Observation
 from jpsi.contract.protocols import EngineSetup, Recovered, Streams, Submission
 from jpsi.engine import attempts, exits, runner
 from jpsi.engine.following import Followed, Follower
-from jpsi.engine.prechecks import at_home, problems_here
+from jpsi.engine.prechecks import problems_here
 from jpsi.engine.procfs import (
     NOBODY,
     ProcessId,
@@ -40,7 +38,9 @@ from jpsi.engine.roots import folder_name
 from jpsi.engine.runner_frame import ProcessFrame
 from jpsi.engine.spawning import spawn
 from jpsi.engine.spool import Intent, Spool, is_transient
+from jpsi.engine.streams import streams_of
 from jpsi.engine.tracker import CANCEL, exited_at_all, from_ns, never_ran
+from jpsi.engine.work_directory import work_directory
 from jpsi.model import plain
 from jpsi.model.errors import SubmitException
 from jpsi.model.resources import process_count
@@ -60,9 +60,9 @@ class ProcessEngine:
     def __init__(self, setup: EngineSetup) -> None:
         self._setup = setup
         self._shell = setup.config.shell_command
-        root = setup.config.work_directory or platformdirs.user_state_path("jpsi") / "work"
         # A home directory may be shared between machines; processes are not.
-        folder = Path(root).expanduser().absolute() / folder_name(setup.executor, setup.target)
+        root = work_directory(setup.config.work_directory)
+        folder = root / folder_name(setup.executor, setup.target)
         self._spool = Spool(folder / platform.node())
         self._follower = Follower(self._spool, setup.config.kill_delay, setup.publish)
         self._lock = threading.Lock()
@@ -196,12 +196,22 @@ class ProcessEngine:
         with self._reading():
             self._open()
             job_ids = self._spool.job_ids()
+        return self._recalled(job_ids, is_settled=lambda job_id: self._spool.is_final(job_id, exited_at_all))
+
+    def recall(self, job_ids: Collection[str]) -> Sequence[Recovered]:
+        """Find single jobs on disk; see `jpsi.plugin.RecallingEngine`."""
+        with self._reading():
+            self._open()
+        return self._recalled(job_ids, is_settled=lambda _: False)
+
+    def _recalled(self, job_ids: Iterable[str], is_settled: Callable[[str], bool]) -> list[Recovered]:
         found = []
         for job_id in job_ids:
             if self._follower.get(job_id) is not None:
                 continue
             try:
-                recovered = self._recover(job_id)
+                intent = None if is_settled(job_id) else self._spool.last_intent(job_id)
+                recovered = None if intent is None else self._recover(intent)
             except (OSError, KeyError, TypeError, ValueError):
                 log.warning("job %s: its folder cannot be understood", job_id, exc_info=True)
                 continue
@@ -217,10 +227,8 @@ class ProcessEngine:
             msg = f"the jobs in {self._spool.root} cannot be read: {e}"
             raise SubmitException(msg, e, transient=is_transient(e)) from e
 
-    def _recover(self, job_id: str) -> Recovered | None:
-        intent = None if self._spool.is_final(job_id, exited_at_all) else self._spool.last_intent(job_id)
-        if intent is None:
-            return None
+    def _recover(self, intent: Intent) -> Recovered | None:
+        job_id = intent.job_id
         process = attempts.runner_of(self._spool, intent)
         if process is None:
             with self._spool.judging(intent, _JUDGE_SECONDS) as may_judge:
@@ -267,13 +275,7 @@ class ProcessEngine:
         intent = self._spool.last_intent(spool_id)
         if intent is None:
             return None
-        spec = plain.decode(intent.content["spec"])
-        directory = at_home(Path(intent.content["directory"]))
-        folder = Path(self._spool.folder(spool_id))
-        return Streams(
-            directory / at_home(spec.stdout_path or folder / runner.STDOUT),
-            directory / at_home(spec.stderr_path or folder / runner.STDERR),
-        )
+        return streams_of(intent.content, self._spool.folder(spool_id))
 
     def cancel(self, job_id: str) -> None:
         """Ask a job to end; see `jpsi.plugin.Engine`."""

@@ -11,6 +11,7 @@
     <root>/arrays/                      jobs that were submitted as one; see `array_files`
     <root>/trash/                       folders that are being removed
     <root>/events/                      markers until somebody consumes them; then they are in the folder
+    <root>/requeue.json                 after which exit codes a job is run again; see `site_codes`
     <root>/asking/                      what processes tell each other about the batch system; see `sharing`
 
 Everything is private to the user. What more than one process may read at any time appears complete or not at

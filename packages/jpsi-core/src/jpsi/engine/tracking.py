@@ -18,6 +18,7 @@ from jpsi.engine.markers import Marker, parse
 from jpsi.engine.native_ids import NativeIds
 from jpsi.engine.poller import Poller
 from jpsi.engine.said import Said
+from jpsi.engine.site_codes import keep_codes
 from jpsi.engine.spool import Spool
 from jpsi.engine.tracked import Tracked, is_final
 from jpsi.engine.tracker import Stop
@@ -207,6 +208,7 @@ class Tracking:
     def find_out(self, now: Callable[[], float]) -> None:
         """Find out what the site offers, and judge by that what has ended already."""
         self._asking.find_out()
+        keep_codes(self._spool.root, self._backend.requeue_exit_codes)
         self._judge_ended(self._followed(), now())
 
     def _judge_ended(self, jobs: Iterable[Tracked], now: float) -> None:

@@ -93,6 +93,22 @@ class RecoveryTests(Kit):
                 assert self.end(job).exit_code == 3
         assert proof.runs == 1
 
+    def test_one_job_of_many_is_recalled_and_no_other(
+        self, executor: JobExecutor, config: ExecutorConfig, tmp_path: Path
+    ) -> None:
+        gate = Gate(tmp_path / "gate")
+        jobs = [Job(gate.job(code)) for code in range(3)]
+        executor.submit_many(jobs)
+
+        with self.new_executor(config) as fresh:
+            (job,) = fresh.recall([jobs[1].id, "no-such-job"])
+            assert (job.id, job.native_id, job.spec) == (jobs[1].id, jobs[1].native_id, jobs[1].spec)
+            assert fresh.list() == [job.native_id]
+            assert list(fresh.recall([job.id])) == [job]
+            gate.open()
+
+            assert [self.end(it).exit_code for it in (job, *jobs)] == [1, 0, 1, 2]
+
     def test_an_own_id_can_be_attached_to(self, executor: JobExecutor, tmp_path: Path) -> None:
         gate = Gate(tmp_path / "gate")
         job, other = Job(gate.job(7)), Job()

@@ -1,0 +1,128 @@
+"""What became of a job, as far as the files in the spool tell by themselves: pure.
+
+Any two processes that read the same files come to the same. What only the batch system can tell is left open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from datetime import UTC, datetime
+
+import attrs
+
+from jpsi.engine.markers import Marker
+from jpsi.engine.tracker import Stop, conclude, from_ns
+from jpsi.engine.verdict import Facts, judge
+from jpsi.engine.written import Written
+from jpsi.model.plain import decode_status
+from jpsi.model.states import Evidence, JobState, JobStatus, transitions
+
+
+@attrs.frozen(slots=True)
+class Past:
+    """What is on disk about a job, and what follows from it.
+
+    Args:
+        written: what is on disk.
+        requeue_exit_codes: exit codes after which the batch system may run it again, by all that is known
+            here; None for a process of this machine.
+    """
+
+    written: Written
+    requeue_exit_codes: Collection[int] | None
+
+    @property
+    def submitted(self) -> datetime:
+        """When the job was written down to be submitted."""
+        return datetime.fromisoformat(self.written.intent["time"]).astimezone(UTC)
+
+    @property
+    def history(self) -> tuple[JobStatus, ...]:
+        """Every status that is certain, the oldest first; the first is NEW."""
+        time = self.submitted
+        found = [JobStatus(JobState.NEW, time=time)]
+        queued = JobStatus(JobState.QUEUED, time=time) if self._is_submitted else None
+        for status in (queued, self._active, self._end):
+            found += () if status is None else transitions(found[-1], status)
+        return tuple(found)
+
+    @property
+    def status(self) -> JobStatus:
+        """The last of them, which is found without the others, as thousands may be asked for."""
+        last = self._end or self._active
+        if last is None:
+            state = JobState.QUEUED if self._is_submitted else JobState.NEW
+            return JobStatus(state, time=self.submitted)
+        earliest = self.submitted
+        if last.final and (active := self._active) is not None:
+            earliest = max(earliest, active.time)
+        return last if last.time >= earliest else attrs.evolve(last, time=earliest)
+
+    @property
+    def _is_submitted(self) -> bool:
+        return self.written.native_id is not None
+
+    @property
+    def _active(self) -> JobStatus | None:
+        if self.requeue_exit_codes is None:
+            begun = self.written.begun_ns
+            if begun is None:
+                return None
+            return JobStatus(JobState.ACTIVE, time=from_ns(begun), evidence=Evidence.PROCESS)
+        return self._told([marker for marker in self.written.markers if marker.kind == "active"])
+
+    @property
+    def _end(self) -> JobStatus | None:
+        if self.written.final is not None:
+            return decode_status(self.written.final)
+        if self.requeue_exit_codes is None:
+            return conclude(self.written.markers, self._stop, None)
+        status = self._told(self.written.markers)
+        return status if status is not None and status.final else None
+
+    def _told(self, markers: Sequence[Marker]) -> JobStatus | None:
+        if not markers:
+            return None
+        facts = Facts(
+            system="",
+            now=self.submitted,
+            markers=markers,
+            requeue_exit_codes=self.requeue_exit_codes or (),
+            stop=self._stop,
+        )
+        return judge(facts)
+
+    @property
+    def _stop(self) -> Stop | None:
+        return None if self.written.stop is None else Stop.of(self.written.stop)
+
+    def remark(self, *, is_gone: bool) -> str | None:
+        """What else is known of a job that has not ended for certain: a sentence, or None.
+
+        Args:
+            is_gone: whether it is a process of this machine that is no more.
+        """
+        state, code = self.status.state, _last_code(self.written.markers)
+        if state.final:
+            return None
+        if is_gone:
+            return "its process is gone, and nobody has looked yet how it ended"
+        if code is not None and self.requeue_exit_codes is not None:
+            return f"it ended with exit code {code}; the batch system was not asked yet whether that is all"
+        return self._undone or (_UNCLEAR if state is JobState.NEW else None)
+
+    @property
+    def _undone(self) -> str | None:
+        if self.written.stop is not None:
+            return "it was told to end"
+        return "it was not submitted, and cannot run" if self.written.is_revoked else None
+
+
+_UNCLEAR = "it is being submitted, or whoever submitted it was killed meanwhile"
+
+
+def _last_code(markers: Iterable[Marker]) -> int | None:
+    """The exit code of the last run."""
+    exits = [marker for marker in markers if marker.kind == "exit"]
+    last = max((marker.restart for marker in markers), default=0)
+    return next((marker.code for marker in exits if marker.restart == last), None)

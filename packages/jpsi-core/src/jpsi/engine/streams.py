@@ -1,0 +1,22 @@
+"""Where the output of a job goes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from jpsi.contract.protocols import Streams
+from jpsi.engine import runner
+from jpsi.engine.prechecks import at_home
+from jpsi.model import plain
+
+
+def streams_of(intent: Mapping[str, Any], folder: str) -> Streams:
+    """Where it goes, given what was asked for and the folder of the job."""
+    spec = plain.decode(intent["spec"])
+    directory = at_home(Path(intent["directory"]))
+    return Streams(
+        directory / at_home(spec.stdout_path or Path(folder) / runner.STDOUT),
+        directory / at_home(spec.stderr_path or Path(folder) / runner.STDERR),
+    )

@@ -1,0 +1,49 @@
+"""Which directories hold spools: one for each executor and target, and for processes each machine."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import attrs
+import platformdirs
+
+
+@attrs.frozen(slots=True)
+class SpoolFolder:
+    """A spool that was found."""
+
+    root: str
+    #: As `folder_name` makes it of an executor and a target.
+    name: str
+    #: The machine whose processes its jobs are; None for jobs of a batch system.
+    machine: str | None = None
+
+
+def work_directory(configured: Path | None) -> Path:
+    """The directory of this configuration, or of none."""
+    return Path(configured or platformdirs.user_state_path("jpsi") / "work").expanduser().absolute()
+
+
+def spools(directory: Path) -> Iterator[SpoolFolder]:
+    """The spools in a work directory."""
+    for name in _names(str(directory)):
+        root = f"{directory}/{name}"
+        if _is_spool(root):
+            yield SpoolFolder(root, name)
+            continue
+        for machine in _names(root):
+            if _is_spool(f"{root}/{machine}"):
+                yield SpoolFolder(f"{root}/{machine}", name, machine)
+
+
+def _is_spool(root: str) -> bool:
+    return os.path.isfile(f"{root}/layout")  # noqa: PTH113  text, as in the spool
+
+
+def _names(directory: str) -> list[str]:
+    with contextlib.suppress(FileNotFoundError, NotADirectoryError, PermissionError):
+        return sorted(os.listdir(directory))  # noqa: PTH208
+    return []

@@ -1,0 +1,216 @@
+"""Reads what is on disk about the jobs of one spool, whoever submitted them; changes nothing.
+
+Thousands of jobs are read at once: of each folder no more than tells what became of the job.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import attrs
+
+from jpsi.engine.array_files import ArrayFiles, ArrayIntent, Place, read_link
+from jpsi.engine.claims import REVOKED, Claim, read_claim
+from jpsi.engine.markers import Marker, parse, scan
+from jpsi.engine.runner_frame import UNNAMED
+
+#: The native ids of elements of an array, given that of the array and their indices.
+ElementIds = Callable[[str, Sequence[int]], Sequence[str]]
+
+_CHUNK = 1 << 15
+
+
+@attrs.frozen(slots=True, kw_only=True)
+class Written:
+    """What is on disk about the last attempt of one job."""
+
+    job_id: str
+    attempt: int
+    #: What was asked for, as its submitter wrote it down.
+    intent: Mapping[str, Any]
+    #: The id that the backend gave it, as its submitter or its runner wrote it down.
+    native_id: str | None
+    #: Which element of which array it is; None for a job by itself.
+    place: Place | None = None
+    #: Whether somebody saw to it that it can never run.
+    is_revoked: bool = False
+    #: When its runner began, in nanoseconds since 1970; for processes of this machine only.
+    begun_ns: int | None = None
+    markers: Sequence[Marker] = ()
+    #: That it was told to end, and why.
+    stop: Mapping[str, Any] | None = None
+    #: The final status, where somebody had to find it out.
+    final: Mapping[str, Any] | None = None
+
+
+class WrittenJobs:
+    """The jobs in one spool.
+
+    Args:
+        root: where it is.
+        are_processes: whether they are processes, whose claims hold pids, and no jobs of a batch system.
+        element_ids: tells the native ids of elements of arrays.
+    """
+
+    def __init__(self, root: str, element_ids: ElementIds, *, are_processes: bool) -> None:
+        self._jobs = f"{root}/jobs"
+        self._events = f"{root}/events"
+        self._arrays = ArrayFiles(root)
+        self._element_ids = element_ids
+        self._are_processes = are_processes
+
+    def read(self) -> list[Written]:
+        """All jobs; a folder that cannot be understood is left out.
+
+        Raises:
+            OSError: the directories cannot be read.
+        """
+        # before the folders, into which somebody may move them meanwhile
+        markers: dict[str, dict[str, Marker]] = {}
+        with contextlib.suppress(FileNotFoundError):
+            for marker in scan(self._events):
+                markers.setdefault(marker.job_id, {})[marker.name] = marker
+        arrays = dict(self._read_arrays())
+        try:
+            job_ids = os.listdir(self._jobs)  # noqa: PTH208  text, as in the spool
+        except FileNotFoundError:
+            return []
+        found = {}
+        for job_id in job_ids:
+            with contextlib.suppress(OSError, KeyError, TypeError, ValueError):
+                written = self._read_folder(job_id, markers.get(job_id, {}), arrays)
+                if written is not None:
+                    found[job_id] = written
+        for array in arrays.values():
+            for written in array.written():
+                earlier = found.get(written.job_id)
+                if earlier is None or earlier.attempt < written.attempt:
+                    found[written.job_id] = written
+        return list(found.values())
+
+    def _read_arrays(self) -> Iterator[tuple[str, _Array]]:
+        for name in self._arrays.names():
+            with contextlib.suppress(OSError, KeyError, TypeError, ValueError):
+                intent = self._arrays.read(name)
+                if intent is None:
+                    continue
+                claim = None if intent.native_id else self._arrays.claim(name)
+                native_id = intent.native_id or _claimed(claim)
+                indices = range(1, 1 + len(intent.elements))
+                ids = None if native_id is None else self._element_ids(native_id, indices)
+                yield name, _Array(intent, ids, is_revoked=claim is not None and claim.text == REVOKED)
+
+    def _read_folder(
+        self, job_id: str, new: Mapping[str, Marker], arrays: Mapping[str, _Array]
+    ) -> Written | None:
+        folder = f"{self._jobs}/{job_id}"
+        names = frozenset(os.listdir(folder))  # noqa: PTH208
+        attempt = _last_attempt(names)
+        stop, final = f"stop.{attempt}.json", f"final.{attempt}.json"
+        own: dict[str, Any] = {
+            "markers": _markers(folder, names, f"{job_id}.{attempt}.", new),
+            "stop": _read_json(f"{folder}/{stop}") if stop in names else None,
+            "final": _read_json(f"{folder}/{final}") if final in names else None,
+        }
+        if f"array.{attempt}" in names:
+            place = read_link(folder, attempt)
+            array = None if place is None else arrays.get(place.array)
+            return None if place is None or array is None else attrs.evolve(array.element(place.index), **own)
+        intent, native_id = _read_intent(folder, attempt, names)
+        if intent is None:
+            return None
+        claim = None
+        if f"claim.{attempt}" in names and (native_id is None or self._are_processes):
+            claim = read_claim(f"{folder}/claim.{attempt}")
+        is_revoked = claim is not None and claim.text == REVOKED
+        has_begun = claim is not None and not is_revoked and self._are_processes
+        return Written(
+            job_id=job_id,
+            attempt=attempt,
+            intent=intent,
+            native_id=native_id or _claimed(claim),
+            is_revoked=is_revoked,
+            begun_ns=claim.time_ns if claim is not None and has_begun else None,
+            **own,
+        )
+
+
+class _Array:
+    """An array with the native ids of its elements, which are read once for all of them."""
+
+    def __init__(self, intent: ArrayIntent, native_ids: Sequence[str] | None, *, is_revoked: bool) -> None:
+        self._intent = intent
+        self._native_ids = native_ids
+        self._is_revoked = is_revoked
+
+    def written(self) -> Iterator[Written]:
+        """Each element, as long as there is nothing of its own."""
+        return map(self.element, range(1, 1 + len(self._intent.elements)))
+
+    def element(self, index: int) -> Written:
+        content = self._intent.content(index)
+        return Written(
+            job_id=content["id"],
+            attempt=content["attempt"],
+            intent=content,
+            native_id=None if self._native_ids is None else self._native_ids[index - 1],
+            place=Place(self._intent.array, index),
+            is_revoked=self._is_revoked,
+        )
+
+
+def _claimed(claim: Claim | None) -> str | None:
+    """The native id in a claim."""
+    is_id = claim is not None and claim.text not in {"", REVOKED} and not claim.text.startswith(UNNAMED)
+    return claim.text if claim is not None and is_id else None
+
+
+def _last_attempt(names: frozenset[str]) -> int:
+    if "intent.2.json" not in names and "array.2" not in names:
+        return 1
+    attempt = 2
+    while f"intent.{attempt + 1}.json" in names or f"array.{attempt + 1}" in names:
+        attempt += 1
+    return attempt
+
+
+def _read_intent(
+    folder: str, attempt: int, names: frozenset[str]
+) -> tuple[dict[str, Any] | None, str | None]:
+    """What was asked for and the native id; one that is being written asks for what the one before did."""
+    for number in range(attempt, 0, -1):
+        if f"intent.{number}.json" in names:
+            asked, _, native_id = _read(f"{folder}/intent.{number}.json").partition("\n")
+            with contextlib.suppress(ValueError):
+                return json.loads(asked), (native_id or None) if number == attempt else None
+    return None, None
+
+
+def _read_json(path: str) -> Any:  # noqa: ANN401  whatever is there
+    return json.loads(_read(path))
+
+
+def _read(path: str) -> str:
+    # half the time of what `open` returns, which counts where there are thousands
+    fd = os.open(path, os.O_RDONLY)
+    try:
+        found = [os.read(fd, _CHUNK)]
+        while len(found[-1]) == _CHUNK:
+            found.append(os.read(fd, _CHUNK))
+        return b"".join(found).decode("ascii")
+    finally:
+        os.close(fd)
+
+
+def _markers(folder: str, names: frozenset[str], beginning: str, new: Mapping[str, Marker]) -> list[Marker]:
+    """What an attempt has left, in its folder and where it leaves it."""
+    found = [marker for name, marker in new.items() if name.startswith(beginning) and name not in names]
+    for name in names:
+        if name.startswith(beginning):
+            marker = parse(name, os.stat(f"{folder}/{name}").st_mtime_ns)  # noqa: PTH116
+            found += [] if marker is None else [marker]
+    return found

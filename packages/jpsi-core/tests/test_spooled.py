@@ -1,0 +1,362 @@
+"""What is on disk tells of every job, whoever submitted it, and asks no batch system."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import jpsi
+from jpsi import Evidence, Job, JobExecutor, JobSpec, JobState, Reason, spooled
+from jpsi.engine.markers import Marker
+from jpsi.engine.past import Past
+from jpsi.engine.site_codes import EVERY_FAILURE, keep_codes, read_codes
+from jpsi.engine.tracker import CANCEL, Stop
+from jpsi.engine.written import Written
+from jpsi.fakes import FakeScheduler, FakeState, on_path
+from jpsi.model.plain import encode_status
+from jpsi.model.states import JobStatus
+from jpsi.plugin import BatchConfig
+from jpsi.testing import PluginDirectory, toy
+
+PATIENCE = 60.0
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+@pytest.fixture
+def local() -> Iterator[JobExecutor]:
+    with JobExecutor("local") as executor:
+        yield executor
+
+
+@pytest.fixture
+def work(state_home: Path) -> Path:
+    return state_home / "jpsi" / "work"
+
+
+@pytest.fixture
+def fake(plugin_directory: PluginDirectory) -> Iterator[FakeScheduler]:
+    plugin_directory.add(
+        "jpsi-toy",
+        "0.1",
+        entry_points={"jpsi.executors": {"toy": "jpsi_toy"}},
+        files={"jpsi_toy.py": Path(toy.__file__).read_text()},
+    )
+    with FakeScheduler(kill_delay=0.5, slots=8) as scheduler, on_path("toy", scheduler):
+        yield scheduler
+
+
+@pytest.fixture
+def toys(fake: FakeScheduler) -> Iterator[JobExecutor]:
+    config = BatchConfig(
+        shortest_interval=timedelta(seconds=0.1),
+        longest_interval=timedelta(seconds=0.3),
+        grace=timedelta(seconds=0.5),
+    )
+    with JobExecutor("toy", config=config) as executor:
+        yield executor
+
+
+def the_only() -> spooled.SpooledJob:
+    (job,) = spooled.jobs()
+    return job
+
+
+def left_running(fifo: Path) -> None:
+    """Have a process submit a job that waits to read from a fifo, and end."""
+    os.mkfifo(fifo)
+    program = (
+        "import jpsi, sys\n"
+        "spec = jpsi.JobSpec('/bin/sh', ['-c', 'echo >$1; read x <$1', 'sh', sys.argv[1]])\n"
+        "jpsi.JobExecutor('local').submit(jpsi.Job(spec))\n"
+    )
+    subprocess.run([sys.executable, "-c", program, fifo], check=True)
+    fifo.read_text()
+
+
+def test_without_jobs_there_are_none() -> None:
+    assert spooled.jobs() == []
+
+
+ENDS = {
+    "success": ["true"],
+    "failure": ["sh", "-c", "exit 7"],
+    "signal": ["sh", "-c", "kill -9 $$"],
+    "no executable": ["nosuchthing"],
+}
+
+
+@pytest.mark.parametrize("command", ENDS.values(), ids=ENDS)
+def test_the_disk_tells_of_an_end_what_its_executor_told(local: JobExecutor, command: list[str]) -> None:
+    executable, *arguments = command
+    job = Job(JobSpec(executable, arguments, name="mine"))
+    local.submit(job)
+    status = job.wait(PATIENCE)
+
+    found = the_only()
+
+    assert (found.id, found.native_id, found.name) == (job.id, job.native_id, "mine")
+    # a process tells when it saw what it saw
+    assert attrs.evolve(found.status, time=NOW) == attrs.evolve(status, time=NOW)
+    assert found.remark is None
+    assert [it.state for it in found.history][:3] == [JobState.NEW, JobState.QUEUED, JobState.ACTIVE]
+    assert found.streams == job.streams
+    assert found.spec == job.spec
+
+
+def test_a_job_of_a_process_that_is_gone_is_told_by_what_it_leaves(tmp_path: Path) -> None:
+    fifo = tmp_path / "fifo"
+    left_running(fifo)
+
+    running = the_only()
+    fifo.write_text("go on\n")
+    (job,) = running.origin.open().recall([running.id])
+    job.wait(PATIENCE)
+
+    assert (running.status.state, running.status.evidence) == (JobState.ACTIVE, Evidence.PROCESS)
+    assert the_only().status.state is JobState.COMPLETED
+
+
+def test_a_process_that_was_killed_is_no_end_until_somebody_looks(local: JobExecutor, tmp_path: Path) -> None:
+    fifo = tmp_path / "fifo"
+    left_running(fifo)
+    pid = int((the_only().native_id or "").split(".")[0])
+    os.killpg(pid, signal.SIGKILL)
+    while Path(f"/proc/{pid}").exists() and Path(f"/proc/{pid}/stat").read_text().split()[2] != "Z":
+        pass
+
+    found = the_only()
+    (job,) = local.recall([found.id])
+    job.wait(PATIENCE)
+
+    assert found.status.state is JobState.ACTIVE
+    assert found.remark == "its process is gone, and nobody has looked yet how it ended"
+    assert the_only().status.reason is Reason.LOST
+
+
+@pytest.fixture
+def waiting(fake: FakeScheduler, toys: JobExecutor) -> list[Job]:
+    """Three jobs of one array that wait, as there is no room."""
+    fake.slots = 0
+    jobs = [Job(JobSpec("/bin/sh", ["-c", f"exit {code}"])) for code in range(3)]
+    toys.submit_many(jobs)
+    return jobs
+
+
+def test_elements_that_wait_are_told_with_no_question(waiting: list[Job]) -> None:
+    program = (
+        "import jpsi.spooled\nfor job in jpsi.spooled.jobs(): print(job.id, job.native_id, job.status.state)"
+    )
+
+    result = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True,
+        check=True,
+        text=True,
+        env={**os.environ, "PATH": ""},
+    )
+
+    assert sorted(result.stdout.splitlines()) == sorted(f"{job.id} {job.native_id} QUEUED" for job in waiting)
+    assert not any(job.folder.exists() for job in spooled.jobs())
+
+
+def test_one_job_is_recalled_and_no_other(waiting: list[Job], fake: FakeScheduler) -> None:
+    other = JobExecutor("toy")
+    (job,) = other.recall([waiting[1].id, "nonsense"])
+    job.cancel()
+
+    assert job.spec == waiting[1].spec
+    assert job.native_id == waiting[1].native_id
+    assert other.list() == [job.native_id]
+    status = job.wait(PATIENCE)
+    assert status is not None
+    assert status.state is JobState.CANCELED
+    fake.slots = 8
+    assert [it.wait(PATIENCE).exit_code for it in (waiting[0], waiting[2])] == [0, 2]  # type: ignore[union-attr]
+    assert [job.status.state.value for job in spooled.jobs()].count("CANCELED") == 1
+
+
+def test_two_processes_may_follow_one_job(waiting: list[Job], fake: FakeScheduler) -> None:
+    (job,) = JobExecutor("toy").recall([waiting[2].id])
+    fake.slots = 8
+
+    status = job.wait(PATIENCE)
+
+    assert status is not None
+    assert status.exit_code == 2
+    again = waiting[2].wait(PATIENCE)
+    assert again is not None
+    assert again.exit_code == 2
+
+
+def test_a_job_that_has_ended_is_recalled_as_that(local: JobExecutor) -> None:
+    job = Job(JobSpec("/bin/sh", ["-c", "exit 3"]))
+    local.submit(job)
+    job.wait(PATIENCE)
+
+    (recalled,) = JobExecutor("local").recall([job.id])
+
+    status = recalled.wait(PATIENCE)
+    assert status is not None
+    assert (status.state, status.exit_code) == (JobState.FAILED, 3)
+
+
+def test_a_failure_is_certain_once_the_site_is_known(
+    toys: JobExecutor, fake: FakeScheduler, work: Path
+) -> None:
+    program = (
+        "import jpsi, os\n"
+        "executor = jpsi.JobExecutor('toy')\n"
+        "executor.submit(jpsi.Job(jpsi.JobSpec('/bin/sh', ['-c', 'exit 7'])))\n"
+        "os._exit(0)\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
+    assert fake.wait_for(lambda: fake.jobs and fake.jobs[0].state is FakeState.FAILED)
+    (work / "toy" / "requeue.json").unlink(missing_ok=True)
+
+    unsure = the_only()
+    keep_codes(str(work / "toy"), frozenset())
+    sure = the_only()
+
+    assert (unsure.status.state, sure.status.state) == (JobState.ACTIVE, JobState.FAILED)
+    assert "it ended with exit code 7" in (unsure.remark or "")
+    assert (sure.status.exit_code, sure.remark) == (7, None)
+
+
+def test_the_codes_of_a_site_are_written_down_once_they_are_known(tmp_path: Path) -> None:
+    keep_codes(str(tmp_path), EVERY_FAILURE)
+    assert (list(tmp_path.iterdir()), read_codes(str(tmp_path))) == ([], EVERY_FAILURE)
+
+    keep_codes(str(tmp_path), {99, 5})
+    assert set(read_codes(str(tmp_path))) == {5, 99}
+
+    (tmp_path / "requeue.json").write_text("nonsense")
+    assert read_codes(str(tmp_path)) == EVERY_FAILURE
+
+
+def test_what_cannot_be_understood_costs_no_other_job(local: JobExecutor, work: Path) -> None:
+    job = Job(JobSpec("/bin/true"))
+    local.submit(job)
+    job.wait(PATIENCE)
+    jobs = the_only().folder.parent
+    for name, intent in {"empty": None, "torn": '{"id"', "strange": "[]", "bare": '{"id": "bare"}'}.items():
+        (jobs / name).mkdir()
+        if intent is not None:
+            (jobs / name / "intent.1.json").write_text(intent)
+    (jobs / "file").touch()
+    (work / "not-a-spool").mkdir()
+
+    assert the_only().id == job.id
+
+
+def test_an_attempt_that_is_being_written_asks_for_what_the_last_one_did(local: JobExecutor) -> None:
+    job = Job(JobSpec("/bin/true", name="mine"))
+    local.submit(job)
+    job.wait(PATIENCE)
+    (the_only().folder / "intent.2.json").write_text('{"id"')
+
+    found = the_only()
+
+    assert (found.name, found.attempt, found.native_id, found.status.state) == ("mine", 2, None, JobState.NEW)
+    assert found.remark == "it is being submitted, or whoever submitted it was killed meanwhile"
+
+
+CONFIG = """
+executors:
+  local: {{config: {{work_directory: {one}}}}}
+targets:
+  big-one: {{executor: local, config: {{work_directory: {two}}}}}
+"""
+
+
+def test_jobs_of_every_configured_place_are_told(tmp_path: Path) -> None:
+    (tmp_path / "config" / "jpsi").mkdir(parents=True)
+    text = CONFIG.format(one=tmp_path / "one", two=tmp_path / "two")
+    (tmp_path / "config" / "jpsi" / "config.yaml").write_text(text)
+    for name in ("local", "Big-One"):
+        executor = JobExecutor(name)
+        job = Job(JobSpec("/bin/true", name=name))
+        executor.submit(job)
+        job.wait(PATIENCE)
+
+    found = {it.name: it for it in spooled.jobs()}
+
+    assert {name: it.origin.name for name, it in found.items()} == {"local": "local", "Big-One": "big-one"}
+    for it in found.values():
+        (recalled,) = it.origin.open().recall([it.id])
+        assert recalled.wait(PATIENCE)
+
+
+def test_jobs_of_another_machine_are_told_and_left_alone(local: JobExecutor, work: Path) -> None:
+    job = Job(JobSpec("/bin/true"))
+    local.submit(job)
+    job.wait(PATIENCE)
+    (machine,) = (work / "local").iterdir()
+    machine.rename(work / "local" / "elsewhere")
+
+    found = the_only()
+
+    assert (found.status.state, found.origin.machine) == (JobState.COMPLETED, "elsewhere")
+    with pytest.raises(jpsi.SubmitException, match="processes of elsewhere"):
+        found.origin.open()
+
+
+TIMES = st.integers(0, 10**6).map(lambda n: int(NOW.timestamp() * 10**9) + n)
+MARKERS = st.builds(
+    lambda restart, fact, time: Marker(
+        "a", 1, restart, fact[0], fact[1], fact[2], time, f"{restart}{fact}{time}"
+    ),
+    st.integers(0, 2),
+    st.sampled_from(
+        [
+            ("active", "", None),
+            ("signalled", "", None),
+            ("exit", "run", 0),
+            ("exit", "run", 7),
+            ("exit", "stdin", 125),
+        ]
+    ),
+    TIMES,
+)
+FINALS = st.builds(
+    lambda state, seconds, code: encode_status(JobStatus(state, time=NOW + seconds, exit_code=code)),
+    st.sampled_from([JobState.COMPLETED, JobState.FAILED, JobState.CANCELED]),
+    st.timedeltas(timedelta(seconds=-1), timedelta(seconds=1)),
+    st.none() | st.integers(0, 3),
+)
+WRITTEN = st.builds(
+    lambda **fields: Written(job_id="a", attempt=1, intent={"time": NOW.isoformat()}, **fields),
+    native_id=st.none() | st.just("17"),
+    is_revoked=st.booleans(),
+    begun_ns=st.none() | TIMES,
+    markers=st.lists(MARKERS, max_size=5),
+    stop=st.none() | st.just(Stop(CANCEL, NOW).content),
+    final=st.none() | FINALS,
+)
+
+
+@settings(deadline=None)
+@given(WRITTEN, st.none() | st.sampled_from([frozenset(), frozenset({7}), EVERY_FAILURE]), st.booleans())
+def test_the_last_status_ends_the_history(written: Written, codes: Any, is_gone: bool) -> None:
+    past = Past(written, codes)
+
+    history = past.history
+
+    assert past.status == history[-1]
+    assert history[0] == JobStatus(JobState.NEW, time=NOW)
+    assert sorted(history, key=lambda status: status.time) == list(history)
+    assert all(later.state.is_greater_than(earlier.state) for earlier, later in itertools.pairwise(history))
+    assert not (past.status.final and past.remark(is_gone=is_gone))
+    if written.final is not None:
+        assert past.status.state.value == written.final["state"]
