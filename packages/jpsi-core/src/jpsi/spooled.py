@@ -131,16 +131,21 @@ class SpooledJob:
         """What was asked for."""
         return decode(self._past.written.intent["spec"])
 
-    @functools.cached_property
+    @property
     def submitted(self) -> datetime:
         """When the job was submitted."""
         return self._past.submitted
 
     @functools.cached_property
+    def started(self) -> datetime | None:
+        """When the job began to run, as it told itself; None if it did not."""
+        return self._past.started
+
+    @functools.cached_property
     def status(self) -> JobStatus:
         """The last status that is certain."""
         status = self._past.status
-        if not status.final or self._past.written.final is not None:
+        if not status.final or not status.metadata or self._past.written.final is not None:
             return status
         # whoever followed the job would have told the same
         return explained(Spool(self.origin.path), self.id, self.attempt, status)
@@ -230,10 +235,10 @@ def _in(folder: SpoolFolder, targets: Sequence[str]) -> Iterator[SpooledJob]:
         raise SubmitException(msg, e) from e
     codes = read_codes(folder.root) if folder.machine is None else None
     for it in written:
-        job = SpooledJob(origin, Past(it, codes))
         try:
+            job = SpooledJob(origin, Past(it, codes))
             # what something else wrote raises whatever comes of reading it
-            _ = job.submitted, job.name, job.status, job.directory
+            _ = job.name, job.status, job.started, it.intent["directory"]
         except (AttributeError, KeyError, TypeError, ValueError):
             log.warning("job %s: its folder cannot be understood", it.job_id, exc_info=True)
         else:

@@ -30,11 +30,21 @@ class Past:
 
     written: Written
     requeue_exit_codes: Collection[int] | None
+    #: When the job was written down to be submitted.
+    submitted: datetime = attrs.field(init=False)
+
+    @submitted.default
+    def _read_submitted(self) -> datetime:
+        return datetime.fromisoformat(self.written.intent["time"]).astimezone(UTC)
 
     @property
-    def submitted(self) -> datetime:
-        """When the job was written down to be submitted."""
-        return datetime.fromisoformat(self.written.intent["time"]).astimezone(UTC)
+    def started(self) -> datetime | None:
+        """When it began to run, as it told itself; None if it did not."""
+        begun = self.written.begun_ns
+        if self.requeue_exit_codes is not None:
+            times = [marker.time_ns for marker in self.written.markers if marker.kind == "active"]
+            begun = min(times, default=None)
+        return None if begun is None else max(from_ns(begun), self.submitted)
 
     @property
     def history(self) -> tuple[JobStatus, ...]:
@@ -53,9 +63,7 @@ class Past:
         if last is None:
             state = JobState.QUEUED if self._is_submitted else JobState.NEW
             return JobStatus(state, time=self.submitted)
-        earliest = self.submitted
-        if last.final and (active := self._active) is not None:
-            earliest = max(earliest, active.time)
+        earliest = self.started or self.submitted
         return last if last.time >= earliest else attrs.evolve(last, time=earliest)
 
     @property
@@ -65,10 +73,8 @@ class Past:
     @property
     def _active(self) -> JobStatus | None:
         if self.requeue_exit_codes is None:
-            begun = self.written.begun_ns
-            if begun is None:
-                return None
-            return JobStatus(JobState.ACTIVE, time=from_ns(begun), evidence=Evidence.PROCESS)
+            time = self.started
+            return None if time is None else JobStatus(JobState.ACTIVE, time=time, evidence=Evidence.PROCESS)
         return self._told([marker for marker in self.written.markers if marker.kind == "active"])
 
     @property
