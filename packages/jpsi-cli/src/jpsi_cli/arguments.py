@@ -6,6 +6,7 @@ from functools import partial
 
 import click
 
+from . import completion
 from .grouped import GroupedOption
 
 _this = partial(GroupedOption, group="What runs where")
@@ -23,6 +24,7 @@ PARAMETERS: tuple[click.Parameter, ...] = (
         metavar="NAME",
         help="Where to run the job: an executor, or a target of the configuration.  "
         "[default: the configured one, else local, this machine]",
+        shell_complete=completion.executors,
     ),
     _this(
         "--file",

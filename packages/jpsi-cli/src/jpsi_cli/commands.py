@@ -23,7 +23,7 @@ def _run(
     as_json: bool,
     **given: str | bool | tuple[str, ...] | None,
 ) -> int:
-    mistake = _mistake(command, file, is_expanding=expand) or _missing(
+    mistake = _mistake(command, file, is_expanding=expand) or missing(
         {"executor": executor, "file": file, **given}
     )
     if mistake is not None:
@@ -44,10 +44,10 @@ def _mistake(command: tuple[str, ...], file: str | None, *, is_expanding: bool) 
     return None
 
 
-def _missing(given: Mapping[str, object]) -> str | None:
+def missing(given: Mapping[str, object]) -> str | None:
     """Which option has no value, or took the `--` that follows for one; others are read later."""
     for name, value in given.items():
-        if value == "--" or (not value and value is not None and name in {"executor", "file"}):
+        if value == "--" or (not value and value is not None and name in {"executor", "file", "many"}):
             return f"--{name.replace('_', '-')} needs a value"
     return None
 

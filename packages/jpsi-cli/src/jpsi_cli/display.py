@@ -111,14 +111,14 @@ class Terminal:
                 detail = f"native id {job.native_id}" if is_news else ""
             case _:
                 detail = self._final(job, status)
-        return self._line(status.state.value, _COLOURS.get(status.state), detail)
+        return self._line(status.state.value, COLOURS.get(status.state), detail)
 
     def waiting(self, status: jpsi.JobStatus) -> str:
         """Why the job waits, whenever that is something else."""
         if status.state is not jpsi.JobState.QUEUED or status.message in {None, self._message}:
             return ""
         self._message = status.message
-        return self._line(status.state.value, _COLOURS[status.state], status.message or "")
+        return self._line(status.state.value, COLOURS[status.state], status.message or "")
 
     def _queued(self, job: jpsi.Job) -> str:
         """Where the job is, and by which ids: the one that is shorter, if there is no room for both."""
@@ -158,7 +158,8 @@ class Terminal:
 
 
 _DETAIL_COLUMN = len("jpsi: COMPLETED  ")
-_COLOURS = {
+#: What the states look like, in every command.
+COLOURS = {
     jpsi.JobState.QUEUED: "yellow",
     jpsi.JobState.ACTIVE: "blue",
     jpsi.JobState.COMPLETED: "green",

@@ -9,10 +9,16 @@ import jpsi
 
 def why(job: jpsi.Job, status: jpsi.JobStatus) -> str:
     """What the status says of itself, and where to look further."""
-    message = status.message or (
-        f"exit code {status.exit_code}" if status.exit_code else "no reason is known"
-    )
-    return message + _where_to_look(job, status)
+    return _message(status) + _where_to_look(job, status)
+
+
+def sentence(status: jpsi.JobStatus) -> str:
+    """How a job ended, in a few words: its state, and what the status says of itself."""
+    return f"{status.state}: {_message(status)}"
+
+
+def _message(status: jpsi.JobStatus) -> str:
+    return status.message or (f"exit code {status.exit_code}" if status.exit_code else "no reason is known")
 
 
 def besides(status: jpsi.JobStatus) -> str:

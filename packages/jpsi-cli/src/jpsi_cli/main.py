@@ -12,6 +12,7 @@ import click
 
 from . import cluster_commands, codes, messages
 from .commands import FAKE, PLUGINS, RUN, SETTINGS
+from .job_commands import JOB_COMMANDS
 
 _NAME = "jpsi"
 # Set by click's shell completion scripts.
@@ -94,6 +95,8 @@ def _show_version(ctx: click.Context, _: click.Parameter, is_asked: bool) -> Non
 Examples:
   jpsi run -- python3 simulate.py --steps 100
   jpsi run -f job.yaml
+  jpsi submit -x slurm --time 1h -- ./simulate
+  jpsi ls
   jpsi convert job.sh > job.yaml
   jpsi plugins
   jpsi doctor -x slurm
@@ -118,6 +121,8 @@ def cli(ctx: click.Context) -> int:
 
 
 cli.add_command(RUN)
+for command in JOB_COMMANDS:
+    cli.add_command(command)
 cli.add_command(PLUGINS)
 cli.add_command(FAKE)
 cli.add_command(cluster_commands.CONVERT)

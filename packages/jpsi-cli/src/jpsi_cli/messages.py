@@ -48,6 +48,8 @@ def printable(text: str) -> str:
     >>> printable("a\x1b[31mb\n")
     'a\\x1b[31mb\n'
     """
+    if text.isprintable():
+        return text
     return "".join(c if c == "\n" or c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 

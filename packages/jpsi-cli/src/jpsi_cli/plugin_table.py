@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from . import messages
+from .terminal import Paint, plain
 
 if TYPE_CHECKING:
     from jpsi import Plugin
-
-#: Gives a text the colour of this name, or leaves it alone.
-Paint = Callable[[str, str], str]
 
 _HEADINGS = ("KIND", "NAME", "VERSION", "CHOSEN", "DISTRIBUTION", "ORIGIN", "WHY")
 _GAP = "  "
@@ -21,11 +19,6 @@ _INDENT = " " * 4
 _USUAL_ORIGIN = "environment"
 _YES, _NO, _BROKEN = "yes", "no", "broken"
 _COLOURS = {("CHOSEN", _YES): "green", ("CHOSEN", _BROKEN): "red", **{(it, it): "bold" for it in _HEADINGS}}
-
-
-def plain(text: str, _: str) -> str:
-    """No colours."""
-    return text
 
 
 def lines(plugins: Iterable[Plugin], width: int | None, paint: Paint = plain) -> Iterator[str]:

@@ -5,16 +5,13 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import shutil
 import sys
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-import click
-
 import jpsi
 
-from . import codes, messages, plugin_table
+from . import codes, messages, plugin_table, terminal
 
 if TYPE_CHECKING:
     from jpsi import Plugin
@@ -87,18 +84,8 @@ def _json(plugins: Sequence[Plugin]) -> str:
 def _table(plugins: Sequence[Plugin]) -> str:
     if not plugins:
         return ""
-    is_terminal = os.isatty(messages.STDOUT)
-    # https://no-color.org
-    is_plain = not is_terminal or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
-    width = shutil.get_terminal_size().columns if is_terminal else None
-    table = plugin_table.lines(plugins, width, plugin_table.plain if is_plain else _painted)
+    table = plugin_table.lines(plugins, terminal.width(), terminal.paint())
     return "".join(f"{line}\n" for line in table)
-
-
-def _painted(text: str, colour: str) -> str:
-    if colour == "bold":
-        return click.style(text, bold=True)
-    return click.style(text, fg=colour) if colour else text
 
 
 @contextlib.contextmanager

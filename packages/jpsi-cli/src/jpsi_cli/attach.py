@@ -1,0 +1,35 @@
+"""`jpsi attach`: stays with a job of the batch system, whoever submitted it, until it has ended."""
+
+from __future__ import annotations
+
+from queue import Empty, SimpleQueue
+
+import jpsi
+
+from . import codes, display, messages
+from .fence import fenced
+
+_LOOK_SECONDS = 1.0
+
+
+def attach(native_id: str, *, executor: str | None, as_json: bool) -> int:
+    """Tell the states of a job, and return the exit code that tells of its end."""
+
+    def command() -> int:
+        shown = display.chosen(as_json=as_json)
+        events: SimpleQueue[jpsi.JobStatus] = SimpleQueue()
+        job = jpsi.Job()
+        job.set_job_status_callback(lambda _, status: events.put(status))
+        with jpsi.JobExecutor(executor) as opened:
+            opened.attach(job, native_id)
+            while True:
+                try:
+                    status = events.get(timeout=_LOOK_SECONDS)
+                except Empty:
+                    messages.write(shown.waiting(job.status))
+                    continue
+                messages.write(shown.status(job, status))
+                if status.final:
+                    return codes.of(status)
+
+    return fenced(command)

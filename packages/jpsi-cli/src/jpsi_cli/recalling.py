@@ -1,0 +1,99 @@
+"""From jobs on disk to jobs that can be waited for, cancelled and so on: through their executors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import attrs
+
+import jpsi
+from jpsi.spooled import Origin, SpooledJob
+
+from . import messages
+
+# How long it takes at most to find out about a process of this machine that is no more.
+_LOOK_SECONDS = 5.0
+
+
+@attrs.frozen
+class Recalled:
+    """Jobs that are followed from here, by id, and why others are not."""
+
+    jobs: Mapping[str, jpsi.Job]
+    failures: Mapping[str, jpsi.JpsiError]
+
+    def best(self, job: SpooledJob) -> jpsi.JobStatus:
+        """What is known best of a job."""
+        return best(job, self.jobs[job.id].status) if job.id in self.jobs else job.status
+
+    def tell_failures(self) -> None:
+        """Say why jobs are not followed, each reason once."""
+        tell_each(self.failures)
+
+
+def recalled(jobs: Iterable[SpooledJob]) -> Recalled:
+    """Have jobs followed from here; nothing else of their executors is."""
+    found: dict[str, jpsi.Job] = {}
+    failures: dict[str, jpsi.JpsiError] = {}
+    for origin, ids in _by_origin(jobs).items():
+        try:
+            found |= {job.id: job for job in origin.open().recall(ids)}
+        except jpsi.JpsiError as e:
+            failures |= dict.fromkeys(ids, e)
+            continue
+        missing = jpsi.SubmitException(
+            f"{origin.name} does not find it: it is being submitted, or {origin.path} is configured no more"
+        )
+        failures |= {job_id: missing for job_id in ids if job_id not in found}
+    unsent = jpsi.SubmitException("it was not submitted, or not with success: there is nothing to follow")
+    failures |= {job.id: unsent for job in found.values() if job.native_id is None}
+    return Recalled({job.id: job for job in found.values() if job.id not in failures}, failures)
+
+
+def _by_origin(jobs: Iterable[SpooledJob]) -> dict[Origin, list[str]]:
+    found: dict[Origin, list[str]] = {}
+    for job in jobs:
+        found.setdefault(job.origin, []).append(job.id)
+    return found
+
+
+def refreshed(jobs: Iterable[SpooledJob]) -> Mapping[str, jpsi.JobStatus]:
+    """The statuses, by id, of jobs that had not ended; each batch system is asked once about all its jobs."""
+    gone = [job.id for job in jobs if job.origin.machine is not None and job.remark is not None]
+    live = recalled(job for job in jobs if not job.status.final)
+    live.tell_failures()
+    asked: set[jpsi.JobExecutor] = set()
+    for job in live.jobs.values():
+        executor = job.executor
+        if executor is None or executor in asked or job.status.final:
+            continue
+        asked.add(executor)
+        try:
+            executor.info(job)
+        except jpsi.JpsiError as e:
+            if not job.status.final:
+                messages.warning(f"{executor.name}: {e}")
+    for job_id in gone:
+        if job_id in live.jobs:
+            live.jobs[job_id].wait(_LOOK_SECONDS)
+    return {job_id: job.status for job_id, job in live.jobs.items()}
+
+
+def best(job: SpooledJob, heard: jpsi.JobStatus) -> jpsi.JobStatus:
+    """What is known best of a job: what is on disk, unless something further or more was heard."""
+    written = job.status
+    if heard.state is not written.state:
+        return written if written.final else heard
+    if written.final or not heard.message:
+        return written
+    return attrs.evolve(written, message=heard.message, metadata={**written.metadata, **heard.metadata})
+
+
+def tell_each(failures: Mapping[str, jpsi.JpsiError]) -> None:
+    """Say why something was not done for jobs, each reason once, with those it is true for."""
+    reasons: dict[str, list[str]] = {}
+    for job_id, error in failures.items():
+        reasons.setdefault(str(error), []).append(job_id)
+    for reason, ids in reasons.items():
+        named = ids[0] if ids[0] in reason or len(ids) == 1 else f"{ids[0]} and {len(ids) - 1} more"
+        messages.error(reason if ids[0] in reason else f"job {named}: {reason}")

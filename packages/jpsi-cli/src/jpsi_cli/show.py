@@ -1,0 +1,96 @@
+"""`jpsi show`: everything that is known of jobs."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import jpsi
+from jpsi import spooled
+from jpsi.spooled import SpooledJob
+
+from . import job_json, messages, terminal
+from .display import COLOURS
+from .fence import fenced
+from .job_table import age
+from .picking import picked
+from .recalling import best, refreshed
+from .terminal import Paint
+
+
+def show(words: Sequence[str], *, as_json: bool, is_refreshing: bool) -> int:
+    """Show jobs and return the exit code."""
+
+    def command() -> int:
+        jobs = picked(words, spooled.jobs())
+        statuses = refreshed(jobs) if is_refreshing else {}
+        if is_refreshing:
+            jobs = picked([job.id for job in jobs], spooled.jobs())
+        if as_json:
+            messages.show(
+                job_json.array_of(
+                    job_json.shown(job, best(job, statuses.get(job.id, job.status))) for job in jobs
+                )
+            )
+            return 0
+        texts = ["".join(_lines(job, statuses.get(job.id), terminal.paint())) for job in jobs]
+        messages.show("\n".join(texts))
+        return 0
+
+    return fenced(command)
+
+
+def _lines(job: SpooledJob, live: jpsi.JobStatus | None, paint: Paint) -> Iterator[str]:
+    status = job.status if live is None else best(job, live)
+    for name, value in (
+        ("job", job.id),
+        ("name", job.name),
+        ("executor", job.origin.name),
+        ("machine", job.origin.machine),
+        ("native id", job.native_id),
+        ("array", None if job.array is None else f"{job.array[0]}, element {job.array[1]}"),
+        ("command", shlex.join([job.spec.executable or "", *(job.spec.arguments or ())])),
+        ("attempt", str(job.attempt) if job.attempt > 1 else None),
+    ):
+        yield from _field(name, value)
+    yield from _field("state", status.state.value, paint, COLOURS.get(status.state, ""))
+    yield from _field("exit code", None if status.exit_code is None else str(status.exit_code))
+    yield from _field("reason", None if status.reason is None else status.reason.value)
+    yield from _field("message", status.message)
+    yield from _field("remark", job.remark)
+    yield from _field("known from", None if status.evidence is None else status.evidence.value)
+    for name, word in status.metadata.items():
+        yield from _field(name, str(word))
+    yield from _history(job)
+    yield from _field("directory", str(job.directory))
+    for name, path in (("stdout", job.streams.stdout), ("stderr", job.streams.stderr)):
+        yield from _field(name, f"{path}{_size(path)}")
+    yield from _field("files", str(job.folder) if job.folder.exists() else None)
+    document = job_json.document(job)
+    yield "asked for:\n" if document else ""
+    for line in document.splitlines():
+        yield f"  {messages.printable(line)}\n"
+
+
+def _field(name: str, value: str | None, paint: Paint = terminal.plain, colour: str = "") -> Iterator[str]:
+    if value is not None:
+        first, *more = messages.printable(value).split("\n")
+        yield f"{name + ':':<14} {paint(first, colour)}\n"
+        yield from (f"{'':<14} {line}\n" for line in more)
+
+
+def _history(job: SpooledJob) -> Iterator[str]:
+    before = job.submitted
+    label = "history:"
+    for status in job.history[1:] or job.history:
+        after = f"  (after {age(status.time - before)})" if status.time > before else ""
+        yield f"{label:<14} {status.time.astimezone():%Y-%m-%d %H:%M:%S}  {status.state}{after}\n"
+        before, label = status.time, ""
+
+
+def _size(path: Path) -> str:
+    try:
+        return f"  ({path.stat().st_size} bytes)"
+    except OSError:
+        return "  (not there)"

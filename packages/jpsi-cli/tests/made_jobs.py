@@ -1,0 +1,49 @@
+"""Jobs as they are on disk, made without one."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from jpsi import Evidence, JobState, JobStatus, Reason
+from jpsi.engine.markers import Marker
+from jpsi.engine.past import Past
+from jpsi.engine.written import Written
+from jpsi.model.plain import encode_status
+from jpsi.spooled import Origin, SpooledJob
+
+#: When they were submitted.
+THEN = datetime(2026, 1, 1, 12, 0, tzinfo=UTC)
+SLURM = Origin("slurm", "", Path("/work/slurm"))
+
+
+def made(job_id: str, name: str | None = None, native_id: str | None = "17", **fields: Any) -> SpooledJob:
+    """A job of Slurm; `fields` are those of `Written`, and `origin`."""
+    origin = fields.pop("origin", SLURM)
+    spec = {"executable": "simulate", **({} if name is None else {"name": name})}
+    intent = {"time": THEN.isoformat(), "directory": "/home/me", "spec": spec}
+    written = Written(job_id=job_id, attempt=1, intent=intent, native_id=native_id, **fields)
+    return SpooledJob(origin, Past(written, frozenset({99})))
+
+
+def began(job_id: str, seconds: float) -> Marker:
+    """That a job began so long after its submission."""
+    time = int((THEN + timedelta(seconds=seconds)).timestamp() * 10**9)
+    return Marker(job_id, 1, 0, "active", "", None, time, f"{job_id}.1.active")
+
+
+def ended(
+    state: JobState, seconds: float, code: int | None = None, reason: Reason | None = None, message: str = ""
+) -> dict[str, Any]:
+    """How a job ended so long after its submission, as it is written down."""
+    return encode_status(
+        JobStatus(
+            state,
+            time=THEN + timedelta(seconds=seconds),
+            exit_code=code,
+            reason=reason,
+            message=message or None,
+            evidence=Evidence.MARKER,
+        )
+    )

@@ -1,0 +1,92 @@
+from __future__ import annotations
+
+from datetime import timedelta
+
+import attrs
+import pytest
+
+from jpsi import JobState, Reason
+from jpsi_cli.job_table import Row, lines
+from made_jobs import THEN, began, ended, made
+
+NOW = THEN + timedelta(hours=2)
+
+
+def row(*args: object, **fields: object) -> Row:
+    job = made(*args, **fields)  # type: ignore[arg-type]  # of the function next door
+    return Row(job, job.status, job.id[:8])
+
+
+ROWS = [
+    row("11111111-a", "wait", "17"),
+    row("22222222-a", None, "18_3", markers=[began("22222222-a", 90)]),
+    row(
+        "33333333-a",
+        "good",
+        "19",
+        markers=[began("33333333-a", 60)],
+        final=ended(JobState.COMPLETED, 3660, 0),
+    ),
+    row(
+        "44444444-a",
+        "a name that goes on and on for longer than anybody wants to read",
+        "20",
+        markers=[began("44444444-a", 5)],
+        final=ended(JobState.FAILED, 6, 137, Reason.OUT_OF_MEMORY, "the job used more memory than it may"),
+    ),
+    row("55555555-a", "told", None, is_revoked=True),
+]
+
+
+def test_without_a_width_nothing_is_cut() -> None:
+    assert list(lines(ROWS[:3], None, NOW)) == [
+        "ID        NATIVE ID  NAME  EXECUTOR  STATE      CODE  AGE   RAN",
+        "11111111  17         wait  slurm     QUEUED           2h0m",
+        "22222222  18_3       -     slurm     ACTIVE           2h0m  1h58m",
+        "33333333  19         good  slurm     COMPLETED  0     2h0m  1h0m",
+    ]
+
+
+def test_what_there_is_to_say_besides_is_a_note() -> None:
+    notes = [line.partition("2h0m")[2].split("  ")[-1].strip() for line in lines(ROWS[3:], None, NOW)][1:]
+
+    assert notes == ["the job used more memory than it may", "it was not submitted, and cannot run"]
+
+
+@pytest.mark.parametrize("width", range(20, 161, 7))
+def test_the_table_fits_and_tells_ids_and_states(width: int) -> None:
+    table = list(lines(ROWS, width, NOW))
+
+    assert max(map(len, table)) <= width
+    for line, one in zip(table[1:], ROWS, strict=True):
+        assert line.startswith(one.id)
+        assert one.status.state.value in line
+
+
+def test_what_matters_least_goes_first() -> None:
+    headings = [next(lines(ROWS, width, NOW)).split("  ") for width in (200, 100, 60, 30)]
+
+    shown = [[heading.strip() for heading in found if heading] for found in headings]
+    assert [len(it) for it in shown] == sorted((len(it) for it in shown), reverse=True)
+    assert "AGE" not in shown[2]
+    assert "NAME" in shown[2]
+
+
+def test_a_state_has_its_colour() -> None:
+    painted = list(lines(ROWS, None, NOW, lambda text, colour: f"<{colour}>{text}" if colour else text))
+
+    assert "<yellow>QUEUED" in painted[1]
+    assert "<red>FAILED" in painted[4]
+
+
+def test_what_a_job_is_called_does_nothing_to_a_terminal() -> None:
+    text = "\n".join(lines([row("11111111-a", "a\x1b[31m\nb")], None, NOW))
+
+    assert "\x1b" not in text
+    assert len(text.splitlines()) == 2
+
+
+def test_a_status_that_is_known_better_is_shown() -> None:
+    better = attrs.evolve(ROWS[0].status, message="others are before it")
+
+    assert list(lines([attrs.evolve(ROWS[0], status=better)], None, NOW))[1].endswith("others are before it")

@@ -1,0 +1,336 @@
+"""The commands about jobs, on this machine: what one process submitted, any other finds."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import jpsi
+
+if TYPE_CHECKING:
+    from conftest import Started
+
+Run = Callable[..., subprocess.CompletedProcess[bytes]]
+# Says that it runs, and waits for somebody to write to the fifo.
+WAITING = ["sh", "-c", 'echo begun; echo oops >&2; read x <"$0"; echo done; exit 3']
+
+
+@pytest.fixture
+def fifo(tmp_path: Path) -> Path:
+    path = tmp_path / "fifo"
+    os.mkfifo(path)
+    return path
+
+
+@pytest.fixture
+def submit(run: Run) -> Callable[..., str]:
+    """Submit a job and return its id."""
+
+    def submit(*arguments: str, **options: Any) -> str:
+        result = run("submit", *arguments, **options)
+        assert (result.returncode, result.stderr) == (0, b"")
+        (job_id,) = result.stdout.decode().split()
+        return job_id
+
+    return submit
+
+
+def document(name: str, *command: str, **fields: Any) -> str:
+    """A job document on one line."""
+    spec = jpsi.JobSpec(command[0], list(command[1:]), name=name, **fields)
+    return json.dumps(json.loads(jpsi.write_document(spec, as_json=True)))
+
+
+def states(run: Run, *arguments: str) -> dict[str, str]:
+    listed = json.loads(run("ls", "--json", *arguments).stdout)
+    return {job["name"] or job["id"]: job["state"] for job in listed}
+
+
+def test_a_job_is_submitted_found_waited_for_and_read(run: Run, submit: Callable[..., str]) -> None:
+    job_id = submit("--name", "mine", "--", "sh", "-c", "echo out; echo err >&2; exit 7")
+
+    waited = run("wait", job_id[:10])
+    out, err = run("logs", "mine"), run("logs", "--stderr", job_id)
+    (shown,) = json.loads(run("show", "mine", "--json").stdout)
+
+    assert (waited.returncode, waited.stdout, waited.stderr) == (7, b"", b"")
+    assert (out.stdout, err.stdout) == (b"out\n", b"err\n")
+    assert (shown["id"], shown["state"], shown["exit_code"]) == (job_id, "FAILED", 7)
+    assert [it["state"] for it in shown["history"]] == ["NEW", "QUEUED", "ACTIVE", "FAILED"]
+    assert shown["document"]["tasks"][0]["command"][:2] == ["sh", "-c"]
+
+
+def test_show_is_for_people_too(run: Run, submit: Callable[..., str]) -> None:
+    job_id = submit("--name", "mine", "--", "sh", "-c", "echo 'a b'; exit 7")
+    run("wait", job_id)
+
+    text = run("show", "mine").stdout.decode()
+
+    assert f"job:           {job_id}\n" in text
+    assert "state:         FAILED\nexit code:     7\n" in text
+    assert "command:       sh -c 'echo '\"'\"'a b'\"'\"'; exit 7'\n" in text
+    assert "(4 bytes)" in text
+
+
+def test_a_job_that_runs_is_told_by_every_command(
+    run: Run, submit: Callable[..., str], start: Callable[..., Started], fifo: Path
+) -> None:
+    job_id = submit("--", *WAITING, str(fifo))
+    follower = start("logs", "-f", job_id)
+    follower.wait_for(b"begun\n")
+
+    assert states(run) == {job_id: "ACTIVE"}
+    assert run("logs", job_id).stdout == b"begun\n"
+    assert run("logs", "--stderr", job_id).stdout == b"oops\n"
+    late = run("wait", "--timeout", "0.1", job_id)
+    assert (late.returncode, late.stderr.decode()) == (
+        124,
+        f"jpsi: job {job_id} has not ended: it is ACTIVE\n",
+    )
+
+    fifo.write_text("go on\n")
+    assert follower.end() == (0, b"begun\ndone\n", b"")
+    assert run("wait", job_id).returncode == 3
+    assert states(run) == {job_id: "FAILED"}
+
+
+def test_a_job_is_cancelled_from_anywhere(run: Run, submit: Callable[..., str], fifo: Path) -> None:
+    job_id = submit("--name", "mine", "--", *WAITING, str(fifo))
+
+    result = run("cancel", "mine", "--json")
+
+    assert (result.returncode, result.stderr) == (0, b"")
+    assert json.loads(result.stdout)["state"] == "CANCELED"
+    assert states(run) == {"mine": "CANCELED"}
+    assert run("cancel", job_id).returncode == 0
+    assert run("wait", job_id).returncode == 130
+
+
+def test_documents_are_submitted_together(run: Run, tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        (tmp_path / f"{name}.json").write_text(document(name, "true"))
+
+    result = run(
+        "submit", "-f", "one.json", "-f", "-", "-f", "two.json", input=document("three", "false").encode()
+    )
+    ids = result.stdout.decode().split()
+
+    assert (result.returncode, len(ids)) == (0, 3)
+    waited = run("wait", *ids)
+    assert (waited.returncode, waited.stderr.decode()) == (
+        1,
+        f"jpsi: job {ids[1]}: FAILED: the executable returned exit code 1\n",
+    )
+    assert states(run) == {"one": "COMPLETED", "three": "FAILED", "two": "COMPLETED"}
+
+
+def test_each_line_is_a_job(run: Run) -> None:
+    lines = "\n".join(document(f"job{number}", "sh", "-c", f"exit {number}") for number in range(3))
+
+    result = run("submit", "--many", "-", "--json", input=f"{lines}\n\n".encode())
+
+    found = [json.loads(line) for line in result.stdout.splitlines()]
+    assert [job["name"] for job in found] == ["job0", "job1", "job2"]
+    assert run("wait", "job0", "job1", "job2").returncode == 1
+
+
+def test_a_line_that_is_wrong_keeps_all_from_being_submitted(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "many").write_text(document("one", "true") + "\n{}\n" + document("two", "true") + "\n[]\n")
+
+    result = run("submit", "--many", "many")
+
+    assert (result.returncode, result.stdout) == (2, b"")
+    assert b"many, line 2" in result.stderr
+    assert b"many, line 4" in result.stderr
+    assert states(run) == {}
+
+
+def test_what_cannot_run_is_named_and_the_rest_submitted(run: Run, tmp_path: Path) -> None:
+    lines = [document("one", "true"), document("two", "true", directory=tmp_path / "gone")]
+
+    result = run("submit", "--many", "-", input="\n".join(lines).encode())
+
+    assert (result.returncode, len(result.stdout.split())) == (125, 1)
+    assert result.stderr.startswith(b"jpsi: 1 of 2 jobs could not be submitted: ")
+    assert result.stderr.endswith(b"make it, or give --create-dir\n")
+    assert list(states(run)) == ["one"]
+
+
+def test_the_words_of_a_mistake_are_those_of_the_command_line(run: Run) -> None:
+    result = run("submit", "--dir", "gone", "--", "true")
+
+    assert (result.returncode, result.stdout) == (2, b"")
+    assert result.stderr.endswith(b"gone' does not exist; make it, or give --create-dir\n")
+
+
+def test_jobs_are_listed_by_what_is_asked_for(run: Run, submit: Callable[..., str]) -> None:
+    good, bad = submit("--name", "good", "--", "true"), submit("--name", "bad-1", "--", "false")
+    run("wait", good, bad)
+
+    assert states(run) == {"good": "COMPLETED", "bad-1": "FAILED"}
+    assert states(run, "--state", "failed") == {"bad-1": "FAILED"}
+    assert states(run, "--name", "b*") == {"bad-1": "FAILED"}
+    assert states(run, "-x", "Local", "--name", "good") == {"good": "COMPLETED"}
+    assert states(run, "-x", "slurm") == {}
+    assert states(run, "--since", "0") == {}
+    assert run("ls", "--ids", "--all").stdout.decode().split() == [good, bad]
+
+
+def test_two_terminals_say_the_same(
+    run: Run, submit: Callable[..., str], start: Callable[..., Started], fifo: Path
+) -> None:
+    running, ended = submit("--", *WAITING, str(fifo)), submit("--", "true")
+    run("wait", ended)
+
+    others = [start("ls", "--json"), start("ls", "--json"), start("ls", "--json", "--refresh")]
+
+    one, two, three = (json.loads(it.end()[1]) for it in others)
+    assert one == two == three
+    assert {job["id"]: job["state"] for job in one} == {running: "ACTIVE", ended: "COMPLETED"}
+    run("cancel", running)
+
+
+def test_a_job_whose_process_was_killed_ends_when_somebody_looks(
+    run: Run, submit: Callable[..., str], fifo: Path
+) -> None:
+    job_id = submit("--", *WAITING, str(fifo))
+    fd = os.open(fifo, os.O_WRONLY)
+    (listed,) = json.loads(run("ls", "--json").stdout)
+    os.killpg(int(listed["native_id"].split(".")[0]), signal.SIGKILL)
+    os.close(fd)
+
+    result = json.loads(run("ls", "--json", "--refresh").stdout)
+
+    assert [(job["id"], job["state"], job["reason"]) for job in result] == [(job_id, "FAILED", "lost")]
+    assert states(run) == {job_id: "FAILED"}
+
+
+def test_a_table_is_for_terminals_too(
+    start_on_terminal: Callable[..., Started], submit: Callable[..., str]
+) -> None:
+    job_id = submit("--name", "mine", "--", "true")
+
+    code, output, _ = start_on_terminal("ls").end()
+
+    assert code == 0
+    assert b"\x1b[1mSTATE" in output
+    assert job_id[:8].encode() in output
+
+
+def test_the_screen_is_drawn_until_ctrl_c(
+    start_on_terminal: Callable[..., Started], submit: Callable[..., str]
+) -> None:
+    submit("--name", "mine", "--", "true")
+
+    started = start_on_terminal("ls", "--watch")
+    started.wait_for(b"mine")
+    started.type(b"\x03")
+    code, output, _ = started.end()
+
+    assert code == 0
+    assert output.endswith(b"\x1b[?25h\x1b[?1049l")
+    assert b"Traceback" not in output
+
+
+def test_a_bar_shows_how_many_have_ended(
+    start_on_terminal: Callable[..., Started], submit: Callable[..., str], fifo: Path
+) -> None:
+    job_id = submit("--", *WAITING, str(fifo))
+
+    started = start_on_terminal("wait", job_id)
+    started.wait_for(b"0/1")
+    fifo.write_text("go on\n")
+
+    assert started.end()[0] == 3
+
+
+def test_waiting_ends_with_ctrl_c_and_the_job_does_not(
+    run: Run, start_on_terminal: Callable[..., Started], submit: Callable[..., str], fifo: Path
+) -> None:
+    job_id = submit("--", *WAITING, str(fifo))
+
+    started = start_on_terminal("wait", job_id)
+    started.wait_for(b"0/1")
+    started.type(b"\x03")
+    code, output, _ = started.end()
+
+    assert code == 130
+    assert b"Traceback" not in output
+    assert states(run) == {job_id: "ACTIVE"}
+    run("cancel", job_id)
+
+
+def test_a_process_is_attached_to(run: Run, submit: Callable[..., str]) -> None:
+    job_id = submit("--", "sh", "-c", "exit 7")
+    (job,) = json.loads(run("show", "--json", job_id).stdout)
+
+    result = run("attach", "-x", "local", job["native_id"], "--json")
+
+    assert result.returncode == 7
+    assert [json.loads(line)["state"] for line in result.stderr.splitlines()][-1] == "FAILED"
+
+
+MISTAKES = {
+    "nothing to submit": (["submit"], 2, "no command to submit"),
+    "two kinds of jobs": (
+        ["submit", "-f", "a", "--", "true"],
+        2,
+        "-f a and the command 'true' are different jobs",
+    ),
+    "standard input twice": (["submit", "-f", "-", "-f", "-"], 2, "standard input can be read once only"),
+    "no such document": (["submit", "-f", "gone"], 2, "gone cannot be read: No such file or directory"),
+    "no jobs in a file": (["submit", "--many", os.devnull], 2, "/dev/null has no job in it"),
+    "no such executor": (["submit", "-x", "nosuch", "--", "true"], 125, "no executor 'nosuch'"),
+    "no JOB": (["show"], 2, "name a job, by its id, its native id or its name"),
+    "no such JOB": (["cancel", "nosuch"], 1, "no job has the id, native id or name 'nosuch'"),
+    "two forms": (["ls", "--json", "--ids"], 2, "--ids, --json and --watch are different forms"),
+    "no terminal": (["ls", "--watch"], 2, "--watch needs a terminal"),
+    "no time": (["ls", "--since", "soon"], 2, "--since: 'soon' is not a time"),
+    "no such state": (["ls", "--state", "DONE"], 2, "invalid value for '--state'"),
+    "no native id": (["attach"], 2, "name a job by its native id"),
+    "no such native id": (["attach", "-x", "local", "nonsense"], 125, "job failed: no process"),
+}
+
+
+@pytest.mark.parametrize(("arguments", "code", "message"), MISTAKES.values(), ids=MISTAKES)
+def test_a_mistake_is_a_sentence(run: Run, arguments: list[str], code: int, message: str) -> None:
+    result = run(*arguments)
+
+    assert (result.returncode, result.stdout) == (code, b"")
+    assert result.stderr.decode().startswith(f"jpsi: {message}")
+    assert b"Traceback" not in result.stderr
+
+
+def test_holding_is_not_for_processes(run: Run, submit: Callable[..., str], fifo: Path) -> None:
+    job_id = submit("--", *WAITING, str(fifo))
+
+    held = run("hold", job_id)
+    run("cancel", job_id)
+    ended = run("release", job_id)
+
+    assert (held.returncode, ended.returncode) == (125, 125)
+    assert b"cannot be held" in held.stderr
+    assert b"it has ended: CANCELED" in ended.stderr
+
+
+def test_jobs_are_completed_by_the_shell(
+    run: Run, submit: Callable[..., str], environment: dict[str, str]
+) -> None:
+    job_id = submit("--name", "mine", "--", "true")
+
+    for word, expected in (("mi", "mine"), (job_id[:4], job_id)):
+        environment |= {
+            "_JPSI_COMPLETE": "bash_complete",
+            "COMP_WORDS": f"jpsi show {word}",
+            "COMP_CWORD": "2",
+        }
+        assert expected in run().stdout.decode()
+    environment |= {"COMP_WORDS": "jpsi submit -x lo", "COMP_CWORD": "3"}
+    assert "local" in run().stdout.decode()
