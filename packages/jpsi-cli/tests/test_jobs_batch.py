@@ -1,0 +1,154 @@
+"""The commands about jobs, on a batch system that is played: elements of arrays, and jobs that wait."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import jpsi
+from jpsi.fakes import FakeScheduler, FakeState, on_path
+from jpsi.testing import PluginDirectory, toy
+
+if TYPE_CHECKING:
+    from conftest import Started
+
+Run = Callable[..., subprocess.CompletedProcess[bytes]]
+PATIENCE = 60.0
+CONFIG = """
+default_executor: toy
+executors:
+  toy: {config: {shortest_interval: 0.1, longest_interval: 0.3, grace: 0.5}}
+"""
+
+
+@pytest.fixture
+def fake(plugin_directory: PluginDirectory) -> Iterator[FakeScheduler]:
+    plugin_directory.add(
+        "jpsi-toy",
+        "0.1",
+        entry_points={"jpsi.executors": {"toy": "jpsi_toy"}},
+        files={"jpsi_toy.py": Path(toy.__file__).read_text()},
+    )
+    # there is no room, so that jobs wait
+    with FakeScheduler(kill_delay=0.5, slots=0) as scheduler, on_path("toy", scheduler):
+        yield scheduler
+
+
+@pytest.fixture
+def environment(
+    fake: FakeScheduler, plugin_directory: PluginDirectory, environment: dict[str, str]
+) -> dict[str, str]:
+    folder = Path(environment["XDG_CONFIG_HOME"], "jpsi")
+    folder.mkdir()
+    (folder / "config.yaml").write_text(CONFIG)
+    return {**environment, "JPSI_PLUGIN_PATH": str(plugin_directory.path)}
+
+
+@pytest.fixture
+def ids(run: Run) -> list[str]:
+    """Three jobs that are one array, and end with 0, 1 and 2."""
+    specs = [jpsi.JobSpec("sh", ["-c", f"echo {code}; exit {code}"], name="mine") for code in range(3)]
+    lines = [json.dumps(json.loads(jpsi.write_document(spec, as_json=True))) for spec in specs]
+    result = run("submit", "--many", "-", input="\n".join(lines).encode())
+    assert (result.returncode, result.stderr) == (0, b"")
+    return result.stdout.decode().split()
+
+
+def make_room(fake: FakeScheduler) -> None:
+    with fake.lock:
+        fake.slots = 8
+        fake.settle()
+
+
+def listed(run: Run, *arguments: str) -> dict[str, dict[str, Any]]:
+    return {job["id"]: job for job in json.loads(run("ls", "--json", *arguments).stdout)}
+
+
+def test_elements_of_an_array_are_jobs_like_others(run: Run, fake: FakeScheduler, ids: list[str]) -> None:
+    waiting = listed(run)
+    assert {job["native_id"]: job["state"] for job in waiting.values()} == {
+        f"1.{index}": "QUEUED" for index in (1, 2, 3)
+    }
+    ambiguous = run("show", "mine")
+    cancelled = run("cancel", waiting[ids[1]]["native_id"])
+    make_room(fake)
+    waited = run("wait", ids[0], ids[2])
+
+    assert ambiguous.returncode == 1
+    assert all(job_id.encode() in ambiguous.stderr for job_id in ids)
+    assert (cancelled.returncode, cancelled.stderr) == (0, b"")
+    assert waited.returncode == 2
+    assert run("logs", ids[2]).stdout == b"2\n"
+    assert [listed(run)[job_id]["state"] for job_id in ids] == ["COMPLETED", "CANCELED", "FAILED"]
+    assert run("logs", ids[1]).returncode == 125
+
+
+def test_listing_asks_nobody(run: Run, environment: dict[str, str], ids: list[str]) -> None:
+    quiet = run("ls", "--json", env={**environment, "PATH": "/nonexistent"})
+
+    assert (quiet.returncode, quiet.stderr) == (0, b"")
+    assert sorted(job["id"] for job in json.loads(quiet.stdout)) == sorted(ids)
+
+
+def test_refreshing_asks_why_jobs_wait_and_how_they_ended(
+    run: Run, fake: FakeScheduler, ids: list[str]
+) -> None:
+    (other,) = run("submit", "--", "sh", "-c", "exit 7").stdout.decode().split()
+    held = run("hold", other)
+    make_room(fake)
+    assert fake.wait_for(lambda: sum(job.state.final for job in fake.jobs) == 3, PATIENCE)
+
+    assert held.returncode == 0
+    assert listed(run, "--refresh")[other]["state"] == "QUEUED"
+    assert [listed(run)[job_id]["exit_code"] for job_id in ids] == [0, 1, 2]
+    assert run("release", other).returncode == 0
+    assert run("wait", other).returncode == 7
+
+
+def test_a_job_of_somebody_else_is_attached_to(
+    run: Run, environment: dict[str, str], fake: FakeScheduler, tmp_path: Path
+) -> None:
+    make_room(fake)
+    script = tmp_path / "script"
+    script.write_text("#!/bin/sh\nexit 5\n")
+    with script.open("rb") as file:
+        printed = subprocess.run(["tsubmit"], stdin=file, env=environment, capture_output=True, check=True)
+    native_id = printed.stdout.decode().split()[-1]
+    assert fake.wait_for(lambda: fake.job(native_id).state is FakeState.FAILED, PATIENCE)
+
+    result = run("attach", native_id, "--json")
+
+    assert (result.returncode, result.stdout) == (5, b"")
+    assert run("attach", "no id").returncode == 125
+
+
+def test_many_jobs_are_watched(
+    run: Run, fake: FakeScheduler, ids: list[str], start_on_terminal: Callable[..., Started]
+) -> None:
+    started = start_on_terminal("ls", "--watch", "--refresh")
+    started.wait_for(b"3 QUEUED")
+    make_room(fake)
+    started.wait_for(b"1 COMPLETED, 2 FAILED")
+    started.type(b"\x03")
+
+    assert started.end()[0] == 0
+
+
+def test_a_plugin_that_is_gone_leaves_its_jobs_listed(
+    run: Run, environment: dict[str, str], ids: list[str]
+) -> None:
+    gone = {**environment, "JPSI_PLUGIN_PATH": ""}
+    Path(environment["XDG_CONFIG_HOME"], "jpsi", "config.yaml").unlink()
+
+    found = json.loads(run("ls", "--json", env=gone).stdout)
+    refused = run("cancel", ids[0], env=gone)
+
+    assert {job["executor"] for job in found} == {"toy"}
+    assert len(found) == 3
+    assert refused.returncode == 125
+    assert f"jpsi: job {ids[0]}: no executor 'toy'" in refused.stderr.decode()
