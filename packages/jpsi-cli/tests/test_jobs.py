@@ -308,6 +308,19 @@ def test_a_mistake_is_a_sentence(run: Run, arguments: list[str], code: int, mess
     assert b"Traceback" not in result.stderr
 
 
+def test_a_job_is_explained(run: Run, submit: Callable[..., str]) -> None:
+    job_id = submit("--name", "mine", "--", "sh", "-c", "nosuchthing; exit 127")
+    run("wait", job_id)
+
+    told, text = json.loads(run("explain", "mine", "--json").stdout), run("explain", job_id).stdout.decode()
+
+    assert (told["id"], told["state"]) == (job_id, "FAILED")
+    assert told["sentence"].endswith(": the executable returned exit code 127")
+    assert told["advice"][0].startswith("nosuchthing is not found on the node")
+    assert text.startswith("FAILED: it failed, after ")
+    assert "\n  | " in text
+
+
 def test_holding_is_not_for_processes(run: Run, submit: Callable[..., str], fifo: Path) -> None:
     job_id = submit("--", *WAITING, str(fifo))
 

@@ -110,6 +110,13 @@ def test_refreshing_asks_why_jobs_wait_and_how_they_ended(
     assert run("wait", other).returncode == 7
 
 
+def test_why_a_job_waits_is_asked(run: Run, ids: list[str]) -> None:
+    result = run("explain", ids[0])
+
+    assert (result.returncode, result.stderr) == (0, b"")
+    assert result.stdout.startswith(b"QUEUED: it waits, for ")
+
+
 def test_a_job_of_somebody_else_is_attached_to(
     run: Run, environment: dict[str, str], fake: FakeScheduler, tmp_path: Path
 ) -> None:

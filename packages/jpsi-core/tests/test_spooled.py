@@ -14,7 +14,7 @@ from typing import Any
 
 import attrs
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import jpsi
@@ -346,7 +346,7 @@ WRITTEN = st.builds(
 )
 
 
-@settings(deadline=None)
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(WRITTEN, st.none() | st.sampled_from([frozenset(), frozenset({7}), EVERY_FAILURE]), st.booleans())
 def test_the_last_status_ends_the_history(written: Written, codes: Any, is_gone: bool) -> None:
     past = Past(written, codes)

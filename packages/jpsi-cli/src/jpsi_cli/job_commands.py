@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from . import completion
 from .commands import SETTINGS, missing
 from .grouped import GroupedCommand
 from .job_arguments import (
@@ -143,6 +144,13 @@ def _logs(*, job: str | None, is_following: bool, is_stderr: bool) -> int:
     from .logs import logs  # noqa: PLC0415
 
     return logs(str(job), is_following=is_following, is_stderr=is_stderr)
+
+
+def _explain(*, job: str | None, as_json: bool) -> int:
+    _need_jobs([job] if job else ())
+    from .explain_job import explain_job  # noqa: PLC0415
+
+    return explain_job(str(job), as_json=as_json)
 
 
 def _attach(*, native_id: str | None, executor: str | None, as_json: bool) -> int:
@@ -358,5 +366,30 @@ Exit codes are as for jpsi run; 125 if there is no such job, and 130 after Ctrl-
 """,
 )
 
+#: `jpsi explain`
+EXPLAIN = _command(
+    "explain",
+    params=[
+        click.Option(["--json", "as_json"], is_flag=True, help="Write a JSON object."),
+        click.Argument(["job"], metavar="JOB", required=False, shell_complete=completion.jobs),
+    ],
+    callback=_explain,
+    short_help="Say why a job waits, or ended as it did, and what to change.",
+    help=f"""Say in a sentence why a job waits, or ended as it did, and what to change.
+
+    It goes by what the batch system says, by the exit code or signal, by what was asked for, and by the last
+    lines of its errors. The batch system is asked about a job that has not ended.
+
+    {_JOB}
+    """,
+    epilog="""\b
+Exit codes:
+  0  the job was explained
+  1  JOB is none, or may be several
+  2  a mistake in the command line
+  125  jpsi failed
+""",
+)
+
 #: In the order of the help.
-JOB_COMMANDS = (SUBMIT, LS, SHOW, WAIT, CANCEL, HOLD, RELEASE, LOGS, ATTACH)
+JOB_COMMANDS = (SUBMIT, LS, SHOW, EXPLAIN, WAIT, CANCEL, HOLD, RELEASE, LOGS, ATTACH)

@@ -6,7 +6,7 @@ import re
 
 from jpsi import parse_duration as duration
 
-__all__ = ["count", "count_or_none", "duration", "size"]
+__all__ = ["count", "count_or_none", "duration", "size", "spelled_size"]
 
 _UNITS = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40, "p": 2**50}
 _NUMBER = r"[0-9]{1,18}(?:\.[0-9]{1,9})?"
@@ -52,3 +52,16 @@ def size(text: str) -> int:
         msg = f"{text!r} is no memory at all"
         raise ValueError(msg)
     return number
+
+
+def spelled_size(count: int) -> str:
+    """A number of bytes as `size` reads it.
+
+    >>> [spelled_size(it) for it in (1024**3, 3 * 1024**2 // 2, 1000)]
+    ['1G', '1536K', '1000']
+    """
+    for unit in reversed("KMGTP"):
+        whole, rest = divmod(count, _UNITS[unit.lower()])
+        if whole and not rest:
+            return f"{whole}{unit}"
+    return str(count)

@@ -1,0 +1,92 @@
+"""`jpsi explain`: why a job waits, or ended as it did, and what to change."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+import jpsi
+from jpsi import spooled
+from jpsi.spooled import SpooledJob
+
+from . import messages
+from .explanation import Explanation, Facts, explain
+from .fence import fenced
+from .picking import picked
+from .recalling import best, recalled
+
+# How much of standard error is looked at, and how much of that is shown.
+_BYTES = 8192
+_LINES = 10
+
+
+def explain_job(word: str, *, as_json: bool) -> int:
+    """Say why a job is where it is, and return the exit code."""
+
+    def command() -> int:
+        (job,) = picked([word], spooled.jobs())
+        facts = _facts(job)
+        told = explain(facts)
+        if as_json:
+            content = {
+                "id": job.id,
+                "state": facts.status.state.value,
+                "sentence": told.sentence,
+                "advice": [it.replace("JOB", job.id) for it in told.advice],
+                "errors": list(facts.errors),
+            }
+            messages.show(json.dumps(content, indent=2) + "\n")
+        else:
+            messages.show(_text(job, facts, told))
+        return 0
+
+    return fenced(command)
+
+
+def _facts(job: SpooledJob) -> Facts:
+    """What is known of a job; of one that has not ended its batch system is asked."""
+    status, seen = job.status, None
+    if not status.final:
+        live = recalled([job])
+        live.tell_failures()
+        followed = live.jobs.get(job.id)
+        if followed is not None and followed.executor is not None:
+            try:
+                seen = followed.executor.info(followed)
+            except jpsi.JpsiError as e:
+                if not followed.status.final:
+                    messages.warning(str(e))
+            status = best(job, followed.status)
+    now = datetime.now(UTC)
+    since = job.submitted if status.state is jpsi.JobState.QUEUED else job.started
+    estimate = None if seen is None else seen.start_estimate
+    return Facts(
+        status=status,
+        spec=job.spec,
+        remark=None if status.final else job.remark,
+        lasted=None if since is None else (status.time if status.final else now) - since,
+        position=None if seen is None else seen.position,
+        start_estimate=None if estimate is None else f"{estimate.astimezone():%Y-%m-%d %H:%M}",
+        errors=_last_lines(job.streams.stderr) if status.state is jpsi.JobState.FAILED else (),
+    )
+
+
+def _last_lines(path: Path) -> Sequence[str]:
+    try:
+        with path.open("rb") as file:
+            file.seek(max(0, os.fstat(file.fileno()).st_size - _BYTES))
+            text = file.read(_BYTES).decode(errors="replace")
+    except OSError:
+        return ()
+    return [line for line in text.splitlines() if line.strip()][-_LINES:]
+
+
+def _text(job: SpooledJob, facts: Facts, told: Explanation) -> str:
+    lines = [f"{facts.status.state}: {told.sentence}"]
+    lines += [f"  - {it.replace('JOB', job.id[:8])}" for it in told.advice]
+    if facts.errors:
+        lines += [f"the last lines of {job.streams.stderr}:", *(f"  | {line}" for line in facts.errors)]
+    return "".join(f"{messages.printable(line)}\n" for line in lines)

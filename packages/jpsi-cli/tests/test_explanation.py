@@ -1,0 +1,159 @@
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jpsi import JobAttributes, JobSpec, JobState, JobStatus, Reason, ResourceSpecV1
+from jpsi_cli.explanation import Facts, explain
+
+SPEC = JobSpec(
+    "simulate",
+    resources=ResourceSpecV1(memory=4 * 2**30),
+    attributes=JobAttributes(duration=timedelta(minutes=10)),
+)
+
+
+def failed(
+    reason: Reason | None, code: int | None = None, message: str = "it is so", **metadata: Any
+) -> JobStatus:
+    return JobStatus(JobState.FAILED, reason=reason, exit_code=code, message=message, metadata=metadata)
+
+
+ENDS = {
+    "time": (failed(Reason.TIMEOUT), [], "give it more time than 10m0s"),
+    "memory": (failed(Reason.OUT_OF_MEMORY), [], "give it more memory than 4G"),
+    "kill": (
+        failed(Reason.SIGNAL, 137, signal=9),
+        [],
+        "mostly that is a lack of memory: give it more, --memory than 4G",
+    ),
+    "crash": (failed(Reason.SIGNAL, 139, signal=11), [], "the program used memory that is not its own"),
+    "no program": (failed(Reason.EXECUTABLE, 127), [], "name the program by its path"),
+    "no program in a script": (
+        failed(Reason.EXIT_CODE, 127),
+        ["run: 3: gmx: not found"],
+        "gmx is not found on the node",
+    ),
+    "not executable": (failed(Reason.EXIT_CODE, 126), [], "a program in it may not be executed"),
+    "library": (
+        failed(Reason.EXIT_CODE, 127),
+        ["./a.out: error while loading shared libraries: libmpi.so.40: cannot open shared object file"],
+        "the library libmpi.so.40 is not found",
+    ),
+    "module": (
+        failed(Reason.EXIT_CODE, 1),
+        ["Traceback (most recent call last):", "ModuleNotFoundError: No module named 'numpy'"],
+        "Python does not find the module numpy",
+    ),
+    "file": (
+        failed(Reason.EXIT_CODE, 1),
+        ["cat: input.txt: No such file or directory"],
+        "input.txt is not there",
+    ),
+    "Python's file": (
+        failed(Reason.EXIT_CODE, 1),
+        ["FileNotFoundError: [Errno 2] No such file or directory: 'data.h5'"],
+        "data.h5 is not there",
+    ),
+    "permission": (
+        failed(Reason.EXIT_CODE, 1),
+        ["sh: 1: /etc/x: Permission denied"],
+        "/etc/x may not be read",
+    ),
+    "disk": (failed(Reason.EXIT_CODE, 1), ["write error: No space left on device"], "the disk is full"),
+    "memory by its words": (failed(Reason.SIGNAL, 134, signal=6), ["std::bad_alloc"], "it ran out of memory"),
+    "nothing else": (failed(Reason.EXIT_CODE, 3), [], "that is what the program itself says"),
+    "node": (failed(Reason.NODE_FAIL), [], "submit it again"),
+    "lost": (failed(Reason.LOST), [], "its node may have crashed"),
+    "dependency": (
+        JobStatus(JobState.CANCELED, reason=Reason.DEPENDENCY),
+        [],
+        "see to the job that it waited for",
+    ),
+}
+
+
+@pytest.mark.parametrize(("status", "errors", "advice"), ENDS.values(), ids=ENDS)
+def test_an_end_comes_with_what_to_change(status: JobStatus, errors: list[str], advice: str) -> None:
+    told = explain(Facts(status=status, spec=SPEC, errors=errors))
+
+    assert advice in told.advice[0]
+
+
+def test_the_last_words_count() -> None:
+    errors = ["a: No such file or directory", "MemoryError", "bye"]
+
+    assert (
+        "ran out of memory"
+        in explain(Facts(status=failed(Reason.EXIT_CODE, 1), spec=SPEC, errors=errors)).advice[0]
+    )
+
+
+WAITS = {
+    "the nodes are in use (Resources)": "nothing is wrong; ask for less",
+    "jobs of higher priority come first (Priority)": "nothing is wrong",
+    "the job is held (JobHeldUser)": "jpsi release JOB",
+    "the job is held by an administrator (JobHeldAdmin)": "ask yours",
+    "the job waits for a job that it depends on (Dependency)": "starts after the job that it waits for",
+    "a job that this one depends on has ended so that this one never starts (X)": "never starts: cancel it",
+    "the job asks for more time than its partition allows (PartitionTimeLimit)": "ask for less",
+    "a limit of the quality of service is reached (QOSMaxJobsPerUserLimit)": "wait until other jobs of yours",
+    "the account is invalid (InvalidAccount)": "name a project",
+    "a licence is not free (Licenses)": "when a licence is free",
+    "a node that the job needs is not available (ReqNodeNotAvail)": "another queue may do",
+}
+
+
+@pytest.mark.parametrize(("message", "advice"), WAITS.items(), ids=WAITS)
+def test_waiting_comes_with_what_to_change(message: str, advice: str) -> None:
+    status = JobStatus(JobState.QUEUED, message=message)
+
+    told = explain(Facts(status=status, spec=SPEC, lasted=timedelta(seconds=65)))
+
+    assert told.sentence == f"it waits, for 1m5s now: {message}"
+    assert advice in told.advice[0]
+
+
+def test_what_the_batch_system_says_besides_is_told() -> None:
+    status = JobStatus(JobState.QUEUED)
+
+    told = explain(Facts(status=status, spec=SPEC, position=3, start_estimate="2026-01-01 12:00"))
+
+    assert told.sentence == (
+        "it waits: the batch system does not say why; 3 jobs are before it; "
+        "it is expected to start at 2026-01-01 12:00"
+    )
+    assert told.advice == []
+
+
+def test_success_needs_no_advice() -> None:
+    told = explain(
+        Facts(status=JobStatus(JobState.COMPLETED, exit_code=0), spec=SPEC, errors=["warning: not found"])
+    )
+
+    assert (told.sentence, told.advice) == ("it completed, with exit code 0", [])
+
+
+STATUSES = st.builds(
+    JobStatus,
+    st.sampled_from(JobState),
+    exit_code=st.none() | st.integers(0, 255),
+    message=st.none() | st.text(),
+    reason=st.none() | st.sampled_from(Reason),
+    metadata=st.just({}) | st.builds(lambda number: {"signal": number}, st.integers(-1, 200)),
+)
+
+
+@given(STATUSES, st.none() | st.text(min_size=1), st.lists(st.text()))
+def test_there_is_a_sentence_for_whatever_is_known(
+    status: JobStatus, remark: str | None, errors: list[str]
+) -> None:
+    told = explain(Facts(status=status, spec=JobSpec("x"), remark=remark, errors=errors))
+
+    assert told.sentence
+    assert all(told.advice)
+    assert not any("{" in advice and "}" in advice for advice in told.advice if not errors)
