@@ -360,3 +360,36 @@ def test_the_last_status_ends_the_history(written: Written, codes: Any, is_gone:
     assert not (past.status.final and past.remark(is_gone=is_gone))
     if written.final is not None:
         assert past.status.state.value == written.final["state"]
+
+
+def test_a_preview_is_what_would_be_submitted_and_nothing_is(
+    toys: JobExecutor, fake: FakeScheduler, work: Path
+) -> None:
+    job = Job(JobSpec("/bin/echo", ["it's"], name="mine"))
+
+    preview = toys.preview(job)
+
+    assert (spooled.jobs(), fake.jobs, job.status.state) == ([], [], JobState.NEW)
+    assert preview.command[0] == "tsubmit"
+    toys.submit(job)
+    folder = the_only().folder
+    assert preview.path == folder / "run.1"
+    assert preview.run == preview.path.read_text()
+    assert preview.script is not None
+    assert str(preview.path) in preview.script
+
+
+def test_a_preview_of_a_process_is_its_script(local: JobExecutor) -> None:
+    job = Job(JobSpec("/bin/true"))
+
+    preview = local.preview(job)
+    local.submit(job)
+
+    assert preview.script is None
+    assert list(preview.command) == ["/bin/sh", str(preview.path)]
+    assert preview.run == preview.path.read_text()
+
+
+def test_what_can_never_run_has_no_preview(local: JobExecutor) -> None:
+    with pytest.raises(jpsi.InvalidJobException, match="directory '/gone' does not exist"):
+        local.preview(Job(JobSpec("/bin/true", directory=Path("/gone"))))

@@ -14,6 +14,8 @@ from jpsi.contract.hookspecs import Site
 from jpsi.contract.protocols import (
     EngineSetup,
     InterruptedSubmission,
+    Preview,
+    PreviewingEngine,
     RecallingEngine,
     Recovered,
     Streams,
@@ -184,6 +186,20 @@ class JobExecutor(Many):
             self._drop(job, attempt)
             raise
         self._follow(job, native_id, attempt, JobStatus(JobState.QUEUED))
+
+    def preview(self, job: Job) -> Preview:
+        """What `submit` would come to: the script, and the command. Nothing is written or sent.
+
+        Raises:
+            InvalidJobException: the job can never run here as it is.
+            SubmitException: what carries out the jobs of this executor does not tell.
+        """
+        check_job(job)
+        submission = self._checking().submission(job, 1)
+        if not isinstance(self._engine, PreviewingEngine):
+            msg = f"the executor {self._name} does not tell what it would submit"
+            raise SubmitException(msg)
+        return self._engine.preview(submission)
 
     def _take(self, job: Job) -> int:
         return job._take(self)  # noqa: SLF001  two halves of one thing

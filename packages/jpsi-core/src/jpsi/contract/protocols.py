@@ -60,6 +60,20 @@ class Streams:
     stderr: Path
 
 
+@attrs.frozen(slots=True, kw_only=True)
+class Preview:
+    """What a submission would come to; nothing of it is on disk, and nothing was sent."""
+
+    #: The words of the command that would submit the job, or start it.
+    command: Sequence[str]
+    #: What the batch system would be given to read; None where there is none.
+    script: str | None
+    #: The shell script that carries the job out.
+    run: str
+    #: Where that would be.
+    path: Path
+
+
 class InterruptedSubmission(BaseException):
     """A job was submitted, and whoever submitted it was interrupted, as by Ctrl-C.
 
@@ -183,6 +197,18 @@ class RecallingEngine(Engine, Protocol):
 
         Raises:
             SubmitException: the jobs cannot be read.
+        """
+
+
+@runtime_checkable
+class PreviewingEngine(Engine, Protocol):
+    """An engine that can tell what a submission would come to."""
+
+    def preview(self, submission: Submission) -> Preview:
+        """What would be submitted; nobody is asked about jobs that this one waits for.
+
+        Raises:
+            ValueError: the batch system has no way to say what the spec asks for.
         """
 
 

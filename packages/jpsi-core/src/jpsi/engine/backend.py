@@ -140,6 +140,10 @@ class Backend:
         except Exception as e:
             raise self._mistake(e) from e
 
+    def submission(self, script: Script, spec: JobSpec, context: SubmitContext) -> Command:
+        """The command that submits a script."""
+        return self._ask(lambda: self._hooks.submit(script=script, spec=spec, context=context))
+
     def submit(
         self,
         script: Script,
@@ -152,7 +156,7 @@ class Backend:
 
         The command holds `lock` open until it ends, and is given the script only after `ready` has returned.
         """
-        command = self._ask(lambda: self._hooks.submit(script=script, spec=spec, context=context))
+        command = self.submission(script, spec, context)
 
         def read(result: CommandResult) -> str:
             printed = self._hooks.parse_submit(result=result, context=context)
@@ -232,7 +236,7 @@ class Backend:
         Raises:
             JpsiError: a hook failed.
         """
-        command = self._ask(lambda: self._hooks.submit(script=script, spec=spec, context=context))
+        command = self.submission(script, spec, context)
         environment = sorted(command.environment.items())
         return repr((script.text, command.argv, command.stdin, environment, command.unset))
 

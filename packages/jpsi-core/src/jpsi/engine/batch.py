@@ -24,6 +24,7 @@ from jpsi.contract.protocols import (
     EngineSetup,
     InterruptedSubmission,
     Outcomes,
+    Preview,
     Recovered,
     Streams,
     Submission,
@@ -137,6 +138,10 @@ class BatchEngine:
         """Submit many jobs; see `jpsi.plugin.BulkEngine`."""
         tracking, _ = self._open()
         Bulk(self._backend, self._submitting, tracking.add).submit(submissions, told)
+
+    def preview(self, submission: Submission) -> Preview:
+        """What submitting a job would come to; see `jpsi.plugin.PreviewingEngine`."""
+        return self._submitting.preview(submission)
 
     def _open_dependencies(self, spec: JobSpec) -> tuple[Dependency, ...]:
         with self._reading():

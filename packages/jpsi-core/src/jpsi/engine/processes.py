@@ -15,12 +15,13 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import attrs
 
 from jpsi.contract.observation import Observation
-from jpsi.contract.protocols import EngineSetup, Recovered, Streams, Submission
+from jpsi.contract.protocols import EngineSetup, Preview, Recovered, Streams, Submission
 from jpsi.engine import attempts, exits, runner
 from jpsi.engine.following import Followed, Follower
 from jpsi.engine.prechecks import problems_here
@@ -93,23 +94,7 @@ class ProcessEngine:
     def _start(self, submission: Submission) -> Followed:
         self._open()
         spec, job_id = submission.spec, submission.job_id
-        directory = str(spec.directory or os.getcwd())  # noqa: PTH109  on the way of every submit
-        now = datetime.now(UTC)
-        run = runner.Run(
-            job_id=job_id,
-            attempt=submission.attempt,
-            folder=self._spool.folder(job_id),
-            events=self._spool.events,
-            directory=directory,
-            spec=spec,
-            launch=submission.launch,
-            rank_variables=submission.rank_variables,
-            sources_scripts=submission.sources_scripts,
-            # one process needs nobody to tell it where it is
-            nodes=submission.nodes if process_count(spec.resources) > 1 else (),
-            prologue=self._setup.config.prologue,
-            frame=ProcessFrame(),
-        )
+        now, run = datetime.now(UTC), self._run(submission)
         intent = {
             "id": job_id,
             "attempt": submission.attempt,
@@ -117,7 +102,7 @@ class ProcessEngine:
             "version": self._setup.version,
             "time": now.isoformat(),
             "boot": boot_id(),
-            "directory": directory,
+            "directory": run.directory,
             "spec": plain.encode(spec),
         }
         # No fsync: what could make this file disappear, a crash of the machine, ends the job as well.
@@ -130,9 +115,36 @@ class ProcessEngine:
             job_id, job_id, submission.attempt, process, is_child=True, started=now, duration=_duration(spec)
         )
 
+    def _run(self, submission: Submission) -> runner.Run:
+        spec, job_id = submission.spec, submission.job_id
+        return runner.Run(
+            job_id=job_id,
+            attempt=submission.attempt,
+            folder=self._spool.folder(job_id),
+            events=self._spool.events,
+            directory=str(spec.directory or os.getcwd()),  # noqa: PTH109  on the way of every submit
+            spec=spec,
+            launch=submission.launch,
+            rank_variables=submission.rank_variables,
+            sources_scripts=submission.sources_scripts,
+            # one process needs nobody to tell it where it is
+            nodes=submission.nodes if process_count(spec.resources) > 1 else (),
+            prologue=self._setup.config.prologue,
+            frame=ProcessFrame(),
+        )
+
+    def preview(self, submission: Submission) -> Preview:
+        """What starting a job would come to; see `jpsi.plugin.PreviewingEngine`."""
+        path = self._script(submission)
+        text = runner.render(self._run(submission))
+        return Preview(command=[*self._shell, path], script=None, run=text, path=Path(path))
+
+    def _script(self, submission: Submission) -> str:
+        return f"{self._spool.folder(submission.job_id)}/run.{submission.attempt}"
+
     def _spawn(self, submission: Submission, lock: int) -> ProcessId:
         job_id, attempt = submission.job_id, submission.attempt
-        script = f"{self._spool.folder(job_id)}/run.{attempt}"
+        script = self._script(submission)
         tick = start_tick()
         try:
             pid = spawn([*self._shell, script], lock)

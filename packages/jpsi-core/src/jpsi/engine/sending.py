@@ -220,7 +220,7 @@ class Sending:
             InterruptedSubmission: the batch system has it, and the caller was interrupted.
         """
         try:
-            script = self._script(written, spec, context)
+            script = self.script(written, spec, context)
             # What is written outlives a crash of this machine before the batch system hears of it.
             ready = functools.partial(self._sync, lock)
             submitted = self._backend.submit(script, spec, context, lock, ready)
@@ -265,7 +265,7 @@ class Sending:
                 self._sync(lock)
 
         try:
-            scripts = [self._script(it, spec, context) for it, context in zip(written, contexts, strict=True)]
+            scripts = [self.script(it, spec, context) for it, context in zip(written, contexts, strict=True)]
             submitted = self._backend.submit_several(scripts, spec, contexts, locks[0], ready)
         except _UnsafeError as e:
             return Sent([self._unsafe(it, e) for it in written])
@@ -279,9 +279,6 @@ class Sending:
             return Sent([_tried(lambda it=it: self._refusal(it, failure)) for it in written])  # type: ignore[misc]  # as above
         found = {**self._found(missing), **native_ids}
         return Sent([_tried(lambda it=it: self._resolve(it, failure, found)) for it in written])  # type: ignore[misc]  # as above
-
-    def _script(self, written: Written, spec: JobSpec, context: SubmitContext) -> Script:
-        return attrs.evolve(self._backend.render(spec, context), run=self._run_line(written))
 
     def _unsafe(self, written: Written, why: _UnsafeError) -> SubmitException:
         """What the caller is told of something of which nothing was submitted."""
@@ -297,6 +294,14 @@ class Sending:
             return InvalidJobException.of(_SUBJECT, [f"{self._backend.name} refuses it: {failure.message}"])
         msg = f"{self._backend.name} did not take {written.name}: {failure.message}"
         return SubmitException(msg, transient=failure.kind is FailureKind.TRANSIENT)
+
+    def script(self, written: Written, spec: JobSpec, context: SubmitContext) -> Script:
+        """What the batch system is given to read.
+
+        Raises:
+            ValueError: it has no way to say what the spec asks for.
+        """
+        return attrs.evolve(self._backend.render(spec, context), run=self._run_line(written))
 
     def _sync(self, lock: int) -> None:
         try:

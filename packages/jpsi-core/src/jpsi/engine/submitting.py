@@ -9,12 +9,14 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import attrs
 
+from jpsi.contract.asked import dependencies
 from jpsi.contract.hookspecs import Arrays, SubmitContext
-from jpsi.contract.protocols import EngineSetup, InterruptedSubmission, Submission
+from jpsi.contract.protocols import EngineSetup, InterruptedSubmission, Preview, Submission
 from jpsi.engine import runner, runner_array
 from jpsi.engine.array_files import Place, read_link
 from jpsi.engine.backend import Backend
@@ -152,6 +154,27 @@ class Submitting:
         contexts = [SubmitContext(site=site, job_id=it.job_id, tag=it.tag, after=after) for it in locks]
         return self._sending.send_several(list(locks), spec, contexts, list(locks.values()))
 
+    def preview(self, submission: Submission) -> Preview:
+        """What submitting one job would come to; see `jpsi.plugin.PreviewingEngine`."""
+        spec = submission.spec
+        written = WrittenJob(self._spool, submission.job_id, submission.attempt)
+        context = SubmitContext(
+            site=self._backend.site,
+            job_id=submission.job_id,
+            tag=written.tag,
+            after=tuple(dependencies(spec)),
+        )
+        script = self._sending.script(written, spec, context)
+        return Preview(
+            command=self._backend.submission(script, spec, context).argv,
+            script=script.text,
+            run=runner.render(self._single_run(submission)),
+            path=Path(written.run),
+        )
+
+    def _single_run(self, submission: Submission) -> Run:
+        return self._run(submission, _here(), BatchFrame(self._backend.capabilities.id_variable))
+
     def array(self, submissions: Sequence[Submission], arrays: Arrays) -> AcceptedArray:
         """Submit several jobs as one array: those that the batch system sees no difference between.
 
@@ -264,7 +287,7 @@ class Submitting:
 
     def _prepare(self, submission: Submission) -> int:
         job_id, attempt = submission.job_id, submission.attempt
-        run = self._run(submission, _here(), BatchFrame(self._backend.capabilities.id_variable))
+        run = self._single_run(submission)
         intent = {
             **self._intent(job_id),
             "attempt": attempt,
