@@ -170,6 +170,17 @@ def test_the_words_of_a_mistake_are_those_of_the_command_line(run: Run) -> None:
     assert result.stderr.endswith(b"gone' does not exist; make it, or give --create-dir\n")
 
 
+def test_what_would_be_submitted_is_shown_and_is_not(run: Run) -> None:
+    text, content = run("script", "--", "echo", "it's"), run("script", "--json", "--", "echo", "it's")
+
+    shown = json.loads(content.stdout)
+    assert (text.returncode, text.stderr) == (0, b"")
+    assert text.stdout.startswith(b"### /bin/sh /")
+    assert (shown["script"], shown["command"]) == (None, ["/bin/sh", shown["path"]])
+    assert "it'\\''s" in shown["run"]
+    assert states(run) == {}
+
+
 def test_jobs_are_listed_by_what_is_asked_for(run: Run, submit: Callable[..., str]) -> None:
     good, bad = submit("--name", "good", "--", "true"), submit("--name", "bad-1", "--", "false")
     run("wait", good, bad)

@@ -110,6 +110,14 @@ def test_refreshing_asks_why_jobs_wait_and_how_they_ended(
     assert run("wait", other).returncode == 7
 
 
+def test_what_the_batch_system_would_read_is_shown(run: Run, fake: FakeScheduler) -> None:
+    shown = json.loads(run("script", "--json", "--name", "mine", "--", "true").stdout)
+
+    assert shown["command"][0] == "tsubmit"
+    assert shown["path"] in shown["script"]
+    assert fake.jobs == []
+
+
 def test_why_a_job_waits_is_asked(run: Run, ids: list[str]) -> None:
     result = run("explain", ids[0])
 

@@ -23,7 +23,7 @@ def _run(
     as_json: bool,
     **given: str | bool | tuple[str, ...] | None,
 ) -> int:
-    mistake = _mistake(command, file, is_expanding=expand) or missing(
+    mistake = unclear(command, file, is_expanding=expand) or missing(
         {"executor": executor, "file": file, **given}
     )
     if mistake is not None:
@@ -33,7 +33,7 @@ def _run(
     return run(command, given, executor=executor, file=file, is_expanding=expand, as_json=as_json)
 
 
-def _mistake(command: tuple[str, ...], file: str | None, *, is_expanding: bool) -> str | None:
+def unclear(command: tuple[str, ...], file: str | None, *, is_expanding: bool) -> str | None:
     """Why it is not clear which job is meant."""
     if file is None and not command:
         return "no command to run; type it after --, or name a job document: -f FILE"

@@ -210,8 +210,10 @@ _SAID = (
     (r"no space left on device|disk quota exceeded", "the disk is full, or your quota used up: make room"),
     (r"(?P<what>[^\s:'\"]+)['\"]?: permission denied", "{what} may not be read, written or executed by you"),
     (
-        r"no such file or directory: ['\"]?(?P<what>[^\s'\"]+)|"
-        r"(?P<name>[^\s:'\"]+)['\"]?: no such file or directory",
+        (
+            r"no such file or directory: ['\"]?(?P<what>[^\s'\"]+)|"
+            r"(?P<name>[^\s:'\"]+)['\"]?: no such file or directory"
+        ),
         "{what} is not there as seen from the node: paths are relative to --dir",
     ),
     (r"read-only file system", "it wrote where nothing can be written on the node"),

@@ -64,6 +64,23 @@ SUBMIT_PARAMETERS: tuple[click.Parameter, ...] = tuple(
     own for parameter in PARAMETERS for own in _of_submit(parameter)
 )
 
+#: Of `jpsi script`.
+SCRIPT_PARAMETERS: tuple[click.Parameter, ...] = tuple(
+    {
+        "file": _this(
+            "--file",
+            "-f",
+            metavar="FILE",
+            help="What this job document (YAML or JSON) describes instead of a COMMAND; - is standard input. "
+            "Other options override the document.",
+        ),
+        "stdout": _OWN["stdout"],
+        "stderr": _OWN["stderr"],
+        "as_json": _stream("--json", "as_json", is_flag=True, help="Write a JSON object."),
+    }.get(str(parameter.name), parameter)
+    for parameter in PARAMETERS
+)
+
 #: Of `jpsi ls`.
 LS_PARAMETERS: tuple[click.Parameter, ...] = (
     click.Option(["--all", "-a", "is_all"], is_flag=True, help="Show jobs that ended long ago, too."),

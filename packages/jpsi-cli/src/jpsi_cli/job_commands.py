@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from . import completion
-from .commands import SETTINGS, missing
+from .commands import SETTINGS, missing, unclear
 from .grouped import GroupedCommand
 from .job_arguments import (
     ATTACH_PARAMETERS,
@@ -18,6 +18,7 @@ from .job_arguments import (
     LOGS_PARAMETERS,
     LS_PARAMETERS,
     REFRESH,
+    SCRIPT_PARAMETERS,
     SUBMIT_PARAMETERS,
     WAIT_PARAMETERS,
 )
@@ -47,6 +48,24 @@ def _submit(  # noqa: PLR0913  all that is not a field of the job
     return submit(
         command, given, executor=executor, files=files, many=many, is_expanding=expand, as_json=as_json
     )
+
+
+def _script(
+    *,
+    command: tuple[str, ...],
+    executor: str | None,
+    file: str | None,
+    expand: bool,
+    as_json: bool,
+    **given: str | bool | tuple[str, ...] | None,
+) -> int:
+    mistake = unclear(command, file, is_expanding=expand)
+    mistake = mistake or missing({"executor": executor, "file": file, **given})
+    if mistake is not None:
+        raise click.UsageError(mistake)
+    from .script import script  # noqa: PLC0415
+
+    return script(command, given, executor=executor, file=file, is_expanding=expand, as_json=as_json)
 
 
 def _unclear(
@@ -211,6 +230,32 @@ Exit codes:
   0  all jobs were submitted
   2  a mistake in the command line or a document; nothing was submitted
   125  jobs could not be submitted; the ids of those that were are printed
+""",
+)
+
+#: `jpsi script`
+SCRIPT = GroupedCommand(
+    "script",
+    usages=["[OPTIONS] [--] COMMAND [ARGS]...", "[OPTIONS] -f FILE"],
+    params=list(SCRIPT_PARAMETERS),
+    callback=_script,
+    context_settings={**SETTINGS, "allow_interspersed_args": False},
+    short_help="Show what would be submitted, and by which command.",
+    help="""Show what would be submitted, and by which command; nothing is sent, and nothing written.
+
+    First the command, then what the batch system reads, then the script of the job, which runs where the job
+    does. On this machine there is no batch system.
+    """,
+    epilog="""\b
+Examples:
+  jpsi script -x slurm --time 1h --processes 64 --launcher srun -- ./simulate
+  jpsi script -f job.yaml --queue debug
+
+\b
+Exit codes:
+  0  it was shown
+  2  a mistake in the command line or a document, or the job can never run there
+  125  jpsi failed
 """,
 )
 
@@ -392,4 +437,4 @@ Exit codes:
 )
 
 #: In the order of the help.
-JOB_COMMANDS = (SUBMIT, LS, SHOW, EXPLAIN, WAIT, CANCEL, HOLD, RELEASE, LOGS, ATTACH)
+JOB_COMMANDS = (SUBMIT, SCRIPT, LS, SHOW, EXPLAIN, WAIT, CANCEL, HOLD, RELEASE, LOGS, ATTACH)
