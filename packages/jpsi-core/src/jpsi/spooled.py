@@ -203,7 +203,7 @@ def jobs() -> list[SpooledJob]:
         for folder in spools(directory)
         for job in _in(folder, targets)
     ]
-    return sorted(found, key=lambda job: (job.submitted, job.id))
+    return sorted(found, key=lambda job: (job.submitted, job.array or ("", 0), job.id))
 
 
 def _work_directories(settings: Settings) -> list[Path]:
