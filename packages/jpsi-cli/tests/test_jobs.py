@@ -300,7 +300,7 @@ MISTAKES = {
     "no jobs in a file": (["submit", "--many", os.devnull], 2, "/dev/null has no job in it"),
     "no such executor": (["submit", "-x", "nosuch", "--", "true"], 125, "no executor 'nosuch'"),
     "no JOB": (["show"], 2, "name a job, by its id, its native id or its name"),
-    "no such JOB": (["cancel", "nosuch"], 1, "no job has the id, native id or name 'nosuch'"),
+    "no such JOB": (["cancel", "nosuch"], 2, "no job has the id, native id or name 'nosuch'"),
     "two forms": (["ls", "--json", "--ids"], 2, "--ids, --json and --watch are different forms"),
     "no terminal": (["ls", "--watch"], 2, "--watch needs a terminal"),
     "no time": (["ls", "--since", "soon"], 2, "--since: 'soon' is not a time"),

@@ -79,7 +79,7 @@ def test_elements_of_an_array_are_jobs_like_others(run: Run, fake: FakeScheduler
     make_room(fake)
     waited = run("wait", ids[0], ids[2])
 
-    assert ambiguous.returncode == 1
+    assert ambiguous.returncode == 2
     assert all(job_id.encode() in ambiguous.stderr for job_id in ids)
     assert (cancelled.returncode, cancelled.stderr) == (0, b"")
     assert waited.returncode == 2

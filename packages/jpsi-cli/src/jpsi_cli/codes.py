@@ -11,8 +11,6 @@ if TYPE_CHECKING:
 UNUSABLE = 1
 # Of `jpsi doctor`.
 UNHEALTHY = 1
-# Of commands about jobs.
-NO_SUCH_JOB = 1
 USAGE = 2
 TIMEOUT = 124
 JPSI = 125

@@ -17,7 +17,7 @@ def fenced(command: Callable[[], int]) -> int:
         return command()
     except PickingError as e:
         messages.error(str(e))
-        return codes.NO_SUCH_JOB
+        return codes.USAGE
     except jpsi.InvalidJobException as e:
         messages.error(in_options(e.problems[0] if len(e.problems) == 1 else str(e)))
         return codes.USAGE

@@ -299,8 +299,7 @@ SHOW = _command(
     epilog="""\b
 Exit codes:
   0  the jobs were shown
-  1  a JOB is none, or may be several
-  2  a mistake in the command line
+  2  a mistake in the command line: JOB is none, or may be several
   125  jpsi failed
 """,
 )
@@ -320,8 +319,7 @@ WAIT = _command(
     epilog="""\b
 Exit codes, besides those of the jobs, which are as for jpsi run:
   0  all jobs completed
-  1  a JOB is none, or may be several
-  2  a mistake in the command line
+  2  a mistake in the command line: JOB is none, or may be several
   124  --timeout is over, or a job used up its time
   125  jpsi failed, or lost a job without an exit code
   130  a job was cancelled, or the waiting was
@@ -343,8 +341,7 @@ CANCEL = _command(
     epilog="""\b
 Exit codes:
   0  all jobs were told to end, or had ended
-  1  a JOB is none, or may be several; nothing was done
-  2  a mistake in the command line
+  2  a mistake in the command line: JOB is none, or may be several; nothing was done
   125  a job could not be told to end
 """,
 )
@@ -386,8 +383,7 @@ LOGS = _command(
     epilog="""\b
 Exit codes:
   0  the output was shown; nothing was written yet
-  1  JOB is none, or may be several
-  2  a mistake in the command line
+  2  a mistake in the command line: JOB is none, or may be several
   125  there is no output, or it cannot be read
 """,
 )
@@ -430,8 +426,7 @@ EXPLAIN = _command(
     epilog="""\b
 Exit codes:
   0  the job was explained
-  1  JOB is none, or may be several
-  2  a mistake in the command line
+  2  a mistake in the command line: JOB is none, or may be several
   125  jpsi failed
 """,
 )

@@ -40,6 +40,10 @@ def _submit(jobs: Sequence[jpsi.Job], executor: jpsi.JobExecutor, *, as_json: bo
             executor.submit(jobs[0])
         else:
             executor.submit_many(jobs)
+    except KeyboardInterrupt:
+        # those that the batch system has are not to be lost sight of
+        _show([job for job in jobs if job.native_id is not None], executor, as_json=as_json)
+        raise
     except jpsi.BulkException as e:
         _show(e.done, executor, as_json=as_json)
         messages.error(in_options(str(e)))
