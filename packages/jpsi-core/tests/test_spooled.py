@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 import signal
 import subprocess
@@ -10,23 +9,14 @@ import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 import attrs
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 import jpsi
 from jpsi import Evidence, Job, JobExecutor, JobSpec, JobState, Reason, spooled
-from jpsi.engine.markers import Marker
-from jpsi.engine.past import Past
 from jpsi.engine.site_codes import EVERY_FAILURE, keep_codes, read_codes
-from jpsi.engine.tracker import CANCEL, Stop
-from jpsi.engine.written import Written
 from jpsi.fakes import FakeScheduler, FakeState, on_path
-from jpsi.model.plain import encode_status
-from jpsi.model.states import JobStatus
 from jpsi.plugin import BatchConfig
 from jpsi.testing import PluginDirectory, toy
 
@@ -310,56 +300,6 @@ def test_jobs_of_another_machine_are_told_and_left_alone(local: JobExecutor, wor
     assert (found.status.state, found.origin.machine) == (JobState.COMPLETED, "elsewhere")
     with pytest.raises(jpsi.SubmitException, match="processes of elsewhere"):
         found.origin.open()
-
-
-TIMES = st.integers(0, 10**6).map(lambda n: int(NOW.timestamp() * 10**9) + n)
-MARKERS = st.builds(
-    lambda restart, fact, time: Marker(
-        "a", 1, restart, fact[0], fact[1], fact[2], time, f"{restart}{fact}{time}"
-    ),
-    st.integers(0, 2),
-    st.sampled_from(
-        [
-            ("active", "", None),
-            ("signalled", "", None),
-            ("exit", "run", 0),
-            ("exit", "run", 7),
-            ("exit", "stdin", 125),
-        ]
-    ),
-    TIMES,
-)
-FINALS = st.builds(
-    lambda state, seconds, code: encode_status(JobStatus(state, time=NOW + seconds, exit_code=code)),
-    st.sampled_from([JobState.COMPLETED, JobState.FAILED, JobState.CANCELED]),
-    st.timedeltas(timedelta(seconds=-1), timedelta(seconds=1)),
-    st.none() | st.integers(0, 3),
-)
-WRITTEN = st.builds(
-    lambda **fields: Written(job_id="a", attempt=1, intent={"time": NOW.isoformat()}, **fields),
-    native_id=st.none() | st.just("17"),
-    is_revoked=st.booleans(),
-    begun_ns=st.none() | TIMES,
-    markers=st.lists(MARKERS, max_size=5),
-    stop=st.none() | st.just(Stop(CANCEL, NOW).content),
-    final=st.none() | FINALS,
-)
-
-
-@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(WRITTEN, st.none() | st.sampled_from([frozenset(), frozenset({7}), EVERY_FAILURE]), st.booleans())
-def test_the_last_status_ends_the_history(written: Written, codes: Any, is_gone: bool) -> None:
-    past = Past(written, codes)
-
-    history = past.history
-
-    assert past.status == history[-1]
-    assert history[0] == JobStatus(JobState.NEW, time=NOW)
-    assert sorted(history, key=lambda status: status.time) == list(history)
-    assert all(later.state.is_greater_than(earlier.state) for earlier, later in itertools.pairwise(history))
-    assert not (past.status.final and past.remark(is_gone=is_gone))
-    if written.final is not None:
-        assert past.status.state.value == written.final["state"]
 
 
 def test_a_preview_is_what_would_be_submitted_and_nothing_is(

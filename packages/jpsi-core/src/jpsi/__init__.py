@@ -37,12 +37,15 @@ if TYPE_CHECKING:
     from jpsi.futures import wait_all
     from jpsi.model.document import read_document, write_document
     from jpsi.model.durations import parse_duration
+    from jpsi.registry.configured import Configuration, Configured, configuration
     from jpsi.registry.listing import Plugin, plugins
     from jpsi.system import System
 
 __all__ = [
     "BulkException",
     "ConfigError",
+    "Configuration",
+    "Configured",
     "Conversion",
     "Dependency",
     "DependencyKind",
@@ -73,6 +76,7 @@ __all__ = [
     "SubmitException",
     "System",
     "UnreachableStateException",
+    "configuration",
     "escape",
     "parse_duration",
     "plugins",
@@ -83,6 +87,8 @@ __all__ = [
 ]
 
 _LAZY = {
+    "Configuration": "jpsi.registry.configured",
+    "Configured": "jpsi.registry.configured",
     "Conversion": "jpsi.converting",
     "ExecutorConfig": "jpsi.contract.config",
     "JobExecutor": "jpsi.executor",
@@ -90,6 +96,7 @@ _LAZY = {
     "Queue": "jpsi.contract.queue",
     "Streams": "jpsi.contract.protocols",
     "System": "jpsi.system",
+    "configuration": "jpsi.registry.configured",
     "parse_duration": "jpsi.model.durations",
     "plugins": "jpsi.registry.listing",
     "read_document": "jpsi.model.document",

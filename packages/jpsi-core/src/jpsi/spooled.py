@@ -38,7 +38,7 @@ from jpsi.model.plain import decode
 from jpsi.model.spec import JobSpec
 from jpsi.model.states import JobStatus
 from jpsi.registry.assembly import assemble
-from jpsi.registry.config import Settings, load
+from jpsi.registry.configured import Configuration, configuration
 
 __all__ = ["Origin", "SpooledJob", "jobs"]
 
@@ -195,28 +195,23 @@ def jobs() -> list[SpooledJob]:
         ConfigError: the configuration is wrong.
         SubmitException: a directory cannot be read.
     """
-    settings = load()
-    targets = settings.targets
+    configured = configuration()
+    targets = list(configured.targets)
     found = [
         job
-        for directory in _work_directories(settings)
+        for directory in _work_directories(configured)
         for folder in spools(directory)
         for job in _in(folder, targets)
     ]
     return sorted(found, key=lambda job: (job.submitted, job.array or ("", 0), job.id))
 
 
-def _work_directories(settings: Settings) -> list[Path]:
-    sections = (
-        section
-        for layer in settings.layers
-        for section in (*layer.executors.values(), *layer.targets.values())
-    )
-    given = [
-        section.config["work_directory"].raw for section in sections if "work_directory" in section.config
-    ]
-    paths = [work_directory(None), *(work_directory(Path(it)) for it in given if isinstance(it, str))]
-    return list(dict.fromkeys(paths))
+def _work_directories(configured: Configuration) -> list[Path]:
+    sections = (*configured.executors.values(), *configured.targets.values())
+    given = [section.config.get("work_directory") for section in sections]
+    # one that is no text is a mistake that is told to whoever opens the executor
+    paths = [work_directory(Path(it)) for it in given if isinstance(it, str)]
+    return list(dict.fromkeys([work_directory(None), *paths]))
 
 
 def _in(folder: SpoolFolder, targets: Sequence[str]) -> Iterator[SpooledJob]:

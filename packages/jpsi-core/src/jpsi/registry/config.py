@@ -80,6 +80,18 @@ def folders() -> tuple[Path, Path]:
     return platformdirs.site_config_path("jpsi"), platformdirs.user_config_path("jpsi")
 
 
+def files() -> list[Path]:
+    """The configuration files that are there, the strongest first.
+
+    Raises:
+        ConfigError: what JPSI_CONFIG names is no file.
+    """
+    named = os.environ.get(CONFIG)
+    site, user = folders()
+    paths = [path for path in (user / _FILE, site / _FILE) if os.path.isfile(path)]  # noqa: PTH113  never raises
+    return [_named(named), *paths] if named else paths
+
+
 def load() -> Settings:
     """What is configured now.
 
@@ -87,14 +99,9 @@ def load() -> Settings:
         ConfigError: a file says something wrong, may be changed by others, or is not there though it is
             named by JPSI_CONFIG; all that is wrong is named.
     """
-    named = os.environ.get(CONFIG)
-    site, user = folders()
-    paths = [path for path in (user / _FILE, site / _FILE) if os.path.isfile(path)]  # noqa: PTH113  never raises
-    if named:
-        paths.insert(0, _named(named))
     layers: list[Layer] = []
     problems: list[str] = []
-    for path in paths:
+    for path in files():
         try:
             layers.append(_read(path))
         except ConfigError as e:
