@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import jpsi
 
-# Of `jpsi plugins`.
+# Of `jpsi plugins` and `jpsi config check`.
 UNUSABLE = 1
 # Of `jpsi doctor`.
 UNHEALTHY = 1

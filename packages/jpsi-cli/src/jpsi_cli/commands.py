@@ -138,6 +138,56 @@ Exit codes:
 """,
 )
 
+
+def _config_show(*, as_json: bool) -> int:
+    from .config import show  # noqa: PLC0415  as above
+
+    return show(as_json=as_json)
+
+
+def _config_check(*, as_json: bool) -> int:
+    from .config import check  # noqa: PLC0415  as above
+
+    return check(as_json=as_json)
+
+
+#: `jpsi config`
+CONFIG = click.Group(
+    "config",
+    context_settings=SETTINGS,
+    short_help="Show and check the configuration.",
+    help="Show what is configured, all files taken together, and see whether it can be used.",
+    commands=[
+        click.Command(
+            "show",
+            params=[click.Option(["--json", "as_json"], is_flag=True, help="Write a JSON object.")],
+            callback=_config_show,
+            context_settings=SETTINGS,
+            short_help="Show what is configured.",
+            help="Show what is configured as one file would have it, and of which files it is.",
+        ),
+        click.Command(
+            "check",
+            params=[
+                click.Option(
+                    ["--json", "as_json"], is_flag=True, help="Write a JSON array with an object for each."
+                )
+            ],
+            callback=_config_check,
+            context_settings=SETTINGS,
+            short_help="See whether what is configured can be used.",
+            help="See whether every executor and target that is configured can be used; nobody is asked.",
+            epilog="""\b
+Exit codes:
+  0  all can be used
+  1  one cannot: its plugin is missing or broken, or a value is wrong for it
+  2  a mistake in the command line
+  125  a file says something that no configuration says
+""",
+        ),
+    ],
+)
+
 #: `jpsi fake`
 FAKE = click.Command(
     "fake",

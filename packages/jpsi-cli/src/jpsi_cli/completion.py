@@ -30,6 +30,7 @@ def executors(_: click.Context, __: click.Parameter, incomplete: str) -> list[Co
 
     try:
         found = {it.name for it in jpsi.plugins(load=False) if it.kind == "executor"}
+        found.update(jpsi.configuration().targets)
     except jpsi.JpsiError:
         return []
     return [CompletionItem(name) for name in sorted(found) if name.startswith(incomplete.lower())]

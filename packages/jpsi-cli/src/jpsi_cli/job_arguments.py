@@ -81,6 +81,23 @@ SCRIPT_PARAMETERS: tuple[click.Parameter, ...] = tuple(
     for parameter in PARAMETERS
 )
 
+#: Of `jpsi validate`.
+VALIDATE_PARAMETERS: tuple[click.Parameter, ...] = (
+    click.Option(
+        ["--file", "-f", "files"],
+        metavar="FILE",
+        multiple=True,
+        help="A job document (YAML or JSON); - is standard input. Can be repeated.",
+    ),
+    click.Option(
+        ["--executor", "-x"],
+        metavar="NAME",
+        help="Say, too, whether the jobs could be submitted to this executor or target.",
+        shell_complete=completion.executors,
+    ),
+    click.Option(["--json", "as_json"], is_flag=True, help="Write a JSON array with an object for each."),
+)
+
 #: Of `jpsi ls`.
 LS_PARAMETERS: tuple[click.Parameter, ...] = (
     click.Option(["--all", "-a", "is_all"], is_flag=True, help="Show jobs that ended long ago, too."),

@@ -20,6 +20,7 @@ from .job_arguments import (
     REFRESH,
     SCRIPT_PARAMETERS,
     SUBMIT_PARAMETERS,
+    VALIDATE_PARAMETERS,
     WAIT_PARAMETERS,
 )
 
@@ -66,6 +67,18 @@ def _script(
     from .script import script  # noqa: PLC0415
 
     return script(command, given, executor=executor, file=file, is_expanding=expand, as_json=as_json)
+
+
+def _validate(*, files: tuple[str, ...], executor: str | None, as_json: bool) -> int:
+    if not files:
+        msg = "name a job document: -f FILE"
+        raise click.UsageError(msg)
+    mistake = missing({"executor": executor})
+    if mistake is not None:
+        raise click.UsageError(mistake)
+    from .validate import validate  # noqa: PLC0415
+
+    return validate(files, executor=executor, as_json=as_json)
 
 
 def _unclear(
@@ -259,6 +272,29 @@ Exit codes:
 """,
 )
 
+#: `jpsi validate`
+VALIDATE = _command(
+    "validate",
+    params=list(VALIDATE_PARAMETERS),
+    callback=_validate,
+    short_help="Say what is wrong with job documents.",
+    help="""Say what is wrong with job documents: all of it, each mistake with its place. None is submitted.
+
+    With -x, what their executor would refuse is told as well.
+    """,
+    epilog="""\b
+Examples:
+  jpsi validate -f job.yaml
+  jpsi validate -x slurm -f one.yaml -f two.yaml
+
+\b
+Exit codes:
+  0  all are valid
+  2  one is not, or a mistake in the command line
+  125  jpsi failed: no such executor
+""",
+)
+
 #: `jpsi ls`
 LS = _command(
     "ls",
@@ -432,4 +468,4 @@ Exit codes:
 )
 
 #: In the order of the help.
-JOB_COMMANDS = (SUBMIT, SCRIPT, LS, SHOW, EXPLAIN, WAIT, CANCEL, HOLD, RELEASE, LOGS, ATTACH)
+JOB_COMMANDS = (SUBMIT, SCRIPT, VALIDATE, LS, SHOW, EXPLAIN, WAIT, CANCEL, HOLD, RELEASE, LOGS, ATTACH)

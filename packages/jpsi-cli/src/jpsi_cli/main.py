@@ -11,7 +11,7 @@ from typing import NoReturn
 import click
 
 from . import cluster_commands, codes, messages
-from .commands import FAKE, PLUGINS, RUN, SETTINGS
+from .commands import CONFIG, FAKE, PLUGINS, RUN, SETTINGS
 from .job_commands import JOB_COMMANDS
 
 _NAME = "jpsi"
@@ -124,6 +124,7 @@ cli.add_command(RUN)
 for command in JOB_COMMANDS:
     cli.add_command(command)
 cli.add_command(PLUGINS)
+cli.add_command(CONFIG)
 cli.add_command(FAKE)
 cli.add_command(cluster_commands.CONVERT)
 cli.add_command(cluster_commands.QUEUES)

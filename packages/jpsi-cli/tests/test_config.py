@@ -1,0 +1,94 @@
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import jpsi
+
+Run = Callable[..., subprocess.CompletedProcess[bytes]]
+CONFIG = """
+default_executor: here
+executors:
+  local: {defaults: {duration: 1h}}
+targets:
+  Here: {executor: local, config: {kill_delay: 1}}
+"""
+
+
+@pytest.fixture
+def config(environment: dict[str, str]) -> Path:
+    folder = Path(environment["XDG_CONFIG_HOME"], "jpsi")
+    folder.mkdir()
+    path = folder / "config.yaml"
+    path.write_text(CONFIG)
+    return path
+
+
+def test_what_is_configured_is_shown(run: Run, config: Path) -> None:
+    text, content = run("config", "show").stdout.decode(), json.loads(run("config", "show", "--json").stdout)
+
+    assert text == (
+        f"# {config}\ndefault_executor: here\nexecutors:\n  local:\n    defaults:\n      duration: 3600.0\n"
+        "targets:\n  here:\n    executor: local\n    config:\n      kill_delay: 1\n"
+    )
+    assert content["targets"] == {"here": {"executor": "local", "config": {"kill_delay": 1}}}
+
+
+def test_without_a_file_nothing_is_configured(run: Run) -> None:
+    shown, checked = run("config", "show"), run("config", "check")
+
+    assert (shown.returncode, shown.stdout) == (0, b"# no file\n")
+    assert (checked.returncode, checked.stdout) == (0, b"")
+
+
+def test_what_is_configured_can_be_used(run: Run, config: Path) -> None:
+    result = run("config", "check")
+
+    assert (result.returncode, result.stdout) == (0, b"here: can be used\nlocal: can be used\n")
+
+
+def test_what_cannot_be_used_is_named(run: Run, config: Path) -> None:
+    config.write_text("targets:\n  far: {executor: nosuch}\n  odd: {executor: local, config: {kill: 1}}\n")
+
+    result, content = run("config", "check"), json.loads(run("config", "check", "--json").stdout)
+
+    assert (result.returncode, result.stdout) == (1, b"")
+    assert b"no executor 'nosuch'" in result.stderr
+    assert b"config.kill: is not known to ExecutorConfig" in result.stderr
+    assert [it["name"] for it in content if it["problem"]] == ["far", "odd"]
+
+
+def test_a_file_that_is_wrong_is_a_sentence(run: Run, config: Path) -> None:
+    config.write_text("executor: {}\n")
+
+    for command in ("show", "check"):
+        result = run("config", command)
+        assert (result.returncode, result.stdout) == (125, b"")
+        assert result.stderr.startswith(b"jpsi: the configuration is wrong:")
+
+
+def test_targets_are_completed(run: Run, config: Path, environment: dict[str, str]) -> None:
+    environment |= {"_JPSI_COMPLETE": "bash_complete", "COMP_WORDS": "jpsi run -x he", "COMP_CWORD": "3"}
+
+    assert run().stdout == b"plain,here\n"
+
+
+def test_documents_are_validated(run: Run, tmp_path: Path) -> None:
+    good = jpsi.JobSpec("true", resources=jpsi.ResourceSpecV1(node_count=2))
+    (tmp_path / "good.yaml").write_text(jpsi.write_document(good))
+    (tmp_path / "bad.yaml").write_text("version: 1\nnonsense: 2\n")
+
+    both = run("validate", "-f", "good.yaml", "-f", "bad.yaml")
+    here = run("validate", "-x", "local", "-f", "good.yaml")
+    content = json.loads(run("validate", "--json", "-f", "good.yaml", "-f", "bad.yaml").stdout)
+
+    assert (both.returncode, both.stdout) == (2, b"good.yaml: valid\n")
+    assert b"jpsi: bad.yaml" in both.stderr
+    assert here.returncode == 2
+    assert here.stderr.startswith(b"jpsi: local is one machine, but the job needs 2 nodes\n")
+    assert [(it["file"], it["valid"]) for it in content] == [("good.yaml", True), ("bad.yaml", False)]
+    assert run("validate").returncode == 2
