@@ -7,11 +7,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import jpsi
 from jpsi import spooled
+from jpsi.spooled import SpooledJob
 
 from . import codes, job_json, messages
 from .fence import fenced
 from .picking import picked
-from .recalling import recalled, tell_each
+from .recalling import Recalled, recalled, tell_each
 
 # How long jobs are waited for that were told to end: most do at once, and then everybody knows.
 _PATIENCE_SECONDS = 10.0
@@ -22,8 +23,7 @@ def cancel(words: Sequence[str], *, as_json: bool) -> int:
 
     def command() -> int:
         jobs = picked(words, spooled.jobs())
-        live = recalled(job for job in jobs if not job.status.final)
-        failures = {**live.failures, **_cancelled(live.jobs.values())}
+        live, failures = told_to_end(jobs)
         told = [job for job in live.jobs.values() if job.id not in failures]
         late = jpsi.wait_all(told, _PATIENCE_SECONDS).count(None)
         if late:
@@ -34,6 +34,12 @@ def cancel(words: Sequence[str], *, as_json: bool) -> int:
         return codes.JPSI if failures else 0
 
     return fenced(command)
+
+
+def told_to_end(jobs: Iterable[SpooledJob]) -> tuple[Recalled, Mapping[str, jpsi.JpsiError]]:
+    """Ask for the end of jobs; returns those that have not ended, and why it could not be asked for which."""
+    live = recalled(job for job in jobs if not job.status.final)
+    return live, {**live.failures, **_cancelled(live.jobs.values())}
 
 
 def _cancelled(jobs: Iterable[jpsi.Job]) -> Mapping[str, jpsi.JpsiError]:

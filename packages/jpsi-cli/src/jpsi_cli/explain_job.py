@@ -46,6 +46,12 @@ def explain_job(word: str, *, as_json: bool) -> int:
     return fenced(command)
 
 
+def explanation_of(job: SpooledJob) -> str:
+    """Why a job is where it is, for people."""
+    facts = _facts(job)
+    return _text(job, facts, explain(facts))
+
+
 def _facts(job: SpooledJob) -> Facts:
     """What is known of a job; of one that has not ended its batch system is asked."""
     status, seen = job.status, None

@@ -185,6 +185,23 @@ def _explain(*, job: str | None, as_json: bool) -> int:
     return explain_job(str(job), as_json=as_json)
 
 
+def _top() -> int:
+    from . import codes, messages  # noqa: PLC0415
+    from .terminal import is_terminal  # noqa: PLC0415
+
+    if not is_terminal():
+        msg = "it needs a terminal; jpsi ls lists the jobs"
+        raise click.UsageError(msg)
+    try:
+        from .top import top  # noqa: PLC0415
+    except ModuleNotFoundError as e:
+        if e.name is None or e.name.partition(".")[0] != "textual":
+            raise
+        messages.error("jpsi top needs textual: pip install 'jpsi-cli[top]'")
+        return codes.JPSI
+    return top()
+
+
 def _attach(*, native_id: str | None, executor: str | None, as_json: bool) -> int:
     if not native_id:
         msg = "name a job by its native id"
@@ -467,5 +484,18 @@ Exit codes:
 """,
 )
 
+#: `jpsi top`
+TOP = _command(
+    "top",
+    params=[],
+    callback=_top,
+    short_help="Show your jobs on the whole terminal, with their output.",
+    help="""Show your jobs on the whole terminal, with the output of one of them as it comes.
+
+    Jobs can be filtered, explained and cancelled there. It takes the extra `top`:
+    pip install 'jpsi-cli[top]'.
+    """,
+)
+
 #: In the order of the help.
-JOB_COMMANDS = (SUBMIT, SCRIPT, VALIDATE, LS, SHOW, EXPLAIN, WAIT, CANCEL, HOLD, RELEASE, LOGS, ATTACH)
+JOB_COMMANDS = (SUBMIT, SCRIPT, VALIDATE, LS, SHOW, EXPLAIN, WAIT, CANCEL, HOLD, RELEASE, LOGS, TOP, ATTACH)

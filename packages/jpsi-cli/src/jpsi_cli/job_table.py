@@ -63,6 +63,12 @@ def lines(rows: Sequence[Row], width: int | None, now: datetime, paint: Paint = 
         yield _GAP.join(cells).rstrip()
 
 
+def cells(rows: Sequence[Row], now: datetime) -> tuple[Sequence[str], Sequence[Sequence[str]]]:
+    """The headings, and what stands below them for each job; nothing is cut."""
+    columns = _columns(rows, now)
+    return [it.heading for it in columns], [[it.cells[index] for it in columns] for index in range(len(rows))]
+
+
 def _colour(column: _Column, row: Row) -> str:
     return COLOURS.get(row.status.state, "") if column.heading == "STATE" else ""
 

@@ -1,0 +1,188 @@
+"""The full screen, on a terminal that is played."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from textual.pilot import Pilot
+from textual.widgets import DataTable, Static
+
+import jpsi
+from jpsi import JobState, Reason, spooled
+from jpsi.spooled import Origin, SpooledJob
+from jpsi_cli.top import Top, matching, tail
+from made_jobs import THEN, ended, made
+
+if TYPE_CHECKING:
+    from conftest import Started
+
+OLD = made("aaaa0001", "old", "16", final=ended(JobState.COMPLETED, 60, 0))
+JOBS = [
+    OLD,
+    made("aaaa1111", "one", "17"),
+    made("bbbb2222", "two", "18_3", final=ended(JobState.FAILED, 90000, 1, Reason.EXIT_CODE)),
+    made("cccc3333", None, None, origin=Origin("local", "", Path("/work/local/vm"), "elsewhere")),
+]
+NOW = THEN + timedelta(hours=26)
+
+FILTERS = {
+    "everything that is recent": ("", False, ["cccc3333", "bbbb2222", "aaaa1111"]),
+    "old ones, too": ("", True, ["cccc3333", "bbbb2222", "aaaa1111", "aaaa0001"]),
+    "a name": ("ON", False, ["aaaa1111"]),
+    "a state and an executor": ("failed slurm", False, ["bbbb2222"]),
+    "a native id": ("18_3", False, ["bbbb2222"]),
+    "nothing": ("nosuch", True, []),
+}
+
+
+@pytest.mark.parametrize(("text", "is_all", "ids"), FILTERS.values(), ids=FILTERS)
+def test_words_choose_jobs(text: str, is_all: bool, ids: list[str]) -> None:
+    assert [job.id for job in matching(JOBS, text, is_all=is_all, now=NOW)] == ids
+
+
+def test_the_end_of_a_file_is_shown(tmp_path: Path) -> None:
+    path = tmp_path / "stdout"
+    assert tail(path, 3) == "nothing was written yet"
+    path.write_bytes(b"".join(b"line %d\n" % number for number in range(9999)) + b"\x1b[31mred\xff")
+
+    assert tail(path, 2) == "line 9998\n\\x1b[31mred\ufffd"
+    assert tail(tmp_path, 1).startswith("it cannot be read")
+
+
+def played(
+    read: Callable[[], Sequence[SpooledJob]], scenario: Callable[[Top, Pilot[None]], Awaitable[None]]
+) -> None:
+    """Have somebody use the screen."""
+
+    async def play() -> None:
+        app = Top(read)
+        async with app.run_test(size=(120, 40)) as pilot:
+            await settled(app, pilot)
+            await scenario(app, pilot)
+
+    asyncio.run(play())
+
+
+async def settled(app: Top, pilot: Pilot[None]) -> None:
+    await app.workers.wait_for_complete()
+    await pilot.pause()
+
+
+def shown(app: Top, name: str) -> str:
+    return str(app.query_one(f"#{name}", Static).render())
+
+
+def listed(app: Top) -> list[str]:
+    table = app.query_one(DataTable)
+    return [str(table.get_row_at(row)[0]) for row in range(table.row_count)]
+
+
+def test_jobs_are_listed_and_filtered() -> None:
+    async def scenario(app: Top, pilot: Pilot[None]) -> None:
+        assert listed(app) == ["cccc3333", "aaaa1111"]
+        assert shown(app, "counts").startswith("1 NEW, 1 QUEUED")
+        await pilot.press("a", "slash", *"two", "enter")
+        assert listed(app) == ["bbbb2222"]
+        await pilot.press("escape")
+        assert listed(app) == ["cccc3333", "bbbb2222", "aaaa1111", "aaaa0001"]
+
+    # all of them were submitted long ago
+    played(lambda: JOBS, scenario)
+
+
+def test_the_cursor_stays_on_its_job() -> None:
+    jobs = JOBS[:2]
+
+    async def scenario(app: Top, pilot: Pilot[None]) -> None:
+        await pilot.press("a", "down")
+        assert "output of old" in shown(app, "about")
+        jobs.append(JOBS[3])
+        app.reload()
+        await settled(app, pilot)
+        assert listed(app) == ["cccc3333", "aaaa1111", "aaaa0001"]
+        assert "output of old" in shown(app, "about")
+
+    played(lambda: jobs, scenario)
+
+
+def test_what_a_job_writes_is_shown(tmp_path: Path) -> None:
+    job = made("aaaa1111", "one", "17", origin=Origin("slurm", "", tmp_path))
+    job.folder.mkdir(parents=True)
+    (job.folder / "stdout").write_text("[bold]out[/bold]\n")
+    (job.folder / "stderr").write_text("err\n")
+
+    async def scenario(app: Top, pilot: Pilot[None]) -> None:
+        assert "[bold]out[/bold]" in shown(app, "pane")
+        await pilot.press("e")
+        assert "err" in shown(app, "pane")
+        await pilot.press("o")
+        assert "out" in shown(app, "pane")
+
+    played(lambda: [job], scenario)
+
+
+@pytest.fixture
+def running(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> jpsi.Job:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.setenv("XDG_CONFIG_DIRS", str(tmp_path / "site"))
+    job = jpsi.Job(jpsi.JobSpec("sleep", ["1000"], name="mine"))
+    jpsi.JobExecutor("local").submit(job)
+    return job
+
+
+def test_a_job_is_cancelled_if_that_is_meant(running: jpsi.Job) -> None:
+    async def scenario(app: Top, pilot: Pilot[None]) -> None:
+        await pilot.press("c", "n")
+        await settled(app, pilot)
+        assert not running.status.final
+        await pilot.press("c", "y")
+        await settled(app, pilot)
+
+    played(spooled.jobs, scenario)
+
+    status = running.wait(60)
+    assert status is not None
+    assert status.state is JobState.CANCELED
+
+
+def test_why_a_job_is_where_it_is(running: jpsi.Job) -> None:
+    async def scenario(app: Top, pilot: Pilot[None]) -> None:
+        await pilot.press("w")
+        await settled(app, pilot)
+        assert "ACTIVE: it runs, for" in shown(app, "pane")
+
+    played(spooled.jobs, scenario)
+    running.cancel()
+    running.wait(60)
+
+
+def test_what_cannot_be_done_is_told() -> None:
+    async def scenario(app: Top, pilot: Pilot[None]) -> None:
+        await pilot.press("c")
+        assert [note.message for note in app._notifications] == [
+            "there is no job here that could be cancelled"
+        ]
+
+    played(list, scenario)
+
+
+def test_it_runs_on_a_terminal(start_on_terminal: Callable[..., Started]) -> None:
+    started = start_on_terminal("top")
+    started.wait_for(b"no jobs")
+    started.type(b"q")
+
+    assert started.end()[0] == 0
+
+
+def test_without_a_terminal_it_is_a_mistake(run: Callable[..., subprocess.CompletedProcess[bytes]]) -> None:
+    result = run("top")
+
+    assert result.returncode == 2
+    assert b"it needs a terminal" in result.stderr
