@@ -40,7 +40,7 @@ View = Literal["output", "errors", "why"]
 
 
 def matching(jobs: Sequence[SpooledJob], text: str, *, is_all: bool, now: datetime) -> list[SpooledJob]:
-    """The jobs that are asked for, the newest first; each word must be in its name, ids, state or executor."""
+    """The jobs that are asked for, the newest first: every word is in its name, ids, state or executor."""
     words = text.lower().split()
     found = [
         job
