@@ -121,12 +121,12 @@ def _after_end(facts: Facts) -> Iterator[str]:
         if facts.status.metadata.get("post_launch") == "failed":
             yield "its post_launch failed: look at that script"
         return
-    told = list(_by_reason(facts))
     # what the program said is nearer to the cause than what its exit code stands for
     is_own = facts.status.reason in {None, jpsi.Reason.EXIT_CODE, jpsi.Reason.SIGNAL, jpsi.Reason.LAUNCH}
     said = list(_by_errors(facts)) if is_own else []
     yield from said
-    yield from told
+    if not said or facts.status.reason is not jpsi.Reason.EXIT_CODE:
+        yield from _by_reason(facts)
 
 
 _REASONS = {

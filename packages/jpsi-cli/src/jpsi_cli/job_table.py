@@ -120,7 +120,8 @@ def note(row: Row) -> str:
     if status.state is jpsi.JobState.COMPLETED:
         return ""
     if status.final:
-        return "" if status.reason is jpsi.Reason.EXIT_CODE else status.message or ""
+        is_plain = status.reason in {jpsi.Reason.EXIT_CODE, jpsi.Reason.CANCELLED}
+        return "" if is_plain else status.message or ""
     return row.job.remark or status.message or ""
 
 
