@@ -242,6 +242,9 @@ def _e2e_environment(
     session.run(python, "-m", "pip", "install", "--quiet", *packages, *from_elsewhere, external=True)
     for folder in folders:
         shutil.copytree(ROOT / PACKAGES[name].path / folder, place / folder)
+    # the first steps, and who follows them
+    for file in ("docs/start.md", "packages/jpsi-core/tests/pages.py"):
+        shutil.copy(ROOT / file, place / "e2e")
     for path in (place.parent, place, *place.rglob("*")):
         if not path.is_symlink():
             path.chmod(path.stat().st_mode | (0o055 if path.is_dir() else 0o044))

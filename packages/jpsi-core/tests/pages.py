@@ -13,7 +13,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
 import attrs
@@ -87,9 +87,14 @@ def _typed(body: str, at: int) -> Iterator[Typed]:
 
 
 class Reader:
-    """Somebody with a home directory, a root of a file system, and an environment to install into."""
+    """Somebody with a home directory, a root of a file system, and an environment to install into.
 
-    def __init__(self, root: Path) -> None:
+    Args:
+        root: where these are.
+        hidden: commands of the machine that the reader does not have.
+    """
+
+    def __init__(self, root: Path, hidden: Collection[str] = _HIDDEN) -> None:
         root.chmod(0o755)
         self._root = root
         #: What pages call some places, and where these are, the longest first.
@@ -103,7 +108,7 @@ class Reader:
         self._directory = self._places["/home/me"]
         self._state = root / "environment"
         self._state.touch()
-        self._write_commands()
+        self._write_commands(hidden)
 
     def follow(self, text: str) -> None:
         """Do what a page says.
@@ -172,14 +177,14 @@ class Reader:
             text = text.replace(str(place), shown)
         return text
 
-    def _write_commands(self) -> None:
+    def _write_commands(self, hidden: Collection[str]) -> None:
         """The commands that a reader has, of the environment that the tests run in."""
         python = line(sys.executable)
         installer = line(sys.executable, str(_INSTALLER), str(_ROOT), str(self._root / "site"))
         # A new environment would lack what the tests have; it is this one under another name.
         venv = '[ "$1 $2" != "-m venv" ] || { mkdir -p "$3/bin" && : >"$3/bin/activate"; exit; }'
         commands: Mapping[str, str] = {
-            **dict.fromkeys(_HIDDEN, 'echo "${0##*/}: not faked by the page" >&2; exit 127'),
+            **dict.fromkeys(hidden, 'echo "${0##*/}: not faked by the page" >&2; exit 127'),
             "python3": f'{venv}\nexec {python} "$@"',
             "python": f'exec {python} "$@"',
             "pytest": f'exec {python} -m pytest -p no:cacheprovider "$@"',
