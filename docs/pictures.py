@@ -41,7 +41,11 @@ JOBS = [
 
 
 def main() -> None:
-    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as state, FakeScheduler(slots=2) as slurm, on_path("slurm", slurm):
+    with (
+        tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as state,
+        FakeScheduler(slots=2) as slurm,
+        on_path("slurm", slurm),
+    ):
         os.environ |= {"XDG_STATE_HOME": state, "XDG_CONFIG_HOME": state, "XDG_CONFIG_DIRS": state}
         executor = jpsi.JobExecutor("slurm")
         jobs = [jpsi.Job(jpsi.JobSpec("sh", ["-c", text], name=name)) for name, text in JOBS]
