@@ -95,3 +95,43 @@ def test_a_bug_shows_its_traceback() -> None:
     assert result.returncode == 125
     assert b"ZeroDivisionError" in result.stderr
     assert result.stderr.splitlines()[-1].startswith(b"jpsi: this is a bug in jpsi")
+
+
+COMMANDS = [
+    *[
+        "run",
+        "submit",
+        "script",
+        "validate",
+        "ls",
+        "show",
+        "explain",
+        "wait",
+        "cancel",
+        "hold",
+        "release",
+        "logs",
+    ],
+    *["top", "attach", "plugins", "config", "config show", "config check", "fake"],
+]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_help_that_fits_and_tells_exit_codes(
+    run: Run, environment: dict[str, str], command: str
+) -> None:
+    environment["COLUMNS"] = "80"
+
+    result = run(*command.split(), "--help")
+
+    lines = result.stdout.decode().splitlines()
+    assert (result.returncode, result.stderr) == (0, b"")
+    assert lines[0].startswith(f"Usage: jpsi {command} ")
+    assert max(map(len, lines)) <= 90
+    assert command.startswith("config") or "xit codes" in result.stdout.decode()
+
+
+def test_all_commands_are_listed(run: Run) -> None:
+    listed = run("--help").stdout.decode()
+
+    assert [command for command in COMMANDS if f"\n  {command.split()[0]} " not in listed] == []

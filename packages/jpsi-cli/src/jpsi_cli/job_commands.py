@@ -399,6 +399,13 @@ Exit codes:
 """,
 )
 
+_CHANGE_CODES = """\b
+Exit codes:
+  0  it was done for all jobs
+  2  a mistake in the command line: JOB is none, or may be several; nothing was done
+  125  it could not be done for a job: it runs or has ended, or its batch system refuses
+"""
+
 #: `jpsi hold`
 HOLD = _command(
     "hold",
@@ -409,6 +416,7 @@ HOLD = _command(
 
     {_JOB}
     """,
+    epilog=_CHANGE_CODES,
 )
 
 #: `jpsi release`
@@ -421,6 +429,7 @@ RELEASE = _command(
 
     {_JOB}
     """,
+    epilog=_CHANGE_CODES,
 )
 
 #: `jpsi logs`
@@ -495,6 +504,12 @@ TOP = _command(
     Jobs can be filtered, explained and cancelled there. It takes the extra `top`:
     pip install 'jpsi-cli[top]'.
     """,
+    epilog="""\b
+Exit codes:
+  0  it was left with q
+  2  a mistake in the command line, or there is no terminal
+  125  textual is not installed
+""",
 )
 
 #: In the order of the help.
