@@ -1,8 +1,9 @@
 """Jobs as the disk remembers them: of every process, executor and target, without asking any batch system.
 
->>> import jpsi.spooled
->>> for job in jpsi.spooled.jobs():
-...     print(job.id, job.name, job.status.state)
+    import jpsi.spooled
+
+    for job in jpsi.spooled.jobs():
+        print(job.id, job.name, job.status.state)
 
 What is told follows from the files alone, so that whoever looks at the same time is told the same. To act
 upon jobs, open their executor: `job.origin.open().recall([job.id])`.

@@ -28,7 +28,7 @@ from jpsi.engine.rounds import Rounds
 from jpsi.engine.tracked import Tracked
 from jpsi.engine.tracker import CANCEL, Stop
 from jpsi.engine.tracking import Tracking
-from jpsi.fakes import FakeClock, FakeScheduler, Outcome
+from jpsi.fakes import FakeClock, FakeJob, FakeScheduler, Outcome
 from jpsi.model.errors import SubmitException
 from jpsi.model.spec import JobSpec
 from jpsi.model.states import JobState, JobStatus
@@ -604,6 +604,24 @@ def test_an_element_that_is_dropped_counts_as_cancelled_after_the_grace(
     hear()
     assert client.states("j1") == [JobState.CANCELED]
     assert client.states("j2") == [JobState.QUEUED]
+
+
+def test_that_an_element_is_dropped_is_known_by_others_that_nobody_follows(
+    client: Client, clock: FakeClock
+) -> None:
+    client.scheduler.slots = 0
+    client.scheduler.submit_all(FakeJob(f"1.{index}") for index in (1, 2, 3))
+    job = Tracked("j1", "j1", 1, "1.1", place=Place("x", 1))
+    client.tracking.add(job)
+    client.tracking.follow(job, clock())
+
+    client.ask()
+    assert not job.is_dropped
+    client.scheduler.vanish("1.1")
+    clock.advance(GRACE)
+    client.ask()
+
+    assert job.is_dropped
 
 
 def test_of_an_array_that_was_submitted_twice_the_one_that_runs_counts(client: Client) -> None:

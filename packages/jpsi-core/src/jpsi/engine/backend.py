@@ -294,7 +294,8 @@ class Backend:
     def states(self, native_ids: Sequence[str]) -> dict[str, Observation]:
         """What the queue says about these jobs; those that it does not mention are left out.
 
-        Where one question lists all jobs of the user, others are in the answer too.
+        Where one question lists all jobs of the user, others are in the answer too; and so may be one more
+        element of an array that these are in.
 
         Raises:
             SubmitException: the batch system did not answer; nothing is known then about any of them.
@@ -308,8 +309,22 @@ class Backend:
                     result=result, native_ids=ids, site=self.site
                 )
             )
-            found |= answer if asked is None else _only(answer, [*asked, *members])
+            if asked is not None:
+                answer = _only(answer, [*asked, *members]) | self._besides(answer, asked, members)
+            found |= answer
         return found
+
+    def _besides(
+        self, answer: Mapping[str, Observation], arrays: Sequence[str], members: Sequence[str]
+    ) -> dict[str, Observation]:
+        """One more element of each array, of which nobody wants to know, if it is there.
+
+        That it is there tells of those that are not.
+        """
+        others = list(answer.keys() - {*arrays, *members})
+        wanted = frozenset(arrays)
+        one = {array: name for name, array in self.arrays_of(others).items() if array in wanted}
+        return _only(answer, list(one.values()))
 
     def questions(self, native_ids: Sequence[str]) -> Iterator[Sequence[str]]:
         """These ids, as many at a time as one question to the accounting may be about: arrays stay whole."""

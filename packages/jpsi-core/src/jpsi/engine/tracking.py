@@ -308,11 +308,12 @@ class Tracking:
             if self._heard is not None and answer.begun < self._heard.begun:
                 return
             self._heard = answer
-            arrays = {it.place.array for it in jobs if it.place is not None and it.native_id in answer.seen}
+            there = self._arrays_there(said)
             for job in jobs:
                 if answer.tells_of(job.native_id, job.since):
                     seen = self._said_of(job, said)
-                    job.is_dropped = seen is None and job.place is not None and job.place.array in arrays
+                    is_element = job.place is not None
+                    job.is_dropped = seen is None and is_element and said.arrays.get(job.native_id) in there
                     self._observe(job, seen, now)
         # Markers that came while a question was under way count, whatever the answer was; and a job that has
         # left how it ended costs the accounting no question.
@@ -327,6 +328,13 @@ class Tracking:
         if doubtful:
             # under no lock: other jobs have news while the batch system looks for these
             self._judge_all(self._right_ids(doubtful), now, is_right=True)
+
+    def _arrays_there(self, said: Said) -> frozenset[str]:
+        """The native ids of the arrays of which an answer mentions elements, whoever follows these."""
+        seen = said.answer.seen
+        others = [native_id for native_id in seen if native_id not in said.arrays]
+        known = (array for native_id, array in said.arrays.items() if native_id in seen)
+        return frozenset(known).union(self._backend.arrays_of(others).values())
 
     def _said(self, answer: Answer, native_ids: Collection[str]) -> Said:
         return Said(answer, self._backend.arrays_of(list(native_ids)))
