@@ -9,13 +9,58 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import weakref
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from typing import Self, overload
 
+from jpsi.combining import Combining
 from jpsi.executor import JobExecutor
 from jpsi.job import Job, States, asked
+from jpsi.many import by_id, check_job, not_done
 from jpsi.model.states import JobStatus
+
+
+async def submit(job: Job, executor: JobExecutor) -> None:
+    """Hand a job to the backend, as `JobExecutor.submit`.
+
+    What several tasks submit within a moment, or while another submission is under way, is one request, as of
+    `submit_many`; each task hears of its own jobs.
+
+    A task that is cancelled meanwhile ends once it is clear whether the backend has its job, as `job.status`
+    tells. A job that the backend was not given yet, such as one that waits for room, is not submitted.
+
+    Raises:
+        InvalidJobException: the job can never run here as it is.
+        SubmitException: the job did not reach the backend for another reason; it is still NEW.
+    """
+    check_job(job)
+    error = (await _submitted([job], executor))[job]
+    if error is not None:
+        raise error
+
+
+async def submit_many(jobs: Iterable[Job], executor: JobExecutor) -> None:
+    """Hand many jobs to the backend, as `JobExecutor.submit_many`; raises what it raises."""
+    given = list(by_id(jobs).values())
+    error = not_done("submitted", await _submitted(given, executor))
+    if error is not None:
+        raise error
+
+
+async def _submitted(jobs: Sequence[Job], executor: JobExecutor) -> Mapping[Job, BaseException | None]:
+    """What came of each of some jobs."""
+    executor._check_open()  # noqa: SLF001  a door of it
+    if not jobs:
+        return {}
+    combining = Combining.of(executor)
+    outcomes = {job: combining.put(job) for job in jobs}
+    try:
+        await asyncio.wait(outcomes.values())
+    except asyncio.CancelledError:
+        combining.give_up(jobs)
+        await asyncio.wait(outcomes.values())
+        raise
+    return {job: outcome.result() for job, outcome in outcomes.items()}
 
 
 async def wait(

@@ -405,8 +405,9 @@ class JobExecutor(Many):
             self._watchers = (*self._watchers, watcher)
 
     def close(self) -> None:
-        """Take no more jobs."""
+        """Take no more jobs; a `submit` that waits for room raises that."""
         self._is_closed = True
+        self._give_up(None)
 
     def __enter__(self) -> Self:
         return self

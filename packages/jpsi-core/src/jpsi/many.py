@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import abc
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from jpsi.contract.protocols import BulkEngine, InterruptedSubmission, Outcomes, Submission
+from jpsi.contract.protocols import (
+    BulkEngine,
+    InterruptedSubmission,
+    Outcomes,
+    PatientEngine,
+    Submission,
+)
 from jpsi.engine.concurrently import concurrently
 from jpsi.job import Job
 from jpsi.model.errors import BulkException, InvalidJobException, JpsiError, SubmitException
@@ -16,6 +22,9 @@ from jpsi.model.states import JobState, JobStatus
 if TYPE_CHECKING:
     from jpsi.checking import Checking
     from jpsi.contract.protocols import Engine
+
+#: Told what came of some jobs: why each was not submitted, or None for one that was.
+Heard = Callable[[Mapping[Job, JpsiError | None]], None]
 
 # How many jobs are submitted at a time by an engine that does not decide that itself.
 _AT_A_TIME = 4
@@ -65,9 +74,13 @@ class Many(abc.ABC):
             ValueError: a job is given twice; nothing was submitted.
             SubmitException: the executor was closed; nothing was submitted.
         """
-        given = _by_id(jobs)
+        self._submit_many(jobs, _to_nobody)
+
+    def _submit_many(self, jobs: Iterable[Job], heard: Heard) -> None:
+        """As `submit_many`, and tell of each job as soon as it is known what came of it."""
+        given = by_id(jobs)
         self._check_open()
-        request = _Request(given)
+        request = _Request(given, heard)
         try:
             self._submit_all(self._submissions(request), request)
         finally:
@@ -83,7 +96,7 @@ class Many(abc.ABC):
                 submission = checking.submission(job, attempt)
                 self._know(job, submission)
             except JpsiError as e:
-                request.failed[job] = e
+                self._fail(request, {job: e})
             else:
                 found.append(submission)
         return found
@@ -111,11 +124,12 @@ class Many(abc.ABC):
     def _bind(self, request: _Request, outcomes: Outcomes) -> None:
         """Follow the jobs that the backend has."""
         bound, queued = list[str](), JobStatus(JobState.QUEUED)
+        failed: dict[Job, JpsiError] = {}
         try:
             for job_id, outcome in outcomes.items():
                 job = request.given[job_id]
                 if isinstance(outcome, JpsiError):
-                    request.failed[job] = outcome
+                    failed[job] = outcome
                 else:
                     job._bind(outcome, request.taken[job])  # noqa: SLF001  two halves of one thing
                     del request.taken[job]
@@ -123,6 +137,8 @@ class Many(abc.ABC):
                     job._publish(queued)  # noqa: SLF001
         finally:
             self._track(bound)
+        request.heard(dict.fromkeys(request.given[job_id] for job_id in bound))
+        self._fail(request, failed)
 
     def _track(self, job_ids: Sequence[str]) -> None:
         engine = self._engine
@@ -131,6 +147,18 @@ class Many(abc.ABC):
         else:
             for job_id in job_ids:
                 engine.track(job_id)
+
+    def _fail(self, request: _Request, failed: Mapping[Job, JpsiError]) -> None:
+        """Let jobs go that could not be submitted or attached, so that it can be tried again at once."""
+        for job in failed:
+            if job in request.taken:
+                self._drop(job, request.taken.pop(job))
+        request.fail(failed)
+
+    def _give_up(self, jobs: Iterable[Job] | None) -> None:
+        """Submit jobs no more that wait for room; None is all, now and later."""
+        if isinstance(self._engine, PatientEngine):
+            self._engine.give_up(None if jobs is None else [job.id for job in jobs])
 
     def _drop_rest(self, request: _Request) -> None:
         for job, attempt in request.taken.items():
@@ -149,7 +177,7 @@ class Many(abc.ABC):
                 raised.
             ValueError: a job is given twice; none was asked for.
         """
-        request = _Request(_by_id(jobs))
+        request = _Request(by_id(jobs))
         asked = []
         for job in request.given.values():
             try:
@@ -159,7 +187,7 @@ class Many(abc.ABC):
             else:
                 asked += [] if job.status.final else [job.id]
         refused = self._cancelled(asked)
-        request.failed.update({request.given[job_id]: why for job_id, why in refused.items()})
+        request.fail({request.given[job_id]: why for job_id, why in refused.items()})
         request.check("cancelled")
 
     def _cancelled(self, job_ids: Sequence[str]) -> Mapping[str, JpsiError]:
@@ -182,7 +210,7 @@ class Many(abc.ABC):
             ValueError: a job is given twice; none was attached.
         """
         pairs = list(jobs)
-        request = _Request(_by_id(job for job, _ in pairs))
+        request = _Request(by_id(job for job, _ in pairs))
         for job in request.given.values():
             try:
                 request.taken[job] = self._take(job)
@@ -211,24 +239,49 @@ class Many(abc.ABC):
         return outcomes
 
 
+def _to_nobody(_: Mapping[Job, JpsiError | None]) -> None:
+    """Whoever asked hears of it in the end."""
+
+
 class _Request:
     """One request about many jobs, and how far it has come."""
 
-    def __init__(self, given: Mapping[str, Job]) -> None:
+    def __init__(self, given: Mapping[str, Job], heard: Heard = _to_nobody) -> None:
         self.given = given
+        self.heard = heard
         #: Jobs that are reserved for the executor, and not its own yet, with the numbers of their attempts.
         self.taken: dict[Job, int] = {}
         self.failed: dict[Job, JpsiError] = {}
 
+    def fail(self, failed: Mapping[Job, JpsiError]) -> None:
+        """Know why it could not be done for these jobs."""
+        self.failed.update(failed)
+        if failed:
+            self.heard(failed)
+
     def check(self, what: str) -> None:
         """Say for which jobs it was done and for which not, if there are any of these."""
-        if self.failed:
-            jobs = self.given.values()
-            done = [job for job in jobs if job not in self.failed]
-            raise BulkException.of(what, done, {job: self.failed[job] for job in jobs if job in self.failed})
+        error = not_done(what, {job: self.failed.get(job) for job in self.given.values()})
+        if error is not None:
+            raise error
 
 
-def _by_id(jobs: Iterable[Job]) -> dict[str, Job]:
+def not_done(what: str, outcomes: Mapping[Job, BaseException | None]) -> BaseException | None:
+    """What is raised if something, such as "submitted", could not be done for each of some jobs.
+
+    Args:
+        what: what it was.
+        outcomes: why it was not done for each job; None if it was.
+    """
+    failed = {job: it for job, it in outcomes.items() if isinstance(it, JpsiError)}
+    strange = [it for it in outcomes.values() if it is not None and not isinstance(it, JpsiError)]
+    if strange:
+        return strange[0]
+    return BulkException.of(what, [job for job in outcomes if job not in failed], failed) if failed else None
+
+
+def by_id(jobs: Iterable[Job]) -> dict[str, Job]:
+    """The jobs by their ids; ValueError for one that is given twice, TypeError for what is no job."""
     given: dict[str, Job] = {}
     for job in jobs:
         check_job(job)

@@ -212,6 +212,18 @@ class PreviewingEngine(Engine, Protocol):
         """
 
 
+@runtime_checkable
+class PatientEngine(Engine, Protocol):
+    """An engine whose submissions may wait until there is room for their jobs."""
+
+    def give_up(self, job_ids: Collection[str] | None) -> None:
+        """Have submissions of these jobs that wait for room fail now; what is under way goes on.
+
+        Args:
+            job_ids: the jobs; None means all, and that no later one waits either.
+        """
+
+
 class Transport(Protocol):
     """How the machine is reached on which a backend's commands run. Any thread may call its methods."""
 
