@@ -57,7 +57,7 @@ async def _submitted(jobs: Sequence[Job], executor: JobExecutor) -> Mapping[Job,
     try:
         await asyncio.wait(outcomes.values())
     except asyncio.CancelledError:
-        combining.give_up(jobs)
+        combining.give_up(outcomes)
         await asyncio.wait(outcomes.values())
         raise
     return {job: outcome.result() for job, outcome in outcomes.items()}

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from jpsi.executor import JobExecutor
 from jpsi.job import Job
@@ -17,6 +17,8 @@ from jpsi.model.errors import InvalidJobException, SubmitException
 
 #: How long the first submission waits for others.
 WINDOW_SECONDS = 0.01
+# How often a job is given up until it is clear what came of it.
+_GIVE_UP_SECONDS = 0.5
 
 #: Becomes why a job was not submitted; None if it was.
 Outcome = asyncio.Future[BaseException | None]
@@ -56,18 +58,20 @@ class Combining:
             self._loop.call_later(WINDOW_SECONDS, self._send)
         return outcome
 
-    def give_up(self, jobs: Iterable[Job]) -> None:
+    def give_up(self, outcomes: Mapping[Job, Outcome]) -> None:
         """Submit these jobs no more, unless the backend is being given them; all have an outcome soon."""
-        under_way = []
-        for job in jobs:
-            outcome = self._waiting.pop(job, None)
-            if outcome is not None:
+        under_way = {}
+        for job, outcome in outcomes.items():
+            if self._waiting.get(job) is outcome:
+                del self._waiting[job]
                 outcome.set_result(SubmitException(f"the submission of job {job.id} was given up"))
-            elif job in self._under_way:
-                under_way.append(job)
+            elif self._under_way.get(job) is outcome:
+                under_way[job] = outcome
         self._forget()
         if under_way:
             self._executor._give_up(under_way)  # noqa: SLF001  a door of it
+            # some may have been about to wait only
+            self._loop.call_later(_GIVE_UP_SECONDS, self.give_up, under_way)
 
     def _send(self) -> None:
         """Hand over what has gathered."""

@@ -119,7 +119,8 @@ class Many(abc.ABC):
         if isinstance(engine, BulkEngine):
             engine.submit_many(submissions, told)
         else:
-            concurrently(submissions, submit, _AT_A_TIME)
+            jobs = [request.given[it.job_id] for it in submissions]
+            concurrently(submissions, submit, _AT_A_TIME, lambda: self._give_up(jobs))
 
     def _bind(self, request: _Request, outcomes: Outcomes) -> None:
         """Follow the jobs that the backend has."""

@@ -68,6 +68,9 @@ class ExecutorConfig:
     keep_time: timedelta = attrs.field(default=timedelta(days=30), validator=_duration)
     #: How many jobs' files are kept.
     keep_count: int = 100_000
+    #: How many of the user's jobs run at a time; others wait in `submit` for their turn. For `local` it is
+    #: how many cores those have that run. None is no limit.
+    max_active: int | None = attrs.field(default=None, validator=attrs.validators.optional(_count))
 
     @property
     def shell_command(self) -> list[str]:
@@ -96,6 +99,9 @@ class BatchConfig(ExecutorConfig):
     #: How many jobs at most `submit_many` submits as one array; None leaves it to the batch system, 1 submits
     #: each by itself.
     array_size: int | None = attrs.field(default=None, validator=attrs.validators.optional(_count))
+    #: How many of the user's jobs, waiting or running, the batch system has at a time; `submit` waits until
+    #: there is room for another. None is no limit.
+    max_queued: int | None = attrs.field(default=None, validator=attrs.validators.optional(_count))
     #: Whether the work directory is on a network file system, where nothing announces what other machines
     #: write; None finds out.
     network_files: bool | None = None

@@ -9,13 +9,29 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
+# How often what is under way is hastened: it may have been about to wait only.
+_HASTEN_SECONDS = 0.5
 
-def concurrently(things: Iterable[T], do: Callable[[T], object], at_most: int) -> None:
+
+def _nothing() -> None:
+    """What is under way takes no time to speak of."""
+
+
+def concurrently(
+    things: Iterable[T], do: Callable[[T], object], at_most: int, hasten: Callable[[], None] = _nothing
+) -> None:
     """Do something with each thing, with so many at a time; returns when all of it is done.
 
     Once that fails with one of them, or the caller is interrupted, no other is begun: what is under way is
     done, however often the caller is interrupted, and the first exception raised. The caller's thread only
     waits, if there can be others, as it is the one that signals interrupt.
+
+    Args:
+        things: what it is done with.
+        do: does it.
+        at_most: how many at a time.
+        hasten: called when no other is begun any more, perhaps often, so that what is under way does not wait
+            for long.
     """
     left = list(things)
     left.reverse()
@@ -35,6 +51,7 @@ def concurrently(things: Iterable[T], do: Callable[[T], object], at_most: int) -
                     do(thing)
                 except BaseException as e:  # noqa: BLE001  raised again by the caller's thread
                     failures.append(e)
+                    hasten()
 
     started: list[threading.Thread] = []
     try:
@@ -46,7 +63,7 @@ def concurrently(things: Iterable[T], do: Callable[[T], object], at_most: int) -
     with gate:
         # a thread that was started when an interrupt came works by now, or never will
         threads = {*started, *working} - {threading.current_thread()}
-    _join(threads, failures)
+    _join(threads, failures, hasten)
     if failures:
         raise failures[0]
 
@@ -60,12 +77,17 @@ def _start(work: Callable[[], None], count: int, started: list[threading.Thread]
             started.append(thread)
 
 
-def _join(threads: Iterable[threading.Thread], failures: list[BaseException]) -> None:
+def _join(
+    threads: Iterable[threading.Thread], failures: list[BaseException], hasten: Callable[[], None]
+) -> None:
     """Wait for threads, whatever interrupts that: they end after what is under way."""
     left = list(threads)
     while left:
         try:
-            left[-1].join()
-            left.pop()
+            if failures:
+                hasten()
+            left[-1].join(_HASTEN_SECONDS)
+            if not left[-1].is_alive():
+                left.pop()
         except BaseException as e:  # noqa: BLE001  raised again by the caller
             failures.append(e)

@@ -23,6 +23,7 @@ import attrs
 from jpsi.contract.observation import Observation
 from jpsi.contract.protocols import EngineSetup, Preview, Recovered, Streams, Submission
 from jpsi.engine import attempts, exits, runner
+from jpsi.engine.entrance import Entrance, GivenUpError, not_admitted
 from jpsi.engine.following import Followed, Follower
 from jpsi.engine.prechecks import problems_here
 from jpsi.engine.procfs import (
@@ -37,6 +38,7 @@ from jpsi.engine.procfs import (
 from jpsi.engine.pruning import prune
 from jpsi.engine.roots import folder_name
 from jpsi.engine.runner_frame import ProcessFrame
+from jpsi.engine.slots import Slots
 from jpsi.engine.spawning import spawn
 from jpsi.engine.spool import Intent, Spool, is_transient
 from jpsi.engine.streams import streams_of
@@ -44,9 +46,9 @@ from jpsi.engine.tracker import CANCEL, exited_at_all, from_ns, never_ran
 from jpsi.engine.work_directory import work_directory
 from jpsi.model import plain
 from jpsi.model.errors import SubmitException
-from jpsi.model.resources import process_count
+from jpsi.model.resources import core_count, process_count
 from jpsi.model.spec import JobSpec
-from jpsi.model.states import JobState
+from jpsi.model.states import JobState, JobStatus
 
 log = logging.getLogger(__name__)
 
@@ -65,7 +67,10 @@ class ProcessEngine:
         root = work_directory(setup.config.work_directory)
         folder = root / folder_name(setup.executor, setup.target)
         self._spool = Spool(folder / platform.node())
-        self._follower = Follower(self._spool, setup.config.kill_delay, setup.publish)
+        self._follower = Follower(self._spool, setup.config.kill_delay, self._publish)
+        most = setup.config.max_active
+        self._slots = None if most is None else Slots(self._spool.root, most)
+        self._entrance = Entrance()
         self._lock = threading.Lock()
         self._is_open = False
         self._pruned = float("-inf")
@@ -76,20 +81,48 @@ class ProcessEngine:
 
     def problems(self, spec: JobSpec) -> list[str]:
         """Why a spec cannot run on this machine as it is now; see `jpsi.plugin.Engine`."""
-        return problems_here(spec, self._shell[0])
+        found, needed = problems_here(spec, self._shell[0]), core_count(spec.resources)
+        if self._slots is not None and needed > self._slots.count:
+            found.append(f"it needs {needed} cores, and max_active of this executor is {self._slots.count}")
+        return found
+
+    def _publish(self, job_id: str, status: JobStatus) -> None:
+        self._setup.publish(job_id, status)
+        if status.final:
+            self._entrance.look_again()
+
+    def give_up(self, job_ids: Collection[str] | None) -> None:
+        """Have jobs wait for slots no more; see `jpsi.plugin.PatientEngine`."""
+        self._entrance.give_up(job_ids)
 
     def submit(self, submission: Submission) -> str:
-        """Start a job; see `jpsi.plugin.Engine`."""
+        """Start a job, once there are slots for it; see `jpsi.plugin.Engine`."""
         try:
-            job = self._start(submission)
+            job = self._start(submission) if self._slots is None else self._start_in(self._slots, submission)
         except FileExistsError as e:
             msg = f"job {submission.job_id} was submitted by another process in the meantime"
             raise SubmitException(msg, e) from e
         except OSError as e:
             msg = f"job {submission.job_id} could not be started: {e}"
             raise SubmitException(msg, e, transient=is_transient(e)) from e
+        except GivenUpError as e:
+            raise not_admitted(submission.job_id) from e
         self._follower.add(job)
         return job.process.native_id if job.process is not None else ""
+
+    def _start_in(self, slots: Slots, submission: Submission) -> Followed:
+        """Start a job in slots that its process has until it ends."""
+        needed = core_count(submission.spec.resources)
+        self._open()
+        taken = self._entrance.enter([submission.job_id], lambda: slots.take(needed))
+        try:
+            job = self._start(submission)
+        except BaseException:
+            taken.free()
+            raise
+        if job.process is not None:
+            taken.hold(job.process)
+        return job
 
     def _start(self, submission: Submission) -> Followed:
         self._open()

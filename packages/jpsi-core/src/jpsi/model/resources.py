@@ -96,6 +96,16 @@ def process_count(resources: ResourceSpec | None) -> int:
     return resources.computed_process_count if isinstance(resources, ResourceSpecV1) else 1
 
 
+def core_count(resources: ResourceSpec | None) -> int:
+    """The number of cores that a job has in all, whatever it says about resources.
+
+    >>> core_count(None), core_count(ResourceSpecV1(process_count=2, cpu_cores_per_process=3))
+    (1, 6)
+    """
+    cores = resources.cpu_cores_per_process if isinstance(resources, ResourceSpecV1) else None
+    return process_count(resources) * (cores or 1)
+
+
 def resource_problems(resources: object) -> list[str]:
     """Everything that is wrong with a resource specification, one sentence each."""
     if not isinstance(resources, ResourceSpec):
