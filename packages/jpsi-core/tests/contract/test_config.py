@@ -15,6 +15,10 @@ from jpsi.contract.config import BatchConfig
     [
         ("submit_concurrency", 0),
         ("submit_concurrency", "4"),
+        ("max_active", 0),
+        ("max_active", 1.5),
+        ("max_queued", -1),
+        ("max_queued", "10"),
         ("command_timeout", timedelta(0)),
         ("command_timeout", 5),
         ("shortest_interval", "2s"),

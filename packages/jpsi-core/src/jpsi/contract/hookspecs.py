@@ -58,6 +58,8 @@ class Arrays:
     #: The two characters between which that id has the index, for systems that tell elements their own ids
     #: alone: with `[]`, `17[3].server` is taken for the `17[].server` that all of them have in common.
     id_brackets: str = ""
+    #: Whether the batch system can be told how many elements may run at a time: `SubmitContext.at_a_time`.
+    limits: bool = False
 
 
 @attrs.frozen(slots=True, kw_only=True)
@@ -109,6 +111,8 @@ class SubmitContext:
     #: How many elements it has, if it is an array, whose native id `parse_submit` then tells; None for a
     #: single job. Never set unless the backend's `Capabilities.arrays` are.
     elements: int | None = None
+    #: How many of these elements may run at a time; None is all. Never set unless `Arrays.limits` is.
+    at_a_time: int | None = None
 
 
 class ExecutorHooks(Protocol):
@@ -231,7 +235,10 @@ class ExecutorHooks(Protocol):
 
     @hookspec(firstresult=True)
     def query(self, native_ids: Sequence[str] | None, site: Site) -> Command:
-        """The one command that asks for the states of these jobs, or of all jobs of the user for None."""
+        """The one command that asks for the states of these jobs, or of all jobs of the user for None.
+
+        For None, those that have ended may be left out.
+        """
 
     @hookspec(firstresult=True)
     def parse_status(
@@ -243,7 +250,8 @@ class ExecutorHooks(Protocol):
         was asked for all jobs of the user.
 
         SubmitException, as `CommandResult.checked` raises it, if the system did not answer: then nothing
-        was learnt. An answer that says of some jobs that they are unknown is an answer.
+        was learnt. An answer that says of some jobs that they are unknown is an answer. For None, each job is
+        told of by one id, as they are counted; an array whose elements are told of may be there besides.
         """
 
     @hookspec(firstresult=True)

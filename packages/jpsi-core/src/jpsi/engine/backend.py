@@ -326,6 +326,20 @@ class Backend:
         one = {array: name for name, array in self.arrays_of(others).items() if array in wanted}
         return _only(answer, list(one.values()))
 
+    def everything(self) -> dict[str, Observation]:
+        """What the queue says about all jobs of the user that have not ended, elements of arrays each.
+
+        Raises:
+            SubmitException: the batch system did not answer.
+        """
+        command = self._ask(lambda: self._hooks.query(native_ids=None, site=self.site))
+        result = self._run(command)
+        seen = self._ask(lambda: self._hooks.parse_status(result=result, native_ids=None, site=self.site))
+        there = {native_id: it for native_id, it in seen.items() if not it.final}
+        for array in self.arrays_of(list(there)).values():
+            there.pop(array, None)
+        return there
+
     def questions(self, native_ids: Sequence[str]) -> Iterator[Sequence[str]]:
         """These ids, as many at a time as one question to the accounting may be about: arrays stay whole."""
         return (members for _, members in self._by_array(native_ids, self._ids_per_accounting))

@@ -30,6 +30,7 @@ from jpsi.contract.protocols import (
     Submission,
 )
 from jpsi.contract.script_form import SOME_TAG
+from jpsi.engine.admission import admission
 from jpsi.engine.array_files import Place
 from jpsi.engine.asking import Asking
 from jpsi.engine.backend import Backend
@@ -99,6 +100,9 @@ class BatchEngine:
         self._native_ids = NativeIds(self._backend, self._spool)
         self._elements = Elements(self._backend, self._spool, self._sending, self._native_ids)
         self._opened: tuple[Tracking, Rounds] | None = None
+        self._admission = admission(
+            self._backend, Sharing(f"{self._spool.root}/room"), self._followed, time.monotonic
+        )
         shortest = self._config.shortest_interval.total_seconds()
         self._predecessors = Predecessors(self._backend, self._spool, self._native_ids, shortest)
         self._hearing: Hearing | None = None
@@ -128,8 +132,9 @@ class BatchEngine:
         """Submit one job; see `jpsi.plugin.Engine`."""
         job_id, attempt = submission.job_id, submission.attempt
         tracking, _ = self._open()
-        accepted = self._submitting.one(submission)
-        tracking.add(Tracked(job_id, job_id, attempt, accepted.native_id, accepted=accepted.begun))
+        with self._admission.one(job_id):
+            accepted = self._submitting.one(submission)
+            tracking.add(Tracked(job_id, job_id, attempt, accepted.native_id, accepted=accepted.begun))
         if accepted.interrupt is not None:
             raise InterruptedSubmission(accepted.native_id, accepted.interrupt)
         return accepted.native_id
@@ -137,7 +142,11 @@ class BatchEngine:
     def submit_many(self, submissions: Sequence[Submission], told: Callable[[Outcomes], None]) -> None:
         """Submit many jobs; see `jpsi.plugin.BulkEngine`."""
         tracking, _ = self._open()
-        Bulk(self._backend, self._submitting, tracking.add).submit(submissions, told)
+        Bulk(self._backend, self._submitting, self._admission, tracking.add).submit(submissions, told)
+
+    def give_up(self, job_ids: Collection[str] | None) -> None:
+        """Have jobs wait for room no more; see `jpsi.plugin.PatientEngine`."""
+        self._admission.give_up(job_ids)
 
     def preview(self, submission: Submission) -> Preview:
         """What submitting a job would come to; see `jpsi.plugin.PreviewingEngine`."""
@@ -394,7 +403,10 @@ class BatchEngine:
 
     def native_ids(self) -> list[str]:
         """The native ids of the jobs that are not final."""
-        return [] if self._opened is None else [job.native_id for job in self._opened[0].all()]
+        return [job.native_id for job in self._followed()]
+
+    def _followed(self) -> list[Tracked]:
+        return [] if self._opened is None else self._opened[0].all()
 
     def streams(self, job_id: str) -> Streams | None:
         """Where the output of a job goes; None for a job that is none of jpsi's."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import resource
 import sys
@@ -10,6 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from jpsi.contract.asked import dependencies
 from jpsi.contract.hookspecs import Arrays, Capabilities, SubmitContext
 from jpsi.contract.protocols import Outcomes, Submission
+from jpsi.engine.admission import Admission
 from jpsi.engine.array_files import Place
 from jpsi.engine.backend import Backend
 from jpsi.engine.concurrently import concurrently
@@ -31,12 +33,20 @@ class Bulk:
     Args:
         backend: which batch system it is.
         submitting: submits jobs and arrays.
+        admission: lets them in.
         add: knows a job that was submitted.
     """
 
-    def __init__(self, backend: Backend, submitting: Submitting, add: Callable[[Tracked], None]) -> None:
+    def __init__(
+        self,
+        backend: Backend,
+        submitting: Submitting,
+        admission: Admission,
+        add: Callable[[Tracked], None],
+    ) -> None:
         self._backend = backend
         self._submitting = submitting
+        self._admission = admission
         self._add = add
 
     def submit(self, submissions: Sequence[Submission], told: Callable[[Outcomes], None]) -> None:
@@ -48,15 +58,19 @@ class Bulk:
         one_by_one = [[it] for it in submissions]
         parts = one_by_one if largest == 1 else self._planned(submissions, largest, told)
 
-        def submit(part: Sequence[Submission]) -> None:
-            if len(part) == 1:
-                self._alone(part[0], told)
+        def submit(part: tuple[Sequence[Submission], int | None]) -> None:
+            jobs, at_a_time = part
+            if len(jobs) == 1:
+                self._alone(jobs[0], told)
             elif offered.arrays is None:
-                self._several(part, told)
+                self._several(jobs, told)
             else:
-                self._together(part, offered.arrays, told)
+                self._together(jobs, offered.arrays, at_a_time, told)
 
-        concurrently(parts, submit, self._backend.config.submit_concurrency)
+        waves = self._admission.waves(parts, lambda job_id, why: told({job_id: why}))
+        with contextlib.closing(waves):
+            for wave in waves:
+                concurrently(wave, submit, self._backend.config.submit_concurrency)
 
     def _offered(self) -> Capabilities:
         """What can be had; a site that does not tell has what its batch system has by default."""
@@ -147,13 +161,19 @@ class Bulk:
             raise several.interrupt
 
     def _together(
-        self, submissions: Sequence[Submission], arrays: Arrays, told: Callable[[Outcomes], None]
+        self,
+        submissions: Sequence[Submission],
+        arrays: Arrays,
+        at_a_time: int | None,
+        told: Callable[[Outcomes], None],
     ) -> None:
         try:
-            accepted = self._submitting.array(submissions, arrays)
+            accepted = self._submitting.array(submissions, arrays, at_a_time)
         except JpsiError as e:
             told({submission.job_id: e for submission in submissions})
             return
+        if at_a_time is not None:
+            self._admission.limit(accepted.array, at_a_time)
         outcomes: dict[str, str | JpsiError] = {}
         elements = zip(submissions, accepted.native_ids, strict=True)
         for index, (submission, native_id) in enumerate(elements, 1):

@@ -175,7 +175,9 @@ class Submitting:
     def _single_run(self, submission: Submission) -> Run:
         return self._run(submission, _here(), BatchFrame(self._backend.capabilities.id_variable))
 
-    def array(self, submissions: Sequence[Submission], arrays: Arrays) -> AcceptedArray:
+    def array(
+        self, submissions: Sequence[Submission], arrays: Arrays, at_a_time: int | None = None
+    ) -> AcceptedArray:
         """Submit several jobs as one array: those that the batch system sees no difference between.
 
         Their earlier attempts are ended already. Until `told` is called for them, none of them is submitted
@@ -199,7 +201,14 @@ class Submitting:
                     written.discard()
                     raise
             site = self._backend.site
-            context = SubmitContext(site=site, job_id=array, tag=written.tag, after=after, elements=count)
+            context = SubmitContext(
+                site=site,
+                job_id=array,
+                tag=written.tag,
+                after=after,
+                elements=count,
+                at_a_time=at_a_time,
+            )
             untold = _Untold(array)
             self._untold.update(dict.fromkeys((it.job_id for it in submissions), untold))
             try:

@@ -7,6 +7,7 @@ from jpsi.testing.conformance_dependencies import DependencyTests
 from jpsi.testing.conformance_ends import EndTests
 from jpsi.testing.conformance_faults import FaultTests
 from jpsi.testing.conformance_hostile import HostileTests
+from jpsi.testing.conformance_limits import LimitTests
 from jpsi.testing.conformance_many import ArrayTests
 from jpsi.testing.conformance_nodes import NodeTests
 from jpsi.testing.conformance_recovery import RecoveryTests
@@ -23,6 +24,7 @@ class ExecutorConformance(
     RecoveryTests,
     FaultTests,
     ArrayTests,
+    LimitTests,
 ):
     """Inherit it in a backend's tests, and say what is to be tested.
 

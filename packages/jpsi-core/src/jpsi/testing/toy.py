@@ -68,7 +68,7 @@ def capabilities() -> Capabilities:
         default_launcher="multiple",
         id_variable="TOY_JOB_ID",
         dependencies=frozenset(DependencyKind),
-        arrays=Arrays(largest=100, id_variable="TOY_ARRAY_ID", index_variable="TOY_INDEX"),
+        arrays=Arrays(largest=100, id_variable="TOY_ARRAY_ID", index_variable="TOY_INDEX", limits=True),
     )
 
 
@@ -97,6 +97,7 @@ def _options(spec: JobSpec, context: SubmitContext) -> Iterator[tuple[str, str |
     if isinstance(spec.resources, ResourceSpecV1):
         yield "slots", str(spec.resources.computed_process_count)
     yield "elements", None if context.elements is None else str(context.elements)
+    yield "at-a-time", None if context.at_a_time is None else str(context.at_a_time)
     yield "after", ",".join(f"{it.kind.value}:{it.native_id}" for it in context.after) or None
 
 

@@ -20,7 +20,9 @@ _WORDS = {
     FakeState.NODE_FAIL: "NODELOST",
     FakeState.OUT_OF_MEMORY: "ERROR",
 }
-_OPTIONS = frozenset({"tag", "name", "queue", "project", "seconds", "slots", "after", "elements"})
+_OPTIONS = frozenset(
+    {"tag", "name", "queue", "project", "seconds", "slots", "after", "elements", "at-a-time"}
+)
 _QUEUES = frozenset({"", "main", "debug"})
 _LONGEST_NAME = 200
 _LARGEST_ARRAY = 100
@@ -58,11 +60,34 @@ def _job(
         directory=invocation.directory,
         slots=int(options.get("slots", "1")),
         time_limit=float(options["seconds"]) if "seconds" in options else None,
-        blocked=_blocked(scheduler, native_id, options["after"]) if "after" in options else None,
+        blocked=_all_of(
+            _blocked(scheduler, native_id, options["after"]) if "after" in options else None,
+            _limited(scheduler, array, int(options["at-a-time"])) if "at-a-time" in options else None,
+        ),
     )
 
 
 _VAIN = "waits in vain"
+
+
+def _all_of(*reasons: Callable[[], str | None] | None) -> Callable[[], str | None]:
+    """Says the first reason for which a job waits."""
+    asked = [reason for reason in reasons if reason is not None]
+    return lambda: next((why for reason in asked if (why := reason()) is not None), None)
+
+
+def _limited(scheduler: FakeScheduler, array: str, at_a_time: int) -> Callable[[], str | None]:
+    """Says why an element waits while as many others run as may run at a time."""
+
+    def why() -> str | None:
+        running = [
+            job
+            for job in scheduler.jobs
+            if job.native_id.partition(".")[0] == array and job.state is FakeState.RUNNING
+        ]
+        return None if len(running) < at_a_time else "limit"
+
+    return why
 
 
 def _blocked(scheduler: FakeScheduler, number: str, after: str) -> Callable[[], str | None]:
