@@ -31,6 +31,22 @@ def test_an_array_is_asked_for_by_one_directive() -> None:
     )
 
 
+def test_it_is_said_how_many_elements_may_run_at_a_time() -> None:
+    context = SubmitContext(site=SITE, job_id="1", tag="jpsi-1-1", elements=500, at_a_time=7)
+
+    assert "#SBATCH --array=1-500%7" in hooks.render_script(JobSpec("/bin/true"), context).text.splitlines()
+
+
+def test_of_all_jobs_each_is_told_of_once() -> None:
+    lines = [
+        squeue_line(JobArrayID="17_[2-3%1]", JobID="17", State="PENDING"),
+        squeue_line(JobArrayID="17_1", JobID="18", State="RUNNING"),
+        squeue_line(JobArrayID="19", JobID="19", State="RUNNING"),
+    ]
+
+    assert list(hooks.parse_status(answered("".join(lines)), None)) == ["17_2", "17_3", "17_1", "19"]
+
+
 def test_elements_have_ids_that_tell_their_array() -> None:
     ids = hooks.element_ids("17", [1, 3])
 

@@ -40,7 +40,12 @@ def _arrays(size: int) -> Arrays | None:
     largest = size - 1
     if largest < 1:
         return None
-    return Arrays(largest=largest, id_variable="SLURM_ARRAY_JOB_ID", index_variable="SLURM_ARRAY_TASK_ID")
+    return Arrays(
+        largest=largest,
+        id_variable="SLURM_ARRAY_JOB_ID",
+        index_variable="SLURM_ARRAY_TASK_ID",
+        limits=True,
+    )
 
 
 @hookimpl

@@ -28,6 +28,12 @@ class Row:
     restarts: str = ""
 
     @property
+    def jobs(self) -> tuple[str, ...]:
+        """One native id of each job that the row is about."""
+        unclear = of_unclear(self.shown)
+        return tuple(named(self.shown)) if unclear is None else (unclear,)
+
+    @property
     def names(self) -> tuple[str, ...]:
         """The native ids that the job answers to; several elements of an array, while they wait, are one row.
 
@@ -35,12 +41,8 @@ class Row:
         array, which stands for all of them. Where it is not clear which elements wait, it is the array that
         does.
         """
-        unclear = of_unclear(self.shown)
-        if unclear is not None:
-            return (unclear,)
-        if self.number in {self.shown, self.shown.partition("_")[0]}:
-            return tuple(named(self.shown))
-        return (self.shown, self.number)
+        is_alone = self.number not in {self.shown, self.shown.partition("_")[0]}
+        return (self.shown, self.number) if is_alone and of_unclear(self.shown) is None else self.jobs
 
 
 def rows(output: str, columns: Mapping[str, str]) -> Iterator[Row]:

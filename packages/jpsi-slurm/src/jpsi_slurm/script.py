@@ -57,7 +57,7 @@ def _options(spec: JobSpec, context: SubmitContext) -> Options:
     return {
         "job-name": spec.name or _DEFAULT_NAME,
         "comment": context.tag,
-        "array": None if context.elements is None else f"1-{context.elements}",
+        "array": _array(context),
         # The runner opens the job's streams. A directory or a file that Slurm cannot open would end the
         # job before it has begun, with no word of it anywhere.
         "chdir": "/",
@@ -74,6 +74,12 @@ def _options(spec: JobSpec, context: SubmitContext) -> Options:
         "no-requeue": config.requeue is False,
         **_after(context.after),
     }
+
+
+def _array(context: SubmitContext) -> str | None:
+    """The indices of an array, and how many of its elements may run at a time."""
+    indices = None if context.elements is None else f"1-{context.elements}"
+    return indices if context.at_a_time is None else f"{indices}%{context.at_a_time}"
 
 
 def _resources(asked: ResourceSpecV1) -> Options:

@@ -48,7 +48,8 @@ def parse_status(result: CommandResult, native_ids: Sequence[str] | None) -> Map
         return {}
     found: dict[str, Observation] = {}
     for row in rows(result.checked().stdout, _COLUMNS):
-        found.update(dict.fromkeys(row.names, observed(row, _end(row.exit_code))))
+        names = row.jobs if native_ids is None else row.names
+        found.update(dict.fromkeys(names, observed(row, _end(row.exit_code))))
     return found | _never_started(found, native_ids or ())
 
 

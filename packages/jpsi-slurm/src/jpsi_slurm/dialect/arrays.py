@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from jpsi.fakes import FakeJob, FakeScheduler, FakeState
@@ -13,6 +13,8 @@ from ..ids import named
 #: slurm.conf(5): MaxArraySize
 MAX_ARRAY_SIZE = 1001
 
+#: Why an element waits that may not run beside so many others.
+_LIMITED = "JobArrayTaskLimit"
 _ARRAY, _INDEX, _NUMBER = "array", "index", "number"
 
 
@@ -37,6 +39,25 @@ def native_ids(number: str, options: Mapping[str, str]) -> list[tuple[str, dict[
     if not indices:
         return [(number, {})]
     return [(f"{number}_{index}", {_ARRAY: number, _INDEX: index}) for index in indices]
+
+
+def limited(
+    scheduler: FakeScheduler, number: str, options: Mapping[str, str]
+) -> Callable[[], str | None] | None:
+    """Says why an element waits, while as many others of its array run as may run at a time."""
+    _, _, at_a_time = options.get("array", "").partition("%")
+    if not at_a_time:
+        return None
+
+    def why() -> str | None:
+        running = [
+            job
+            for job in scheduler.jobs
+            if job.attributes.get(_ARRAY) == number and job.state is FakeState.RUNNING
+        ]
+        return None if len(running) < int(at_a_time) else _LIMITED
+
+    return why
 
 
 def _indices(options: Mapping[str, str]) -> list[int]:
