@@ -50,6 +50,26 @@ def test_jobs_that_were_moved_are_asked_for_where_pbs_remembers_them() -> None:
     assert PBS.parse_status(ended, ["7.node01"]) == {}, "how, only the other server knows"
 
 
+def test_all_jobs_are_those_of_who_asks_and_elements_of_arrays_count_each() -> None:
+    lines = [
+        in_json(name, job_state="R", Job_Owner=f"{owner}@node01")
+        for name, owner in [
+            ("7.node01", "me"),
+            ("8.node01", "you"),
+            ("9[].node01", "me"),
+            ("9[1].node01", "me"),
+            ("9[2].node01", "me"),
+        ]
+    ]
+    jobs = {name: job for line in lines for name, job in json.loads(line)["Jobs"].items()}
+    whole = json.dumps(json.loads(lines[0]) | {"Jobs": jobs}, indent="\t", separators=(",", ":\t"))
+
+    found = PBS.parse_status(answered(f"me\n{whole}\n"), None)
+
+    assert list(found) == ["7.node01", "9[1].node01", "9[2].node01"]
+    assert PBS.query(None, SITE).argv[:4] == ("/bin/sh", "-c", 'id -un && exec "$@"', "qstat")
+
+
 def test_elements_of_arrays_are_listed_with_all_jobs() -> None:
     """Torque lists an array as one job, and with -t by its elements alone."""
     jobs = [f"{number}.node01" for number in range(1, 30)]

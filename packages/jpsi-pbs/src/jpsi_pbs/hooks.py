@@ -32,7 +32,7 @@ from jpsi.plugin import (
     tagged,
 )
 
-from . import complaints, config, failures, ids, queues, reading, requests, submission
+from . import complaints, config, failures, ids, mine, queues, reading, requests, submission
 from .ends import End
 from .listed import Listed
 from .names import tags_in
@@ -195,7 +195,12 @@ class Hooks(ABC):
         self, result: CommandResult, native_ids: Sequence[str] | None
     ) -> Mapping[str, Observation]:
         """What qstat said about each job."""
-        asked, jobs = ids.Asked(native_ids), self.listed(result, native_ids or ())
+        if native_ids is None:
+            user, answer = mine.answered(result)
+            jobs = mine.jobs_of(user, self.listed(answer))
+        else:
+            jobs = self.listed(result, native_ids)
+        asked = ids.Asked(native_ids)
         found = {
             it: Observation(state=None, word=why)
             for it, why in complaints.left_open(result, native_ids or ()).items()

@@ -23,7 +23,7 @@ from jpsi.plugin import (
     units,
 )
 
-from . import ids, json_lines, requests
+from . import ids, json_lines, mine, requests
 from .ends import openpbs_end
 from .hooks import Hooks
 from .layout import Part, layout
@@ -116,7 +116,7 @@ class OpenPbs(Hooks):
     def query(self, native_ids: Sequence[str] | None, site: Site) -> Command:
         """The command that asks for these jobs, or for all; with -t, elements of arrays are told of."""
         if native_ids is None:
-            return self.naming(())
+            return mine.asked(self.naming((), "-t"))
         # With -x, what was moved to another server is there too.
         return self._naming_elements(native_ids, *(["-x"] if site.offers.get("history") else []))
 

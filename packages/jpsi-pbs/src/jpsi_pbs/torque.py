@@ -20,7 +20,7 @@ from jpsi.plugin import (
     units,
 )
 
-from . import ids, requests, xml_jobs
+from . import ids, mine, requests, xml_jobs
 from .ends import torque_end
 from .hooks import Hooks
 from .layout import Part, layout
@@ -66,9 +66,11 @@ class Torque(Hooks):
     @hookimpl
     def query(self, native_ids: Sequence[str] | None, site: Site) -> Command:  # noqa: ARG002  sites are alike
         """The command that asks for these jobs, or for all; arrays are whole or, with -t, their elements."""
-        if native_ids is not None and len(native_ids) <= self.most_named:
+        if native_ids is None:
+            return mine.asked(self.naming((), "-t"))
+        if len(native_ids) <= self.most_named:
             return self.naming(native_ids)
-        arrays, elements = ids.kinds_of_arrays(native_ids or ())
+        arrays, elements = ids.kinds_of_arrays(native_ids)
         if not (arrays and elements):
             return self.naming((), *(["-t"] if elements else []))
         command = self.naming(())
