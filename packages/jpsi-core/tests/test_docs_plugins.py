@@ -19,7 +19,7 @@ PAGES = (
     "plugins/launcher.md",
     "plugins/override.md",
     "plugins/transport.md",
-    "guide/asyncio.md",
+    "guide/many.md",
     "guide/configuration.md",
     "guide/convert.md",
     "guide/doctor.md",

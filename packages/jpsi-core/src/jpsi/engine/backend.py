@@ -106,7 +106,8 @@ class Backend:
         meant = (
             self._version,
             command.argv,
-            shutil.which(command.argv[0], path=environment.get("PATH")),
+            # any word may be the program that is meant, as of a shell that is to run it
+            [shutil.which(word, path=environment.get("PATH")) for word in command.argv],
             sorted(command.environment.items()),
             sorted(item for item in environment.items() if family and item[0].startswith(f"{family}_")),
         )

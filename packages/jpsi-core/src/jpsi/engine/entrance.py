@@ -23,8 +23,9 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-# When whoever waits is told why at a level that is shown by default.
+# When it is told why somebody waits at a level that is shown by default, and when again.
 _LONG_SECONDS = 30.0
+_AGAIN_SECONDS = 600.0
 # When it is looked again after that failed.
 _FAILED_SECONDS = 30.0
 
@@ -59,8 +60,8 @@ class _Place:
     job_ids: frozenset[str]
     since: float
     given_up: set[str] = attrs.field(factory=set)
-    #: How it was told that it waits: not yet, quietly, aloud.
-    told: int = 0
+    #: Whether it was told that it waits.
+    is_told: bool = False
 
 
 class Entrance:
@@ -79,6 +80,7 @@ class Entrance:
         self._now = now
         self._wait = wait
         self._is_closed = False
+        self._told_aloud = float("-inf")
         self._renew()
         _entrances.add(self)
 
@@ -158,18 +160,18 @@ class Entrance:
         try:
             return look()
         except JpsiError as e:
-            if not place.told:
+            if not place.is_told:
                 raise
             return Full(_FAILED_SECONDS, str(e))
 
     def _tell(self, place: _Place, full: Full) -> None:
-        waited = self._now() - place.since
-        if not place.told:
-            place.told = 1
+        now = self._now()
+        if not place.is_told:
+            place.is_told = True
             log.info("jobs wait to be submitted: %s", full.why)
-        if place.told == 1 and waited >= _LONG_SECONDS:
-            place.told = 2
-            log.warning("jobs have waited %.0f s to be submitted: %s", waited, full.why)
+        if now >= max(place.since + _LONG_SECONDS, self._told_aloud + _AGAIN_SECONDS):
+            self._told_aloud = now
+            log.warning("jobs have waited %.0f s to be submitted: %s", now - place.since, full.why)
 
 
 _entrances: weakref.WeakSet[Entrance] = weakref.WeakSet()
