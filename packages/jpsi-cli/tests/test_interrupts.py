@@ -32,6 +32,26 @@ def test_the_first_signal_cancels_and_waits_for_the_end(
     assert errors == b""
 
 
+def test_a_job_that_waits_for_room_is_not_submitted_after_ctrl_c(
+    start: Start, start_on_terminal: Start, environment: dict[str, str]
+) -> None:
+    folder = Path(environment["XDG_CONFIG_HOME"], "jpsi")
+    folder.mkdir(mode=0o700)
+    (folder / "config.yaml").write_text("executors: {local: {config: {max_active: 1}}}")
+    first = start("run", "--", "sh", "-c", "echo ready; exec sleep 60")
+    first.wait_for(b"ready")
+    second = start_on_terminal("run", "--", "echo", "it ran")
+    second.wait_for(b"jpsi: jobs wait to be submitted: 1 of 1 slots (max_active) are taken")
+
+    second.type(b"\x03")
+    code, output, _ = second.end()
+
+    assert code == 130
+    assert b"it ran" not in output
+    os.killpg(first.process.pid, signal.SIGINT)
+    assert first.end()[0] == 130
+
+
 def test_what_the_job_writes_while_it_is_cancelled_is_shown(start: Start) -> None:
     script = "trap 'echo cleaning up; echo really >&2; exit 0' TERM; echo ready; while :; do sleep 0.05; done"
     started = start("run", "--", "sh", "-c", script)

@@ -42,8 +42,19 @@ class Foreground:
             JpsiError: the job was not submitted.
         """
         self._job.set_job_status_callback(lambda _, status: self._events.put(status))
-        with Interrupts(self._events.put, self._farewell) as interrupts:
-            executor.submit(self._job)
+
+        def ask(number: signal.Signals) -> None:
+            self._events.put(number)
+            # a job that waits for room is not submitted any more
+            executor.close()
+
+        with Interrupts(ask, self._farewell) as interrupts:
+            try:
+                executor.submit(self._job)
+            except jpsi.SubmitException:
+                if interrupts.received is None:
+                    raise
+                return codes.CANCELLED
             status = self._until_final()
             is_complete = self._finish_output()
             self._say(self._display.status(self._job, status))

@@ -11,7 +11,7 @@ STDOUT, STDERR = 1, 2
 
 
 def error(text: str) -> None:
-    """Say why something did not work."""
+    """Say why something does not work, or not yet."""
     write(f"jpsi: {printable(text)}\n")
 
 
@@ -54,10 +54,23 @@ def printable(text: str) -> str:
 
 
 def show_library_warnings() -> None:
-    """Show what the library logs for users, without the traceback that goes with some of it."""
-    logging.getLogger("jpsi").addHandler(_Handler(logging.WARNING))
+    """Show what the library logs for users, without the traceback that goes with some of it.
+
+    A person at a terminal sees at once why a job waits to be submitted, which is no warning yet.
+    """
+    logging.getLogger("jpsi").addHandler(_Warnings(logging.WARNING))
+    if os.isatty(STDERR):
+        entrance = logging.getLogger("jpsi.engine.entrance")
+        entrance.setLevel(logging.INFO)
+        entrance.addHandler(_Notes())
 
 
-class _Handler(logging.Handler):
+class _Warnings(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         warning(record.getMessage())
+
+
+class _Notes(logging.Handler):
+    def emit(self, record: logging.LogRecord) -> None:
+        if record.levelno < logging.WARNING:
+            error(record.getMessage())
