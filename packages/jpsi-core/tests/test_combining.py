@@ -41,12 +41,16 @@ class Counter:
 
     def submit_many(self, submissions: Sequence[Submission], told: Callable[[Outcomes], None]) -> None:
         self.requests.append([it.job_id for it in submissions])
+        refused = {it.job_id for it in submissions if it.job_id in self.refused}
+        told(dict.fromkeys(refused, SubmitException("no")))
         self.began.release()
         assert self.may_go_on.wait(PATIENCE)
         if self.error is not None:
             raise self.error
         for it in submissions:
-            told({it.job_id: SubmitException("no") if it.job_id in self.refused else f"n-{it.job_id}"})
+            if it.job_id not in refused:
+                is_refused = it.job_id in self.refused
+                told({it.job_id: SubmitException("no") if is_refused else f"n-{it.job_id}"})
 
     def give_up(self, job_ids: Sequence[str] | None) -> None:
         self.given_up.append(job_ids)
@@ -180,22 +184,27 @@ def test_each_task_hears_of_its_own_job(engine: Counter, executor: JobExecutor) 
     ]
 
 
-def test_a_job_that_was_refused_can_be_submitted_again_at_once(
+def test_a_job_that_was_refused_can_be_submitted_again_while_others_are_under_way(
     engine: Counter, executor: JobExecutor
 ) -> None:
-    """The request that it was in may go on for long."""
     job, other = some(2)
     engine.refused = {job.id}
+    engine.may_go_on.clear()
 
     async def main() -> None:
+        tasks = [asyncio.create_task(aio.submit(it, executor)) for it in (job, other)]
         with pytest.raises(SubmitException, match="no"):
-            await asyncio.gather(aio.submit(job, executor), aio.submit(other, executor))
+            await tasks[0]
+        await begun(engine)
         engine.refused.clear()
-        await aio.submit(job, executor)
+        again = asyncio.create_task(asyncio.to_thread(executor.submit_many, [job]))
+        await begun(engine)
+        engine.may_go_on.set()
+        await asyncio.gather(tasks[1], again)
 
     run(main())
 
-    assert job.status.state is JobState.QUEUED
+    assert {it.status.state for it in (job, other)} == {JobState.QUEUED}
 
 
 def test_a_job_that_is_being_submitted_is_not_submitted_twice(engine: Counter, executor: JobExecutor) -> None:
@@ -271,6 +280,30 @@ def test_a_task_cancelled_while_its_job_waits_for_room_gives_it_up(
     run(main())
 
     assert engine.given_up == [[given_up.id]]
+
+
+def test_a_job_that_is_only_about_to_wait_for_room_is_given_up_once_it_does(
+    engine: Counter, executor: JobExecutor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(combining, "_GIVE_UP_SECONDS", 0.01)
+    job, give_up = one(), engine.give_up
+    engine.may_go_on.clear()
+
+    def at_the_second_time(job_ids: Sequence[str] | None) -> None:
+        engine.give_up = give_up  # type: ignore[method-assign]
+
+    engine.give_up = at_the_second_time  # type: ignore[method-assign]
+
+    async def main() -> None:
+        task = asyncio.create_task(aio.submit(job, executor))
+        await begun(engine)
+        task.cancel()
+        await asyncio.wait([task])
+
+    run(main())
+
+    assert engine.given_up == [[job.id]]
+    assert job.status.state is JobState.NEW
 
 
 def test_a_task_that_is_cancelled_twice_ends_at_once(engine: Counter, executor: JobExecutor) -> None:

@@ -102,6 +102,20 @@ def test_submit_waits_until_a_slot_is_free(executor: JobExecutor, gate: Path) ->
     assert last.wait(PATIENCE) is not None
 
 
+def test_who_waits_hears_at_once_that_an_own_job_has_ended(
+    executor: JobExecutor, gate: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("jpsi.engine.slots._LOOK_SECONDS", 2 * PATIENCE)
+    job = held(gate)
+    executor.submit(held(gate, cores=2))
+
+    with in_thread(lambda: executor.submit(job)):
+        stands(executor)
+        gate.touch()
+
+    assert job.wait(PATIENCE) is not None
+
+
 def test_a_job_takes_as_many_slots_as_it_has_cores(executor: JobExecutor, gate: Path) -> None:
     small, large = held(gate), held(gate, cores=2)
     executor.submit(small)

@@ -148,6 +148,29 @@ def test_no_more_jobs_run_than_max_active_in_arrays_and_alone(
     assert most((it.started, it.ended) for it in ended(fake)) <= 3
 
 
+def test_what_an_array_cannot_use_is_left_to_others(
+    batch: BatchConfig, fake: FakeScheduler, tmp_path: Path
+) -> None:
+    waits = 'until [ -e "$0" ]; do sleep 0.01; done'
+    first, *alike, last = [
+        Job(JobSpec("/bin/sh", ["-c", waits, str(tmp_path / name)], name=name))
+        for name in ("first", *["array"] * 6, "last")
+    ]
+
+    with executor(batch, max_active=3) as toys:
+        toys.submit(first)
+        toys.submit_many(alike)
+        (tmp_path / "first").touch()
+        assert first.wait(PATIENCE) is not None
+        toys.submit(last)
+        assert not any(job.status.final for job in alike)
+        for name in ("array", "last"):
+            (tmp_path / name).touch()
+        all_complete([*alike, last])
+
+    assert most((it.started, it.ended) for it in ended(fake)) <= 3
+
+
 def test_without_limits_nobody_is_asked_how_many_there_are(batch: BatchConfig, fake: FakeScheduler) -> None:
     fake.slots = 0
 

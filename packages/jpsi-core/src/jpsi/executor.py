@@ -166,6 +166,8 @@ class JobExecutor(Many):
     def submit(self, job: Job) -> None:
         """Hand a job to the backend; returns once the backend has accepted it.
 
+        Where the configuration limits how many jobs there are, it waits until there is room for this one.
+
         Raises:
             InvalidJobException: the job can never run here as it is. Nothing was submitted, the job is
                 unchanged.

@@ -1328,3 +1328,24 @@ def test_shell_that_is_not_there_is_told_as_that(bench: Bench) -> None:
     assert code == 125
     assert bench.last() == (JobState.FAILED, 125, Reason.SETUP, Evidence.MARKER)
     assert "the configured shell is not there" in (bench.published[-1][1].message or "")
+
+
+def test_of_all_jobs_those_are_told_of_that_have_not_ended_and_no_arrays_besides_their_elements(
+    bench: Bench,
+) -> None:
+    states = {
+        "7": JobState.QUEUED,
+        "7.1": JobState.QUEUED,
+        "7.2": JobState.COMPLETED,
+        "8": JobState.ACTIVE,
+        "9": None,
+    }
+
+    class Layer:
+        @hookimpl
+        def parse_status(self) -> dict[str, Observation]:
+            return {name: Observation(state=state, word="") for name, state in states.items()}
+
+    bench.overrides.append(Layer())
+
+    assert set(bench.process()._backend.everything()) == {"7.1", "8", "9"}

@@ -259,6 +259,21 @@ def test_own_jobs_count_though_they_wait(queue: Queue) -> None:
     assert full.why == "2 jobs of yours run on toy, or may (max_active is 2)"
 
 
+def test_own_jobs_that_run_count_once(queue: Queue) -> None:
+    program = queue.program(active=3)
+    program.submit("1", seen=RUNS)
+    queue.clock.advance(5)
+
+    assert program.granted(9).active == 2
+
+
+def test_what_somebody_else_has_left_is_passed_over(queue: Queue) -> None:
+    other = Sharing(str(queue.root))
+    other.want("toy", frozenset({"strange", "a/b/c", "a/1"}), queue.clock(), 600)
+
+    assert queue.program(queued=3).granted(9).queued == 3
+
+
 def test_an_array_counts_as_many_as_may_run_of_it(queue: Queue) -> None:
     program = queue.program(active=5)
     grant = program.granted(9)

@@ -6,6 +6,7 @@ submissions count that processes of this machine tell one another of, and the jo
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 import threading
@@ -162,9 +163,10 @@ class Room:
     def _grant(self, system: str, answer: Answer, own: Collection[Tracked], wanted: int) -> Grant | Full:
         names = {job.native_id for job in own}
         there = len(names | answer.seen.keys()) + self._on_the_way(system, answer)
-        active = self._may_run(own) + sum(
-            seen.state is JobState.ACTIVE for native_id, seen in answer.seen.items() if native_id not in names
-        )
+        active = 0
+        if self._limits.active != math.inf:
+            others = [seen for native_id, seen in answer.seen.items() if native_id not in names]
+            active = self._may_run(own) + sum(seen.state is JobState.ACTIVE for seen in others)
         queued_left, active_left = self._limits.queued - there, self._limits.active - active
         self._is_full = min(queued_left, active_left) < 1
         if not self._is_full:
@@ -172,9 +174,10 @@ class Room:
             return Grant(min(wanted, queued_left), min(wanted, active_left))
         left = max(0.0, self._due(answer, own) - self._now())
         if queued_left < 1:
-            others = there - len(names)
-            why = f"{self._name} has {there} jobs of yours (max_queued is {self._limits.queued}), {others} of"
-            why += " which are not of this program"
+            why = (
+                f"{self._name} has {there} jobs of yours (max_queued is {self._limits.queued}), "
+                f"{there - len(names)} of which are not of this program"
+            )
         else:
             why = f"{active} jobs of yours run on {self._name}, or may (max_active is {self._limits.active})"
         return Full(min(left, self._limits.shortest), why)
@@ -185,8 +188,9 @@ class Room:
             own = {it.word for it in self._granted}
             count = sum(int(it.queued) for it in self._granted if it.ended == math.inf)
         for word in self._sharing.wanted(system, self._now()) - own:
-            _, queued, ended = word.split("/")
-            count += int(queued) if float(ended) >= answer.begun else 0
+            with contextlib.suppress(ValueError):  # another version's
+                _, queued, ended = word.split("/")
+                count += int(queued) if float(ended) >= answer.begun else 0
         return count
 
     def _may_run(self, own: Iterable[Tracked]) -> int:
