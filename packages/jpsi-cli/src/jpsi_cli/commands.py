@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import click
 
@@ -12,6 +13,11 @@ from .grouped import GroupedCommand
 
 #: Of every command.
 SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+
+
+def command(name: str, **attributes: Any) -> click.Command:  # noqa: ANN401  click's own
+    """A command with the settings of every command."""
+    return click.Command(name, context_settings=SETTINGS, **attributes)
 
 
 def _run(

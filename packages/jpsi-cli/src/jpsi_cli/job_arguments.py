@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from functools import partial
 
 import click
@@ -12,6 +13,18 @@ from .grouped import GroupedOption
 
 _this = partial(GroupedOption, group="What runs where")
 _stream = partial(GroupedOption, group="Input and output")
+
+
+def duration(text: str, option: str) -> timedelta:
+    """A time that was typed; a mistake is one in the command line."""
+    from . import quantities  # noqa: PLC0415  help is shown without waiting for the library
+
+    try:
+        return quantities.duration(text)
+    except ValueError as e:
+        msg = f"{option}: {e}"
+        raise click.UsageError(msg) from e
+
 
 #: JOB, one or more of them.
 JOBS = click.Argument(["jobs"], nargs=-1, metavar="JOB...", shell_complete=completion.jobs)

@@ -12,7 +12,9 @@ import click
 
 from . import cluster_commands, codes, messages
 from .commands import CONFIG, FAKE, PLUGINS, RUN, SETTINGS
-from .job_commands import JOB_COMMANDS
+from .job_commands import CANCEL, EXPLAIN, HOLD, LOGS, RELEASE, SHOW, WAIT
+from .list_commands import ATTACH, LS, TOP
+from .submit_commands import SCRIPT, SUBMIT, VALIDATE
 
 _NAME = "jpsi"
 # Set by click's shell completion scripts.
@@ -121,7 +123,7 @@ def cli(ctx: click.Context) -> int:
 
 
 cli.add_command(RUN)
-for command in JOB_COMMANDS:
+for command in (SUBMIT, SCRIPT, VALIDATE, LS, SHOW, EXPLAIN, WAIT, CANCEL, HOLD, RELEASE, LOGS, TOP, ATTACH):
     cli.add_command(command)
 cli.add_command(PLUGINS)
 cli.add_command(CONFIG)
