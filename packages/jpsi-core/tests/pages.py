@@ -27,7 +27,11 @@ _CAPTION = re.compile(r"\A:caption: *(?P<path>\S+)\n(?::\S+:.*\n)*\n")
 _COMMAND = re.compile(r"^\$ (?P<first>.*)(?P<more>(?:\n> .*)*)\n(?P<output>(?:(?!\$ ).*\n)*)", re.MULTILINE)
 _PATIENCE = 300
 # A batch system of the machine is nobody's business here: what a page forgets to fake fails.
-_HIDDEN = ("sbatch", "squeue", "sacct", "scancel", "scontrol", "sinfo", "srun", "docker")
+_HIDDEN = (
+    *("sbatch", "squeue", "sacct", "scancel", "scontrol", "sinfo", "srun"),
+    *("qsub", "qstat", "qdel", "qhold", "qrls", "qacct", "qconf"),
+    *("bsub", "bjobs", "flux", "docker"),
+)
 
 
 class PageError(AssertionError):

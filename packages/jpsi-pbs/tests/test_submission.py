@@ -119,7 +119,7 @@ def test_the_message_is_what_qsub_said() -> None:
 
 
 def test_the_commands() -> None:
-    assert PBS.cancel(["7.node01", "8[1].node01"]).argv == ("qdel", "7.node01", "8[1].node01")
+    assert PBS.cancel(["7.node01", "8.node01"]).argv == ("qdel", "7.node01", "8.node01")
     assert PBS.hold(["7"]).argv == ("qhold", "7")
     assert PBS.release(["7"]).argv == ("qrls", "7")
 

@@ -176,7 +176,7 @@ class BatchEngine:
             poller = Poller(
                 config.shortest_interval.total_seconds(),
                 config.longest_interval.total_seconds(),
-                random.random,
+                random.SystemRandom().random,  # not the one that is the program's to seed
             )
             tracking = Tracking(
                 self._backend,
