@@ -116,7 +116,14 @@ def test_nothing_is_said_of_arrays_that_nobody_means() -> None:
     rows = [row(17, "qw", more="<tasks>1-75000:1</tasks>"), row(18, more="<tasks>1</tasks>"), row(19)]
 
     assert set(hooks.parse_status(listing(*rows), ["18.1", "19"])) == {"18.1", "19"}
-    assert set(hooks.parse_status(listing(*rows), None)) == {"19"}
+
+
+def test_where_all_jobs_are_meant_each_task_is_told_of() -> None:
+    rows = [row(17, "qw", more="<tasks>1-3:1</tasks>"), row(18, more="<tasks>1</tasks>"), row(19)]
+
+    found = hooks.parse_status(listing(*rows), None)
+
+    assert set(found) == {"17.1", "17.2", "17.3", "18.1", "19"}
 
 
 def test_an_array_is_found_by_the_tag_of_its_tasks() -> None:

@@ -39,7 +39,8 @@ def parse_status(result: CommandResult, native_ids: Sequence[str] | None) -> Map
     """What qstat said about jobs and tasks of arrays.
 
     An array that is meant itself runs if one of its tasks does. Otherwise nothing is said of it, since that
-    would be said of tasks that were deleted, too. Nor is anything of tasks of arrays that nobody means.
+    would be said of tasks that were deleted, too. Nor is anything of tasks of arrays that nobody means, but
+    where all jobs of the user are meant.
     """
     meant = frozenset(native_ids or ())
     arrays = {number_of(native_id) for native_id in meant}
@@ -51,7 +52,7 @@ def parse_status(result: CommandResult, native_ids: Sequence[str] | None) -> Map
         tasks = _tasks(job.get("tasks", ""))
         if not tasks or number in meant:
             found[number] = seen if seen.state is JobState.ACTIVE else found.get(number, seen)
-        if tasks and number in arrays:
+        if tasks and (native_ids is None or number in arrays):
             found.update(dict.fromkeys(element_ids(number, [*itertools.chain(*tasks)]), seen))
     return found
 
