@@ -181,6 +181,21 @@ def test_what_would_be_submitted_is_shown_and_is_not(run: Run) -> None:
     assert states(run) == {}
 
 
+UNWRITABLE = {
+    "full": (">/dev/full", b"jpsi: standard output cannot be written to: No space left on device\n"),
+    "closed": (">&-", b"jpsi: standard output cannot be written to: Bad file descriptor\n"),
+}
+
+
+@pytest.mark.parametrize(("redirection", "message"), UNWRITABLE.values(), ids=UNWRITABLE)
+def test_output_that_cannot_be_written_is_a_sentence(
+    start: Callable[..., Started], submit: Callable[..., str], redirection: str, message: bytes
+) -> None:
+    submit("--", "true")
+
+    assert start("ls", prefix=("sh", "-c", f'exec "$@" {redirection}', "sh")).end() == (125, b"", message)
+
+
 def test_jobs_are_listed_by_what_is_asked_for(run: Run, submit: Callable[..., str]) -> None:
     good, bad = submit("--name", "good", "--", "true"), submit("--name", "bad-1", "--", "false")
     run("wait", good, bad)

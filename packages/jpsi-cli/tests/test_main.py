@@ -42,6 +42,20 @@ def test_without_a_command_help_is_shown_as_a_mistake(run: Run) -> None:
     assert b"Usage: jpsi " in result.stderr
 
 
+def test_a_group_without_a_command_shows_its_help_as_a_mistake(run: Run) -> None:
+    result = run("config")
+
+    assert (result.returncode, result.stdout) == (2, b"")
+    assert result.stderr.startswith(b"Usage: jpsi config ")
+
+
+def test_a_mistake_names_the_help_of_its_command(run: Run) -> None:
+    result = run("doctor", "-x")
+
+    assert result.returncode == 2
+    assert result.stderr == b"jpsi: option '-x' requires an argument.\nTry: jpsi doctor --help\n"
+
+
 MISTAKES = {
     "no command": (["run"], "jpsi: no command to run"),
     "unknown command": (["walk"], "jpsi: no such command 'walk'"),

@@ -145,6 +145,13 @@ Exit codes:
 )
 
 
+@click.pass_context
+def _config(ctx: click.Context) -> int:
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help(), err=True)
+    return codes.USAGE
+
+
 def _config_show(*, as_json: bool) -> int:
     from .config import show  # noqa: PLC0415  as above
 
@@ -160,6 +167,8 @@ def _config_check(*, as_json: bool) -> int:
 #: `jpsi config`
 CONFIG = click.Group(
     "config",
+    invoke_without_command=True,
+    callback=_config,
     context_settings=SETTINGS,
     short_help="Show and check the configuration.",
     help="Show what is configured, all files taken together, and see whether it can be used.",

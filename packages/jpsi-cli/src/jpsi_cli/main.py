@@ -38,16 +38,19 @@ def _code(arguments: list[str]) -> int:
     except click.exceptions.Exit as e:
         return e.exit_code
     except click.UsageError as e:
-        return _misused(e)
+        return _misused(e, arguments)
     except KeyboardInterrupt:
         return codes.CANCELLED
-    except OSError as e:
+    except (messages.UnwritableError, OSError) as e:
         return _unwritable(e)
     except Exception:  # noqa: BLE001  the outermost fence: a bug, which is to be seen
         return _failed()
 
 
-def _unwritable(error: OSError) -> int:
+def _unwritable(error: messages.UnwritableError | OSError) -> int:
+    if isinstance(error, messages.UnwritableError):
+        messages.error(str(error))
+        return codes.JPSI
     if isinstance(error, BrokenPipeError):
         # Else the interpreter complains when it flushes at its end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), messages.STDOUT)
@@ -64,11 +67,18 @@ def _failed() -> int:
     return codes.JPSI
 
 
-def _misused(error: click.UsageError) -> int:
+def _misused(error: click.UsageError, arguments: list[str]) -> int:
     text = error.format_message()
-    place = _NAME if error.ctx is None else error.ctx.command_path
-    messages.error(f"{text[:1].lower()}{text[1:]}\nTry: {place} --help")
+    messages.error(f"{text[:1].lower()}{text[1:]}\nTry: {_place(error, arguments)} --help")
     return codes.USAGE
+
+
+def _place(error: click.UsageError, arguments: list[str]) -> str:
+    """The command whose help tells what would be right."""
+    if error.ctx is not None:
+        return error.ctx.command_path
+    # of an option without a value click does not tell where it stands
+    return " ".join([_NAME, *(name for name in arguments[:1] if name in cli.commands)])
 
 
 def _hold_standard_streams() -> None:

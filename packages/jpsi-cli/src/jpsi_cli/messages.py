@@ -10,6 +10,10 @@ import sys
 STDOUT, STDERR = 1, 2
 
 
+class UnwritableError(Exception):
+    """Standard output is closed, or what was asked for has no room there."""
+
+
 def error(text: str) -> None:
     """Say why something does not work, or not yet."""
     write(f"jpsi: {printable(text)}\n")
@@ -33,13 +37,20 @@ def show(text: str) -> None:
     """Write to standard output.
 
     Raises:
-        OSError: nobody reads it, or it cannot be written to.
+        BrokenPipeError: nobody reads it.
+        UnwritableError: it cannot be written to.
     """
     encoding = "utf-8" if sys.stdout is None else sys.stdout.encoding
     left = memoryview(text.encode(encoding, "backslashreplace"))
     # Not through sys.stdout, which tries again at the end of the process what could not be written.
-    while left:
-        left = left[os.write(STDOUT, left) :]
+    try:
+        while left:
+            left = left[os.write(STDOUT, left) :]
+    except BrokenPipeError:
+        raise
+    except OSError as e:
+        msg = f"standard output cannot be written to: {e.strerror}"
+        raise UnwritableError(msg) from e
 
 
 def printable(text: str) -> str:

@@ -34,13 +34,7 @@ def plugins(name: str | None, *, kind: str | None, as_json: bool, is_loading: bo
     asked = [it for it in found if name is None or it.name.lower() == name.lower()]
     if not asked:
         messages.error(_missing(name, kind, found))
-    try:
-        messages.show(_json(asked) if as_json else _table(asked))
-    except BrokenPipeError:
-        raise
-    except OSError as e:
-        messages.error(f"standard output cannot be written to: {e.strerror}")
-        return codes.JPSI
+    messages.show(_json(asked) if as_json else _table(asked))
     return codes.UNUSABLE if unusable(asked) or (name is not None and not asked) else 0
 
 
