@@ -157,3 +157,16 @@ def test_there_is_a_sentence_for_whatever_is_known(
     assert told.sentence
     assert all(told.advice)
     assert not any("{" in advice and "}" in advice for advice in told.advice if not errors)
+
+
+def test_commands_that_are_advised_name_the_job_and_nothing_else_is_taken_for_it() -> None:
+    lost = Facts(status=failed(Reason.LOST), spec=SPEC, job="6e0c2f51")
+    said = Facts(
+        status=failed(Reason.EXIT_CODE, 1),
+        spec=SPEC,
+        job="6e0c2f51",
+        errors=["cat: JOB.txt: No such file or directory"],
+    )
+
+    assert any(advice.endswith("jpsi logs 6e0c2f51") for advice in explain(lost).advice)
+    assert explain(said).advice[0].startswith("JOB.txt is not there")

@@ -107,7 +107,8 @@ def test_a_job_is_cancelled_from_anywhere(run: Run, submit: Callable[..., str], 
     result = run("cancel", "mine", "--json")
 
     assert (result.returncode, result.stderr) == (0, b"")
-    assert json.loads(result.stdout)["state"] == "CANCELED"
+    told = json.loads(result.stdout)
+    assert (told["state"], told["remark"]) == ("CANCELED", None)
     assert states(run) == {"mine": "CANCELED"}
     assert run("cancel", job_id).returncode == 0
     assert run("wait", job_id).returncode == 130
@@ -189,11 +190,14 @@ UNWRITABLE = {
 
 @pytest.mark.parametrize(("redirection", "message"), UNWRITABLE.values(), ids=UNWRITABLE)
 def test_output_that_cannot_be_written_is_a_sentence(
-    start: Callable[..., Started], submit: Callable[..., str], redirection: str, message: bytes
+    run: Run, start: Callable[..., Started], submit: Callable[..., str], redirection: str, message: bytes
 ) -> None:
-    submit("--", "true")
+    job_id = submit("--", "echo", "hello")
+    run("wait", job_id)
+    prefix = ("sh", "-c", f'exec "$@" {redirection}', "sh")
 
-    assert start("ls", prefix=("sh", "-c", f'exec "$@" {redirection}', "sh")).end() == (125, b"", message)
+    assert start("ls", prefix=prefix).end() == (125, b"", message)
+    assert start("logs", job_id, prefix=prefix).end() == (125, b"", message)
 
 
 def test_jobs_are_listed_by_what_is_asked_for(run: Run, submit: Callable[..., str]) -> None:

@@ -35,7 +35,7 @@ def explain_job(word: str, *, as_json: bool) -> int:
                 "id": job.id,
                 "state": facts.status.state.value,
                 "sentence": told.sentence,
-                "advice": [it.replace("JOB", job.id) for it in told.advice],
+                "advice": list(told.advice),
                 "errors": list(facts.errors),
             }
             messages.show(json.dumps(content, indent=2) + "\n")
@@ -72,6 +72,7 @@ def _facts(job: SpooledJob) -> Facts:
     return Facts(
         status=status,
         spec=job.spec,
+        job=job.id,
         remark=None if status.final else job.remark,
         lasted=None if since is None else (status.time if status.final else now) - since,
         position=None if seen is None else seen.position,
@@ -92,7 +93,7 @@ def _last_lines(path: Path) -> Sequence[str]:
 
 def _text(job: SpooledJob, facts: Facts, told: Explanation) -> str:
     lines = [f"{facts.status.state}: {told.sentence}"]
-    lines += [f"  - {it.replace('JOB', job.id[:8])}" for it in told.advice]
+    lines += [f"  - {it}" for it in told.advice]
     if facts.errors:
         lines += [f"the last lines of {job.streams.stderr}:", *(f"  | {line}" for line in facts.errors)]
     return "".join(f"{messages.printable(line)}\n" for line in lines)

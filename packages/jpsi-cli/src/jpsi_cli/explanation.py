@@ -21,6 +21,8 @@ class Facts:
 
     status: jpsi.JobStatus
     spec: jpsi.JobSpec
+    #: What the job is called in the commands that are advised.
+    job: str = "JOB"
     #: What else is known of one that has not ended for certain.
     remark: str | None = None
     #: How long it ran, or has been waiting.
@@ -68,7 +70,7 @@ def _why_not_ended(facts: Facts) -> str:
 # What the plugins say of jobs that wait, in the order in which it is looked for.
 _WAITING = (
     (r"administrator", "only an administrator can release it: ask yours"),
-    (r"\bheld\b", "let it start: jpsi release JOB"),
+    (r"\bheld\b", "let it start: jpsi release {job}"),
     (
         r"never starts|ended so that|never be satisfied",
         "it never starts: cancel it, and see to the job it needs",
@@ -103,7 +105,7 @@ def _before_end(facts: Facts) -> Iterator[str]:
         found = (advice for pattern, advice in _WAITING if re.search(pattern, text, re.IGNORECASE))
         advice = next(found, None)
         if advice is not None:
-            yield advice.format(less=_LESS)
+            yield advice.format(less=_LESS, job=facts.job)
 
 
 def _why_ended(facts: Facts) -> str:
@@ -134,14 +136,14 @@ _REASONS = {
     jpsi.Reason.OUT_OF_MEMORY: "give it more memory{memory}: --memory, or more nodes",
     jpsi.Reason.SETUP: "mend what is named, and submit it again; --create-dir makes a directory",
     jpsi.Reason.EXECUTABLE: "name the program by its path, or have --pre-launch bring it onto PATH",
-    jpsi.Reason.PRE_LAUNCH: "look at that script, which runs before the command: jpsi logs --stderr JOB",
-    jpsi.Reason.LAUNCH: "look at the launcher, --launcher, and at what it says: jpsi show JOB",
+    jpsi.Reason.PRE_LAUNCH: "look at that script, which runs before the command: jpsi logs --stderr {job}",
+    jpsi.Reason.LAUNCH: "look at the launcher, --launcher, and at what it says: jpsi show {job}",
     jpsi.Reason.NODE_FAIL: "that was none of its fault: submit it again",
     jpsi.Reason.PREEMPTED: "submit it again, to a queue whose jobs need not make room: --queue",
     jpsi.Reason.DEADLINE: "submit it again with a later deadline, or less time: --time",
     jpsi.Reason.DEPENDENCY: "see to the job that it waited for; --after any:ID waits for any end",
     jpsi.Reason.REQUEUED: "wait: it runs again",
-    jpsi.Reason.LOST: "its node may have crashed, or not see the work directory: see jpsi logs JOB",
+    jpsi.Reason.LOST: "its node may have crashed, or not see the work directory: see jpsi logs {job}",
     jpsi.Reason.ATTACH_UNVERIFIED: "look whether the native id is right, and the executor: -x",
 }
 _CODES = {
@@ -166,6 +168,7 @@ def _by_reason(facts: Facts) -> Iterator[str]:
     memory = getattr(resources, "memory", None)
     duration = None if attributes is None else attributes.duration
     had = {
+        "job": facts.job,
         "memory": "" if memory is None else f" than {spelled_size(memory)}",
         "time": "" if not duration else f" than {age(duration)}",
     }

@@ -13,7 +13,7 @@ from jpsi.spooled import SpooledJob
 
 def listed(job: SpooledJob, status: jpsi.JobStatus | None = None) -> dict[str, Any]:
     """What `jpsi ls` tells of a job; `status` is what is known better than the disk knows it."""
-    origin = job.origin
+    origin, known = job.origin, job.status if status is None else status
     return {
         "id": job.id,
         "native_id": job.native_id,
@@ -21,10 +21,10 @@ def listed(job: SpooledJob, status: jpsi.JobStatus | None = None) -> dict[str, A
         "executor": origin.executor,
         "target": origin.target or None,
         "machine": origin.machine,
-        **status_of(job.status if status is None else status),
+        **status_of(known),
         "submitted": _time(job.submitted),
         "started": _time(job.started),
-        "remark": job.remark,
+        "remark": None if known.final else job.remark,
     }
 
 

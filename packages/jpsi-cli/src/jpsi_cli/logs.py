@@ -58,6 +58,8 @@ def _finished(follower: Follower, refusals: list[OSError], *, must_exist: bool) 
     if must_exist:
         follower.start()
     follower.finish()
+    if refusals and not isinstance(refusals[0], BrokenPipeError):
+        raise messages.UnwritableError(refusals[0])
     if refusals:
         raise refusals[0]
     if follower.unreadable is not None:

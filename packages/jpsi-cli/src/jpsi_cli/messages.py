@@ -13,6 +13,9 @@ STDOUT, STDERR = 1, 2
 class UnwritableError(Exception):
     """Standard output is closed, or what was asked for has no room there."""
 
+    def __init__(self, error: OSError) -> None:
+        super().__init__(f"standard output cannot be written to: {error.strerror}")
+
 
 def error(text: str) -> None:
     """Say why something does not work, or not yet."""
@@ -49,8 +52,7 @@ def show(text: str) -> None:
     except BrokenPipeError:
         raise
     except OSError as e:
-        msg = f"standard output cannot be written to: {e.strerror}"
-        raise UnwritableError(msg) from e
+        raise UnwritableError(e) from e
 
 
 def printable(text: str) -> str:

@@ -58,7 +58,7 @@ def _lines(job: SpooledJob, live: jpsi.JobStatus | None, paint: Paint) -> Iterat
     yield from _field("exit code", None if status.exit_code is None else str(status.exit_code))
     yield from _field("reason", None if status.reason is None else status.reason.value)
     yield from _field("message", status.message)
-    yield from _field("remark", job.remark)
+    yield from _field("remark", None if status.final else job.remark)
     yield from _field("known from", None if status.evidence is None else status.evidence.value)
     for name, word in status.metadata.items():
         yield from _field(name, str(word))
