@@ -154,13 +154,17 @@ def test_a_line_that_is_wrong_keeps_all_from_being_submitted(run: Run, tmp_path:
 
 
 def test_what_cannot_run_is_named_and_the_rest_submitted(run: Run, tmp_path: Path) -> None:
-    lines = [document("one", "true"), document("two", "true", directory=tmp_path / "gone")]
+    gone = document("two", "true", directory=tmp_path / "gone")
+    lines = [document("one", "true"), "", gone, gone]
 
     result = run("submit", "--many", "-", input="\n".join(lines).encode())
 
     assert (result.returncode, len(result.stdout.split())) == (125, 1)
-    assert result.stderr.startswith(b"jpsi: 1 of 2 jobs could not be submitted: ")
-    assert result.stderr.endswith(b"make it, or give --create-dir\n")
+    said = result.stderr.decode().splitlines()
+    assert said[0] == "jpsi: 2 of 3 jobs could not be submitted:"
+    assert said[1].startswith("  - standard input, line 3; standard input, line 4: ")
+    assert said[1].endswith("make it, or give --create-dir")
+    assert len(said) == 2
     assert list(states(run)) == ["one"]
 
 

@@ -19,8 +19,8 @@ def read(file: str) -> jpsi.JobSpec:
     return _spec(text, name)
 
 
-def read_many(file: str) -> list[jpsi.JobSpec]:
-    """The specs in a file that has a document, in JSON, on each line; empty lines mean nothing.
+def read_many(file: str) -> list[tuple[str, jpsi.JobSpec]]:
+    """The places and specs in a file that has a document, in JSON, on each line; empty lines mean nothing.
 
     Raises:
         InvalidJobException: the file cannot be read, or what it says is wrong; all that is wrong is named.
@@ -30,8 +30,9 @@ def read_many(file: str) -> list[jpsi.JobSpec]:
     for number, line in enumerate(text.split("\n"), 1):
         if not line.strip():
             continue
+        place = f"{name}, line {number}"
         try:
-            specs.append(_spec(line, f"{name}, line {number}"))
+            specs.append((place, _spec(line, place)))
         except jpsi.InvalidJobException as e:
             problems += e.problems
     if problems:
@@ -42,9 +43,14 @@ def read_many(file: str) -> list[jpsi.JobSpec]:
     return specs
 
 
+def name_of(file: str) -> str:
+    """What messages call a file."""
+    return "standard input" if file == "-" else file
+
+
 def _read(file: str) -> tuple[str, str]:
     """What messages call a file, and what is in it."""
-    name = "standard input" if file == "-" else file
+    name = name_of(file)
     try:
         # The descriptor itself, since sys.stdin is None where that is closed.
         with open(0 if file == "-" else file, "rb", closefd=file != "-") as opened:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import jpsi
 
 from . import codes, documents, messages
 from .fence import fenced, in_options
 from .options import Given, spec_of
+
+# How many jobs a message names for which the same is true.
+_NAMED = 5
 
 
 def submit(  # noqa: PLR0913  all that is not a field of the job, each by its name
@@ -25,16 +28,23 @@ def submit(  # noqa: PLR0913  all that is not a field of the job, each by its na
     """Submit the jobs and return the exit code."""
 
     def command_line() -> int:
-        read = [documents.read(file) for file in files] if many is None else documents.read_many(many)
-        specs: Sequence[jpsi.JobSpec | None] = read or [None]
-        jobs = [jpsi.Job(spec_of(it, command, given, is_expanding=is_expanding)) for it in specs]
+        if many is None:
+            read = [(documents.name_of(file), documents.read(file)) for file in files]
+        else:
+            read = documents.read_many(many)
+        specs: Sequence[tuple[str, jpsi.JobSpec | None]] = read or [("", None)]
+        jobs = {
+            jpsi.Job(spec_of(spec, command, given, is_expanding=is_expanding)): place for place, spec in specs
+        }
         with jpsi.JobExecutor(executor) as opened:
             return _submit(jobs, opened, as_json=as_json)
 
     return fenced(command_line)
 
 
-def _submit(jobs: Sequence[jpsi.Job], executor: jpsi.JobExecutor, *, as_json: bool) -> int:
+def _submit(places: Mapping[jpsi.Job, str], executor: jpsi.JobExecutor, *, as_json: bool) -> int:
+    """Submit jobs, each of which was asked for at a place that people know."""
+    jobs = list(places)
     try:
         if len(jobs) == 1:
             executor.submit(jobs[0])
@@ -46,11 +56,22 @@ def _submit(jobs: Sequence[jpsi.Job], executor: jpsi.JobExecutor, *, as_json: bo
         raise
     except jpsi.BulkException as e:
         _show(e.done, executor, as_json=as_json)
-        messages.error(in_options(str(e)))
+        _tell_failures(e, places)
         are_all_wrong = all(isinstance(it, jpsi.InvalidJobException) for it in e.failed.values())
         return codes.USAGE if are_all_wrong and not e.done else codes.JPSI
     _show(jobs, executor, as_json=as_json)
     return 0
+
+
+def _tell_failures(error: jpsi.BulkException, places: Mapping[jpsi.Job, str]) -> None:
+    """Say which jobs were not submitted, each reason once."""
+    reasons: dict[str, list[str]] = {}
+    for job, why in error.failed.items():
+        reasons.setdefault(in_options(str(why)), []).append(places[job])
+    messages.error(f"{len(error.failed)} of {len(places)} jobs could not be submitted:")
+    for reason, theirs in reasons.items():
+        more = f", and {len(theirs) - _NAMED} more" if len(theirs) > _NAMED else ""
+        messages.write(messages.printable(f"  - {'; '.join(theirs[:_NAMED])}{more}: {reason}\n"))
 
 
 def _show(jobs: Sequence[jpsi.Job], executor: jpsi.JobExecutor, *, as_json: bool) -> None:
