@@ -163,6 +163,42 @@ def test_what_comes_while_a_request_is_under_way_is_the_next_one(
     assert {job.status.state for job in jobs} == {JobState.QUEUED}
 
 
+def test_what_comes_between_the_last_word_of_a_request_and_its_end_is_not_lost(
+    engine: Counter, executor: JobExecutor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is in the next request, and no timer begins another one while that is under way."""
+    first, second, third = some(3)
+    may_end, submit_many = threading.Event(), engine.submit_many
+
+    def slow_to_end(submissions: Sequence[Submission], told: Callable[[Outcomes], None]) -> None:
+        submit_many(submissions, told)
+        assert may_end.wait(PATIENCE)
+
+    monkeypatch.setattr(engine, "submit_many", slow_to_end)
+
+    async def main() -> None:
+        engine.may_go_on.clear()
+        tasks = [asyncio.create_task(aio.submit(first, executor))]
+        await begun(engine)
+        tasks.append(asyncio.create_task(aio.submit(second, executor)))
+        await asyncio.sleep(0)
+        engine.may_go_on.set()
+        await tasks[0]
+        engine.may_go_on.clear()
+        tasks.append(asyncio.create_task(aio.submit(third, executor)))
+        await asyncio.sleep(0)
+        may_end.set()
+        await begun(engine)
+        # the timer of the third job
+        await asyncio.sleep(2 * combining.WINDOW_SECONDS)
+        engine.may_go_on.set()
+        await asyncio.gather(*tasks)
+
+    run(main())
+
+    assert engine.requests == [[first.id], [second.id, third.id]]
+
+
 def test_each_task_hears_of_its_own_job(engine: Counter, executor: JobExecutor) -> None:
     good, refused, invalid = Job(JobSpec("/bin/true")), Job(JobSpec("/bin/true")), Job(JobSpec())
     engine.refused = {refused.id}

@@ -34,6 +34,8 @@ class Combining:
         self._waiting: dict[Job, Outcome] = {}
         self._under_way: dict[Job, Outcome] = {}
         self._is_due = False
+        # until the request is over, which is later than the last that is heard of its jobs
+        self._is_busy = False
 
     @classmethod
     def of(cls, executor: JobExecutor) -> Combining:
@@ -53,7 +55,7 @@ class Combining:
             outcome.set_result(InvalidJobException(f"job {job.id} is being submitted already"))
             return outcome
         self._waiting[job] = outcome
-        if not self._is_due and not self._under_way:
+        if not self._is_due and not self._is_busy:
             self._is_due = True
             self._loop.call_later(WINDOW_SECONDS, self._send)
         return outcome
@@ -78,6 +80,7 @@ class Combining:
         self._is_due = False
         self._under_way, self._waiting = self._waiting, {}
         jobs = list(self._under_way)
+        self._is_busy = bool(jobs)
         if not jobs:
             return
         try:
