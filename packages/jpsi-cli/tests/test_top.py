@@ -152,6 +152,27 @@ def test_a_job_is_cancelled_if_that_is_meant(running: jpsi.Job) -> None:
     assert status.state is JobState.CANCELED
 
 
+def test_a_failure_is_told_as_it_is() -> None:
+    def read() -> Sequence[SpooledJob]:
+        msg = "it cannot be read [/jobs]"
+        raise jpsi.SubmitException(msg)
+
+    async def scenario(app: Top, pilot: Pilot[None]) -> None:
+        await pilot.pause()
+        (note,) = app._notifications
+        assert (note.message, note.markup) == ("it cannot be read [/jobs]", False)
+
+    played(read, scenario)
+
+
+def test_ctrl_c_leaves(start_on_terminal: Callable[..., Started]) -> None:
+    started = start_on_terminal("top")
+    started.wait_for(b"no jobs")
+    started.type(b"\x03")
+
+    assert started.end()[0] == 0
+
+
 def test_why_a_job_is_where_it_is(running: jpsi.Job) -> None:
     async def scenario(app: Top, pilot: Pilot[None]) -> None:
         await pilot.press("w")

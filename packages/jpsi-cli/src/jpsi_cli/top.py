@@ -100,6 +100,7 @@ class Top(App[None]):
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("q", "quit", "Quit"),
+        Binding("ctrl+c", "quit", "Quit", show=False, priority=True),
         Binding("slash", "filter", "Filter", key_display="/"),
         Binding("escape", "unfilter", "No filter", show=False),
         Binding("a", "all", "All or recent"),
@@ -142,7 +143,7 @@ class Top(App[None]):
         try:
             jobs = self._read()
         except jpsi.JpsiError as e:
-            self.call_from_thread(self.notify, str(e), severity="error")
+            self.call_from_thread(self.notify, str(e), severity="error", markup=False)
             return
         self.call_from_thread(self._take, jobs)
 
@@ -254,7 +255,7 @@ class Top(App[None]):
     def _cancel(self, job: SpooledJob) -> None:
         _, failures = told_to_end([job])
         for error in failures.values():
-            self.call_from_thread(self.notify, str(error), severity="error")
+            self.call_from_thread(self.notify, str(error), severity="error", markup=False)
         self.call_from_thread(self.reload)
 
 
