@@ -62,6 +62,15 @@ def test_what_cannot_be_used_is_named(run: Run, config: Path) -> None:
     assert [it["name"] for it in content if it["problem"]] == ["far", "odd"]
 
 
+def test_whose_value_is_wrong_is_named(run: Run, config: Path) -> None:
+    config.write_text("executors:\n  local:\n    config: {max_active: 0}\n")
+
+    result = run("config", "check")
+
+    assert result.returncode == 1
+    assert result.stderr.startswith(b"jpsi: local: ")
+
+
 def test_a_file_that_is_wrong_is_a_sentence(run: Run, config: Path) -> None:
     config.write_text("executor: {}\n")
 

@@ -358,12 +358,13 @@ def test_a_job_is_explained(run: Run, submit: Callable[..., str]) -> None:
 def test_holding_is_not_for_processes(run: Run, submit: Callable[..., str], fifo: Path) -> None:
     job_id = submit("--", *WAITING, str(fifo))
 
-    held = run("hold", job_id)
+    held, released = run("hold", job_id), run("release", job_id)
     run("cancel", job_id)
     ended = run("release", job_id)
 
     assert (held.returncode, ended.returncode) == (125, 125)
     assert b"cannot be held" in held.stderr
+    assert b"is not held" in released.stderr
     assert b"it has ended: CANCELED" in ended.stderr
 
 

@@ -70,7 +70,8 @@ def check(*, as_json: bool) -> int:
             messages.show(json.dumps(content, indent=2) + "\n")
         else:
             for problem in dict.fromkeys(problems.values()):
-                messages.error(problem)
+                theirs = [name for name, other in problems.items() if other == problem]
+                messages.error(f"{', '.join(theirs)}: {problem}")
             for name in dict.fromkeys(names):
                 messages.show("" if name in problems else f"{name}: can be used\n")
         return codes.UNUSABLE if problems else 0

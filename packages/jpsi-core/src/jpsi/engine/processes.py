@@ -339,7 +339,8 @@ class ProcessEngine:
 
     def release(self, job_id: str) -> None:
         """Not offered; see `jpsi.plugin.Engine`."""
-        self.hold(job_id)
+        msg = f"job {job_id} is not held: processes of this machine start at once"
+        raise SubmitException(msg)
 
     def info(self, job_id: str) -> Observation | None:
         """Whether the job runs; see `jpsi.plugin.Engine`."""
