@@ -94,6 +94,19 @@ def scheduler() -> Iterator[FakeScheduler]:
         yield scheduler
 
 
+class Looking(Spelling):
+    """It notes which ids are looked at."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.looked_at: list[str] = []
+
+    @hookimpl
+    def canonical_id(self, native_id: str) -> str:
+        self.looked_at.append(native_id)
+        return native_id
+
+
 def engine(root: Path, scheduler: FakeScheduler, layer: object) -> BatchEngine:
     manager = pluggy.PluginManager(PROJECT)
     manager.add_hookspecs(ExecutorHooks)
@@ -198,6 +211,27 @@ def test_without_an_id_nothing_is_asked(tmp_path: Path, scheduler: FakeScheduler
     assert backend.finished(["two"]) == {}
     assert backend.cancel(["two"]) == {"two": "'two' is no native id here"}
     assert layer.asked == []
+
+
+def test_elements_are_not_looked_at_one_by_one(tmp_path: Path, scheduler: FakeScheduler) -> None:
+    """There may be a hundred thousand, and hooks spell them themselves."""
+    layer = Looking()
+    backend = engine(tmp_path, scheduler, layer)._backend
+
+    elements = backend.element_ids("17", range(1, 1001))
+    backend.states(elements)
+
+    assert layer.looked_at == ["17.1"]
+
+
+def test_ids_that_nobody_asks_about_any_more_are_forgotten(tmp_path: Path, scheduler: FakeScheduler) -> None:
+    layer = Looking()
+    backend = engine(tmp_path, scheduler, layer)._backend
+    backend.element_ids("17", range(1, 1001))
+
+    backend.states(["17.1"])
+
+    assert backend._known_ids == {"17.1"}
 
 
 def test_ids_have_one_spelling_unless_a_backend_says_otherwise() -> None:

@@ -64,8 +64,8 @@ class Backend:
         self._transport = setup.transport
         self.site = Site(config=setup.config)
         self._offered: tuple[Site, Capabilities] | None = None
-        # those that were last asked about: mostly they are asked about again
-        self._known_ids: frozenset[str] = frozenset()
+        # mostly the same are asked about again, and those of which the hooks have told
+        self._known_ids: set[str] = set()
         self._probe = self._ask(lambda: hooks.probe(site=self.site))
         self._is_probed = isinstance(self._probe, NotOffered)
         self._has_warned = False
@@ -253,6 +253,8 @@ class Backend:
                 )
             )
             if len(set(found)) == len(indices) and all(map(is_native_id, found)):
+                # they differ in their indices only
+                self._known_ids.update(found if found and self._is_id(found[0]) else ())
                 return found
             log.warning("%s: %s is no answer to what the elements of %s are", self.name, found[:5], native_id)
         except JpsiError:
@@ -452,8 +454,7 @@ class Backend:
         """Those of `native_ids` that can be ids; any other could cost all the answer, or mean other jobs."""
         known = self._known_ids
         found = [native_id for native_id in native_ids if native_id in known or self._is_id(native_id)]
-        if not known.issuperset(found):
-            self._known_ids = frozenset(found)
+        known.update(found)
         return found
 
     def _is_id(self, text: str) -> bool:
@@ -482,6 +483,9 @@ class Backend:
     def _questions(self, native_ids: Sequence[str]) -> Iterator[tuple[Sequence[str] | None, Sequence[str]]]:
         """What to ask about, arrays in place of their elements, and which jobs are meant by it."""
         limit = self.capabilities.ids_per_query
+        if len(self._known_ids) > _FORGOTTEN * len(native_ids):
+            # most of them have ended
+            self._known_ids = self._known_ids.intersection(native_ids)
         if limit is None:
             yield None, native_ids
             return
@@ -520,6 +524,8 @@ class Backend:
 
 
 _IDS_PER_QUERY = 200
+# How many ids are known for each that is asked about until those that are not are forgotten
+_FORGOTTEN = 4
 
 
 def _split(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:

@@ -30,7 +30,8 @@ class JobState(enum.Enum):
     @property
     def final(self) -> bool:
         """Whether a job can no longer change once it is in this state."""
-        return _RANK[self] == _FINAL
+        # by identity: the hash of a member takes a call, and this is asked of each of many jobs
+        return self in _FINAL_STATES
 
     def is_greater_than(self, other: JobState) -> bool | None:
         """Whether this state comes after `other`; None for two different final states.
@@ -57,6 +58,7 @@ _RANK = {
     JobState.FAILED: _FINAL,
     JobState.CANCELED: _FINAL,
 }
+_FINAL_STATES = tuple(state for state, rank in _RANK.items() if rank == _FINAL)
 
 
 class Reason(enum.Enum):
