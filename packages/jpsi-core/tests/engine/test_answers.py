@@ -74,7 +74,7 @@ def test_every_field_of_an_observation_is_told() -> None:
 
     plain = encode(Answer(begun=1, ended=2, asked=None, seen={"1": full}))
 
-    assert plain["said"][plain["seen"]["1"]].keys() == {field.name for field in attrs.fields(Observation)}
+    assert plain["said"][0].keys() == {field.name for field in attrs.fields(Observation)}
 
 
 def test_what_was_said_of_many_jobs_in_one_is_written_once() -> None:
@@ -116,13 +116,13 @@ def test_what_is_no_answer_is_refused_and_nothing_worse(plain: dict[str, Any]) -
 )
 def test_odd_observation_is_refused(fields: Any) -> None:
     with pytest.raises(REFUSED):
-        decode({"begun": 1.0, "ended": 2.0, "asked": None, "said": [fields], "seen": {"1": 0}})
+        decode({"begun": 1.0, "ended": 2.0, "asked": None, "said": [fields], "seen": [["1"]]})
 
 
-@pytest.mark.parametrize("number", [1, "0", None])
-def test_observation_that_is_not_there_is_refused(number: Any) -> None:
+@pytest.mark.parametrize("seen", [[], [["1"], ["2"]], [[1]], [[None, "1"]], ["1"], {"1": 0}, None], ids=str)
+def test_jobs_that_are_not_named_for_each_observation_are_refused(seen: Any) -> None:
     with pytest.raises(REFUSED):
-        decode({"begun": 1.0, "ended": 2.0, "asked": None, "said": [{"word": "w"}], "seen": {"1": number}})
+        decode({"begun": 1.0, "ended": 2.0, "asked": None, "said": [{"word": "w"}], "seen": seen})
 
 
 def test_answer_tells_of_what_it_was_asked_since_before_it_was_begun() -> None:

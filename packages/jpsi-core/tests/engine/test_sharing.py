@@ -57,6 +57,16 @@ def test_answer_is_read_by_another_process(tmp_path: Path, sharing: Sharing) -> 
     assert joined(tmp_path).last("it", NOW) == ANSWER
 
 
+def test_own_answer_is_not_read_again_unless_another_has_come(tmp_path: Path, sharing: Sharing) -> None:
+    sharing.keep("it", ANSWER)
+
+    assert sharing.last("it", NOW) is ANSWER
+    assert sharing.last("another", NOW) is None
+    newer = attrs.evolve(ANSWER, begun=10.5)
+    joined(tmp_path).keep("it", newer)
+    assert sharing.last("it", NOW) == newer
+
+
 def test_there_is_none_before_the_first(sharing: Sharing) -> None:
     assert sharing.last("it", NOW) is None
 
@@ -78,7 +88,7 @@ def test_answer_of_an_impossible_time_is_none(sharing: Sharing, change: dict[str
     assert sharing.last("it", NOW) is None
 
 
-@pytest.mark.parametrize("version", [0, 1, 3, None, "2"])
+@pytest.mark.parametrize("version", [0, 1, 2, None, "3"])
 def test_answer_of_another_version_is_none(tmp_path: Path, sharing: Sharing, version: object) -> None:
     write(tmp_path, {"version": version, "system": "it", **encode(ANSWER)})
 
@@ -87,14 +97,14 @@ def test_answer_of_another_version_is_none(tmp_path: Path, sharing: Sharing, ver
 
 @pytest.mark.parametrize("field", ["begun", "ended", "asked", "said", "seen", "system"])
 def test_answer_that_lacks_something_is_none(tmp_path: Path, sharing: Sharing, field: str) -> None:
-    content = {"version": 2, "system": "it", **encode(ANSWER)}
+    content = {"version": 3, "system": "it", **encode(ANSWER)}
     del content[field]
     write(tmp_path, content)
 
     assert sharing.last("it", NOW) is None
 
 
-TEXT = json.dumps({"version": 2, "system": "it", **encode(ANSWER)}).encode()
+TEXT = json.dumps({"version": 3, "system": "it", **encode(ANSWER)}).encode()
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -230,6 +240,12 @@ def test_jobs_of_all_processes_are_wanted(tmp_path: Path, sharing: Sharing) -> N
     assert sharing.wanted("it", NOW) == {"1", "2", "3"}
 
 
+def test_what_a_process_wants_itself_it_need_not_be_told(sharing: Sharing) -> None:
+    sharing.want("it", frozenset({"1"}), NOW, 10)
+
+    assert sharing.wanted("it", NOW) == set()
+
+
 def test_last_word_of_a_process_counts(tmp_path: Path, sharing: Sharing) -> None:
     other = joined(tmp_path)
     other.want("it", frozenset({"1"}), NOW, 10)
@@ -262,7 +278,7 @@ def test_word_is_renewed_before_it_is_over_and_not_each_time(tmp_path: Path, sha
     assert sharing.wanted("it", NOW + 15) == {"1"}
 
 
-@pytest.mark.parametrize("content", ["", "[]", "{}", '{"version": 2}', '{"version": 2, "until": "x"}'])
+@pytest.mark.parametrize("content", ["", "[]", "{}", '{"version": 3}', '{"version": 3, "until": "x"}'])
 def test_strange_word_disturbs_nobody(tmp_path: Path, sharing: Sharing, content: str) -> None:
     (folder(tmp_path) / "0123456789abcdef.json").write_text(content)
     joined(tmp_path).want("it", frozenset({"1"}), NOW, 10)

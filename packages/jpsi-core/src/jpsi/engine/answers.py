@@ -34,18 +34,15 @@ def encode(answer: Answer) -> dict[str, Any]:
 
     What was said of many jobs in one, as of elements of an array, is there once.
     """
-    said: dict[int, int] = {}
-    different = []
-    for observation in answer.seen.values():
-        if id(observation) not in said:
-            said[id(observation)] = len(said)
-            different.append(_encode(observation))
+    different: dict[int, tuple[Observation, list[str]]] = {}
+    for native_id, observation in answer.seen.items():
+        different.setdefault(id(observation), (observation, []))[1].append(native_id)
     return {
         "begun": answer.begun,
         "ended": answer.ended,
         "asked": None if answer.asked is None else sorted(answer.asked),
-        "said": different,
-        "seen": {native_id: said[id(observation)] for native_id, observation in answer.seen.items()},
+        "said": [_encode(observation) for observation, _ in different.values()],
+        "seen": [native_ids for _, native_ids in different.values()],
     }
 
 
@@ -56,12 +53,14 @@ def decode(plain: Mapping[str, Any]) -> Answer:
         LookupError, TypeError, ValueError, AttributeError: it was made by something else.
     """
     asked = plain["asked"]
-    said = [_decode(fields) for fields in _typed(plain["said"], list)]
+    seen: dict[str, Observation] = {}
+    for fields, native_ids in zip(_typed(plain["said"], list), _typed(plain["seen"], list), strict=True):
+        seen.update(dict.fromkeys(_texts(native_ids), _decode(fields)))
     return Answer(
         begun=float(plain["begun"]),
         ended=float(plain["ended"]),
-        asked=None if asked is None else frozenset(map(_text, _typed(asked, list))),
-        seen={native_id: said[_typed(number, int)] for native_id, number in plain["seen"].items()},
+        asked=None if asked is None else frozenset(_texts(asked)),
+        seen=seen,
     )
 
 
@@ -82,8 +81,13 @@ def _typed(value: Any, kind: type) -> Any:  # noqa: ANN401  any value of JSON
     return value
 
 
-def _text(value: object) -> str:
-    return str(_typed(value, str))
+def _texts(value: object) -> list[str]:
+    found: list[str] = _typed(value, list)
+    # at once, as there may be a hundred thousand
+    if set(map(type, found)) - {str}:
+        msg = "not all of these are native ids"
+        raise TypeError(msg)
+    return found
 
 
 class _Field(NamedTuple):

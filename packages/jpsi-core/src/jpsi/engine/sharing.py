@@ -23,14 +23,14 @@ import os
 import shutil
 import threading
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from jpsi.engine.answers import Answer, decode, encode
 from jpsi.engine.procfs import NO_BOOT, boot_id
 
 log = logging.getLogger(__name__)
 
-_VERSION = 2
+_VERSION = 3
 _PRIVATE_FILE = 0o600
 _PRIVATE_DIRECTORY = 0o700
 _ANSWER = "answer"
@@ -55,6 +55,8 @@ class Sharing:
         # Where a boot has no name, times of the last one look like those of this one: nobody is shared with.
         self._folder = f"{self._parent}/{boot_id() if boot_id() != NO_BOOT else self._name}"
         self._written: tuple[str, frozenset[str]] | None = None
+        # The last answer that was written here, for what system, and the file that it is.
+        self._kept: tuple[_File, str, Answer] | None = None
         self._renewal = 0.0
 
     @contextlib.contextmanager
@@ -76,22 +78,38 @@ class Sharing:
 
     def last(self, system: str, now: float) -> Answer | None:
         """The last answer, if there is one that can be understood."""
+        answer = self._own(system) or self._decoded(system)
+        return answer if answer is not None and answer.begun <= answer.ended <= now else None
+
+    def _own(self, system: str) -> Answer | None:
+        """The last answer, if it was written here: to read it takes the longer the more jobs it tells of."""
+        if self._kept is None:
+            return None
+        file, of, answer = self._kept
+        try:
+            is_there = file == _File.of(os.stat(f"{self._folder}/{_ANSWER}{_JSON}"))  # noqa: PTH116
+        except OSError:
+            return None
+        return answer if is_there and of == system else None
+
+    def _decoded(self, system: str) -> Answer | None:
+        """The last answer, as its file tells."""
         plain = self._read(_ANSWER)
         if plain.get("system") != system:
             return None
         try:
-            answer = decode(plain)
+            return decode(plain)
         except _STRANGE:
             log.debug("the answer in %s is strange", self._folder, exc_info=True)
             return None
-        return answer if answer.begun <= answer.ended <= now else None
 
     def keep(self, system: str, answer: Answer) -> None:
         """Tell the others what the batch system said, unless they know what is newer."""
         last = self.last(system, answer.ended)
         if last is not None and last.begun > answer.begun:
             return
-        self._write(_ANSWER, {"system": system, **encode(answer)})
+        file = self._write(_ANSWER, {"system": system, **encode(answer)})
+        self._kept = None if file is None else (file, system, answer)
 
     def want(self, system: str, native_ids: frozenset[str], now: float, seconds: float) -> None:
         """Have the others ask about these jobs too, for so long."""
@@ -100,16 +118,16 @@ class Sharing:
         if self._written is None:
             self._make_folder()
         content = {"system": system, "until": now + seconds, "native_ids": sorted(native_ids)}
-        is_written = self._write(self._name, content)
+        is_written = self._write(self._name, content) is not None
         self._written, self._renewal = (system, native_ids) if is_written else None, now + seconds / 2
 
     def wanted(self, system: str, now: float) -> set[str]:
-        """The jobs that anybody wants to be asked about; who has not said so for long is forgotten."""
+        """The jobs that others want to be asked about; who has not said so for long is forgotten."""
         found: set[str] = set()
         names = _names(self._folder)
         for name in names:
             who, ending = os.path.splitext(name)  # noqa: PTH122  text, as in the spool
-            if ending != _JSON or who == _ANSWER:
+            if ending != _JSON or who in {_ANSWER, self._name}:
                 continue
             plain = self._read(who)
             with contextlib.suppress(*_STRANGE):
@@ -142,20 +160,35 @@ class Sharing:
             return {}
         return plain if isinstance(plain, dict) and plain.get("version") == _VERSION else {}
 
-    def _write(self, name: str, content: Mapping[str, Any]) -> bool:
-        """Have a file appear complete or not at all; returns whether it did."""
+    def _write(self, name: str, content: Mapping[str, Any]) -> _File | None:
+        """Have a file appear complete or not at all; returns which it is if it did."""
         new = f"{self._folder}/{self._name}.{threading.get_ident()}.new"
         try:
             text = json.dumps({"version": _VERSION, **content})
             fd = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, _PRIVATE_FILE)
             with open(fd, "w", encoding="ascii") as file:  # noqa: PTH123
                 file.write(text)
+                file.flush()
+                written = _File.of(os.fstat(fd))
             os.rename(new, f"{self._folder}/{name}{_JSON}")  # noqa: PTH104
         except (OSError, *_STRANGE):
             log.debug("%s/%s could not be written", self._folder, name, exc_info=True)
             _remove(new)
-            return False
-        return True
+            return None
+        return written
+
+
+class _File(NamedTuple):
+    """What tells a file from all others that have its name, before and after."""
+
+    device: int
+    number: int
+    size: int
+    time_ns: int
+
+    @classmethod
+    def of(cls, stat: os.stat_result) -> _File:
+        return cls(stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns)
 
 
 def _is_locked(lock: int) -> bool:
