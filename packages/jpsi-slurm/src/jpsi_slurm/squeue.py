@@ -61,8 +61,9 @@ def _never_started(seen: Mapping[str, Observation], native_ids: Iterable[str]) -
     does one have a line that ran and that Slurm has forgotten since: whether it ran is not known.
     """
     found: dict[str, Observation] = {}
-    for array, elements in by_array(native_ids).items():
-        if array in seen and seen[array].final:
+    ended = {name for name, observation in seen.items() if "_" not in name and observation.final}
+    for array, elements in by_array(native_ids).items() if ended else ():
+        if array in ended:
             unclear = attrs.evolve(seen[array], ran=None)
             found[array] = unclear
             found.update((native_id, unclear) for native_id in elements.values() if native_id not in seen)
