@@ -41,7 +41,7 @@ class Tracked:
     changed: float = _NEVER
     #: Whether what was on disk about it when it was followed first has been read.
     is_read: bool = False
-    markers: list[Marker] = attrs.field(factory=list)
+    markers: Sequence[Marker] = ()
     stop: Stop | None = None
     queued: Observation | None = None
     accounted: Observation | None = None
@@ -111,6 +111,8 @@ class Tracked:
         if seen is None:
             self.absent_since = now if self.absent_since is None else self.absent_since
             return
+        if seen is self.queued and self.absent_since is None:
+            return  # as of all jobs that wait: nothing is new
         self.is_unjudged = self.is_unjudged or self.absent_since is not None or seen != self.queued
         self.queued, self.absent_since = seen, None
         self.accounted, self.is_unaccounted, self.unaccounted_since = None, False, None

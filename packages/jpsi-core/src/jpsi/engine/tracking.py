@@ -5,9 +5,10 @@ Nothing here knows a clock of its own: whoever calls says how late it is.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import logging
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from jpsi.contract.observation import Observation
 from jpsi.engine.answers import Answer
@@ -172,26 +173,32 @@ class Tracking:
 
     def _see(self, jobs: Iterable[Tracked], now: float, appeared: Collection[str] = ()) -> None:
         """Take in what these jobs have left; see `see_markers`."""
-        followed: dict[str, list[Tracked]] = {}
-        for job in jobs:
-            if job.has_runner:
-                followed.setdefault(job.spool_id, []).append(job)
+        followed = [job for job in jobs if job.has_runner]
         if not followed:
             return
+        spool_ids = {job.spool_id for job in followed}
+
+        # of many jobs mostly none has left anything
+        @functools.cache
+        def by_spool_id() -> Mapping[str, Sequence[Tracked]]:
+            found: dict[str, list[Tracked]] = {}
+            for job in followed:
+                found.setdefault(job.spool_id, []).append(job)
+            return found
 
         def enter(spool_id: str) -> None:
-            for job in followed[spool_id]:
+            for job in by_spool_id()[spool_id]:
                 self._judging.make_folder(job)
 
-        new = self._spool.collect(followed, only_new=True, enter=enter)
-        for job in [job for jobs in followed.values() for job in jobs if not job.is_read]:
+        new = self._spool.collect(spool_ids, only_new=True, enter=enter)
+        for job in [job for job in followed if not job.is_read]:
             self._begin(job, now)
         announced = {marker.job_id for marker in map(_parsed, appeared) if marker is not None}
-        for spool_id in announced & followed.keys() - new.keys():
+        for spool_id in announced & spool_ids - new.keys():
             new[spool_id] = self._spool.consumed(spool_id)
         for spool_id, found in new.items():
             self._poller.marked(now)
-            for job in followed[spool_id]:
+            for job in by_spool_id()[spool_id]:
                 self._take_fenced(job, job.own(found), now)
 
     def _take_fenced(self, job: Tracked, markers: list[Marker], now: float) -> None:
