@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jpsi.contract.observation import Observation
-from jpsi.engine.answers import Answer, decode, encode
+from jpsi.engine.answers import Answer, compared, decode, encode
 from jpsi.model.states import JobState, Reason
 
 REFUSED = (AttributeError, LookupError, TypeError, ValueError)
@@ -86,6 +86,24 @@ def test_what_was_said_of_many_jobs_in_one_is_written_once() -> None:
     seen = decode(plain).seen
     assert seen == {"1": one, "2": other, "3": one}
     assert seen["1"] is seen["3"]
+
+
+@given(answers, answers)
+def test_compared_answer_says_the_same(answer: Answer, before: Answer) -> None:
+    assert compared(answer, before) == answer
+
+
+def test_what_was_said_before_is_the_value_that_it_was_unless_it_is_an_end() -> None:
+    def told() -> dict[str, Observation]:
+        waits, ended = (Observation(state=state, word="w") for state in (JobState.QUEUED, JobState.COMPLETED))
+        return {"1": waits, "2": waits, "3": ended}
+
+    before, answer = (Answer(begun=it, ended=it, asked=None, seen=told()) for it in (1, 2))
+
+    found = compared(answer, before)
+
+    assert found.seen["1"] is found.seen["2"] is before.seen["1"]
+    assert found.seen["3"] is answer.seen["3"]
 
 
 @given(st.dictionaries(st.sampled_from(["begun", "ended", "asked", "said", "seen"]), json_values))

@@ -28,6 +28,7 @@ from jpsi.engine.rounds import Rounds
 from jpsi.engine.tracked import Tracked
 from jpsi.engine.tracker import CANCEL, Stop
 from jpsi.engine.tracking import Tracking
+from jpsi.engine.verdict import Facts, judge
 from jpsi.fakes import FakeClock, FakeJob, FakeScheduler, Outcome
 from jpsi.model.errors import SubmitException
 from jpsi.model.spec import JobSpec
@@ -566,6 +567,40 @@ def test_jobs_about_which_nothing_is_new_are_not_judged(
     client.clock.advance(GRACE)
     client.ask()
     assert judged == ["a1"]
+
+
+def test_what_is_said_of_many_waiting_jobs_in_one_is_thought_of_once(
+    client: Client, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And not at all if it is what was said before."""
+    layer = SaysOfArrays(JobState.QUEUED)
+    layer.names_elements = True
+    other = another(client, layer)
+    for index in range(1, 6):
+        job = Tracked(f"j{index}", f"j{index}", 1, f"1.{index}", place=Place("x", index))
+        other.tracking.add(job)
+        other.tracking.follow(job, clock())
+    thought, observed = list[Facts](), list[str]()
+    observe = Tracked.observe
+
+    def judged(facts: Facts) -> JobStatus | None:
+        thought.append(facts)
+        return judge(facts)
+
+    def observing(job: Tracked, seen: Observation | None, now: float) -> None:
+        observed.append(job.job_id)
+        observe(job, seen, now)
+
+    monkeypatch.setattr("jpsi.engine.judging.judge", judged)
+    monkeypatch.setattr(Tracked, "observe", observing)
+
+    for _ in range(3):
+        other.ask()
+        clock.advance(GRACE)
+
+    assert len(thought) == 1
+    assert sorted(observed) == ["j1", "j2", "j3", "j4", "j5"]
+    assert [other.states(f"j{index}") for index in range(1, 6)] == 5 * [[JobState.QUEUED]]
 
 
 def test_the_accounting_is_asked_about_an_array_once(client: Client, clock: FakeClock) -> None:

@@ -29,6 +29,21 @@ class Answer:
         return since <= self.begun and (self.asked is None or native_id in self.asked)
 
 
+def compared(answer: Answer, before: Answer) -> Answer:
+    """An answer in which what was said before already of jobs that have not ended is the value that it was.
+
+    What is said of many jobs in one is compared once; whether anything is new of each is then whether it is
+    the same value. Of ends each stays as it is: an element may have ended as its array did, or by itself.
+    """
+    same: dict[int, Observation] = {}
+    for native_id, observation in answer.seen.items():
+        if id(observation) not in same:
+            was = before.seen.get(native_id)
+            is_same = was is not None and was == observation and not observation.final
+            same[id(observation)] = was if is_same and was is not None else observation
+    return attrs.evolve(answer, seen={name: same[id(it)] for name, it in answer.seen.items()})
+
+
 def encode(answer: Answer) -> dict[str, Any]:
     """An answer as plain values, which JSON can hold unless a plugin put into `details` what it cannot.
 

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
 
+from jpsi.contract.observation import Observation
 from jpsi.engine.backend import Backend
 from jpsi.engine.explaining import explained
 from jpsi.engine.markers import Marker
@@ -50,6 +51,8 @@ class Judging:
         self._lock = threading.Lock()
         self._jobs: dict[str, Tracked] = {}
         self._knowing = threading.Lock()
+        # What was judged last of a job of which only the queue tells: by what, when, and what follows.
+        self._alike: tuple[Observation, float, JobStatus | None] | None = None
 
     def add(self, job: Tracked) -> None:
         """Know a job."""
@@ -120,12 +123,23 @@ class Judging:
 
     def judge(self, job: Tracked, now: float) -> None:
         """Publish what follows from all that is known of a job."""
-        status = judge(self._facts(job, now))
+        status = self._status(job, now)
         job.is_unjudged = False
         if status is not None and status.final:
             self._end(job, explained(self._spool, job.spool_id, job.attempt, status), self._write)
         elif status is not None:
             self._outbox.put(job.job_id, status)
+
+    def _status(self, job: Tracked, now: float) -> JobStatus | None:
+        """What follows from all that is known of a job.
+
+        Many of which the queue says the same, and nobody anything else, have one status.
+        """
+        if job.queued is None or not job.is_only_queued:
+            return judge(self._facts(job, now))
+        if self._alike is None or self._alike[0] is not job.queued or self._alike[1] != now:
+            self._alike = job.queued, now, judge(self._facts(job, now))
+        return self._alike[2]
 
     def _facts(self, job: Tracked, now: float) -> Facts:
         if is_final(job.queued) and job.ended_since is None:

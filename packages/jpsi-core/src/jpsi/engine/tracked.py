@@ -79,6 +79,12 @@ class Tracked:
         return self.absent_since is not None or is_final(self.queued)
 
     @property
+    def is_only_queued(self) -> bool:
+        """Whether all that is known of it is that the queue has it, and what that says."""
+        is_told_of = bool(self.markers) or self.stop is not None or self.accounted is not None
+        return not is_told_of and self.queued is not None and not self.has_left
+
+    @property
     def is_running(self) -> bool:
         """Whether it is known to run, so that it may leave an exit marker any moment."""
         if not self.has_runner or self.has_exit:
@@ -106,13 +112,17 @@ class Tracked:
             self.since = now
         return is_end
 
+    def is_as_before(self, seen: Observation | None) -> bool:
+        """Whether the queue says what it said, and nothing else is to be thought of, as of jobs that wait."""
+        if seen is None or seen is not self.queued or seen.final:
+            return False
+        return self.absent_since is None and not self.is_unjudged and not self.markers
+
     def observe(self, seen: Observation | None, now: float) -> None:
         """Know what the queue says about it; None is that there is no such job."""
         if seen is None:
             self.absent_since = now if self.absent_since is None else self.absent_since
             return
-        if seen is self.queued and self.absent_since is None:
-            return  # as of all jobs that wait: nothing is new
         self.is_unjudged = self.is_unjudged or self.absent_since is not None or seen != self.queued
         self.queued, self.absent_since = seen, None
         self.accounted, self.is_unaccounted, self.unaccounted_since = None, False, None

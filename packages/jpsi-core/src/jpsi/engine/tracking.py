@@ -11,7 +11,7 @@ import logging
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from jpsi.contract.observation import Observation
-from jpsi.engine.answers import Answer
+from jpsi.engine.answers import Answer, compared
 from jpsi.engine.asking import Asking, is_recent, tell
 from jpsi.engine.backend import Backend
 from jpsi.engine.judging import Judging
@@ -310,18 +310,24 @@ class Tracking:
 
     def _hear(self, answer: Answer, jobs: Sequence[Tracked], now: float) -> None:
         """Take in an answer, unless another thread was told what is newer."""
+        if self._heard is not None:
+            answer = compared(answer, self._heard)
+        # of most nothing is new
+        jobs = [job for job in jobs if not job.is_as_before(answer.seen.get(job.native_id))]
         said = self._said(answer, [job.native_id for job in jobs])
         with self._judging.session():
             if self._heard is not None and answer.begun < self._heard.begun:
                 return
             self._heard = answer
-            there = self._arrays_there(said)
-            for job in jobs:
-                if answer.tells_of(job.native_id, job.since):
-                    seen = self._said_of(job, said)
-                    is_element = job.place is not None
-                    job.is_dropped = seen is None and is_element and said.arrays.get(job.native_id) in there
-                    self._observe(job, seen, now)
+            told = [
+                (job, self._said_of(job, said)) for job in jobs if answer.tells_of(job.native_id, job.since)
+            ]
+            missed = [job for job, seen in told if seen is None and job.place is not None]
+            there = self._arrays_there(said) if missed else frozenset()
+            for job, seen in told:
+                is_element = job.place is not None
+                job.is_dropped = seen is None and is_element and said.arrays.get(job.native_id) in there
+                self._observe(job, seen, now)
         # Markers that came while a question was under way count, whatever the answer was; and a job that has
         # left how it ended costs the accounting no question.
         try:
