@@ -87,7 +87,7 @@ def test_targets_are_completed(run: Run, config: Path, environment: dict[str, st
 
 
 def test_documents_are_validated(run: Run, tmp_path: Path) -> None:
-    good = jpsi.JobSpec("true", resources=jpsi.ResourceSpecV1(node_count=2))
+    good = jpsi.JobSpec("true", launcher="single", resources=jpsi.ResourceSpecV1(node_count=2))
     (tmp_path / "good.yaml").write_text(jpsi.write_document(good))
     (tmp_path / "bad.yaml").write_text("version: 1\nnonsense: 2\n")
 

@@ -46,6 +46,41 @@ def test_intervals_grow_to_the_longest() -> None:
     assert intervals[-1] == 30.0
 
 
+def test_a_question_that_keeps_the_program_busy_is_followed_by_a_long_pause() -> None:
+    asking = poller()
+    asking.wanted(0.0)
+    asking.asked(2.0, 2.5)
+
+    asking.cost(0.5)
+    asking.wanted(3.0, is_urgent=True)
+
+    assert asking.due() == 12.5
+
+
+def test_no_pause_is_longer_than_the_longest() -> None:
+    asking = poller()
+    asking.wanted(0.0)
+    asking.asked(2.0, 2.5)
+
+    asking.cost(7.0)
+
+    assert asking.due() == 32.5
+
+
+def test_questions_about_ever_more_jobs_take_a_steady_part_of_the_time() -> None:
+    """While jobs are submitted, each question is about all that there are by then."""
+    asking, spent, now = poller(), 0.0, 0.0
+    while now < 400:
+        asking.wanted(now)
+        if asking.due() <= now:
+            asking.asked(now, now)
+            asking.cost(0.003 * now)
+            spent += 0.003 * now
+        now += 0.125
+
+    assert 0.03 < spent / now < 0.06
+
+
 def test_submission_makes_a_question_due_soon_again() -> None:
     asking = poller()
     asking.wanted(0.0)

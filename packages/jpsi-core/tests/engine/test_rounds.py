@@ -26,6 +26,7 @@ class Seen:
         self.is_expecting = False
         self.looks = threading.Semaphore(0)
         self.questions = threading.Semaphore(0)
+        self.busy: list[float] = []
 
     def all(self) -> list[str]:
         return list(self.jobs)
@@ -44,6 +45,9 @@ class Seen:
 
     def ask(self, now: Callable[[], float]) -> None:
         self.due = now() + 3600
+
+    def asked(self, seconds: float) -> None:
+        self.busy.append(seconds)
         self.questions.release()
 
 

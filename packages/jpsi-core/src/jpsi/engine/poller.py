@@ -1,6 +1,7 @@
 """When to ask the batch system: soon after a submission, and ever more rarely after that.
 
-While jobs report by their markers there is hardly anything to ask.
+While jobs report by their markers there is hardly anything to ask. A question about very many jobs takes a
+program a while itself, each time as long, so that more of them go by before it asks again.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ _JITTER = 0.1
 _RETRY = 0.1
 # In intervals: how long others may ask, again and again, what does not answer the question here.
 _PATIENCE = 3
+# How many times as long as the program was busy with a question it is not busy with the next: 5 % of a core.
+_REST = 20
 _NEVER = float("-inf")
 
 
@@ -41,6 +44,8 @@ class Poller:
         # When the last question was begun, and when it was answered or not.
         self._begun = _NEVER
         self._asked = _NEVER
+        # How long no other is to be begun then.
+        self._rest = 0.0
         self._marked = _NEVER
         # When something new to ask about came up first since then, and when something urgent did last.
         self._news: float | None = None
@@ -53,9 +58,8 @@ class Poller:
         """When to ask next."""
         with self._lock:
             quiet = min(QUIET_SECONDS, self.longest)
-            if self._marked > self._asked - quiet and self._urgent <= self._begun:
-                return max(self._due, self._asked + quiet)
-            return self._due
+            is_quiet = self._marked > self._asked - quiet and self._urgent <= self._begun
+            return max(self._due, self._asked + max(self._rest, quiet if is_quiet else 0.0))
 
     def wanted(self, now: float, *, is_urgent: bool = False) -> None:
         """There is something new to ask about.
@@ -87,6 +91,11 @@ class Poller:
             self._news = self._busy = self._late = None
             self._due = self._asked + self._interval * (1 + _JITTER * self._jitter())
             self._interval = min(self._interval * _GROWTH, self.longest)
+
+    def cost(self, seconds: float) -> None:
+        """Working through the last question kept this program busy for so long."""
+        with self._lock:
+            self._rest = min(_REST * seconds, self.longest)
 
     def is_news(self, begun: float, ended: float, now: float) -> bool:
         """Whether the answer to this question of another process does for the one that is due here."""

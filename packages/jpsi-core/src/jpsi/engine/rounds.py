@@ -203,8 +203,10 @@ def _ask_once(reference: weakref.ref[Rounds]) -> float | None:
     if wait > 0:
         rounds._asks_at = now + wait  # noqa: SLF001
         return wait
+    busy = time.thread_time()
     try:
         tracking.ask(time.monotonic)
+        tracking.asked(time.thread_time() - busy)
     except Exception:
         log.exception(_FENCE)
         return _IDLE_SECONDS

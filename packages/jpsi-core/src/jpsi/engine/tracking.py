@@ -240,6 +240,10 @@ class Tracking:
         if answer is not None:
             self._hear(answer, jobs, now())
 
+    def asked(self, seconds: float) -> None:
+        """The last call of `ask` kept this program busy for so many seconds."""
+        self._poller.cost(seconds)
+
     def info(
         self, job: Tracked, now: Callable[[], float], sleep: Callable[[float], None]
     ) -> Observation | None:
