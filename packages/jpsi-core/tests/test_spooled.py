@@ -206,12 +206,16 @@ def test_a_failure_is_certain_once_the_site_is_known(
     toys: JobExecutor, fake: FakeScheduler, work: Path
 ) -> None:
     program = (
-        "import jpsi, os\n"
+        "import jpsi, os, sys\n"
         "executor = jpsi.JobExecutor('toy')\n"
-        "executor.submit(jpsi.Job(jpsi.JobSpec('/bin/sh', ['-c', 'exit 7'])))\n"
+        "waits = 'until [ -e \"$0\" ]; do sleep 0.01; done; exit 7'\n"
+        "executor.submit(jpsi.Job(jpsi.JobSpec('/bin/sh', ['-c', waits, sys.argv[1]])))\n"
         "os._exit(0)\n"
     )
-    subprocess.run([sys.executable, "-c", program], check=True)
+    gate = work / "gate"
+    subprocess.run([sys.executable, "-c", program, gate], check=True)
+    # only now, so that nobody sees how it ends
+    gate.touch()
     assert fake.wait_for(lambda: fake.jobs and fake.jobs[0].state is FakeState.FAILED)
     (work / "toy" / "requeue.json").unlink(missing_ok=True)
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import queue
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -38,20 +39,22 @@ def concurrently(
     failures: list[BaseException] = []
     gate = threading.Lock()
     working: list[threading.Thread] = []
+    crew = _Crew()
 
     def work() -> None:
-        with gate:
-            if failures:
-                return
-            working.append(threading.current_thread())
-        with contextlib.suppress(IndexError):
-            while not failures:
-                thing = left.pop()
-                try:
-                    do(thing)
-                except BaseException as e:  # noqa: BLE001  raised again by the caller's thread
-                    failures.append(e)
-                    hasten()
+        with crew.member():
+            with gate:
+                if failures:
+                    return
+                working.append(threading.current_thread())
+            with contextlib.suppress(IndexError):
+                while not failures:
+                    thing = left.pop()
+                    try:
+                        do(thing)
+                    except BaseException as e:  # noqa: BLE001  raised again by the caller's thread
+                        failures.append(e)
+                        hasten()
 
     started: list[threading.Thread] = []
     try:
@@ -63,9 +66,42 @@ def concurrently(
     with gate:
         # a thread that was started when an interrupt came works by now, or never will
         threads = {*started, *working} - {threading.current_thread()}
-    _join(threads, failures, hasten)
+    crew.await_end(threads, failures, hasten)
     if failures:
         raise failures[0]
+
+
+class _Crew:
+    """Threads that say when they have ended.
+
+    Before Python 3.13, `Thread.join` takes a thread for ended once the caller was interrupted.
+    """
+
+    def __init__(self) -> None:
+        self._ended: set[threading.Thread] = set()
+        self._news: queue.SimpleQueue[None] = queue.SimpleQueue()
+
+    @contextlib.contextmanager
+    def member(self) -> Iterator[None]:
+        """Within the block, this thread works."""
+        try:
+            yield
+        finally:
+            self._ended.add(threading.current_thread())
+            self._news.put(None)
+
+    def await_end(
+        self, threads: set[threading.Thread], failures: list[BaseException], hasten: Callable[[], None]
+    ) -> None:
+        """Wait for threads, whatever interrupts that: they end after what is under way."""
+        while not threads <= self._ended:
+            try:
+                if failures:
+                    hasten()
+                with contextlib.suppress(queue.Empty):
+                    self._news.get(timeout=_HASTEN_SECONDS)
+            except BaseException as e:  # noqa: BLE001  raised again by the caller
+                failures.append(e)
 
 
 def _start(work: Callable[[], None], count: int, started: list[threading.Thread]) -> None:
@@ -75,19 +111,3 @@ def _start(work: Callable[[], None], count: int, started: list[threading.Thread]
             thread = threading.Thread(target=work, name="jpsi-many")
             thread.start()
             started.append(thread)
-
-
-def _join(
-    threads: Iterable[threading.Thread], failures: list[BaseException], hasten: Callable[[], None]
-) -> None:
-    """Wait for threads, whatever interrupts that: they end after what is under way."""
-    left = list(threads)
-    while left:
-        try:
-            if failures:
-                hasten()
-            left[-1].join(_HASTEN_SECONDS)
-            if not left[-1].is_alive():
-                left.pop()
-        except BaseException as e:  # noqa: BLE001  raised again by the caller
-            failures.append(e)
