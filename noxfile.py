@@ -98,10 +98,14 @@ def tests(session: nox.Session, name: str) -> None:
     chosen = [path for path in paths or _paths(name) if path.startswith(f"{package.path}/")]
     if not chosen:
         session.skip("none of its tests were asked for")
-    _install(session, name, *nox.project.dependency_groups(package.settings, "test"))
+    needed = nox.project.dependency_groups(package.settings, "test")
+    _install(session, name, *needed)
+    # Those of the core and of the command line watch processes and the time: one after the other.
+    at_a_time = ["--numprocesses=2"] if any(_name(it) == "pytest-xdist" for it in needed) else []
     session.run(
         "pytest",
         *chosen,
+        *at_a_time,
         f"--cov={package.module}",
         "--cov-report=term:skip-covered",
         *options,
