@@ -100,7 +100,7 @@ def tests(session: nox.Session, name: str) -> None:
         session.skip("none of its tests were asked for")
     needed = nox.project.dependency_groups(package.settings, "test")
     _install(session, name, *needed)
-    # Those of the core and of the command line watch processes and the time: one after the other.
+    # Only where a package asks for it: some tests watch the processes and the time of this machine.
     at_a_time = ["--numprocesses=2"] if any(_name(it) == "pytest-xdist" for it in needed) else []
     session.run(
         "pytest",
