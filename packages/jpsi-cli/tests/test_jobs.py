@@ -75,7 +75,7 @@ def test_show_is_for_people_too(run: Run, submit: Callable[..., str]) -> None:
 
     assert f"job:           {job_id}\n" in text
     assert "state:         FAILED\nexit code:     7\n" in text
-    assert "command:       sh -c 'echo '\"'\"'a b'\"'\"'; exit 7'\n" in text
+    assert r"command:       sh -c 'echo '\''a b'\''; exit 7'" in text.splitlines()
     assert "(4 bytes)" in text
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-import shlex
 from collections.abc import Sequence
 
 import jpsi
+from jpsi.plugin import line
 
 from . import documents, messages
 from .fence import fenced
@@ -38,7 +38,7 @@ def script(  # noqa: PLR0913  all that is not a field of the job, each by its na
             }
             messages.show(json.dumps(content, indent=2) + "\n")
         else:
-            messages.show(_text(shlex.join(preview.command), preview.script, str(preview.path), preview.run))
+            messages.show(_text(line(*preview.command), preview.script, str(preview.path), preview.run))
         return 0
 
     return fenced(command_line)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import jpsi
 from jpsi import spooled
+from jpsi.plugin import line
 from jpsi.spooled import SpooledJob
 
 from . import job_json, messages, terminal
@@ -50,7 +50,7 @@ def _lines(job: SpooledJob, live: jpsi.JobStatus | None, paint: Paint) -> Iterat
         ("machine", job.origin.machine),
         ("native id", job.native_id),
         ("array", None if job.array is None else f"{job.array[0]}, element {job.array[1]}"),
-        ("command", shlex.join([job.spec.executable or "", *(job.spec.arguments or ())])),
+        ("command", line(job.spec.executable or "", *(job.spec.arguments or ()))),
         ("attempt", str(job.attempt) if job.attempt > 1 else None),
     ):
         yield from _field(name, value)
@@ -69,8 +69,8 @@ def _lines(job: SpooledJob, live: jpsi.JobStatus | None, paint: Paint) -> Iterat
     yield from _field("files", str(job.folder) if job.folder.exists() else None)
     document = job_json.document(job)
     yield "asked for:\n" if document else ""
-    for line in document.splitlines():
-        yield f"  {messages.printable(line)}\n"
+    for text in document.splitlines():
+        yield f"  {messages.printable(text)}\n"
 
 
 def _field(name: str, value: str | None, paint: Paint = terminal.plain, colour: str = "") -> Iterator[str]:
