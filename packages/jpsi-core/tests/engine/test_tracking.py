@@ -668,3 +668,28 @@ def test_of_an_array_that_was_submitted_twice_the_one_that_runs_counts(client: C
     job = Tracked("j1", "j1", 1, "1.1", place=Place("x", 1))
 
     assert client.engine._native_ids.corrected([job]) == {"j1": "2.1"}
+
+
+# ---------------------------------------------------------------------------------------------- silence
+
+
+def test_a_batch_system_that_does_not_answer_is_told_of_once_and_that_it_does_again(
+    client: Client, caplog: pytest.LogCaptureFixture
+) -> None:
+    client.submit("a1")
+    client.ask()
+    client.scheduler.faults.down()
+    for _ in range(5):
+        client.clock.advance(30)
+        client.ask()
+    during = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    caplog.clear()
+
+    client.scheduler.faults.clear()
+    for _ in range(2):
+        client.clock.advance(30)
+        client.ask()
+
+    assert len(during) == 1
+    assert during[0].startswith("toy has not answered for 60 s: ")
+    assert [it.getMessage() for it in caplog.records if it.levelname == "WARNING"] == ["toy answers again"]

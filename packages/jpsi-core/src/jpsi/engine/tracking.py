@@ -19,6 +19,7 @@ from jpsi.engine.markers import Marker, parse
 from jpsi.engine.native_ids import NativeIds
 from jpsi.engine.poller import Poller
 from jpsi.engine.said import Said
+from jpsi.engine.silence import Silence
 from jpsi.engine.site_codes import keep_codes
 from jpsi.engine.spool import Spool
 from jpsi.engine.tracked import Tracked, is_final
@@ -32,6 +33,8 @@ log = logging.getLogger(__name__)
 _FRESH_SECONDS = 10.0
 # How many questions the accounting is asked at a time; each may take a while, and other jobs wait for them.
 _QUESTIONS = 20
+# In longest intervals: questions that are further apart tell nothing of the time between them.
+_LAPSE = 4
 
 
 class Tracking:
@@ -67,6 +70,7 @@ class Tracking:
         self._renamed = renamed
         self._heard: Answer | None = None
         self._strange_words: set[str] = set()
+        self._silence = Silence(_LAPSE * poller.longest)
 
     def add(self, job: Tracked) -> None:
         """Know a job; nothing is published before `follow`."""
@@ -227,17 +231,23 @@ class Tracking:
         """Have the batch system asked about every job that is followed, and publish what that tells.
 
         A question that is not answered changes nothing; nor does one that another process is asking, which is
-        due again soon.
+        due again soon. A batch system that has not answered for a while is told of, once, and that it answers
+        again.
         """
-        jobs = self._followed()
+        jobs, begun = self._followed(), now()
         try:
             answer = self._asking.due(jobs, now)
         except JpsiError as e:
             tell(self._backend.name, e)
+            silent_for = self._silence.unanswered(begun, now())
+            if silent_for is not None:
+                log.warning("%s has not answered for %.0f s: %s", self._backend.name, silent_for, e)
             # What the site offers may have been found out all the same: which exit codes are final.
             self._judge_ended(jobs, now())
             return
         if answer is not None:
+            if self._silence.answered():
+                log.warning("%s answers again", self._backend.name)
             self._hear(answer, jobs, now())
 
     def asked(self, seconds: float) -> None:
