@@ -911,3 +911,20 @@ def test_attaching_to_many_names_what_cannot_be(toys: JobExecutor, fake: FakeSch
     assert one.native_id == jobs[0].native_id
     assert (other.status.state, other.executor) == (JobState.NEW, None)
     assert ends([one]) == [0]
+
+
+def test_where_all_are_checked_first_one_that_cannot_run_keeps_all_from_being_submitted(
+    toys: JobExecutor, fake: FakeScheduler
+) -> None:
+    good, wrong, other = Job(JobSpec("true")), Job(JobSpec("true", arguments=["\0"])), Job(JobSpec("true"))
+
+    with pytest.raises(BulkException) as caught:
+        toys.submit_many([good, wrong, other], checks_first=True)
+
+    assert caught.value.done == ()
+    assert list(caught.value.failed) == [good, wrong, other]
+    assert isinstance(caught.value.failed[wrong], jpsi.InvalidJobException)
+    assert not isinstance(caught.value.failed[good], jpsi.InvalidJobException)
+    assert fake.jobs == []
+    toys.submit_many([good, other], checks_first=True)
+    assert all(job.wait(timedelta(seconds=PATIENCE)) for job in (good, other))

@@ -61,12 +61,14 @@ class Many(abc.ABC):
     def _drop(self, job: Job, attempt: int) -> None:
         """A submission came to nothing."""
 
-    def submit_many(self, jobs: Iterable[Job]) -> None:
+    def submit_many(self, jobs: Iterable[Job], *, checks_first: bool = False) -> None:
         """Hand many jobs to the backend with few requests; returns once it has accepted them.
 
         Jobs that the backend sees no difference between become native arrays, where it has such; each keeps
         its own command, environment, streams, exit code, native id and cancel. Others are submitted
-        concurrently. What is wrong with one job keeps no other from being submitted.
+        concurrently. What is wrong with one job keeps no other from being submitted, unless `checks_first`
+        is true: then nothing is submitted if any of the jobs can never run here as it is. What the backend
+        itself refuses is known only later, and keeps no other from being submitted.
 
         Raises:
             BulkException: some jobs were not submitted; they are still NEW. It names them, each with what
@@ -74,15 +76,19 @@ class Many(abc.ABC):
             ValueError: a job is given twice; nothing was submitted.
             SubmitException: the executor was closed; nothing was submitted.
         """
-        self._submit_many(jobs, _to_nobody)
+        self._submit_many(jobs, _to_nobody, checks_first=checks_first)
 
-    def _submit_many(self, jobs: Iterable[Job], heard: Heard) -> None:
+    def _submit_many(self, jobs: Iterable[Job], heard: Heard, *, checks_first: bool = False) -> None:
         """As `submit_many`, and tell of each job as soon as it is known what came of it."""
         given = by_id(jobs)
         self._check_open()
         request = _Request(given, heard)
         try:
-            self._submit_all(self._submissions(request), request)
+            submissions = self._submissions(request)
+            if checks_first and request.failed:
+                self._fail(request, {request.given[it.job_id]: _withheld() for it in submissions})
+            else:
+                self._submit_all(submissions, request)
         finally:
             self._drop_rest(request)
         request.check("submitted")
@@ -238,6 +244,10 @@ class Many(abc.ABC):
             except JpsiError as e:
                 outcomes[job_id] = e
         return outcomes
+
+
+def _withheld() -> SubmitException:
+    return SubmitException("it was not submitted, as others cannot be")
 
 
 def _to_nobody(_: Mapping[Job, JpsiError | None]) -> None:
