@@ -98,6 +98,33 @@ def test_documents_are_validated(run: Run, tmp_path: Path) -> None:
     assert (both.returncode, both.stdout) == (2, b"good.yaml: valid\n")
     assert b"jpsi: bad.yaml" in both.stderr
     assert here.returncode == 2
-    assert here.stderr.startswith(b"jpsi: local is one machine, but the job needs 2 nodes\n")
+    assert here.stderr.startswith(b"jpsi: good.yaml: local is one machine, but the job needs 2 nodes\n")
     assert [(it["file"], it["valid"]) for it in content] == [("good.yaml", True), ("bad.yaml", False)]
     assert run("validate").returncode == 2
+
+
+def test_each_line_of_a_file_is_validated(run: Run, tmp_path: Path) -> None:
+    good = json.dumps(json.loads(jpsi.write_document(jpsi.JobSpec("true"), as_json=True)))
+    gone = jpsi.JobSpec("true", directory=tmp_path / "gone")
+    nowhere = json.dumps(json.loads(jpsi.write_document(gone, as_json=True)))
+    (tmp_path / "good.jsonl").write_text(f"{good}\n{nowhere}\n")
+    (tmp_path / "bad.jsonl").write_text(f"{good}\n\n{{}}\n{good[:10]}\n")
+
+    bad = run("validate", "--many", "bad.jsonl").stderr.decode().splitlines()
+    alone = run("validate", "--many", "good.jsonl")
+    here = run("validate", "-x", "local", "--many", "good.jsonl")
+    as_one = run("validate", "-f", "good.jsonl")
+
+    assert "jpsi: bad.jsonl, line 3: version: is missing" in bad
+    assert bad[-1].startswith("jpsi: bad.jsonl, line 4: is not a document in JSON: ")
+    assert (alone.returncode, alone.stdout) == (0, b"good.jsonl: valid\n")
+    assert here.returncode == 2
+    assert here.stderr.startswith(b"jpsi: good.jsonl, line 2: ")
+    assert as_one.returncode == 2
+    assert as_one.stderr.decode() == (
+        "jpsi: good.jsonl has a document on each line: "
+        "jpsi submit and jpsi validate take it as --many good.jsonl\n"
+    )
+    assert run("validate", "-f", "-", "--many", "-", input=b"").stderr.startswith(
+        b"jpsi: standard input can be read once only"
+    )

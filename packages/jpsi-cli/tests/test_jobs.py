@@ -153,19 +153,19 @@ def test_a_line_that_is_wrong_keeps_all_from_being_submitted(run: Run, tmp_path:
     assert states(run) == {}
 
 
-def test_what_cannot_run_is_named_and_the_rest_submitted(run: Run, tmp_path: Path) -> None:
+def test_one_job_that_cannot_run_keeps_all_from_being_submitted(run: Run, tmp_path: Path) -> None:
     gone = document("two", "true", directory=tmp_path / "gone")
     lines = [document("one", "true"), "", gone, gone]
 
     result = run("submit", "--many", "-", input="\n".join(lines).encode())
 
-    assert (result.returncode, len(result.stdout.split())) == (125, 1)
+    assert (result.returncode, result.stdout) == (2, b"")
     said = result.stderr.decode().splitlines()
-    assert said[0] == "jpsi: 2 of 3 jobs could not be submitted:"
+    assert said[0] == "jpsi: 2 of 3 jobs can never run as they are; none was submitted:"
     assert said[1].startswith("  - standard input, line 3; standard input, line 4: ")
     assert said[1].endswith("make it, or give --create-dir")
     assert len(said) == 2
-    assert list(states(run)) == ["one"]
+    assert states(run) == {}
 
 
 def test_the_words_of_a_mistake_are_those_of_the_command_line(run: Run) -> None:

@@ -142,6 +142,21 @@ def test_a_job_of_somebody_else_is_attached_to(
     assert run("attach", "no id").returncode == 125
 
 
+def test_what_the_batch_system_itself_refuses_is_told_job_by_job(run: Run, fake: FakeScheduler) -> None:
+    documents = [jpsi.write_document(jpsi.JobSpec("true", name=name), as_json=True) for name in "ab"]
+    fake.faults.fail("tsubmit", stderr="no more than one\n")
+
+    result = run(
+        "submit", "--many", "-", input="\n".join(json.dumps(json.loads(it)) for it in documents).encode()
+    )
+
+    said = result.stderr.decode().splitlines()
+    assert (result.returncode, len(result.stdout.split())) == (125, 1)
+    assert said[0] == "jpsi: 1 of 2 jobs could not be submitted:"
+    assert said[1].startswith("  - standard input, line ")
+    assert "no more than one" in "".join(said)
+
+
 def test_many_jobs_are_watched(
     run: Run, fake: FakeScheduler, ids: list[str], start_on_terminal: Callable[..., Started]
 ) -> None:

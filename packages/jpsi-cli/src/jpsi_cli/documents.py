@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import warnings
 
 import jpsi
@@ -16,7 +17,13 @@ def read(file: str) -> jpsi.JobSpec:
         InvalidJobException: the file cannot be read, or what it says is wrong.
     """
     name, text = _read(file)
-    return _spec(text, name)
+    try:
+        return _spec(text, name)
+    except jpsi.InvalidJobException:
+        if not _has_lines(text):
+            raise
+        msg = f"{name} has a document on each line: jpsi submit and jpsi validate take it as --many {file}"
+        raise jpsi.InvalidJobException(msg) from None
 
 
 def read_many(file: str) -> list[tuple[str, jpsi.JobSpec]]:
@@ -32,7 +39,7 @@ def read_many(file: str) -> list[tuple[str, jpsi.JobSpec]]:
             continue
         place = f"{name}, line {number}"
         try:
-            specs.append((place, _spec(line, place)))
+            specs.append((place, _spec_in_line(line, place)))
         except jpsi.InvalidJobException as e:
             problems += e.problems
     if problems:
@@ -63,10 +70,34 @@ def _read(file: str) -> tuple[str, str]:
         raise jpsi.InvalidJobException(msg, e) from e
 
 
-def _spec(text: str, name: str) -> jpsi.JobSpec:
+def _has_lines(text: str) -> bool:
+    """Whether a text looks like one with a document, in JSON, on each of several lines."""
+    lines = [stripped for line in text.split("\n") if (stripped := line.strip())]
+    return len(lines) > 1 and all(line[0] == "{" and line[-1] == "}" for line in lines)
+
+
+def _spec_in_line(text: str, place: str) -> jpsi.JobSpec:
+    try:
+        json.loads(text)
+    except json.JSONDecodeError as e:
+        msg = f"{place}: is not a document in JSON: {e.msg}, at character {e.colno}"
+        raise jpsi.InvalidJobException(msg) from e
+    return _spec(text, place, is_line=True)
+
+
+def _spec(text: str, name: str, *, is_line: bool = False) -> jpsi.JobSpec:
+    def told(sentence: str) -> str:
+        # the line within one line tells nothing
+        return sentence.replace(f"{name}:1: ", f"{name}: ") if is_line else sentence
+
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", jpsi.DocumentWarning)
-        spec: jpsi.JobSpec = jpsi.read_document(text, name)
+        try:
+            spec: jpsi.JobSpec = jpsi.read_document(text, name)
+        except jpsi.InvalidJobException as e:
+            if not is_line:
+                raise
+            raise jpsi.InvalidJobException.of(name, [told(it) for it in e.problems]) from e
     for doubt in caught:
-        messages.warning(str(doubt.message))
+        messages.warning(told(str(doubt.message)))
     return spec

@@ -103,6 +103,11 @@ VALIDATE_PARAMETERS: tuple[click.Parameter, ...] = (
         help="A job document (YAML or JSON); - is standard input. Can be repeated.",
     ),
     click.Option(
+        ["--many"],
+        metavar="FILE",
+        help="A file with a job document in JSON on each line; - is standard input.",
+    ),
+    click.Option(
         ["--executor", "-x"],
         metavar="NAME",
         help="Say, too, whether the jobs could be submitted to this executor or target.",

@@ -49,26 +49,30 @@ def _submit(places: Mapping[jpsi.Job, str], executor: jpsi.JobExecutor, *, as_js
         if len(jobs) == 1:
             executor.submit(jobs[0])
         else:
-            executor.submit_many(jobs)
+            executor.submit_many(jobs, checks_first=True)
     except KeyboardInterrupt:
         # those that the batch system has are not to be lost sight of
         _show([job for job in jobs if job.native_id is not None], executor, as_json=as_json)
         raise
     except jpsi.BulkException as e:
+        wrong = {job: it for job, it in e.failed.items() if isinstance(it, jpsi.InvalidJobException)}
+        if wrong and not e.done:
+            messages.error(f"{len(wrong)} of {len(jobs)} jobs can never run as they are; none was submitted:")
+            _tell_reasons(wrong, places)
+            return codes.USAGE
         _show(e.done, executor, as_json=as_json)
-        _tell_failures(e, places)
-        are_all_wrong = all(isinstance(it, jpsi.InvalidJobException) for it in e.failed.values())
-        return codes.USAGE if are_all_wrong and not e.done else codes.JPSI
+        messages.error(f"{len(e.failed)} of {len(jobs)} jobs could not be submitted:")
+        _tell_reasons(e.failed, places)
+        return codes.JPSI
     _show(jobs, executor, as_json=as_json)
     return 0
 
 
-def _tell_failures(error: jpsi.BulkException, places: Mapping[jpsi.Job, str]) -> None:
-    """Say which jobs were not submitted, each reason once."""
+def _tell_reasons(failed: Mapping[jpsi.Job, jpsi.JpsiError], places: Mapping[jpsi.Job, str]) -> None:
+    """Say why jobs were not submitted, each reason once."""
     reasons: dict[str, list[str]] = {}
-    for job, why in error.failed.items():
+    for job, why in failed.items():
         reasons.setdefault(in_options(str(why)), []).append(places[job])
-    messages.error(f"{len(error.failed)} of {len(places)} jobs could not be submitted:")
     for reason, theirs in reasons.items():
         more = f", and {len(theirs) - _NAMED} more" if len(theirs) > _NAMED else ""
         messages.write(messages.printable(f"  - {'; '.join(theirs[:_NAMED])}{more}: {reason}\n"))

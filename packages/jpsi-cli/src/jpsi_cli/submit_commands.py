@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import click
 
 from .commands import SETTINGS, command, missing, unclear
@@ -50,16 +52,16 @@ def _script(
     return script(command, given, executor=executor, file=file, is_expanding=expand, as_json=as_json)
 
 
-def _validate(*, files: tuple[str, ...], executor: str | None, as_json: bool) -> int:
-    if not files:
-        msg = "name a job document: -f FILE"
+def _validate(*, files: tuple[str, ...], many: str | None, executor: str | None, as_json: bool) -> int:
+    if not files and many is None:
+        msg = "name a job document: -f FILE, or a file with one on each line: --many FILE"
         raise click.UsageError(msg)
-    mistake = missing({"executor": executor})
+    mistake = missing({"executor": executor, "many": many}) or _read_twice([*files, many])
     if mistake is not None:
         raise click.UsageError(mistake)
     from .validate import validate  # noqa: PLC0415
 
-    return validate(files, executor=executor, as_json=as_json)
+    return validate(files, many=many, executor=executor, as_json=as_json)
 
 
 def _unclear(
@@ -75,9 +77,11 @@ def _unclear(
         return f"{' and '.join(named)} are different jobs; give one of them"
     if is_expanding and not command:
         return "--expand is about a COMMAND; the arguments in a document are always expanded"
-    if files.count("-") > 1:
-        return "standard input can be read once only"
-    return None
+    return _read_twice(files)
+
+
+def _read_twice(files: Sequence[str | None]) -> str | None:
+    return "standard input can be read once only" if files.count("-") > 1 else None
 
 
 #: `jpsi submit`
@@ -149,6 +153,7 @@ VALIDATE = command(
 Examples:
   jpsi validate -f job.yaml
   jpsi validate -x slurm -f one.yaml -f two.yaml
+  jpsi validate -x slurm --many steps.jsonl
 
 \b
 Exit codes:

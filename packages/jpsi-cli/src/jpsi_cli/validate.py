@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 import jpsi
 
@@ -11,18 +12,21 @@ from . import codes, documents, messages
 from .fence import fenced, in_options
 
 
-def validate(files: Sequence[str], *, executor: str | None, as_json: bool) -> int:
+def validate(files: Sequence[str], *, many: str | None, executor: str | None, as_json: bool) -> int:
     """Say what is wrong with documents and return the exit code.
 
     Args:
         files: the documents.
+        many: a file that has one on each line.
         executor: where they are meant to run; None looks at the documents alone.
         as_json: whether a program reads it.
     """
 
     def command() -> int:
         opened = None if executor is None else jpsi.JobExecutor(executor)
-        found = {file: _problems(file, opened) for file in files}
+        found = {file: _problems(partial(_one, file), opened) for file in files}
+        if many is not None:
+            found[many] = _problems(partial(documents.read_many, many), opened)
         if as_json:
             content = [{"file": file, "valid": not it, "problems": list(it)} for file, it in found.items()]
             messages.show(json.dumps(content, indent=2) + "\n")
@@ -36,11 +40,26 @@ def validate(files: Sequence[str], *, executor: str | None, as_json: bool) -> in
     return fenced(command)
 
 
-def _problems(file: str, executor: jpsi.JobExecutor | None) -> Sequence[str]:
+def _one(file: str) -> list[tuple[str, jpsi.JobSpec]]:
+    return [(documents.name_of(file), documents.read(file))]
+
+
+def _problems(
+    read: Callable[[], list[tuple[str, jpsi.JobSpec]]], executor: jpsi.JobExecutor | None
+) -> Sequence[str]:
+    """What is wrong with documents, or with their jobs where they are to run."""
     try:
-        spec = documents.read(file)
-        if executor is not None:
-            executor.preview(jpsi.Job(spec))
+        specs = read()
+    except jpsi.InvalidJobException as e:
+        return e.problems
+    if executor is None:
+        return ()
+    return [f"{place}: {it}" for place, spec in specs for it in _objections(spec, executor)]
+
+
+def _objections(spec: jpsi.JobSpec, executor: jpsi.JobExecutor) -> Sequence[str]:
+    try:
+        executor.preview(jpsi.Job(spec))
     except jpsi.InvalidJobException as e:
         return e.problems
     return ()
