@@ -88,6 +88,7 @@ def test_the_one_that_can_carry_over_most_is_taken_and_told(run: Run, tmp_path: 
         (["-x", "slurm", "job.sh"], 2, b"job.sh has no directives of the executor slurm\n"),
         (["-x", "nope", "job.sh"], 125, b"no executor 'nope'"),
         (["missing.sh"], 2, b"jpsi: missing.sh cannot be read: No such file or directory\n"),
+        (["-"], 2, b"jpsi: a script has to be a file, not standard input: the job runs it\n"),
         ([], 2, b"jpsi: missing argument 'SCRIPT'"),
     ],
 )

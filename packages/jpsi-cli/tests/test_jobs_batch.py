@@ -142,6 +142,28 @@ def test_a_job_of_somebody_else_is_attached_to(
     assert run("attach", "no id").returncode == 125
 
 
+def test_attaching_to_what_is_not_there_is_told_at_once(run: Run) -> None:
+    result = run("attach", "99")
+
+    said = result.stderr.decode().splitlines()
+    assert result.returncode == 125
+    assert said[0] == "jpsi: warning: toy does not mention the job 99; it is asked again"
+    assert said[1].startswith("jpsi: job failed: the batch system does not know the native id")
+
+
+def test_attaching_where_nobody_answers_is_told_at_once(
+    start: Callable[..., Started], fake: FakeScheduler
+) -> None:
+    fake.faults.fail("tstat", None, stderr="cannot contact the controller\n")
+    started = start("attach", "99")
+    assert started.process.stderr is not None
+
+    said = started.process.stderr.readline().decode()
+
+    assert said.startswith("jpsi: warning: toy: ")
+    assert "cannot contact the controller" in said
+
+
 def test_what_the_batch_system_itself_refuses_is_told_job_by_job(run: Run, fake: FakeScheduler) -> None:
     documents = [jpsi.write_document(jpsi.JobSpec("true", name=name), as_json=True) for name in "ab"]
     fake.faults.fail("tsubmit", stderr="no more than one\n")

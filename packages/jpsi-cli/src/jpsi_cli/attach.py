@@ -22,6 +22,8 @@ def attach(native_id: str, *, executor: str | None, as_json: bool) -> int:
         job.set_job_status_callback(lambda _, status: events.put(status))
         with jpsi.JobExecutor(executor) as opened:
             opened.attach(job, native_id)
+            if isinstance(shown, display.Quiet):
+                _tell_doubts(opened, job)
             while True:
                 try:
                     status = events.get(timeout=_LOOK_SECONDS)
@@ -33,3 +35,15 @@ def attach(native_id: str, *, executor: str | None, as_json: bool) -> int:
                     return codes.of(status)
 
     return fenced(command)
+
+
+def _tell_doubts(executor: jpsi.JobExecutor, job: jpsi.Job) -> None:
+    """Say at once, where no state of the job will, that the batch system does not mention it or answer."""
+    try:
+        is_mentioned = executor.info(job) is not None
+    except jpsi.JpsiError as e:
+        if not job.status.final:
+            messages.warning(f"{executor.name}: {e}")
+        return
+    if not is_mentioned and not job.status.final:
+        messages.warning(f"{executor.name} does not mention the job {job.native_id}; it is asked again")

@@ -30,6 +30,10 @@ def convert(file: str, *, executor: str | None, as_json: bool) -> int:
 
 
 def _text(path: Path, file: str) -> str:
+    if file == "-":
+        # the document names the script, which has to be there when the job runs
+        msg = "a script has to be a file, not standard input: the job runs it"
+        raise jpsi.InvalidJobException(msg)
     try:
         # of what is no text, the directives still are
         return path.read_text(encoding="utf-8", errors="replace")

@@ -14,7 +14,8 @@ from .checkup import NAMED, PLAIN, SIZED, Trial
 _NAME = "jpsi doctor"
 _LIMIT = timedelta(minutes=5)
 _MEMORY = 64 << 20
-_LONG = 150
+# longer than the shortest limits of batch systems, and not so long that lists of jobs become unreadable
+_LONG = 40
 
 
 def tried(executor: jpsi.JobExecutor, patience: float) -> tuple[dict[str, Trial], str | None]:
