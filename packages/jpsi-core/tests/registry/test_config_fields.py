@@ -44,6 +44,17 @@ class Config(BatchConfig):
     derived: int = attrs.field(default=1, init=False)
 
 
+@attrs.frozen(slots=True, kw_only=True)
+class Pair(ExecutorConfig):
+    low: int = 0
+    high: int = 9
+
+    def __attrs_post_init__(self) -> None:
+        if self.low > self.high:
+            msg = "they are the wrong way round"
+            raise ValueError(msg)
+
+
 def made(values: dict[str, Any], config_class: type[ExecutorConfig] = Config) -> ExecutorConfig:
     mistakes = Mistakes("config.yaml")
     place = ("executors", "toy", "config")
@@ -123,9 +134,18 @@ def test_everything_that_is_wrong_is_told_at_once() -> None:
     assert len(str(caught.value).splitlines()) == 4
 
 
-def test_what_a_validator_refuses_is_told() -> None:
-    with pytest.raises(ConfigError, match="Config cannot be made of ratio: is too much"):
-        made({"ratio": 1000})
+def test_what_a_validator_refuses_is_told_with_its_place() -> None:
+    with pytest.raises(ConfigError) as caught:
+        made({"ratio": 1000, "shell": "/bin/sh", "array_size": 0})
+
+    assert "config.yaml: executors.toy.config.ratio: is too much" in str(caught.value)
+    assert "config.yaml: executors.toy.config.array_size: array_size must be " in str(caught.value)
+    assert "shell" not in str(caught.value)
+
+
+def test_values_that_do_not_go_together_are_named() -> None:
+    with pytest.raises(ConfigError, match="Pair cannot be made of low, high: they are the wrong way round"):
+        made({"low": 2, "high": 1}, Pair)
 
 
 def test_fields_of_a_batch_executor_are_not_those_of_any() -> None:

@@ -42,8 +42,24 @@ def structured(config_class: type[ExecutorConfig], values: Mapping[str, Value]) 
         try:
             return config_class(**given)
         except Exception as e:  # noqa: BLE001  as above
-            problems.append(f"{config_class.__name__} cannot be made of {', '.join(given)}: {e}")
+            alone = _wrong_alone(config_class, given, str(e))
+            problems += [values[name].mistakes.located(values[name].place, it) for name, it in alone.items()]
+            if not alone:
+                problems.append(f"{config_class.__name__} cannot be made of {', '.join(given)}: {e}")
     raise config_error(problems)
+
+
+def _wrong_alone(
+    config_class: type[ExecutorConfig], given: Mapping[str, Any], first: str
+) -> Mapping[str, str]:
+    """What a class says of each value that it does not take by itself; none if `first` is not among it."""
+    found: dict[str, str] = {}
+    for name, value in given.items():
+        try:
+            config_class(**{name: value})
+        except Exception as e:  # noqa: BLE001  as above
+            found[name] = str(e)
+    return found if first in found.values() else {}
 
 
 def _sentences(error: BaseException) -> list[str]:
