@@ -170,3 +170,18 @@ def test_commands_that_are_advised_name_the_job_and_nothing_else_is_taken_for_it
 
     assert any(advice.endswith("jpsi logs 6e0c2f51") for advice in explain(lost).advice)
     assert explain(said).advice[0].startswith("JOB.txt is not there")
+
+
+@pytest.mark.parametrize(
+    ("message", "sentence"),
+    [
+        (None, "it was cancelled, after 1m26s"),
+        ("the job was cancelled", "it was cancelled, after 1m26s"),
+        ("the job was cancelled by root", "it was cancelled, after 1m26s: by root"),
+        ("the queue was removed", "it was cancelled, after 1m26s: the queue was removed"),
+    ],
+)
+def test_that_a_job_was_cancelled_is_said_once(message: str | None, sentence: str) -> None:
+    status = JobStatus(JobState.CANCELED, reason=Reason.CANCELLED, message=message)
+
+    assert explain(Facts(status=status, spec=JobSpec(), lasted=timedelta(seconds=86))).sentence == sentence

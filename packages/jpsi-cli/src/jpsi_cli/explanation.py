@@ -114,8 +114,11 @@ def _why_ended(facts: Facts) -> str:
         return "it completed, with exit code 0"
     reason = status.message or (f"exit code {status.exit_code}" if status.exit_code else "nobody knows why")
     lasted = "" if facts.lasted is None else f", after {age(facts.lasted)}"
-    verb = "cancelled" if status.state is jpsi.JobState.CANCELED else "failed"
-    return f"it {verb}{lasted}: {reason}" if verb == "failed" else f"it was {verb}{lasted}: {reason}"
+    if status.state is not jpsi.JobState.CANCELED:
+        return f"it failed{lasted}: {reason}"
+    # that it was is not told twice
+    rest = (status.message or "").removeprefix("the job was cancelled").lstrip(": ")
+    return f"it was cancelled{lasted}: {rest}" if rest else f"it was cancelled{lasted}"
 
 
 def _after_end(facts: Facts) -> Iterator[str]:
