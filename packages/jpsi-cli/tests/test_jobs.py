@@ -311,6 +311,16 @@ def test_a_process_is_attached_to(run: Run, submit: Callable[..., str]) -> None:
     assert [json.loads(line)["state"] for line in result.stderr.splitlines()][-1] == "FAILED"
 
 
+def test_an_executor_that_has_no_jobs_is_told(run: Run, submit: Callable[..., str]) -> None:
+    submit("--", "true")
+
+    there, nowhere = run("ls", "-x", "LOCAL", "--name", "nosuch"), run("ls", "-x", "nosuch")
+
+    assert (there.returncode, there.stdout, there.stderr) == (0, b"", b"")
+    assert (nowhere.returncode, nowhere.stdout) == (0, b"")
+    assert nowhere.stderr == b"jpsi: there are no jobs of 'nosuch', however long ago\n"
+
+
 MISTAKES = {
     "nothing to submit": (["submit"], 2, "no command to submit"),
     "two kinds of jobs": (

@@ -13,7 +13,7 @@ import attrs
 
 import jpsi
 from jpsi import spooled
-from jpsi.spooled import SpooledJob
+from jpsi.spooled import Origin, SpooledJob
 
 from . import job_json, job_table, messages, terminal
 from .fence import fenced
@@ -44,9 +44,13 @@ class Wanted:
         return (
             not (status.final and self.since is not None and now - status.time > self.since)
             and (not self.states or status.state in self.states)
-            and (self.executor is None or self.executor.lower() in {origin.name.lower(), origin.executor})
+            and self.is_of(origin)
             and (self.name is None or fnmatch.fnmatchcase(job.name or "", self.name))
         )
+
+    def is_of(self, origin: Origin) -> bool:
+        """Whether the jobs of an executor or target are asked for."""
+        return self.executor is None or self.executor.lower() in {origin.name.lower(), origin.executor}
 
 
 @attrs.frozen(kw_only=True)
@@ -82,6 +86,8 @@ def _show(wanted: Wanted, form: Form) -> int:
         table = job_table.lines(_rows(found, jobs, statuses), terminal.width(), now, terminal.paint())
         messages.show("".join(f"{line}\n" for line in table) if found else "")
         _tell_hidden(wanted, len(jobs) - len(found))
+    if not any(wanted.is_of(job.origin) for job in jobs) and wanted.executor is not None:
+        messages.error(f"there are no jobs of {wanted.executor!r}, however long ago")
     return 0
 
 
