@@ -51,26 +51,25 @@ def lines(rows: Sequence[Row], width: int | None, now: datetime, paint: Paint = 
     """
     columns = _columns(rows, now)
     sizes = [column.size for column in columns] if width is None else _fitting(columns, width)
-    for index in range(-1, len(rows)):
-        cells = []
-        for column, size in zip(columns, sizes, strict=True):
-            if size == 0:
-                continue
-            text = column.heading if index < 0 else column.cells[index]
-            text = text if len(text) <= size else f"{text[: size - 1]}…"
-            colour = "bold" if index < 0 else _colour(column, rows[index])
-            cells.append(paint(text, colour) + " " * (size - len(text)))
+    shown = [_painted(column, size, rows, paint) for column, size in zip(columns, sizes, strict=True) if size]
+    for cells in zip(*shown, strict=True):
         yield _GAP.join(cells).rstrip()
+
+
+def _painted(column: _Column, size: int, rows: Sequence[Row], paint: Paint) -> Iterator[str]:
+    """The heading and the cells of a column, each as wide as it is."""
+    texts = (column.heading, *column.cells)
+    states = [COLOURS.get(row.status.state, "") for row in rows] if column.heading == "STATE" else None
+    colours = ("bold", *(states or [""] * len(rows)))
+    for text, colour in zip(texts, colours, strict=True):
+        cut = text if len(text) <= size else f"{text[: size - 1]}…"
+        yield paint(cut, colour) + " " * (size - len(cut)) if colour else cut.ljust(size)
 
 
 def cells(rows: Sequence[Row], now: datetime) -> tuple[Sequence[str], Sequence[Sequence[str]]]:
     """The headings, and what stands below them for each job; nothing is cut."""
     columns = _columns(rows, now)
     return [it.heading for it in columns], [[it.cells[index] for it in columns] for index in range(len(rows))]
-
-
-def _colour(column: _Column, row: Row) -> str:
-    return COLOURS.get(row.status.state, "") if column.heading == "STATE" else ""
 
 
 def _columns(rows: Sequence[Row], now: datetime) -> list[_Column]:
