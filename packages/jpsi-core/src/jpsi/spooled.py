@@ -21,7 +21,7 @@ from urllib.parse import unquote
 
 import attrs
 
-from jpsi.contract.hookspecs import Site
+from jpsi.contract.hookspecs import ExecutorHooks, Site
 from jpsi.contract.protocols import Streams
 from jpsi.engine import defaults
 from jpsi.engine.explaining import explained
@@ -221,7 +221,7 @@ def _in(folder: SpoolFolder, targets: Sequence[str]) -> Iterator[SpooledJob]:
     origin = Origin(executor, next(known, unquote(written_target)), Path(folder.root), folder.machine)
     files = WrittenJobs(
         folder.root,
-        functools.partial(_element_ids, origin),
+        _Spelling(origin).element_ids,
         are_processes=folder.machine is not None,
     )
     try:
@@ -241,14 +241,29 @@ def _in(folder: SpoolFolder, targets: Sequence[str]) -> Iterator[SpooledJob]:
             yield job
 
 
-def _element_ids(origin: Origin, native_id: str, indices: Sequence[int]) -> Sequence[str]:
-    """The native ids of elements of an array, as the plugin spells them if it is there."""
-    try:
-        name, url = origin.asked_for
-        assembly = assemble(name, None, url, None, lowest=defaults)
-        hooks, site = assembly.stack.hooks, Site(config=assembly.config)
-        return list(hooks.element_ids(native_id=native_id, indices=indices, site=site))
-    except Exception:
-        # such as a plugin that is not installed any more
-        log.debug("how %s spells the ids of elements is not known", origin.name, exc_info=True)
+class _Spelling:
+    """How the plugin of an executor spells ids, if it is there; it is looked for once, and only if needed."""
+
+    def __init__(self, origin: Origin) -> None:
+        self._origin = origin
+
+    @functools.cached_property
+    def _plugin(self) -> tuple[ExecutorHooks, Site] | None:
+        name, url = self._origin.asked_for
+        try:
+            assembly = assemble(name, None, url, None, lowest=defaults)
+        except Exception:
+            # such as a plugin that is not installed any more
+            log.debug("how %s spells the ids of elements is not known", name, exc_info=True)
+            return None
+        return assembly.stack.hooks, Site(config=assembly.config)
+
+    def element_ids(self, native_id: str, indices: Sequence[int]) -> Sequence[str]:
+        """The native ids of elements of an array."""
+        if self._plugin is not None:
+            hooks, site = self._plugin
+            try:
+                return list(hooks.element_ids(native_id=native_id, indices=indices, site=site))
+            except Exception:
+                log.debug("the elements of %s have no ids", native_id, exc_info=True)
         return [f"{native_id}[{index}]" for index in indices]
