@@ -74,7 +74,12 @@ def cells(rows: Sequence[Row], now: datetime) -> tuple[Sequence[str], Sequence[S
 
 def _columns(rows: Sequence[Row], now: datetime) -> list[_Column]:
     def column(heading: str, cells: list[str], rank: int, shortest: int | None = None) -> _Column:
-        return _Column(heading, [messages.printable(it).replace("\n", " ") for it in cells], rank, shortest)
+        return _Column(
+            heading,
+            [it if it.isprintable() else messages.printable(it).replace("\n", " ") for it in cells],
+            rank,
+            shortest,
+        )
 
     found = [
         column("ID", [row.id for row in rows], 0),
