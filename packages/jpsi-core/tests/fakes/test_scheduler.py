@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from jpsi.fakes import FakeClock, FakeJob, FakeScheduler, FakeState, Outcome
+from jpsi.fakes import FakeClock, FakeJob, FakeScheduler, FakeState, Outcome, limit
 
 
 @pytest.fixture
@@ -174,6 +174,21 @@ def test_jobs_wait_for_their_time_and_for_what_blocks_them(
     clock.advance(70)
 
     assert (later.started, after.started) == (first.submitted + 10, first.ended)
+
+
+def test_of_jobs_with_a_limit_so_many_run_at_a_time(scheduler: FakeScheduler, clock: FakeClock) -> None:
+    waits = {"5": "first"}
+    jobs = [FakeJob(number, blocked=lambda it=number: waits.get(it)) for number in "3456"]
+    limit(jobs, 1, "limit")
+    scheduler.submit_all(jobs)
+    other = submit(scheduler)
+
+    assert states_of([*jobs, other]) == ["running", *["pending"] * 3, "running"]
+    assert [job.why for job in jobs[1:]] == ["limit", "first", "limit"]
+
+    clock.advance(130)
+
+    assert states_of(jobs) == ["completed", "completed", "pending", "running"]
 
 
 def test_cancel_ends_what_has_not_ended(scheduler: FakeScheduler, clock: FakeClock) -> None:

@@ -35,6 +35,7 @@ def test_what_is_exported_is_pinned() -> None:
         "Outcome",
         "answer",
         "dialect",
+        "limit",
         "on_path",
     }
     assert set(testing.__all__) == {

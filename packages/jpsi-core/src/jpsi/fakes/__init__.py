@@ -9,6 +9,7 @@ from jpsi.fakes.clock import FakeClock
 from jpsi.fakes.dialects import CommandFunction, Dialect, Invocation, dialect
 from jpsi.fakes.faults import Faults
 from jpsi.fakes.job import FakeJob, FakeState, Outcome
+from jpsi.fakes.limiting import limit
 from jpsi.fakes.log import Call, Log
 from jpsi.fakes.path import on_path
 from jpsi.fakes.scheduler import FakeScheduler
@@ -28,5 +29,6 @@ __all__ = [
     "Outcome",
     "answer",
     "dialect",
+    "limit",
     "on_path",
 ]

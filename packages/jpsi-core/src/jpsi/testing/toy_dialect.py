@@ -6,7 +6,7 @@ import re
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from jpsi.fakes import CommandFunction, FakeJob, FakeScheduler, FakeState, Invocation
+from jpsi.fakes import CommandFunction, FakeJob, FakeScheduler, FakeState, Invocation, limit
 from jpsi.plugin import CommandResult, DependencyKind, write_indices
 
 _WORDS = {
@@ -40,7 +40,10 @@ def _tsubmit(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
     number = str(scheduler.next_number())
     count = int(options.get("elements", "0"))
     ids = [f"{number}.{index}" for index in range(1, count + 1)] or [number]
-    scheduler.submit_all(_job(scheduler, native_id, options, invocation) for native_id in ids)
+    jobs = [_job(scheduler, native_id, options, invocation) for native_id in ids]
+    if "at-a-time" in options:
+        limit(jobs, int(options["at-a-time"]), "limit")
+    scheduler.submit_all(jobs)
     return CommandResult(returncode=0, stdout=f"accepted as job {number}\n")
 
 
@@ -60,34 +63,11 @@ def _job(
         directory=invocation.directory,
         slots=int(options.get("slots", "1")),
         time_limit=float(options["seconds"]) if "seconds" in options else None,
-        blocked=_all_of(
-            _blocked(scheduler, native_id, options["after"]) if "after" in options else None,
-            _limited(scheduler, array, int(options["at-a-time"])) if "at-a-time" in options else None,
-        ),
+        blocked=_blocked(scheduler, native_id, options["after"]) if "after" in options else None,
     )
 
 
 _VAIN = "waits in vain"
-
-
-def _all_of(*reasons: Callable[[], str | None] | None) -> Callable[[], str | None]:
-    """Says the first reason for which a job waits."""
-    asked = [reason for reason in reasons if reason is not None]
-    return lambda: next((why for reason in asked if (why := reason()) is not None), None)
-
-
-def _limited(scheduler: FakeScheduler, array: str, at_a_time: int) -> Callable[[], str | None]:
-    """Says why an element waits while as many others run as may run at a time."""
-
-    def why() -> str | None:
-        running = [
-            job
-            for job in scheduler.jobs
-            if job.native_id.partition(".")[0] == array and job.state is FakeState.RUNNING
-        ]
-        return None if len(running) < at_a_time else "limit"
-
-    return why
 
 
 def _blocked(scheduler: FakeScheduler, number: str, after: str) -> Callable[[], str | None]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from jpsi.fakes import FakeJob, FakeScheduler, FakeState
+from jpsi.fakes import FakeJob, FakeScheduler, FakeState, limit
 from jpsi.plugin import read_indices, write_indices
 
 from ..ids import named
@@ -41,23 +41,11 @@ def native_ids(number: str, options: Mapping[str, str]) -> list[tuple[str, dict[
     return [(f"{number}_{index}", {_ARRAY: number, _INDEX: index}) for index in indices]
 
 
-def limited(
-    scheduler: FakeScheduler, number: str, options: Mapping[str, str]
-) -> Callable[[], str | None] | None:
-    """Says why an element waits, while as many others of its array run as may run at a time."""
+def keep_limit(jobs: Sequence[FakeJob], options: Mapping[str, str]) -> None:
+    """Let as many elements run at a time as the options say, if they do."""
     _, _, at_a_time = options.get("array", "").partition("%")
-    if not at_a_time:
-        return None
-
-    def why() -> str | None:
-        running = [
-            job
-            for job in scheduler.jobs
-            if job.attributes.get(_ARRAY) == number and job.state is FakeState.RUNNING
-        ]
-        return None if len(running) < int(at_a_time) else _LIMITED
-
-    return why
+    if at_a_time:
+        limit(jobs, int(at_a_time), _LIMITED)
 
 
 def _indices(options: Mapping[str, str]) -> list[int]:

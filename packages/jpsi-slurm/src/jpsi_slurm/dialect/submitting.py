@@ -6,7 +6,7 @@ import functools
 import posixpath
 import re
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 import attrs
 
@@ -14,7 +14,7 @@ from jpsi.fakes import FakeJob, FakeScheduler, FakeState, Invocation
 from jpsi.plugin import CommandResult
 
 from .arguments import UnknownOptionError, parse
-from .arrays import apart, array_refusal, limited, native_ids, variables
+from .arrays import apart, array_refusal, keep_limit, native_ids, variables
 from .depending import blocked, dependency_refusal
 
 #: The cluster, and what there is on it.
@@ -100,19 +100,14 @@ def sbatch(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
     jobs = []
     for native_id, marks in native_ids(number, options):
         job = _job(native_id, options, invocation)
-        job.blocked = _first(blocked(scheduler, native_id, options), limited(scheduler, number, options))
+        job.blocked = blocked(scheduler, native_id, options)
         job.attributes.update(marks)
         job.starting = functools.partial(_start, scheduler, environment)
         job.arguments = words[1:]
         jobs.append(job)
+    keep_limit(jobs, options)
     scheduler.submit_all(jobs)
     return CommandResult(returncode=0, stdout=_answer(number, options))
-
-
-def _first(*reasons: Callable[[], str | None] | None) -> Callable[[], str | None]:
-    """Says the first reason for which a job waits."""
-    asked = [reason for reason in reasons if reason is not None]
-    return lambda: next((why for reason in asked if (why := reason()) is not None), None)
 
 
 def _directives(script: str) -> list[str]:
