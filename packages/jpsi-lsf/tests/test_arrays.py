@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jpsi.fakes import FakeClock, FakeScheduler, Invocation, answer
+from jpsi.fakes import FakeClock, FakeScheduler, Invocation, Outcome, answer
 from jpsi.plugin import Arrays, CommandResult, JobSpec, JobState, Site, SubmitContext, SubmitException
 from jpsi.testing import Recording, answered
 from jpsi_lsf import hooks
@@ -25,12 +25,12 @@ IDS = st.one_of(
 )
 
 
-def _array(elements: int | None) -> SubmitContext:
-    return SubmitContext(site=SITE, job_id="1", tag="jpsi-1-1", elements=elements)
+def _array(elements: int | None, at_a_time: int | None = None) -> SubmitContext:
+    return SubmitContext(site=SITE, job_id="1", tag="jpsi-1-1", elements=elements, at_a_time=at_a_time)
 
 
-def _name(spec: JobSpec, elements: int | None) -> str:
-    lines = [it.text for it in hooks.render_script(spec, _array(elements)).directives]
+def _name(spec: JobSpec, elements: int | None, at_a_time: int | None = None) -> str:
+    lines = [it.text for it in hooks.render_script(spec, _array(elements, at_a_time)).directives]
     return next(line.removeprefix("#BSUB -J ") for line in lines if line.startswith("#BSUB -J "))
 
 
@@ -54,9 +54,16 @@ def test_an_array_is_asked_for_by_its_name() -> None:
 def test_a_long_name_leaves_room_for_the_indices() -> None:
     """More than 254 bytes are refused by volclava, list included."""
     name = _name(JobSpec("/bin/true", name="n" * 254), 1000)
+    limited = _name(JobSpec("/bin/true", name="n" * 254), 1000, 20)
 
-    assert len(name) == 254
+    assert len(name) == len(limited) == 254
     assert name.endswith("n[1-1000]")
+    assert limited.endswith("n[1-1000]%20")
+
+
+def test_it_is_said_how_many_elements_may_run_at_a_time() -> None:
+    assert _arrays({}).limits
+    assert _name(JobSpec("/bin/true"), 500, 7) == "jpsi[1-500]%7"
 
 
 def test_elements_have_ids_that_tell_their_array() -> None:
@@ -218,6 +225,15 @@ class TestFake:
         assert others.stdout.replace("<1[", "<2[") == recorded.stdout
         assert others.stderr.replace("<1[", "<2[") == recorded.stderr
         assert (every.returncode, every.stderr) == (255, "Job <1>: Operation is in progress\n")
+
+    def test_so_many_of_its_elements_run_at_a_time(self) -> None:
+        with FakeScheduler(FakeClock(), slots=5, outcome=Outcome(60)) as scheduler:
+            self.submitted(scheduler, "arr[1-3]%2")
+
+            seen = hooks.parse_status(self.said(scheduler, "bjobs", "-l", "1"), ["1[1]", "1[2]", "1[3]"], OLD)
+
+            assert [it.state for it in seen.values()] == [JobState.ACTIVE, JobState.ACTIVE, JobState.QUEUED]
+            assert seen["1[3]"].message == "The job array has reached its running element limit"
 
     @pytest.mark.parametrize(
         "name", ["bad[0-3]", "bad[3-1]", "bad[", "bad[]", "bad[a]", "bad[1-3]x", "big[1-1001]"]

@@ -86,7 +86,7 @@ def _options(spec: JobSpec, context: SubmitContext) -> Options:
     """The options of bsub."""
     asked, config = attributes(spec), context.site.config
     return {
-        **_named(spec.name or _DEFAULT_NAME, context.tag, context.elements),
+        **_named(spec.name or _DEFAULT_NAME, context.tag, _array(context)),
         # The runner opens the job's streams. Without a file LSF mails them, with one it adds a report, and
         # a directory that is not there is told by nothing.
         "o": "/dev/null",
@@ -109,12 +109,17 @@ def legal_name(name: str, longest: int = _LONGEST_NAME) -> str:
     return _ILLEGAL.sub("_", name.encode(errors="replace")[:longest].decode(errors="ignore"))
 
 
-def _named(name: str, tag: str, elements: int | None) -> Options:
+def _array(context: SubmitContext) -> str:
+    """What makes the name that of an array: its indices, and how many elements may run at a time."""
+    indices = "" if context.elements is None else f"[1-{context.elements}]"
+    return indices if context.at_a_time is None else f"{indices}%{context.at_a_time}"
+
+
+def _named(name: str, tag: str, array: str) -> Options:
     """The name, made legal, and the tag; before that the name as in a URL, if it had to be changed."""
-    indices = "" if elements is None else f"[1-{elements}]"
-    legal = legal_name(name, _LONGEST_NAME - len(indices))
+    legal = legal_name(name, _LONGEST_NAME - len(array))
     kept = "" if legal == name else quote(name, safe="", errors="replace")[:_LONGEST_KEPT]
-    return {"J": f"{legal}{indices}", "Jd": f"{kept} {tag}".lstrip()}
+    return {"J": f"{legal}{array}", "Jd": f"{kept} {tag}".lstrip()}
 
 
 def _after(after: Iterable[Dependency]) -> Options:

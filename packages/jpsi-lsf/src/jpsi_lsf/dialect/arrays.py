@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from jpsi.fakes import FakeJob
+from jpsi.fakes import FakeJob, limit
 from jpsi.plugin import read_indices
 
 from ..ids import named
@@ -13,7 +13,9 @@ from ..ids import named
 #: lsb.params of LSF 10.1: the default of MAX_JOB_ARRAY_SIZE.
 MAX_JOB_ARRAY_SIZE = 1000
 
-_SPECIFICATION = re.compile(r"([^\[]*)\[(\d[\d,:-]*)\](?:%\d+)?\Z")
+_SPECIFICATION = re.compile(r"([^\[]*)\[(\d[\d,:-]*)\](?:%(\d+))?\Z")
+# lsbatch/lib/lsb.reason.c of volclava
+_LIMITED = "The job array has reached its running element limit"
 _NUMBER, _INDEX = "array", "index"
 
 
@@ -30,6 +32,13 @@ def indices_of(name: str) -> list[int]:
 def is_too_large(indices: Iterable[int]) -> bool:
     """Whether LSF has no array with these."""
     return max(indices, default=0) > MAX_JOB_ARRAY_SIZE
+
+
+def keep_limit(jobs: Sequence[FakeJob], name: str) -> None:
+    """Let as many elements run at a time as the name of their array says, if it does."""
+    match = _SPECIFICATION.match(name)
+    if match and match[3]:
+        limit(jobs, int(match[3]), _LIMITED)
 
 
 def marks(number: str, index: int) -> Mapping[str, str | int]:

@@ -12,7 +12,7 @@ import attrs
 from jpsi.fakes import FakeJob, FakeScheduler, FakeState, Invocation
 from jpsi.plugin import CommandResult
 
-from .arrays import indices_of, is_too_large, marks, name_of
+from .arrays import indices_of, is_too_large, keep_limit, marks, name_of
 from .depending import blocked, dependency_refusal
 from .flavour import Flavour
 from .telling import node
@@ -58,6 +58,8 @@ def bsub(flavour: Flavour, scheduler: FakeScheduler, invocation: Invocation) -> 
         if flavour.is_modern:
             job.files["LSB_DJOB_HOSTFILE"] = "".join(f"{name}\n" for name in job.attributes["nodes"])
         job.blocked = blocked(scheduler, job.native_id, options)
+    if elements:
+        keep_limit(jobs, options["J"])
     scheduler.submit_all(jobs)
     if "BSUB_QUIET" in invocation.environment:
         return CommandResult(returncode=0)
