@@ -31,6 +31,16 @@ def test_an_array_is_asked_for_by_one_directive() -> None:
     assert not any(line.startswith("#$ -t ") for line in lines[None])
 
 
+def test_it_is_said_how_many_tasks_may_run_at_a_time() -> None:
+    arrays = hooks.capabilities(SITE).arrays
+    script = hooks.render_script(JobSpec("/bin/true"), attrs.evolve(ARRAY, at_a_time=7)).text
+
+    assert arrays is not None
+    assert arrays.limits
+    assert "#$ -tc 7" in script.splitlines()
+    assert "-tc" not in hooks.render_script(JobSpec("/bin/true"), ARRAY).text
+
+
 @pytest.mark.parametrize(
     "printed",
     ["17.1-500:1\n", "Hello 1\n17.1-500:1\n", 'Your job-array 17.1-500:1 ("a.b") has been submitted\n'],

@@ -165,6 +165,16 @@ def test_it_deletes_in_the_words_of_the_real_one(scheduler: FakeScheduler) -> No
     assert "you do not have the necessary privileges to delete the job" in foreign.stdout
 
 
+def test_so_many_tasks_of_an_array_run_at_a_time(clock: FakeClock) -> None:
+    script = "#!/bin/sh\n#$ -t 1-3\n#$ -tc 2\nexit 0\n"
+    with FakeScheduler(clock, slots=5, outcome=Outcome(seconds=60)) as scheduler:
+        _call(scheduler, Command(["qsub"], stdin=script))
+
+        seen = [_seen(scheduler, f"1.{task}") for task in (1, 2, 3)]
+
+        assert [it.word for it in seen if it] == ["r", "r", "qw"]
+
+
 def test_arrays_are_told_of_in_the_words_of_the_real_one(clock: FakeClock) -> None:
     """Everything that was done to two arrays, but for what another user tried."""
     me = FakeJob("").owner

@@ -66,6 +66,7 @@ def _options(spec: JobSpec, context: SubmitContext) -> Options:
     return {
         "N": job_name(spec.name, context.tag),
         "t": None if context.elements is None else f"1-{context.elements}",
+        "tc": None if context.at_a_time is None else str(context.at_a_time),
         "ac": kept_name(spec.name),
         "S": "/bin/sh",
         # The runner opens the job's streams. A directory or a file that Grid Engine cannot open would leave

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from jpsi.fakes import FakeJob
+from jpsi.fakes import FakeJob, limit
 from jpsi.plugin import read_indices, write_indices
 
 from .telling import letters
@@ -55,6 +55,13 @@ def array_refusal(options: Mapping[str, str]) -> str | None:
     if tasks is not None and len(tasks) > MAX_AJ_TASKS:
         return f"job rejected: you tried to submit a job with more than {MAX_AJ_TASKS} tasks"
     return None
+
+
+def keep_limit(jobs: Sequence[FakeJob], options: Mapping[str, str]) -> None:
+    """Let as many tasks of an array run at a time as the options say, if they do; 0 is all."""
+    at_a_time = int(options.get("tc", "0"))
+    if at_a_time:
+        limit(jobs, at_a_time, "limit")
 
 
 def number_of(job: FakeJob) -> str:

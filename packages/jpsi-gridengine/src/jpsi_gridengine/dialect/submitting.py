@@ -13,7 +13,7 @@ from jpsi.fakes import FakeJob, FakeScheduler, FakeState, Invocation
 from jpsi.plugin import CommandResult
 
 from .arguments import UnknownOptionError, pairs, parse
-from .arrays import array_refusal, as_task, number_of, tasks_of
+from .arrays import array_refusal, as_task, keep_limit, number_of, tasks_of
 from .telling import node
 
 _QUEUES = frozenset({"main.q", "debug.q"})
@@ -60,6 +60,7 @@ def qsub(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
         native_id = job.native_id
         job.stdout, job.stderr = (options.get(it, f"{name}.{it}{native_id}") for it in ("o", "e"))
         jobs.append(job)
+    keep_limit(jobs, options)
     scheduler.submit_all(jobs)
     shown = number if tasks is None else f"{number}.{tasks[0]}-{tasks[-1]}:{tasks.step}"
     called = "job" if tasks is None else "job-array"
