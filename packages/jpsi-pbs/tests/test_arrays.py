@@ -34,6 +34,34 @@ def test_an_array_is_asked_for_by_one_directive(hooks: Hooks, directive: str) ->
     assert lines(ARRAY) - lines(CONTEXT) == {directive}
 
 
+@pytest.mark.parametrize(("hooks", "directive"), [(PBS, "#PBS -J 1-500%7"), (TORQUE, "#PBS -t 1-500%7")])
+def test_it_is_said_how_many_elements_may_run_at_a_time(hooks: Hooks, directive: str) -> None:
+    script = hooks.render_script(spec(), attrs.evolve(ARRAY, at_a_time=7))
+
+    assert directive in script.text.splitlines()
+
+
+@pytest.mark.parametrize(
+    ("hooks", "said", "limits"),
+    [
+        (PBS, "", False),
+        (PBS, "    pbs_version = 20.0.1\n", False),
+        (PBS, "    pbs_version = 22.05.11\n", True),
+        (PBS, "    pbs_version = 2020.1.1.20201222\n", False),
+        (PBS, "    pbs_version = 2022.1.1.20221222\n", True),
+        (TORQUE, "    pbs_version = 6.1.3.h5\n", True),
+    ],
+)
+def test_the_version_tells_whether_arrays_have_a_limit(hooks: Hooks, said: str, limits: bool) -> None:
+    """OpenPBS 22.05 is the first whose qsub takes `-J 1-9%2`."""
+    offers = hooks.parse_probe(answered(f"Server: node01\n    server_state = Active\n{said}\n"))
+
+    arrays = hooks.capabilities(Site(config=PbsConfig(), offers=offers)).arrays
+
+    assert arrays is not None
+    assert arrays.limits is limits
+
+
 @pytest.mark.parametrize("hooks", [PBS, TORQUE])
 def test_elements_have_ids_that_tell_their_array(hooks: Hooks) -> None:
     array = hooks.parse_submit(answered("17[].node01\n"))

@@ -229,12 +229,26 @@ def test_a_requeued_job_counts(transport: FakeTransport, hooks: Hooks, scheduler
     assert (seen.state, seen.restarts, seen.reason) == (JobState.QUEUED, 1, Reason.REQUEUED)
 
 
+def test_so_many_elements_of_an_array_run_at_a_time(clock: FakeClock, hooks: Hooks) -> None:
+    """Torque holds the others, and tells of no kind of hold."""
+    limited = attrs.evolve(CONTEXT, elements=3, at_a_time=2)
+    with FakeScheduler(clock, slots=5, outcome=Outcome(seconds=60)) as scheduler:
+        transport = FakeTransport(scheduler, DIALECTS[hooks.name])
+        ids = hooks.element_ids(_submit(transport, hooks, context=limited), [1, 2, 3])
+
+        seen = [_seen(transport, hooks, native_id) for native_id in ids]
+
+        assert [it.word for it in seen if it] == ["R", "R", "Q" if hooks is PBS else "H"]
+        clock.advance(60)
+        assert scheduler.job(ids[2]).state is FakeState.RUNNING
+
+
 def test_what_the_probe_finds(scheduler: FakeScheduler) -> None:
     transport = FakeTransport(scheduler, dialect.pbs)
     kept = PBS.parse_probe(transport.run(PBS.probe()))
     scheduler.accounting = False
 
-    assert kept == {"history": True, "server": "node01", "largest_array": 10000}
+    assert kept == {"array_limits": True, "history": True, "server": "node01", "largest_array": 10000}
     assert PBS.parse_probe(transport.run(PBS.probe())) == {**kept, "history": False}
     assert not isinstance(
         PBS.query_finished(["1"], Site(config=PbsConfig(), offers={"history": False})), Command

@@ -417,7 +417,12 @@ def test_without_history_a_running_job_is_not_gone() -> None:
 def test_what_a_site_offers() -> None:
     shown = next(step for step in recordings("queues_server_nodes") if step.argv == ("qstat", "-Bf"))
 
-    assert PBS.parse_probe(shown.result) == {"history": True, "server": "node01", "largest_array": 10000}
+    assert PBS.parse_probe(shown.result) == {
+        "array_limits": True,
+        "history": True,
+        "server": "node01",
+        "largest_array": 10000,
+    }
 
 
 def test_jobs_outlive_ports_that_are_used_up() -> None:
@@ -426,4 +431,5 @@ def test_jobs_outlive_ports_that_are_used_up() -> None:
 
     assert any("pbs_iff: " in step.result.stderr for step in steps)
     for step in steps:
-        assert PBS.parse_probe(step.result) == {"history": False}, "`qstat -B` alone does not tell"
+        found = PBS.parse_probe(step.result)
+        assert found == {"array_limits": False, "history": False}, "`qstat -B` alone does not tell"

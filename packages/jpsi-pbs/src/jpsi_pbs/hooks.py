@@ -105,8 +105,7 @@ class Hooks(ABC):
 
     def options(self, spec: JobSpec, context: SubmitContext) -> Options:
         """The options of qsub for a job."""
-        elements = None if context.elements is None else f"1-{context.elements}"
-        needs = {**self.resources(resources(spec)), self.array_option: elements}
+        needs = {**self.resources(resources(spec)), self.array_option: _array(context)}
         return options(spec, context, self.queue(attributes(spec)), needs)
 
     @abstractmethod
@@ -218,3 +217,9 @@ class Hooks(ABC):
         """The native ids of the jobs that carry the tags."""
         found = [(tag, job.native_id) for job in self.listed(result) for tag in tags_in(job.variables)]
         return tagged(found, tags)
+
+
+def _array(context: SubmitContext) -> str | None:
+    """The indices of an array, and how many of its elements may run at a time."""
+    indices = None if context.elements is None else f"1-{context.elements}"
+    return indices if context.at_a_time is None else f"{indices}%{context.at_a_time}"

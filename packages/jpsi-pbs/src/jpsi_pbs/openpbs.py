@@ -42,6 +42,10 @@ _IN_CHUNKS = (
 )
 _AS_A_WHOLE = "; PBS holds no element of an array, but the array as a whole"
 _SERVER = re.compile(r"^Server: (\S+)$", re.MULTILINE)
+_VERSION = re.compile(r"^    pbs_version = ([0-9]+)\.", re.MULTILINE)
+# src/cmds/qsub.c of OpenPBS 22.05.11, but not of 20.0.1, the release before: `-J 1-9%2`
+_YEAR_OF_ARRAY_LIMITS = 22
+_CENTURY = 2000
 _HISTORY = re.compile(r"^    job_history_enable = (\w+)$", re.MULTILINE)
 
 
@@ -110,6 +114,7 @@ class OpenPbs(Hooks):
             largest=site.offers.get("largest_array", _MAX_ARRAY_SIZE),
             id_variable="PBS_ARRAY_ID",
             index_variable="PBS_ARRAY_INDEX",
+            limits=site.offers.get("array_limits", False),
         )
 
     @hookimpl
@@ -136,12 +141,13 @@ class OpenPbs(Hooks):
     def parse_probe(self, result: CommandResult) -> Mapping[str, Any]:
         """What is told of arrays, the server's name, and whether it keeps finished jobs.
 
-        It does not unless `qstat -B -f` says so.
+        It does not unless `qstat -B -f` says so. Limits of arrays go by the version.
         """
         text = result.checked().stdout
         history, server = _HISTORY.search(text), _SERVER.search(text)
         return {
             **super().parse_probe(result),
+            "array_limits": _has_array_limits(text),
             "history": history is not None and history[1] == "True",
             **({} if server is None else {"server": server[1]}),
         }
@@ -157,6 +163,16 @@ class OpenPbs(Hooks):
     def parse_finished(self, result: CommandResult, native_ids: Sequence[str]) -> Mapping[str, Observation]:
         """What qstat said about each job."""
         return self.parse_status(result, native_ids)
+
+
+def _has_array_limits(text: str) -> bool:
+    """Whether a server is new enough: OpenPBS has two digits of the year, PBS Professional all four.
+
+    >>> [_has_array_limits(f"    pbs_version = {it}.1") for it in (20, 22, 2021, 2022)]
+    [False, True, False, True]
+    """
+    version = _VERSION.search(text)
+    return version is not None and int(version[1]) % _CENTURY >= _YEAR_OF_ARRAY_LIMITS
 
 
 def _chunk(asked: ResourceSpecV1, processes: int) -> str:

@@ -61,6 +61,7 @@ class Torque(Hooks):
             id_variable="PBS_JOBID",
             id_brackets="[]",
             index_variable="PBS_ARRAYID",
+            limits=True,
         )
 
     @hookimpl

@@ -6,8 +6,11 @@ import copy
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from jpsi.fakes import FakeJob, FakeState
+from jpsi.fakes import FakeJob, FakeState, limit
 from jpsi.plugin import read_indices
+
+#: Why an element waits that may not run beside so many others.
+LIMITED = "array limit"
 
 _ARRAY, _INDEX, _ELEMENTS, _WORD = "array", "index", "elements", "word"
 _NAME = re.compile(r"(?P<number>[0-9]+)\[(?P<indices>[0-9,:-]*)\](?P<rest>.*)\Z")
@@ -17,6 +20,13 @@ def as_element(job: FakeJob, index: int) -> None:
     """Make a job an element of the array whose id it has."""
     job.attributes.update({_ARRAY: job.native_id, _INDEX: index})
     job.native_id = job.native_id.replace("[]", f"[{index}]", 1)
+
+
+def keep_limit(elements: Sequence[FakeJob], text: str) -> None:
+    """Let as many elements run at a time as the option says that asks for them, if it does."""
+    _, _, at_a_time = text.partition("%")
+    if at_a_time:
+        limit(elements, int(at_a_time), LIMITED)
 
 
 def array_of(job: FakeJob) -> str | None:

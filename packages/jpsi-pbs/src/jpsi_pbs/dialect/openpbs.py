@@ -18,6 +18,7 @@ from .depending import VAIN, WAITS
 from .ids import SERVER, full, is_here, node, places
 from .submitting import MAX_ARRAY_SIZE, Rules, seconds
 
+_VERSION = "23.06.06"
 _CHUNK = frozenset({"ncpus", "mpiprocs", "ompthreads", "mem", "host"})
 _RESOURCES = frozenset({"select", "place", "walltime", "ncpus", "mem", "cput", "nodes"})
 _ALWAYS_TEXT = frozenset({"Job_Name", "Account_Name", "project"})
@@ -86,13 +87,14 @@ WORDS = Words(
 def qstat(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
     """List jobs in JSON or as people read them, or say what the server is like."""
     if invocation.arguments == ("--version",):
-        return CommandResult(returncode=0, stdout="pbs_version = 23.06.06\n")
+        return CommandResult(returncode=0, stdout=f"pbs_version = {_VERSION}\n")
     try:
         arguments = parse(invocation.arguments, "aeinpqrstwxu:fGHJMQEBW:T1F:D:")
     except WrongOptionError as e:
         return CommandResult(returncode=2, stderr=f"qstat: invalid option -- '{e}'\n")
     if "B" in arguments.options:
         settings = f"    job_history_enable = {scheduler.accounting}\n    max_array_size = {MAX_ARRAY_SIZE}\n"
+        settings += f"    pbs_version = {_VERSION}\n"
         server = f"Server: {SERVER}\n    server_state = Active\n    default_queue = workq\n{settings}\n"
         return CommandResult(returncode=0, stdout=server)
     if "Q" in arguments.options:

@@ -13,7 +13,7 @@ from jpsi.fakes import FakeJob, FakeScheduler, FakeState, Invocation
 from jpsi.plugin import CommandResult, read_indices
 
 from .arguments import Arguments, WrongOptionError, parse
-from .arrays import as_element
+from .arrays import as_element, keep_limit
 from .depending import blocked, wanted
 from .ids import SERVER
 
@@ -136,6 +136,7 @@ def _submitted(
             job.environment.update(rules.variables(job.native_id, native_id, index))
         job.blocked = blocked(scheduler, job.native_id, wishes)
         jobs.append(job)
+    keep_limit(jobs, options.last(rules.array))
     scheduler.submit_all(jobs)
     return CommandResult(returncode=0, stdout="" if "z" in options.options else f"{native_id}\n")
 

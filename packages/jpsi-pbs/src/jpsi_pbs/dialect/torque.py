@@ -10,7 +10,7 @@ from jpsi.plugin import CommandResult
 
 from . import table
 from .arguments import Arguments, WrongOptionError, parse
-from .arrays import array_of, by_array, elements_of, index_of, whole
+from .arrays import LIMITED, array_of, by_array, elements_of, index_of, whole
 from .changing import Words
 from .depending import VAIN, WAITS
 from .ids import SERVER, full, node, places
@@ -152,13 +152,14 @@ def _word(job: FakeJob) -> str:
         return "C"
     if job.state is FakeState.RUNNING:
         return "R"
-    return "H" if job.state is FakeState.HELD or job.why == WAITS else "Q"
+    return "H" if job.state is FakeState.HELD or job.why in {WAITS, LIMITED} else "Q"
 
 
 def _hold(job: FakeJob) -> str:
     if job.state is FakeState.HELD:
         return "u"
-    return "s" if job.why == WAITS else "n"
+    # src/lib/Libattr/attr_fn_hold.c of Torque 6.1.3: it has no letter for the hold of an array's limit
+    return {WAITS: "s", LIMITED: ""}.get(job.why, "n")
 
 
 def _comment(job: FakeJob) -> str | None:
