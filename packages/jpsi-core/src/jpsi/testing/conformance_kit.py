@@ -37,6 +37,8 @@ class Kit:
 
     #: The name that the executor is asked for by.
     executor_name: ClassVar[str]
+    #: Where its batch system is; None is here.
+    url: ClassVar[str | None] = None
     #: The dialect of its fake batch system, or the name of it; None runs against what is on PATH.
     dialect: ClassVar[str | Dialect | None] = None
     #: The command of the dialect that submits a job.
@@ -93,7 +95,7 @@ class Kit:
 
     def new_executor(self, config: ExecutorConfig) -> JobExecutor:
         """Another instance, as a fresh process has it."""
-        return JobExecutor.get_instance(self.executor_name, config=config)
+        return JobExecutor.get_instance(self.executor_name, url=self.url, config=config)
 
     def run(self, executor: JobExecutor, spec: JobSpec) -> JobStatus:
         """Submit a job and wait for its end."""

@@ -129,7 +129,7 @@ class ManyTests(Kit):
             shell(f"{Gate.WAIT}; shift; {Proof.WRITE}; exit $2", gate.path, proof.path, code)
             for code, proof in enumerate(proofs)
         ]
-        with client(self.executor_name, config, specs, at_once=True) as process:
+        with client(self.executor_name, config, specs, url=self.url, at_once=True) as process:
             assert process.stdout is not None
             *ids, done = [process.stdout.readline().decode().strip() for _ in range(_COUNT + 1)]
             process.kill()
@@ -286,7 +286,7 @@ class BulkTests(ManyTests, HookTests):
         fake.lag = lag
         fake.faults.accept_and_hang(self.submit_command)
         specs = [proof.job(code) for code, proof in enumerate(proofs)]
-        with client(self.executor_name, config, specs, at_once=True) as process:
+        with client(self.executor_name, config, specs, url=self.url, at_once=True) as process:
             assert fake.wait_for(lambda: fake.jobs, self.patience)
             process.kill()
 

@@ -18,8 +18,8 @@ from jpsi.testing.conformance_kit import Gate, Kit, Proof, shell
 # Submits what it is told to, says so, and waits to be killed.
 _CLIENT = """
 import jpsi, pickle, sys
-name, config, specs = pickle.load(sys.stdin.buffer)
-executor = jpsi.JobExecutor.get_instance(name, config=config)
+name, url, config, specs = pickle.load(sys.stdin.buffer)
+executor = jpsi.JobExecutor.get_instance(name, url=url, config=config)
 jobs = [jpsi.Job(spec) for spec in specs]
 {submit}
 print("done", flush=True)
@@ -37,13 +37,18 @@ print(*[job.id for job in jobs], sep="\\n", flush=True)
 
 
 def client(
-    name: str, config: ExecutorConfig, specs: Sequence[JobSpec], *, at_once: bool = False
+    name: str,
+    config: ExecutorConfig,
+    specs: Sequence[JobSpec],
+    *,
+    url: str | None = None,
+    at_once: bool = False,
 ) -> subprocess.Popen[bytes]:
     """A process of its own that submits jobs to this executor, prints an id for each, and `done`."""
     program = _CLIENT.format(submit=_AT_ONCE if at_once else _ONE_BY_ONE)
     process = subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert process.stdin is not None
-    pickle.dump((name, config, list(specs)), process.stdin)
+    pickle.dump((name, url, config, list(specs)), process.stdin)
     process.stdin.close()
     return process
 
@@ -59,7 +64,7 @@ class RecoveryTests(Kit):
             shell(f"{Gate.WAIT}; shift; {Proof.WRITE}; exit $2", gate.path, proof.path, code)
             for code, proof in enumerate(proofs)
         ]
-        with client(self.executor_name, config, specs) as process:
+        with client(self.executor_name, config, specs, url=self.url) as process:
             assert process.stdout is not None
             *ids, done = [process.stdout.readline().decode().strip() for _ in range(6)]
             process.kill()
@@ -79,7 +84,7 @@ class RecoveryTests(Kit):
         proof = Proof(tmp_path / "proof")
         fake.lag = lag
         fake.faults.accept_and_hang(self.submit_command)
-        with client(self.executor_name, config, [proof.job(3)]) as process:
+        with client(self.executor_name, config, [proof.job(3)], url=self.url) as process:
             assert fake.wait_for(lambda: fake.jobs, self.patience)
             process.kill()
 
