@@ -1,0 +1,1 @@
+"""SSH for jpsi: the transport `ssh`, which runs commands on another machine through the OpenSSH client."""

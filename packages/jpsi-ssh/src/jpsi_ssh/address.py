@@ -1,0 +1,69 @@
+"""Where a URL such as ssh://me@login.example:22 leads; nothing in it can become an option of ssh."""
+
+from __future__ import annotations
+
+import re
+from typing import Self
+from urllib.parse import unquote, urlsplit
+
+import attrs
+
+from jpsi.plugin import ConfigError
+
+# What neither ssh nor a shell that runs a ProxyCommand with it in its words gives a meaning. A host may be an
+# alias of the user's configuration, or an IPv6 address.
+_HOST = re.compile(r"[A-Za-z0-9_.:][A-Za-z0-9_.:-]*\Z")
+_USER = re.compile(r"[A-Za-z0-9_.+@=][A-Za-z0-9_.+@=-]*\Z")
+_FORM = "it must look like ssh://login.example, ssh://me@login.example or ssh://me@login.example:22"
+
+
+@attrs.frozen(slots=True)
+class Address:
+    """Whom to reach, and where; what is None is left to the user's configuration of ssh."""
+
+    host: str
+    user: str | None = None
+    port: int | None = None
+
+    @classmethod
+    def of(cls, url: str) -> Self:
+        """The address in a URL.
+
+        >>> Address.of("ssh://me@login.example:2222")
+        Address(host='login.example', user='me', port=2222)
+
+        Raises:
+            ConfigError: it is none, or asks for more than an address.
+        """
+        try:
+            parts = urlsplit(url)
+            # urlsplit makes the host's name lower case, which an alias need not be
+            host = parts.netloc.rpartition("@")[2]
+            host = host[1:].partition("]")[0] if host.startswith("[") else host.partition(":")[0]
+            port, user = parts.port, parts.username
+        except ValueError as e:
+            msg = f"{url} is no address: {e}; {_FORM}"
+            raise ConfigError(msg) from e
+        if parts.password is not None:
+            msg = f"the URL for {host} has a password in it, which does not belong there: ssh asks for it"
+            raise ConfigError(msg)
+        if parts.path.strip("/") or parts.query or parts.fragment:
+            msg = f"{url} has more than an address; {_FORM}, and options belong into ~/.ssh/config"
+            raise ConfigError(msg)
+        user = None if user is None else unquote(user)
+        if not _HOST.match(host):
+            msg = f"{url} names no host that ssh can be given; {_FORM}"
+            raise ConfigError(msg)
+        if user is not None and not _USER.match(user):
+            msg = f"{url} names no user that ssh can be given; {_FORM}"
+            raise ConfigError(msg)
+        if port == 0:
+            msg = f"{url} names port 0; {_FORM}"
+            raise ConfigError(msg)
+        return cls(host, user, port)
+
+    def __str__(self) -> str:
+        user = "" if self.user is None else f"{self.user}@"
+        port = "" if self.port is None else f":{self.port}"
+        host = f"[{self.host}]" if ":" in self.host and port else self.host
+        return f"{user}{host}{port}"

@@ -1,0 +1,60 @@
+"""Runs commands on another machine; what executors have, one each, over a connection that they share."""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections.abc import Callable
+
+from jpsi.plugin import Command, CommandResult
+
+from .address import Address
+from .lines import FarLines
+from .link import Link
+
+
+class SshTransport:
+    """Runs commands at an address; implements `jpsi.plugin.LineTransport`.
+
+    It connects when the first command is run. Commands wait for each other where there are more than a
+    connection can carry.
+    """
+
+    def __init__(self, address: Address) -> None:
+        #: Where commands run.
+        self.address = address
+        self._link: Link | None = None
+
+    @property
+    def is_local(self) -> bool:
+        """Always false: this machine may be at the other end, but nobody promises that."""
+        return False
+
+    def run(
+        self, command: Command, keep: int | None = None, ready: Callable[[], None] | None = None
+    ) -> CommandResult:
+        """Run a command; see `jpsi.plugin.Transport`."""
+        del keep  # no process of this machine
+        return self._linked().run(command, ready)
+
+    def open(self, command: Command) -> FarLines:
+        """Start a command that is listened to; see `jpsi.plugin.LineTransport`."""
+        return self._linked().open(command)
+
+    def close(self) -> None:
+        """Give up the channels, unless other executors use them; the connection lasts a while longer."""
+        self._link = None
+
+    def _linked(self) -> Link:
+        link = self._link
+        if link is None:
+            with _lock:
+                link = _links.get(self.address)
+                if link is None:
+                    link = _links[self.address] = Link(self.address)
+            self._link = link
+        return link
+
+
+_lock = threading.Lock()
+_links: weakref.WeakValueDictionary[Address, Link] = weakref.WeakValueDictionary()

@@ -1,0 +1,120 @@
+"""A stand-in for the OpenSSH client: it leads to this machine, and goes wrong in the ways it is told to."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+# Of the options it knows those that jpsi uses. A connection is the file in place of its socket.
+_SSH = r"""#!/bin/sh
+folder=${0%/*}
+printf '%s\n' "$*" >>"$folder/calls"
+asks='' connects='' socket=''
+while [ $# -gt 0 ]; do
+    case $1 in
+        -O) asks=1; shift 2 ;;
+        -S) socket=$2; shift 2 ;;
+        -N) connects=1; shift ;;
+        -f | -T) shift ;;
+        -o | -l | -p) shift 2 ;;
+        --) shift; break ;;
+        *) echo "unknown option $1" >&2; exit 255 ;;
+    esac
+done
+shift
+if [ -n "$asks" ]; then
+    [ -e "$socket" ] && ! [ -e "$folder/says" ]
+    exit
+fi
+if [ -e "$folder/says" ]; then
+    cat "$folder/says" >&2
+    exit 255
+fi
+if [ -n "$connects" ]; then
+    true >"$socket"
+    exit
+fi
+if ! [ -e "$socket" ]; then
+    echo "no connection" >&2
+    exit 255
+fi
+sessions=$socket.sessions
+mkdir -p "$sessions"
+count=0
+for session in "$sessions"/*; do
+    if kill -0 "${session##*/}" 2>/dev/null; then count=$((count + 1)); else rm -f "$session"; fi
+done
+if [ "$count" -ge "$(cat "$folder/sessions")" ]; then
+    echo 'mux_client_request_session: session request failed: Session open refused by peer' >&2
+    exit 255
+fi
+# what runs over there is no child of what is killed here, and has signals of its own
+setsid /bin/sh -c 'folder=$1 sessions=$2; shift 2
+    true >"$sessions/$$"
+    if [ -e "$folder/login" ]; then . "$folder/login"; fi
+    eval "$*"' sh "$folder" "$sessions" "$@"
+"""
+
+
+class StandIn:
+    """The stand-in, first on PATH."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        program = folder / "ssh"
+        program.write_text(_SSH)
+        program.chmod(0o755)
+        (folder / "calls").touch()
+        self.allow(10)
+
+    def allow(self, sessions: int) -> None:
+        """Let one connection have so many sessions."""
+        (self.folder / "sessions").write_text(f"{sessions}\n")
+
+    def says(self, words: str) -> None:
+        """Fail with these words from now on; with none, work again."""
+        if words:
+            (self.folder / "says").write_text(f"{words}\n")
+        else:
+            (self.folder / "says").unlink()
+
+    def login(self, text: str) -> None:
+        """Let this be what the login shell does first; in it `$*` is what it is told."""
+        (self.folder / "login").write_text(text)
+
+    @property
+    def calls(self) -> list[str]:
+        """What it was run with."""
+        return (self.folder / "calls").read_text().splitlines()
+
+    @property
+    def connections(self) -> int:
+        """How often it has connected, or tried to."""
+        return sum(" -N " in f" {call}" for call in self.calls)
+
+
+def sessions(runtime: Path) -> list[int]:
+    """The shells over there that still live, by their process groups."""
+    return [int(path.name) for path in runtime.rglob("*.sessions/*") if lives(int(path.name))]
+
+
+def lives(group: int) -> bool:
+    """Whether any process of a group lives."""
+    listed = subprocess.run(["ps", "-A", "-o", "pgid=,stat="], capture_output=True, text=True, check=True)
+    # one that has ended may not have been collected yet
+    return any(
+        int(found) == group and not state.startswith("Z")
+        for found, state in (line.split() for line in listed.stdout.splitlines())
+    )
+
+
+def eventually(condition: Callable[[], bool], seconds: float = 10.0) -> bool:
+    """Whether something becomes true that another process is to see to."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.01)
+    return True

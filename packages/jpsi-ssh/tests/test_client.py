@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+import pytest
+
+from jpsi_ssh import client
+from jpsi_ssh.address import Address
+
+_ADDRESS = Address("big", "me", 2222)
+_ALL = [
+    client.connecting(_ADDRESS, "/run/x", may_prompt=True),
+    client.connecting(_ADDRESS, "/run/x", may_prompt=False),
+    client.checking(_ADDRESS, "/run/x"),
+    client.opening(_ADDRESS, "/run/x"),
+]
+
+
+def _options(command: list[str]) -> dict[str, str]:
+    pairs = (command[index + 1] for index, word in enumerate(command) if word == "-o")
+    return dict(pair.split("=", 1) for pair in pairs)
+
+
+@pytest.mark.parametrize("command", _ALL)
+def test_user_and_port_are_options_of_their_own_and_the_host_is_none(command: list[str]) -> None:
+    assert command[command.index("-l") + 1] == "me"
+    assert command[command.index("-p") + 1] == "2222"
+    assert command[command.index("--") + 1] == "big"
+
+
+@pytest.mark.parametrize("command", _ALL)
+def test_what_is_not_in_the_url_is_left_to_the_configuration_of_the_user(command: list[str]) -> None:
+    plain = client.opening(Address("big"), "/run/x")
+
+    assert "-l" not in plain
+    assert "-p" not in plain
+    assert "StrictHostKeyChecking" not in _options(command)
+
+
+def test_only_where_somebody_can_answer_is_anybody_asked() -> None:
+    asking, silent, *_ = _ALL
+
+    assert "BatchMode" not in _options(asking)
+    assert _options(silent)["BatchMode"] == "yes"
+
+
+def test_the_login_shell_is_told_one_thing() -> None:
+    *_, host, first, second = client.opening(_ADDRESS, "/run/x")
+
+    assert (host, first, second) == ("big", "exec", "/bin/sh")
+
+
+def test_a_shell_never_makes_a_connection_of_its_own() -> None:
+    assert _options(client.opening(_ADDRESS, "/run/x"))["ProxyCommand"] == "false"
+
+
+def test_a_percent_sign_in_a_path_means_itself() -> None:
+    command = client.checking(_ADDRESS, "/run/%h")
+
+    assert command[command.index("-S") + 1] == "/run/%%h"
