@@ -154,6 +154,17 @@ def e2e_gridengine(session: nox.Session) -> None:
     _e2e(session, "gridengine", "jpsi-gridengine")
 
 
+@nox.session(venv_backend="none")
+def e2e_ssh(session: nox.Session) -> None:
+    """Run jobs on a real Slurm by way of a real sshd, which ci/ brings up here (as root); `--long`."""
+    _root(session, "sshd")
+    session.run("ci/sshd/up", external=True)
+    try:
+        _e2e(session, "slurm", "jpsi-ssh", "jpsi-slurm")
+    finally:
+        session.run("ci/sshd/down", external=True)
+
+
 @nox.session
 def e2e_pbs(session: nox.Session) -> None:
     """Run jobs on the PBS or Torque that the commands on PATH belong to, as whoever runs this."""

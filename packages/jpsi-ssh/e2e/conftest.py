@@ -1,0 +1,61 @@
+"""A real sshd in front of a real Slurm; `nox -s e2e_ssh` brings them up."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from jpsi_ssh.address import Address
+from jpsi_ssh.transport import SshTransport
+
+# Hosts that ci/sshd/up configures; both are this machine.
+_REACHED = ("far", "far-csh")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--long", action="store_true", help="also what takes a minute or more")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "long: takes long; runs with --long")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what takes long."""
+    for item in items:
+        if item.get_closest_marker("long") and not config.getoption("--long"):
+            item.add_marker(pytest.mark.skip(reason="takes long; --long runs it"))
+
+
+@pytest.fixture
+def runtime(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Where connections are shared: a test begins with none, and leaves none."""
+    # a socket has no room for the long names of pytest
+    folder = Path("/tmp") / f"jpsi-e2e-{tmp_path_factory.mktemp('run').name}"
+    folder.mkdir(mode=0o700)
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(folder))
+    yield folder
+    for socket in folder.glob("jpsi-ssh/*.?"):
+        ending = ["ssh", "-O", "exit", "-S", str(socket), "far"]
+        subprocess.run(ending, capture_output=True, check=False)
+    shutil.rmtree(folder)
+
+
+@pytest.fixture(params=_REACHED)
+def transport(request: pytest.FixtureRequest, runtime: Path) -> Iterator[SshTransport]:
+    """A transport to each of the hosts that let one in."""
+    transport = SshTransport(Address(request.param))
+    yield transport
+    transport.close()
+
+
+@pytest.fixture
+def far(runtime: Path) -> Iterator[SshTransport]:
+    """A transport to a host whose processes are the test's own."""
+    transport = SshTransport(Address("far"))
+    yield transport
+    transport.close()

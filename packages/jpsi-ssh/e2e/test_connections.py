@@ -1,0 +1,179 @@
+"""What a real sshd and the OpenSSH client make of what the transport asks of them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from jpsi.plugin import Command, TransportError
+from jpsi_ssh.address import Address
+from jpsi_ssh.transport import SshTransport
+
+pytestmark = pytest.mark.skipif(shutil.which("sshd", path="/usr/sbin") is None, reason="there is no sshd")
+
+
+def _sh(text: str, seconds: float | None = None) -> Command:
+    return Command(["sh", "-c", text], timeout=None if seconds is None else timedelta(seconds=seconds))
+
+
+def _servers() -> list[int]:
+    """The processes of sshd that serve connections of this user."""
+    listed = subprocess.run(
+        ["ps", "-u", str(os.geteuid()), "-o", "pid=,args="], capture_output=True, text=True, check=True
+    )
+    lines = (line.split(None, 1) for line in listed.stdout.splitlines())
+    return [int(pid) for pid, args in lines if args.startswith("sshd:")]
+
+
+def _eventually(condition: Callable[[], bool], seconds: float = 20) -> bool:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.05)
+    return True
+
+
+@pytest.fixture
+def frozen(far: SshTransport) -> Iterator[list[int]]:
+    """The server of the connection to `far`, which says nothing more, as behind a line that was cut."""
+    before = _servers()
+    far.run(Command(["true"]))
+    servers = [pid for pid in _servers() if pid not in before]
+    for pid in servers:
+        os.kill(pid, signal.SIGSTOP)
+    yield servers
+    for pid in set(servers) & set(_servers()):
+        os.kill(pid, signal.SIGCONT)
+
+
+def test_words_input_and_codes_arrive_whatever_the_login_shell_is(transport: SshTransport) -> None:
+    argv = ["sh", "-c", 'printf "%s|" "$@"; cat; echo err >&2; exit 3', "sh", "a b", "$HOME", "!x", "é'\n"]
+
+    result = transport.run(Command(argv, stdin="input\n"))
+
+    assert (result.returncode, result.stdout) == (3, "a b|$HOME|!x|é'\n|input\n")
+    assert result.stderr == "err\n"
+
+
+def test_large_input_and_output_arrive_whole(transport: SshTransport) -> None:
+    text = "0123456789abcde\n" * 200_000
+
+    assert transport.run(Command(["cat"], stdin=text)).stdout == text
+
+
+def test_two_hundred_commands_at_once_share_one_connection_of_three_sessions(far: SshTransport) -> None:
+    before = _servers()
+    lines = iter(far.open(_sh("echo 1; sleep 1000; :")))
+    assert next(lines) == "1"
+
+    with ThreadPoolExecutor(200) as pool:
+        results = list(pool.map(lambda number: far.run(_sh(f"echo {number}")).stdout, range(200)))
+
+    assert results == [f"{number}\n" for number in range(200)]
+    assert len(_servers()) - len(before) == 1
+    lines.close()
+
+
+def test_what_takes_too_long_is_ended_over_there_and_its_session_is_free_again(
+    transport: SshTransport, tmp_path: Path
+) -> None:
+    proof = tmp_path / "proof"
+    tmp_path.chmod(0o777)
+    for parent in list(tmp_path.parents)[:2]:
+        parent.chmod(parent.stat().st_mode | 0o011)
+
+    for _ in range(5):
+        assert transport.run(_sh(f"sleep 2; touch {proof}; :", 0.2)).timed_out
+
+    assert transport.run(Command(["echo", "x"])).stdout == "x\n"
+    time.sleep(2.5)
+    assert not proof.exists()
+
+
+def test_a_connection_that_is_cut_is_made_again(far: SshTransport, tmp_path: Path) -> None:
+    before = _servers()
+    begun = tmp_path / "begun"
+
+    def cut() -> None:
+        assert _eventually(begun.exists)
+        for pid in set(_servers()) - set(before):
+            os.kill(pid, signal.SIGKILL)
+
+    cutting = threading.Thread(target=cut)
+    cutting.start()
+    with pytest.raises(TransportError, match="the connection to far broke") as raised:
+        far.run(_sh(f"touch {begun}; sleep 5; :"))
+    cutting.join()
+
+    assert raised.value.transient
+    assert raised.value.may_have_run
+    assert far.run(Command(["echo", "x"])).stdout == "x\n"
+
+
+def test_a_connection_that_falls_silent_makes_nobody_wait_longer_than_asked(
+    far: SshTransport, frozen: list[int]
+) -> None:
+    begun = time.monotonic()
+
+    result = far.run(Command(["true"], timeout=timedelta(seconds=1)))
+
+    assert result.timed_out
+    assert time.monotonic() - begun < 10
+
+
+@pytest.mark.long
+def test_a_connection_that_stays_silent_is_given_up_and_made_again(
+    far: SshTransport, frozen: list[int]
+) -> None:
+    assert far.run(Command(["true"], timeout=timedelta(seconds=1))).timed_out
+
+    assert _eventually(lambda: _answers(far), 120)
+
+
+def _answers(transport: SshTransport) -> bool:
+    try:
+        return transport.run(Command(["true"], timeout=timedelta(seconds=1))).returncode == 0
+    except TransportError as e:
+        if not e.transient:
+            raise
+        return False
+
+
+@pytest.mark.parametrize(
+    ("host", "meaning"),
+    [
+        ("far-unknown", "the host key of far-unknown is not known yet"),
+        ("far-changed", "far-changed has another host key than the one that is known"),
+        ("far-locked", "far-locked does not let you in"),
+        ("far-silent", "far-silent cannot be reached"),
+        ("nowhere.invalid", "there is no host nowhere.invalid"),
+    ],
+)
+def test_what_keeps_one_out_is_said_in_a_sentence(runtime: Path, host: str, meaning: str) -> None:
+    with pytest.raises(TransportError, match=meaning) as raised:
+        SshTransport(Address(host)).run(Command(["true"]))
+
+    assert not raised.value.may_have_run
+
+
+def test_programs_after_this_one_find_the_connection(far: SshTransport) -> None:
+    before = _servers()
+    far.run(Command(["true"]))
+    connected = _servers()
+
+    far.close()
+    far.run(Command(["true"]))
+
+    assert len(connected) - len(before) == 1
+    assert _servers() == connected
