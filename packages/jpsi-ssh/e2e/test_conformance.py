@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+from pathlib import Path
 
 import pytest
 
+from jpsi import JobExecutor, JobSpec, escape
 from jpsi.fakes import FakeScheduler
 from jpsi.testing import ExecutorConformance
 from jpsi_slurm import SlurmConfig
@@ -26,6 +28,20 @@ class TestSlurm(ExecutorConformance):
     @pytest.fixture(autouse=True)
     def _connected(self, runtime: object) -> None:
         """Each test makes a connection of its own."""
+
+    def test_the_environment_is_inherited_or_not(
+        self, executor: JobExecutor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """What a job inherits is what a login over there has."""
+        monkeypatch.setenv("FROM_OUTSIDE", "inherited")
+        text = 'echo "${SSH_CONNECTION:+login},$FROM_OUTSIDE,$GIVEN" >"$1"'
+        for inherits in (True, False):
+            arguments = ["-c", escape(text), "sh", str(tmp_path / str(inherits))]
+            spec = JobSpec("/bin/sh", arguments, environment={"GIVEN": "a"}, inherit_environment=inherits)
+            assert self.run(executor, spec).exit_code == 0
+
+        assert (tmp_path / "True").read_text() == "login,,a\n"
+        assert (tmp_path / "False").read_text() == ",,a\n"
 
     def cancel_outside(self, native_id: str, scheduler: FakeScheduler | None) -> None:
         """Cancel a job with scancel."""

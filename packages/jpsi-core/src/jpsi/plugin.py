@@ -11,6 +11,7 @@ from jpsi.contract.asked import (
 )
 from jpsi.contract.background import heed_signals, pass_signals, trap_signals
 from jpsi.contract.command import Command, CommandResult
+from jpsi.contract.command_lines import command_lines
 from jpsi.contract.config import BatchConfig, ExecutorConfig
 from jpsi.contract.directive_words import Given, dash_options, gnu_options
 from jpsi.contract.foreign import Draft, ForeignScript, Reader
@@ -158,6 +159,7 @@ __all__ = [
     "attribute",
     "attributes",
     "count",
+    "command_lines",
     "custom_options",
     "dash_options",
     "given",

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
 from enum import StrEnum
 
 import attrs
 
-from jpsi.plugin import Command, line, word
+from jpsi.plugin import Command, ShellLine, command_lines, line
 
 #: What the text of `running` prints, after the nonce, where there is no such command.
 NOT_FOUND = "not found"
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
-_NAMES = "env | sed -n 's/^\\([A-Za-z_][A-Za-z0-9_]*\\)=.*/\\1/p'"
 
 
 class Mode(StrEnum):
@@ -51,25 +47,12 @@ def request(command: Command, nonce: str, mode: Mode = Mode.RUN) -> Request:
 def running(command: Command, nonce: str) -> str:
     """Shell text that becomes a command.
 
-    >>> print(running(Command(["ls", "a b"], environment={"B": "1"}), "n"))
-    command -v ls >/dev/null 2>&1 || { printf '%s' 'n not found'; exit 127; }
-    exec env 'B=1' ls 'a b'
+    >>> print(running(Command(["ls", "a b"]), "n"))
+    command -v ls >/dev/null 2>&1 || { printf %s 'n not found'; exit 127; }
+    exec ls 'a b'
     """
-    return "\n".join(_lines(command, nonce))
-
-
-def _lines(command: Command, nonce: str) -> Iterator[str]:
-    named = [name for name in command.unset if _NAME.match(name)]
-    patterns = [f"{word(name[:-1])}*" for name in command.unset if _NAME.match(name[:-1]) and name[-1] == "*"]
-    if named:
-        yield line("unset", *named)
-    if patterns:
-        case = f'case $jpsi_line in {" | ".join(patterns)}) unset "$jpsi_line" ;; esac'
-        yield f"for jpsi_line in $({_NAMES}); do {case}; done"
-    missing = f"{{ printf '%s' {word(f'{nonce} {NOT_FOUND}')}; exit 127; }}"
-    yield f"{line('command', '-v', command.argv[0])} >/dev/null 2>&1 || {missing}"
-    variables = [f"{name}={value}" for name, value in command.environment.items()]
-    yield line("exec", *(["env", *variables] if variables else []), *command.argv)
+    not_found = ShellLine(f"{line('printf', '%s', f'{nonce} {NOT_FOUND}')}; exit 127")
+    return "\n".join(command_lines(command, not_found))
 
 
 def _bytes(text: str) -> bytes:
