@@ -1,0 +1,145 @@
+"""The text is given to real shells, as the other side would give it to one."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import attrs
+import pytest
+
+from jpsi.contract.command import Command, CommandResult
+from jpsi.engine.far_submission import FarOutcome, FarSubmission, read_submission, submission_text
+
+_NONCE = "0123abcd"
+_INTENT, _RUN = '{"id": "a1"}', "#!/bin/sh\necho '$HOME' `x` \\\n"
+
+
+@pytest.fixture
+def submission(tmp_path: Path) -> FarSubmission:
+    root = tmp_path / "far side"
+    return FarSubmission(
+        root=str(root),
+        rooms=[str(root / "jobs"), str(root / "events")],
+        folder=str(root / "jobs" / "a1"),
+        is_new=True,
+        files={"intent.1.json": _INTENT, "run.1": _RUN},
+        command=Command(["sh", "-c", "cat; echo Submitted 17; echo note >&2"], stdin="#!/bin/sh\n"),
+        script="submit.1",
+        answer="answer.1",
+    )
+
+
+def _carried_out(submission: FarSubmission, text: str | None = None, shell: str = "sh") -> CommandResult:
+    whole = submission_text(submission, _NONCE) if text is None else text
+    done = subprocess.run([shell], input=whole, capture_output=True, text=True, check=False)
+    return CommandResult(returncode=done.returncode, stdout=done.stdout, stderr=done.stderr)
+
+
+def _outcome(submission: FarSubmission) -> tuple[FarOutcome, CommandResult]:
+    return read_submission(_carried_out(submission), _NONCE)
+
+
+@pytest.mark.parametrize("shell", ["sh", "bash"])
+def test_everything_is_written_down_and_submitted_in_one_go(submission: FarSubmission, shell: str) -> None:
+    outcome, result = read_submission(_carried_out(submission, shell=shell), _NONCE)
+
+    folder = Path(submission.folder)
+    assert outcome is FarOutcome.ENDED
+    assert (result.returncode, result.stdout, result.stderr) == (0, "#!/bin/sh\nSubmitted 17\n", "note\n")
+    assert (folder / "intent.1.json").read_text() == f"{_INTENT}\n"
+    assert (folder / "run.1").read_text() == _RUN
+    assert (folder / "submit.1").read_text() == "#!/bin/sh\n"
+    assert (folder / "answer.1").read_text() == "0\n#!/bin/sh\nSubmitted 17\n"
+
+
+def test_what_is_written_down_is_for_the_user_alone_and_jobs_have_the_mask_of_the_user(
+    submission: FarSubmission,
+) -> None:
+    old = os.umask(0o027)
+    try:
+        _, result = _outcome(attrs.evolve(submission, command=Command(["sh", "-c", "umask"])))
+    finally:
+        os.umask(old)
+
+    assert result.stdout.strip() == "0027"
+    modes = {
+        path.stat().st_mode & 0o077 for path in [Path(submission.root), *Path(submission.root).rglob("*")]
+    }
+    assert modes == {0}
+
+
+def test_an_exit_code_of_the_submit_command_is_told(submission: FarSubmission) -> None:
+    command = Command(["sh", "-c", "echo no >&2; exit 3"], stdin="x")
+
+    outcome, result = _outcome(attrs.evolve(submission, command=command))
+
+    assert (outcome, result.returncode, result.stderr) == (FarOutcome.ENDED, 3, "no\n")
+
+
+def test_a_submit_command_that_is_not_there_is_told(submission: FarSubmission) -> None:
+    outcome, _ = _outcome(attrs.evolve(submission, command=Command(["no-such-command"], stdin="x")))
+
+    assert outcome is FarOutcome.NOT_FOUND
+
+
+def test_a_job_is_submitted_once_whoever_sends_it(submission: FarSubmission) -> None:
+    _outcome(submission)
+
+    assert _outcome(submission)[0] is FarOutcome.TAKEN
+
+
+def test_a_later_attempt_is_made_once(submission: FarSubmission) -> None:
+    _outcome(submission)
+    files = {"intent.2.json": _INTENT, "run.2": _RUN}
+    second = attrs.evolve(submission, is_new=False, files=files, script="submit.2", answer="answer.2")
+
+    assert [_outcome(second)[0] for _ in range(2)] == [FarOutcome.ENDED, FarOutcome.TAKEN]
+    assert (Path(submission.folder) / "run.1").exists()
+
+
+def test_what_cannot_be_written_down_is_not_submitted_and_leaves_nothing(
+    submission: FarSubmission, tmp_path: Path
+) -> None:
+    broken = attrs.evolve(submission, files={"intent.1.json": "", "no/such": ""})
+
+    outcome, result = _outcome(attrs.evolve(broken, command=Command(["touch", str(tmp_path / "ran")])))
+
+    assert outcome is FarOutcome.NOT_WRITTEN
+    assert "no/such" in result.stderr
+    assert not Path(submission.folder).exists()
+    assert not (tmp_path / "ran").exists()
+
+
+def test_a_root_that_cannot_be_made_is_told(submission: FarSubmission, tmp_path: Path) -> None:
+    (tmp_path / "far side").write_text("a file")
+
+    assert _outcome(submission)[0] is FarOutcome.NOT_WRITTEN
+
+
+@pytest.mark.parametrize("part", [0.1, 0.3, 0.5, 0.7, 0.9, 0.99])
+def test_half_of_it_does_nothing(submission: FarSubmission, part: float) -> None:
+    text = submission_text(submission, _NONCE)
+
+    result = _carried_out(submission, text[: int(len(text) * part)])
+
+    assert not Path(submission.root).exists()
+    assert read_submission(result, _NONCE)[0] is FarOutcome.UNKNOWN
+
+
+def test_an_answer_that_is_cut_short_decides_nothing(submission: FarSubmission) -> None:
+    whole = _carried_out(submission)
+
+    for length in range(len(whole.stdout)):
+        cut = attrs.evolve(whole, stdout=whole.stdout[:length])
+        assert read_submission(cut, _NONCE)[0] is FarOutcome.UNKNOWN
+
+
+def test_a_hundred_thousand_lines_arrive_as_they_are(submission: FarSubmission) -> None:
+    many = "".join(f'{{"line": {number}}}\n' for number in range(100_000))
+
+    outcome, _ = _outcome(attrs.evolve(submission, files={"intent.1.json": many}))
+
+    assert outcome is FarOutcome.ENDED
+    assert (Path(submission.folder) / "intent.1.json").read_text() == many
