@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import pty
+import select
 import shutil
 import signal
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -177,3 +180,38 @@ def test_programs_after_this_one_find_the_connection(far: SshTransport) -> None:
 
     assert len(connected) - len(before) == 1
     assert _servers() == connected
+
+
+_ASKING = """
+from jpsi.plugin import Command, TransportError
+from jpsi_ssh.address import Address
+from jpsi_ssh.transport import SshTransport
+try:
+    SshTransport(Address("far-unknown")).run(Command(["true"]))
+except TransportError as e:
+    print("error:", e, flush=True)
+"""
+
+
+def test_who_has_a_terminal_is_asked_there(runtime: Path) -> None:
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.execv(sys.executable, [sys.executable, "-c", _ASKING])
+
+    said = _read(terminal, "(yes/no/[fingerprint])? ")
+    os.write(terminal, b"no\n")
+    said += _read(terminal, "Host key verification failed.")
+    os.close(terminal)
+    os.waitpid(pid, 0)
+
+    assert "SHA256:" in said
+    assert "error: the host key of far-unknown is not known yet" in said
+
+
+def _read(terminal: int, end: str) -> str:
+    """What a terminal shows, until it shows this."""
+    shown = ""
+    while end not in shown:
+        assert select.select([terminal], [], [], 30)[0], shown
+        shown += os.read(terminal, 4096).decode()
+    return shown
