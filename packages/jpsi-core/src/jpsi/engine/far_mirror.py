@@ -1,0 +1,71 @@
+"""Makes here, in the mirror, the markers that are told of where files are elsewhere; see `far_markers`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+
+from jpsi.engine.far_markers import ClockDifference, FarClock, FarMarker, read_line
+from jpsi.engine.files import PRIVATE_FILE, forget
+from jpsi.engine.markers import parse
+
+
+class MarkerMirror:
+    """What one connection tells of markers, as files of this machine. One thread uses it.
+
+    A marker appears with its time, by the clock here, and once, even if it is told again, by this connection
+    or by one after it.
+
+    Args:
+        root: the root of the mirror.
+        is_ours: whether the mirror has a job; those of others are left to them.
+        now_ns: the time by the clock here.
+    """
+
+    def __init__(self, root: str, is_ours: Callable[[str], bool], now_ns: Callable[[], int]) -> None:
+        self._root = root
+        self._is_ours = is_ours
+        self._now_ns = now_ns
+        self._clocks = ClockDifference()
+        self._made: dict[str, list[str]] = {}
+
+    def take(self, line: str) -> bool:
+        """Take a line that was told; returns whether a marker has appeared by it.
+
+        Raises:
+            OSError: the mirror cannot be written. The marker is told again.
+        """
+        told = read_line(line)
+        if isinstance(told, FarClock):
+            self._clocks.heard(told.time_ns, self._now_ns())
+        return isinstance(told, FarMarker) and self._appears(told)
+
+    def made(self) -> Mapping[str, list[str]]:
+        """The markers that are here since this was called last, by job: they are needed over there no more."""
+        made, self._made = self._made, {}
+        return made
+
+    def _appears(self, told: FarMarker) -> bool:
+        marker = parse(told.name, 0)
+        if marker is None or not self._is_ours(marker.job_id):
+            return False
+        path = f"{self._root}/events/{told.name}"
+        taken = f"{self._root}/jobs/{marker.job_id}/{told.name}"
+        is_new = not any(map(os.path.exists, (path, taken)))
+        if is_new:
+            self._make(path, self._clocks.here(told.time_ns, self._now_ns()))
+        names = self._made.setdefault(marker.job_id, [])
+        if told.name not in names:
+            names.append(told.name)
+        return is_new
+
+    def _make(self, path: str, time_ns: int) -> None:
+        """Have a marker appear; whoever sees it looks at its time at once."""
+        draft = f"{self._root}/{os.path.basename(path)}.{os.getpid()}"  # noqa: PTH119  text, as in the spool
+        try:
+            os.close(os.open(draft, os.O_WRONLY | os.O_CREAT, PRIVATE_FILE))
+            os.utime(draft, ns=(time_ns, time_ns))
+            os.rename(draft, path)  # noqa: PTH104  as above
+        except BaseException:
+            forget(draft)
+            raise

@@ -1,0 +1,100 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from jpsi.engine.far_mirror import MarkerMirror
+from jpsi.engine.spool import Spool
+
+_SECOND = 1_000_000_000
+
+
+@pytest.fixture
+def spool(tmp_path: Path) -> Spool:
+    spool = Spool(tmp_path / "work")
+    spool.open()
+    return spool
+
+
+@pytest.fixture
+def mirror(spool: Spool) -> MarkerMirror:
+    """That of somebody whose jobs are a1 and a2, at 1000 s."""
+    return MarkerMirror(spool.root, {"a1", "a2"}.__contains__, lambda: 1000 * _SECOND)
+
+
+def test_a_marker_appears_with_its_time_by_the_clock_here(spool: Spool, mirror: MarkerMirror) -> None:
+    (Path(spool.jobs) / "a1").mkdir()
+    mirror.take("clock 700.0")
+
+    assert mirror.take("marker 690.5 a1.1.active")
+
+    (marker,) = spool.collect(["a1"])["a1"]
+    assert (marker.name, marker.time_ns) == ("a1.1.active", 990_500_000_000)
+
+
+def test_a_marker_that_is_told_again_appears_once(spool: Spool, mirror: MarkerMirror) -> None:
+    (Path(spool.jobs) / "a1").mkdir()
+    line = "marker 990 a1.1.exit.run.0"
+
+    assert [mirror.take(line), mirror.take(line)] == [True, False]
+    spool.collect(["a1"])
+    assert not mirror.take(line)
+    assert not list(Path(spool.events).iterdir())
+
+
+def test_a_marker_is_needed_over_there_until_it_is_here(spool: Spool, mirror: MarkerMirror) -> None:
+    mirror.take("marker 990 a1.1.active")
+    mirror.take("marker 991 a1.1.exit.run.0")
+    mirror.take("marker 991 a2.1.active")
+    mirror.take("marker 991 a2.1.active")
+
+    assert mirror.made() == {"a1": ["a1.1.active", "a1.1.exit.run.0"], "a2": ["a2.1.active"]}
+    assert mirror.made() == {}
+
+
+def test_a_marker_that_is_still_told_may_be_moved_again(mirror: MarkerMirror) -> None:
+    mirror.take("marker 990 a1.1.active")
+    mirror.made()
+
+    mirror.take("marker 990 a1.1.active")
+
+    assert mirror.made() == {"a1": ["a1.1.active"]}
+
+
+def test_where_the_mirror_cannot_be_written_a_marker_stays_over_there(
+    spool: Spool, mirror: MarkerMirror
+) -> None:
+    Path(spool.events).rmdir()
+
+    with pytest.raises(OSError, match="a1"):
+        mirror.take("marker 990 a1.1.active")
+
+    assert mirror.made() == {}
+    assert not list(Path(spool.root).glob("a1*"))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "marker 990 b1.1.active",
+        "marker 990 a1",
+        "marker 990 a1.1.no-such",
+        "marker 990 ../x",
+        "all",
+        "noise",
+        "",
+    ],
+)
+def test_what_is_nobodys_leaves_nothing_here(spool: Spool, mirror: MarkerMirror, line: str) -> None:
+    assert not mirror.take(line)
+    assert not list(Path(spool.events).iterdir())
+    assert mirror.made() == {}
+
+
+def test_nothing_else_is_left_in_the_mirror(spool: Spool, mirror: MarkerMirror) -> None:
+    before = set(Path(spool.root).iterdir())
+
+    mirror.take("marker 990 a1.1.active")
+
+    assert set(Path(spool.root).iterdir()) == before
