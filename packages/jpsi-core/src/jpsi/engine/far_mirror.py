@@ -61,11 +61,11 @@ class MarkerMirror:
 
     def _make(self, path: str, time_ns: int) -> None:
         """Have a marker appear; whoever sees it looks at its time at once."""
-        draft = f"{self._root}/{os.path.basename(path)}.{os.getpid()}"  # noqa: PTH119  text, as in the spool
+        draft = f"{self._root}/{path.rpartition('/')[2]}.{os.getpid()}"
         try:
             os.close(os.open(draft, os.O_WRONLY | os.O_CREAT, PRIVATE_FILE))
             os.utime(draft, ns=(time_ns, time_ns))
-            os.rename(draft, path)  # noqa: PTH104  as above
+            os.rename(draft, path)  # noqa: PTH104  text, as in the spool
         except BaseException:
             forget(draft)
             raise
