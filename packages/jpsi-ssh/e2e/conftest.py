@@ -12,6 +12,7 @@ import pytest
 from jpsi_ssh.address import Address
 from jpsi_ssh.transport import SshTransport
 
+_KEY = Path("~/.ssh/jpsi-client")
 # Hosts that ci/sshd/up configures; both are this machine.
 _REACHED = ("far", "far-csh")
 
@@ -25,8 +26,11 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what takes long."""
+    """Leave out what takes long, and everything for whom ci/sshd/up has not made an entry."""
+    is_ready = _KEY.expanduser().exists()
     for item in items:
+        if not is_ready:
+            item.add_marker(pytest.mark.skip(reason="ci/sshd/up was not run for this user"))
         if item.get_closest_marker("long") and not config.getoption("--long"):
             item.add_marker(pytest.mark.skip(reason="takes long; --long runs it"))
 

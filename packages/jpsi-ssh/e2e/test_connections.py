@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import pty
 import select
-import shutil
 import signal
 import subprocess
 import sys
@@ -21,8 +20,6 @@ import pytest
 from jpsi.plugin import Command, TransportError
 from jpsi_ssh.address import Address
 from jpsi_ssh.transport import SshTransport
-
-pytestmark = pytest.mark.skipif(shutil.which("sshd", path="/usr/sbin") is None, reason="there is no sshd")
 
 
 def _sh(text: str, seconds: float | None = None) -> Command:

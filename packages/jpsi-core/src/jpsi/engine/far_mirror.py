@@ -41,7 +41,7 @@ class MarkerMirror:
         return isinstance(told, FarMarker) and self._appears(told)
 
     def made(self) -> Mapping[str, list[str]]:
-        """The markers that are here since this was called last, by job: they are needed over there no more."""
+        """The markers that have come since this was called last, by job; over there nobody needs them."""
         made, self._made = self._made, {}
         return made
 
