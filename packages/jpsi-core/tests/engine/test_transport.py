@@ -7,11 +7,13 @@ import fcntl
 import os
 import signal
 import subprocess
+import time
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
+import jpsi.engine.transport
 from jpsi.contract.command import Command, CommandResult
 from jpsi.engine.transport import LocalTransport
 from jpsi.model.errors import SubmitException, TransportError
@@ -123,6 +125,19 @@ def test_exit_code_that_the_application_took_is_no_success() -> None:
         signal.signal(signal.SIGCHLD, before)
 
     assert caught.value.may_have_run
+
+
+@pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="nothing tells here when a process ends")
+def test_nobody_sleeps_while_a_command_ends_that_has_closed_its_output(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refuse(_: float) -> None:
+        pytest.fail("slept")
+
+    monkeypatch.setattr(jpsi.engine.transport, "_MOMENT_MS", 60_000)
+    monkeypatch.setattr(time, "sleep", refuse)
+    ends_later = Command(["sh", "-c", "exec >&- 2>&-; exec sleep 0.01"], timeout=timedelta(minutes=1))
+    assert transport.run(ends_later).returncode == 0
 
 
 def test_input_that_cannot_be_encoded_starts_nothing(tmp_path: Path) -> None:

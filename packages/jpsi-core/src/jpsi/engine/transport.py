@@ -6,17 +6,21 @@ import contextlib
 import functools
 import os
 import re
+import select
 import signal
 import subprocess
 from collections.abc import Callable, Iterable, Mapping
 
 from jpsi.contract.command import Command, CommandResult
 from jpsi.engine.lines import ProcessLines
+from jpsi.engine.pidfd import open_pidfd
 from jpsi.engine.spool import is_transient
 from jpsi.model.errors import TransportError
 
 # After a command was killed, what it had started may keep its output open.
 _DRAIN_SECONDS = 1.0
+# A command that has closed its output is about to end.
+_MOMENT_MS = 20
 
 
 class LocalTransport:
@@ -90,10 +94,28 @@ class _Process(subprocess.Popen[bytes]):
     def _try_wait(self, wait_flags: int) -> tuple[int, int]:
         # CPython answers 0 here, which would make a success of every failure.
         try:
-            return os.waitpid(self.pid, wait_flags)
+            ended = os.waitpid(self.pid, wait_flags)
+            if ended == (0, 0) and _ends_soon(self.pid):
+                # where it is not asked for ever, CPython would sleep for as long as a command often takes
+                ended = os.waitpid(self.pid, wait_flags)
         except ChildProcessError:
             self.is_stolen = True
             return self.pid, 0
+        return ended
+
+
+def _ends_soon(pid: int) -> bool:
+    """Wait for a moment, and tell whether the process has ended; false where nothing tells that."""
+    try:
+        fd = open_pidfd(pid)
+    except OSError:
+        return False
+    try:
+        ending = select.poll()
+        ending.register(fd, select.POLLIN)
+        return bool(ending.poll(_MOMENT_MS))
+    finally:
+        os.close(fd)
 
 
 def environment_of(command: Command, inherited: Mapping[str, str]) -> dict[str, str]:
