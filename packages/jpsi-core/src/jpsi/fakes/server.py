@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import json
 import socket
 import threading
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, cast
 
 from jpsi.contract.command import CommandResult
 from jpsi.fakes.answering import answer
+from jpsi.fakes.client import receive, send
 from jpsi.fakes.dialects import Dialect, Invocation
 from jpsi.fakes.scheduler import FakeScheduler
 
 _PATIENCE = 10.0
+# What the client takes for a question about its standard input.
+_STDIN = "stdin"
 
 
 class CommandServer:
@@ -60,32 +62,34 @@ class CommandServer:
 
     def _serve(self, connection: socket.socket) -> None:
         try:
-            with connection, connection.makefile("rw", encoding="ascii") as lines:
-                self._reply(lines)
-        except (OSError, ValueError):
+            with connection:
+                self._reply(connection)
+        except OSError:
             pass  # the caller was killed, which is nothing special here
         finally:
             with self._lock:
                 self._connections.discard(connection)
 
-    def _reply(self, lines: TextIO) -> None:
-        call: dict[str, Any] = json.loads(lines.readline())
-        invocation = Invocation(**call, stdin=functools.cache(functools.partial(_read_stdin, lines)))
+    def _reply(self, connection: socket.socket) -> None:
+        call = receive(connection)
+        if call is None:
+            return
+        stdin = functools.cache(functools.partial(_read_stdin, connection))
+        invocation = Invocation(**cast("dict[str, Any]", call), stdin=stdin)
         try:
             result = answer(self._scheduler, self._dialect, invocation)
         except Exception as e:  # noqa: BLE001  a mistake of the dialect is told to whoever called the command
             result = CommandResult(returncode=70, stderr=f"{type(e).__name__} in the fake command: {e}\n")
         if result.timed_out:
-            lines.readline()  # until the caller is gone
+            receive(connection)  # until the caller is gone
             return
-        _write(lines, {"returncode": result.returncode, "stdout": result.stdout, "stderr": result.stderr})
+        send(connection, {"returncode": result.returncode, "stdout": result.stdout, "stderr": result.stderr})
 
 
-def _read_stdin(lines: TextIO) -> str:
-    _write(lines, {"wanted": "stdin"})
-    return str(json.loads(lines.readline()))
-
-
-def _write(lines: TextIO, value: object) -> None:
-    lines.write(json.dumps(value) + "\n")
-    lines.flush()
+def _read_stdin(connection: socket.socket) -> str:
+    send(connection, _STDIN)
+    given = receive(connection)
+    if not isinstance(given, bytes):
+        msg = "the caller was killed before it gave its standard input"
+        raise ConnectionResetError(msg)
+    return given.decode(errors="surrogateescape")
