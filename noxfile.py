@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import logging
 import os
 import shlex
@@ -415,14 +416,16 @@ def _install(session: nox.Session, *requirements: str) -> None:
     stamp.write_text("unfinished", encoding="utf-8")
     # Python compiles what it imports, which is a fraction.
     session.install("--no-compile", *_wheels(session, requirements, "editable"), *others)
+    for name in _from_here(requirements):
+        _tell_editable(location, PACKAGES[name])
     stamp.write_text(wanted, encoding="utf-8")
 
 
 def _wheels(session: nox.Session, requirements: Iterable[str], version: str) -> list[str]:
     """The packages of this repository that requirements lead to, as wheels that are built now.
 
-    The version is hatchling's word: `standard`, or `editable` for one that leads here. To leave that to pip takes
-    ten times as long, as it makes an environment to build each in.
+    The version is hatchling's word: `standard`, or `editable` for one that leads here. To leave that to pip
+    would take ten times as long, as it makes an environment to build each in.
     """
     folder = ROOT / ".nox" / "wheels" / version
     built = []
@@ -432,6 +435,16 @@ def _wheels(session: nox.Session, requirements: Iterable[str], version: str) -> 
             session.run(sys.executable, *build, external=True, silent=True, log=False)
         built.append(f"{folder / PACKAGES[name].stem}-py3-none-any.whl{extras}")
     return built
+
+
+def _tell_editable(environment: Path, package: Package) -> None:
+    """Say of an installed package what pip says of one that it has built as editable itself.
+
+    pytest asks for it before it shows how the assertions of a plugin failed.
+    """
+    (metadata,) = environment.glob(f"lib/python*/site-packages/{package.stem}.dist-info")
+    origin = {"url": (ROOT / package.path).as_uri(), "dir_info": {"editable": True}}
+    (metadata / "direct_url.json").write_text(json.dumps(origin), encoding="utf-8")
 
 
 def _from_here(requirements: Iterable[str]) -> dict[str, str]:
