@@ -79,6 +79,9 @@ PACKAGES = {
 }
 TOOLS = _toml(ROOT / "pyproject.toml")
 
+# How many tests run at a time: more than there are processors, as many a test waits most of the time.
+AT_A_TIME = min(8, 2 * (os.cpu_count() or 1))
+
 
 @nox.session
 def demo(session: nox.Session) -> None:
@@ -101,19 +104,19 @@ def tests(session: nox.Session, name: str) -> None:
         session.skip("none of its tests were asked for")
     needed = nox.project.dependency_groups(package.settings, "test")
     _install(session, name, *needed)
-    # Only where a package asks for it: some tests watch the processes and the time of this machine.
-    at_a_time = ["--numprocesses=2"] if any(_name(it) == "pytest-xdist" for it in needed) else []
-    session.run(
-        "pytest",
-        *chosen,
-        *at_a_time,
-        f"--cov={package.module}",
-        "--cov-report=term:skip-covered",
-        *options,
-        env={**_homes(session), "COVERAGE_FILE": str(Path(session.virtualenv.location, ".coverage"))},
-        # Options such as `-k` may choose no test of one package; pytest then exits 5.
-        success_codes=[0, 5] if options else [0],
-    )
+    # Some watch the processes, or the time, of this machine: those run one by one, after the others.
+    side_by_side = [f"--numprocesses={AT_A_TIME}", "--dist=worksteal"]
+    for choice in (["-m", "not alone", *side_by_side], ["-m", "alone"]):
+        session.run(
+            "pytest",
+            *chosen,
+            *choice,
+            *options,
+            env={**_homes(session), "COVERAGE_FILE": str(Path(session.virtualenv.location, ".coverage"))},
+            # There may be none that must be alone, and options such as `-k` may choose none at all; pytest
+            # then exits 5.
+            success_codes=[0, 5] if options or choice[-1] == "alone" else [0],
+        )
 
 
 def _paths(argument: str) -> list[str]:

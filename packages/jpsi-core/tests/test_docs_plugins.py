@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -11,7 +9,6 @@ import pytest
 from pages import PageError, Reader, steps
 
 DOCS = Path(__file__).parents[3] / "docs"
-# The one that takes longest comes first.
 PAGES = (
     "plugins/executor.md",
     "plugins/testing.md",
@@ -28,28 +25,9 @@ PAGES = (
 )
 
 
-def follow(page: str, root: Path) -> None:
-    Reader(root).follow((DOCS / page).read_text())
-
-
-@pytest.fixture(scope="module")
-def followed(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[dict[str, Future[None]]]:
-    """The pages that are tested, on the way two at a time: most of a page is waiting."""
-    calls = [getattr(item, "callspec", None) for item in request.session.items]
-    wanted = {call.params.get("page") for call in calls if call is not None}
-    with ThreadPoolExecutor(2) as pool:
-        yield {
-            page: pool.submit(follow, page, tmp_path_factory.mktemp("reader"))
-            for page in PAGES
-            if page in wanted
-        }
-
-
 @pytest.mark.parametrize("page", PAGES)
-def test_who_follows_a_page_sees_what_it_shows(page: str, followed: dict[str, Future[None]]) -> None:
-    followed[page].result()
+def test_who_follows_a_page_sees_what_it_shows(page: str, tmp_path: Path) -> None:
+    Reader(tmp_path).follow((DOCS / page).read_text())
 
 
 def test_every_page_for_authors_is_followed() -> None:

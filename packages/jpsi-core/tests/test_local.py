@@ -383,7 +383,10 @@ def test_attach_to_a_job_of_jpsi_learns_its_exit_code(
     assert (status.state, status.exit_code) == (JobState.FAILED, 5)
 
 
-@pytest.mark.parametrize("native_id", ["0", "999999999", "nonsense", "1.2.3", "", f"{os.getpid()}.1"])
+@pytest.mark.parametrize(
+    "native_id",
+    ["0", "999999999", "nonsense", "1.2.3", "", pytest.param(f"{os.getpid()}.1", id="another's")],
+)
 def test_attach_to_nobody_fails(executor: JobExecutor, native_id: str) -> None:
     job = Job()
 

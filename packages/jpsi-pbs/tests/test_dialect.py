@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import attrs
 import pytest
@@ -344,24 +343,24 @@ _SAME_IN_TORQUE = {
 }
 
 
-def _recorded() -> Iterator[tuple[Any, Recording]]:
+def _recorded() -> Iterator[tuple[str, Recording]]:
     for scenario, commands in _SAME.items():
         for argv in commands:
             steps = recordings(scenario)
-            yield dialect.pbs, next(step for step in steps if list(step.argv) == argv)
+            yield "pbs", next(step for step in steps if list(step.argv) == argv)
     for scenario, commands in _SAME_IN_TORQUE.items():
         for argv in commands:
             steps = torque_recordings(scenario)
-            yield dialect.torque, next(step for step in steps if list(step.argv) == argv)
+            yield "torque", next(step for step in steps if list(step.argv) == argv)
 
 
 @pytest.mark.parametrize(("spoken", "recording"), list(_recorded()), ids=str)
 def test_the_fake_answers_as_the_real_one_did(
-    scheduler: FakeScheduler, spoken: Any, recording: Recording
+    scheduler: FakeScheduler, spoken: str, recording: Recording
 ) -> None:
     argv = [word for word in recording.argv if word != "ok.sh"]
 
-    answer = spoken.commands[argv[0]](scheduler, Invocation(argv=argv, stdin=_SCRIPT))
+    answer = DIALECTS[spoken].commands[argv[0]](scheduler, Invocation(argv=argv, stdin=_SCRIPT))
 
     assert answer.returncode == recording.result.returncode
     assert answer.stderr == recording.result.stderr
