@@ -22,7 +22,7 @@ from typing import Any
 
 import attrs
 
-from benchmarks import ending, growing, local, submitting, waiting
+from benchmarks import ending, growing, listing, local, submitting, waiting
 from benchmarks.fake_slurm import fake_slurm
 from benchmarks.libraries import installed
 from benchmarks.side_by_side import in_turns, machine, measured, percentile, say, sliced
@@ -46,15 +46,27 @@ class Size:
     #: How long jobs wait until their costs are looked at, and for how long these are.
     settling: float
     looking: float
+    #: Jobs that are listed.
+    listed: int
     #: Jobs that run.
     ended: int
     local: int
 
 
 FULL = Size(
-    rounds=3, submitted=1000, slices=20, faked=10_000, settling=120, looking=180, ended=200, local=1000
+    rounds=3,
+    submitted=1000,
+    slices=20,
+    faked=10_000,
+    settling=120,
+    looking=180,
+    listed=10_000,
+    ended=200,
+    local=1000,
 )
-QUICK = Size(rounds=1, submitted=50, slices=5, faked=500, settling=5, looking=20, ended=20, local=100)
+QUICK = Size(
+    rounds=1, submitted=50, slices=5, faked=500, settling=5, looking=20, listed=500, ended=20, local=100
+)
 
 
 def main() -> None:
@@ -91,6 +103,7 @@ class Many:
             say("no Slurm answers here: what is measured on one is left out")
         yield from self._growth()
         yield from self._waits()
+        yield from self._lists()
         if self._has_slurm:
             yield self._ends()
         yield from self._local()
@@ -190,6 +203,25 @@ class Many:
             found={"jpsi": it["per cent"]},
             goal="< 1",
         )
+
+    def _lists(self) -> Iterator[Row]:
+        """The clock, and in parentheses the processor time, of `jpsi ls` and of a bare interpreter."""
+        count = self._size.listed
+        say(f"{count:,} jobs are listed")
+        waiting, ended = (
+            self._on_fake(listing.of_waiting, count),
+            self._measured(listing.of_ended, count),
+        )
+        what = f"`jpsi ls` of {count:,} jobs that wait in arrays, beside `python -c pass`, s (of a core)"
+        for text, found in {
+            what: waiting,
+            "... that have ended, each by itself, s (of a core)": ended,
+        }.items():
+            yield Row(
+                what=text,
+                found={name: f"{figure(clock)} ({figure(used)})" for name, (clock, used) in found.items()},
+                goal="< 1",
+            )
 
     def _ends(self) -> Row:
         count = self._size.ended

@@ -38,8 +38,11 @@ class _Column:
     #: What it may be shortened to.
     shortest: int | None = None
 
-    @property
-    def size(self) -> int:
+    #: How wide it is.
+    size: int = attrs.field(init=False)
+
+    @size.default
+    def _measure(self) -> int:
         return max(map(len, (self.heading, *self.cells)))
 
 
@@ -58,12 +61,22 @@ def lines(rows: Sequence[Row], width: int | None, now: datetime, paint: Paint = 
 
 def _painted(column: _Column, size: int, rows: Sequence[Row], paint: Paint) -> Iterator[str]:
     """The heading and the cells of a column, each as wide as it is."""
-    texts = (column.heading, *column.cells)
-    states = [COLOURS.get(row.status.state, "") for row in rows] if column.heading == "STATE" else None
-    colours = ("bold", *(states or [""] * len(rows)))
-    for text, colour in zip(texts, colours, strict=True):
-        cut = text if len(text) <= size else f"{text[: size - 1]}…"
-        yield paint(cut, colour) + " " * (size - len(cut)) if colour else cut.ljust(size)
+    is_cut = size < column.size
+    texts = [_cut(text, size) for text in column.cells] if is_cut else column.cells
+    yield _coloured(_cut(column.heading, size), "bold", size, paint)
+    if column.heading == "STATE" and paint is not plain:
+        colours = [COLOURS.get(row.status.state, "") for row in rows]
+        yield from (_coloured(*it, size, paint) for it in zip(texts, colours, strict=True))
+    else:
+        yield from (text.ljust(size) for text in texts)
+
+
+def _cut(text: str, size: int) -> str:
+    return text if len(text) <= size else f"{text[: size - 1]}…"
+
+
+def _coloured(text: str, colour: str, size: int, paint: Paint) -> str:
+    return paint(text, colour) + " " * (size - len(text))
 
 
 def cells(rows: Sequence[Row], now: datetime) -> tuple[Sequence[str], Sequence[Sequence[str]]]:

@@ -71,6 +71,9 @@ def short_ids(ids: Iterable[str]) -> dict[str, str]:
 
 
 def _common(one: str, other: str) -> int:
-    """How many characters two texts begin with alike."""
+    """How many characters two texts begin with alike, if that is more than are shown at least."""
+    if one[:_SHORTEST] != other[:_SHORTEST]:
+        # of nearly all, and so many are shown anyway
+        return 0
     pairs = enumerate(zip(one, other, strict=False))
     return next((index for index, (a, b) in pairs if a != b), min(len(one), len(other)))

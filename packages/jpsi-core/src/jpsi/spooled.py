@@ -17,29 +17,29 @@ import platform
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 import attrs
 
-from jpsi.contract.hookspecs import ExecutorHooks, Site
 from jpsi.contract.protocols import Streams
-from jpsi.engine import defaults
-from jpsi.engine.explaining import explained
 from jpsi.engine.past import Past
 from jpsi.engine.procfs import parse_native_id
 from jpsi.engine.roots import folder_name
 from jpsi.engine.site_codes import read_codes
-from jpsi.engine.spool import Spool
 from jpsi.engine.streams import streams_of
 from jpsi.engine.work_directory import SpoolFolder, spools, work_directory
-from jpsi.engine.written import WrittenJobs
-from jpsi.executor import JobExecutor
+from jpsi.engine.written import ElementIds, WrittenJobs
 from jpsi.model.errors import SubmitException
 from jpsi.model.plain import decode
 from jpsi.model.spec import JobSpec
 from jpsi.model.states import JobStatus
-from jpsi.registry.assembly import assemble
 from jpsi.registry.configured import Configuration, configuration
+
+# To list jobs takes no executor: what is needed of one is imported once it is needed.
+if TYPE_CHECKING:
+    from jpsi.engine.spelling import Spelling
+    from jpsi.executor import JobExecutor
 
 __all__ = ["Origin", "SpooledJob", "jobs"]
 
@@ -88,6 +88,8 @@ class Origin:
         if self.is_elsewhere:
             msg = f"the jobs are processes of {self.machine}, and can be reached only there"
             raise SubmitException(msg)
+        from jpsi.executor import JobExecutor  # noqa: PLC0415
+
         name, url = self.asked_for
         return JobExecutor(name, url=url)
 
@@ -99,22 +101,19 @@ class SpooledJob:
         self._past = past
         #: Whose job it is.
         self.origin = origin
-
-    @property
-    def id(self) -> str:
-        """The id that jpsi gave the job."""
-        return self._past.written.job_id
-
-    @property
-    def native_id(self) -> str | None:
-        """The id that the backend gave the job; None if that is not known."""
-        return self._past.written.native_id
-
-    @property
-    def name(self) -> str | None:
-        """The name that the job was given."""
-        name: str | None = self._past.written.intent["spec"].get("name")
-        return name
+        #: The id that jpsi gave the job.
+        self.id: str = past.written.job_id
+        #: The id that the backend gave the job; None if that is not known.
+        self.native_id: str | None = past.written.native_id
+        #: The name that the job was given.
+        self.name: str | None = past.written.intent["spec"].get("name")
+        #: When the job was submitted.
+        self.submitted: datetime = past.submitted
+        #: When the job began to run, as it told itself; None if it did not.
+        self.started: datetime | None = past.started
+        #: The last status that is certain.
+        self.status: JobStatus = self._explained(past.status)
+        self._directory: str = past.written.intent["directory"]
 
     @property
     def attempt(self) -> int:
@@ -132,22 +131,12 @@ class SpooledJob:
         """What was asked for."""
         return decode(self._past.written.intent["spec"])
 
-    @property
-    def submitted(self) -> datetime:
-        """When the job was submitted."""
-        return self._past.submitted
-
-    @functools.cached_property
-    def started(self) -> datetime | None:
-        """When the job began to run, as it told itself; None if it did not."""
-        return self._past.started
-
-    @functools.cached_property
-    def status(self) -> JobStatus:
-        """The last status that is certain."""
-        status = self._past.status
+    def _explained(self, status: JobStatus) -> JobStatus:
         if not status.final or not status.metadata or self._past.written.final is not None:
             return status
+        from jpsi.engine.explaining import explained  # noqa: PLC0415
+        from jpsi.engine.spool import Spool  # noqa: PLC0415
+
         # whoever followed the job would have told the same
         return explained(Spool(self.origin.path), self.id, self.attempt, status)
 
@@ -176,7 +165,7 @@ class SpooledJob:
     @property
     def directory(self) -> Path:
         """Where the job runs."""
-        return Path(self._past.written.intent["directory"])
+        return Path(self._directory)
 
     @property
     def streams(self) -> Streams:
@@ -221,7 +210,7 @@ def _in(folder: SpoolFolder, targets: Sequence[str]) -> Iterator[SpooledJob]:
     origin = Origin(executor, next(known, unquote(written_target)), Path(folder.root), folder.machine)
     files = WrittenJobs(
         folder.root,
-        _Spelling(origin).element_ids,
+        _element_ids(origin),
         are_processes=folder.machine is not None,
     )
     try:
@@ -232,38 +221,19 @@ def _in(folder: SpoolFolder, targets: Sequence[str]) -> Iterator[SpooledJob]:
     codes = read_codes(folder.root) if folder.machine is None else None
     for it in written:
         try:
-            job = SpooledJob(origin, Past(it, codes))
-            # what something else wrote raises whatever comes of reading it
-            _ = job.name, job.status, job.started, it.intent["directory"]
+            yield SpooledJob(origin, Past(it, codes))
         except (AttributeError, KeyError, TypeError, ValueError):
+            # something else wrote it
             log.warning("job %s: its folder cannot be understood", it.job_id, exc_info=True)
-        else:
-            yield job
 
 
-class _Spelling:
-    """How the plugin of an executor spells ids, if it is there; it is looked for once, and only if needed."""
+def _element_ids(origin: Origin) -> ElementIds:
+    """Tells the native ids of elements; plugins are not looked for where there are no arrays."""
 
-    def __init__(self, origin: Origin) -> None:
-        self._origin = origin
+    @functools.cache
+    def spelling() -> Spelling:
+        from jpsi.engine.spelling import Spelling  # noqa: PLC0415
 
-    @functools.cached_property
-    def _plugin(self) -> tuple[ExecutorHooks, Site] | None:
-        name, url = self._origin.asked_for
-        try:
-            assembly = assemble(name, None, url, None, lowest=defaults)
-        except Exception:
-            # such as a plugin that is not installed any more
-            log.debug("how %s spells the ids of elements is not known", name, exc_info=True)
-            return None
-        return assembly.stack.hooks, Site(config=assembly.config)
+        return Spelling(*origin.asked_for)
 
-    def element_ids(self, native_id: str, indices: Sequence[int]) -> Sequence[str]:
-        """The native ids of elements of an array."""
-        if self._plugin is not None:
-            hooks, site = self._plugin
-            try:
-                return list(hooks.element_ids(native_id=native_id, indices=indices, site=site))
-            except Exception:
-                log.debug("the elements of %s have no ids", native_id, exc_info=True)
-        return [f"{native_id}[{index}]" for index in indices]
+    return lambda native_id, indices: spelling().element_ids(native_id, indices)

@@ -27,6 +27,7 @@ from jpsi.engine.claims import Claim, read_claim, revoke
 from jpsi.engine.files import (
     PRIVATE_DIRECTORY,
     PRIVATE_FILE,
+    read_text,
     take_lock,
     write,
     write_all,
@@ -233,8 +234,7 @@ def link(folder: str, attempt: int) -> str:
 def read_link(folder: str, attempt: int) -> Place | None:
     """Which element an attempt is; None if it is a job by itself."""
     try:
-        with open(link(folder, attempt), encoding="ascii") as file:  # noqa: PTH123
-            array, index = file.read().split()
+        array, index = read_text(link(folder, attempt)).split()
         return Place(array, int(index))
     except (FileNotFoundError, ValueError):
         return None

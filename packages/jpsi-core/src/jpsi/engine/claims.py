@@ -10,6 +10,9 @@ from jpsi.engine.files import PRIVATE_FILE, write_all
 
 REVOKED = "revoked"
 
+# More bytes than any claim has.
+_LONGEST = 4096
+
 
 @attrs.frozen(slots=True)
 class Claim:
@@ -23,10 +26,15 @@ class Claim:
 def read_claim(path: str) -> Claim | None:
     """The claim in this file; None if there is none."""
     try:
-        with open(path, encoding="utf-8", errors="replace") as file:  # noqa: PTH123  text, as in the spool
-            return Claim(file.read().strip(), os.fstat(file.fileno()).st_mtime_ns)
+        # a third of the time of what `open` returns, which counts where there are thousands
+        fd = os.open(path, os.O_RDONLY)
     except (FileNotFoundError, NotADirectoryError):
         return None
+    try:
+        text = os.read(fd, _LONGEST).decode("utf-8", "replace").strip()
+        return Claim(text, os.fstat(fd).st_mtime_ns)
+    finally:
+        os.close(fd)
 
 
 def revoke(path: str) -> bool:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING
 
 import attrs
 
 from jpsi.engine import runner, runner_command
-from jpsi.engine.spool import Spool
 from jpsi.model.states import JobStatus, Reason
+
+if TYPE_CHECKING:
+    from jpsi.engine.spool import Spool
 
 # Which field of the spec is to blame when the runner ends in a phase.
 _CULPRITS = {

@@ -49,8 +49,8 @@ def parse(name: str, time_ns: int) -> Marker | None:
     >>> parse("a1.1.exit.run.7", 0).code
     7
     """
-    job_id, _, rest = name.partition(".")
-    attempt, *fact = rest.split(".")
+    job_id, *fact = name.split(".")
+    attempt = fact.pop(0) if fact else ""
     restart = fact.pop(0) if fact and _is_number(fact[0]) else "0"
     if not _is_number(attempt):
         return None
@@ -71,11 +71,10 @@ def scan(directory: str, job_ids: Collection[str] | None = None) -> list[Marker]
     found = []
     with os.scandir(directory) as entries:
         for entry in entries:
-            marker = parse(entry.name, 0)
-            if marker is None or (job_ids is not None and marker.job_id not in job_ids):
+            if job_ids is not None and entry.name.partition(".")[0] not in job_ids:
                 continue
             # a marker that is gone was taken by another process and is in the job's folder now
             with contextlib.suppress(FileNotFoundError):
-                time_ns = entry.stat(follow_symlinks=False).st_mtime_ns
-                found.append(attrs.evolve(marker, time_ns=time_ns))
+                marker = parse(entry.name, entry.stat(follow_symlinks=False).st_mtime_ns)
+                found += [] if marker is None else [marker]
     return found

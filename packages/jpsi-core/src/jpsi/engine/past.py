@@ -32,14 +32,17 @@ class Past:
     requeue_exit_codes: Collection[int] | None
     #: When the job was written down to be submitted.
     submitted: datetime = attrs.field(init=False)
+    #: When it began to run, as it told itself; None if it did not.
+    started: datetime | None = attrs.field(init=False)
+    #: The last status that is certain.
+    status: JobStatus = attrs.field(init=False)
 
     @submitted.default
     def _read_submitted(self) -> datetime:
         return datetime.fromisoformat(self.written.intent["time"]).astimezone(UTC)
 
-    @property
-    def started(self) -> datetime | None:
-        """When it began to run, as it told itself; None if it did not."""
+    @started.default
+    def _read_started(self) -> datetime | None:
         begun = self.written.begun_ns
         if self.requeue_exit_codes is not None:
             times = [marker.time_ns for marker in self.written.markers if marker.kind == "active"]
@@ -56,9 +59,9 @@ class Past:
             found += () if status is None else transitions(found[-1], status)
         return tuple(found)
 
-    @property
-    def status(self) -> JobStatus:
-        """The last of them, which is found without the others, as thousands may be asked for."""
+    @status.default
+    def _read_status(self) -> JobStatus:
+        # it is found without the others, as thousands may be asked for
         last = self._end or self._active
         if last is None:
             state = JobState.QUEUED if self._is_submitted else JobState.NEW
@@ -108,11 +111,12 @@ class Past:
         Args:
             is_gone: whether it is a process of this machine that is no more.
         """
-        state, code = self.status.state, _last_code(self.written.markers)
+        state = self.status.state
         if state.final:
             return None
         if is_gone:
             return "its process is gone, and nobody has looked yet how it ended"
+        code = _last_code(self.written.markers)
         if code is not None and self.requeue_exit_codes is not None:
             return f"it ended with exit code {code}; the batch system was not asked yet whether that is all"
         return self._undone or (_UNCLEAR if state is JobState.NEW else None)

@@ -8,20 +8,21 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
 
 from jpsi.engine.array_files import ArrayFiles, ArrayIntent, Place, read_link
 from jpsi.engine.claims import REVOKED, Claim, read_claim
+from jpsi.engine.files import read_text
 from jpsi.engine.markers import Marker, parse, scan
 from jpsi.engine.runner_frame import UNNAMED
 
 #: The native ids of elements of an array, given that of the array and their indices.
 ElementIds = Callable[[str, Sequence[int]], Sequence[str]]
 
-_CHUNK = 1 << 15
+_JSON = json.JSONDecoder()
 
 
 @attrs.frozen(slots=True, kw_only=True)
@@ -86,10 +87,11 @@ class WrittenJobs:
                 if written is not None:
                     found[job_id] = written
         for array in arrays.values():
-            for written in array.written():
-                earlier = found.get(written.job_id)
-                if earlier is None or earlier.attempt < written.attempt:
-                    found[written.job_id] = written
+            for index, (job_id, attempt) in enumerate(array.attempts, 1):
+                earlier = found.get(job_id)
+                if earlier is None or earlier.attempt < attempt:
+                    # as long as there is nothing of its own
+                    found[job_id] = array.element(index)
         return list(found.values())
 
     def _read_arrays(self) -> Iterator[tuple[str, _Array]]:
@@ -108,7 +110,7 @@ class WrittenJobs:
         self, job_id: str, new: Mapping[str, Marker], arrays: Mapping[str, _Array]
     ) -> Written | None:
         folder = f"{self._jobs}/{job_id}"
-        names = frozenset(os.listdir(folder))  # noqa: PTH208
+        names = os.listdir(folder)  # noqa: PTH208
         attempt = _last_attempt(names)
         stop, final = f"stop.{attempt}.json", f"final.{attempt}.json"
         own: dict[str, Any] = {
@@ -119,13 +121,13 @@ class WrittenJobs:
         if f"array.{attempt}" in names:
             place = read_link(folder, attempt)
             array = None if place is None else arrays.get(place.array)
-            return None if place is None or array is None else attrs.evolve(array.element(place.index), **own)
+            return None if place is None or array is None else array.element(place.index, **own)
         intent, native_id = _read_intent(folder, attempt, names)
         if intent is None:
             return None
         claim = None
-        if f"claim.{attempt}" in names and (native_id is None or self._are_processes):
-            claim = read_claim(f"{folder}/claim.{attempt}")
+        if f"claim.{attempt}" in names:
+            claim = self._claim(f"{folder}/claim.{attempt}", native_id, has_run=bool(own["markers"]))
         is_revoked = claim is not None and claim.text == REVOKED
         has_begun = claim is not None and not is_revoked and self._are_processes
         return Written(
@@ -138,6 +140,15 @@ class WrittenJobs:
             **own,
         )
 
+    def _claim(self, path: str, native_id: str | None, *, has_run: bool) -> Claim | None:
+        """A claim, as far as it tells what is not known otherwise."""
+        if native_id is None:
+            return read_claim(path)
+        if not self._are_processes:
+            return None
+        # it was made by the runner that has left markers, so that when is all there is to look up
+        return Claim(native_id, os.stat(path).st_mtime_ns) if has_run else read_claim(path)  # noqa: PTH116
+
 
 class _Array:
     """An array with the native ids of its elements, which are read once for all of them."""
@@ -147,11 +158,13 @@ class _Array:
         self._native_ids = native_ids
         self._is_revoked = is_revoked
 
-    def written(self) -> Iterator[Written]:
-        """Each element, as long as there is nothing of its own."""
-        return map(self.element, range(1, 1 + len(self._intent.elements)))
+    @property
+    def attempts(self) -> Iterator[tuple[str, int]]:
+        """The job and the attempt that each element is."""
+        return ((element["id"], element["attempt"]) for element in self._intent.elements)
 
-    def element(self, index: int) -> Written:
+    def element(self, index: int, **own: Any) -> Written:  # noqa: ANN401  fields of `Written`
+        """An element, with what it has left by itself."""
         content = self._intent.content(index)
         return Written(
             job_id=content["id"],
@@ -160,6 +173,7 @@ class _Array:
             native_id=None if self._native_ids is None else self._native_ids[index - 1],
             place=Place(self._intent.array, index),
             is_revoked=self._is_revoked,
+            **own,
         )
 
 
@@ -169,7 +183,7 @@ def _claimed(claim: Claim | None) -> str | None:
     return claim.text if claim is not None and is_id else None
 
 
-def _last_attempt(names: frozenset[str]) -> int:
+def _last_attempt(names: Collection[str]) -> int:
     if "intent.2.json" not in names and "array.2" not in names:
         return 1
     attempt = 2
@@ -179,34 +193,24 @@ def _last_attempt(names: frozenset[str]) -> int:
 
 
 def _read_intent(
-    folder: str, attempt: int, names: frozenset[str]
+    folder: str, attempt: int, names: Collection[str]
 ) -> tuple[dict[str, Any] | None, str | None]:
     """What was asked for and the native id; one that is being written asks for what the one before did."""
     for number in range(attempt, 0, -1):
         if f"intent.{number}.json" in names:
-            asked, _, native_id = _read(f"{folder}/intent.{number}.json").partition("\n")
+            text = read_text(f"{folder}/intent.{number}.json")
             with contextlib.suppress(ValueError):
-                return json.loads(asked), (native_id or None) if number == attempt else None
+                asked, end = _JSON.raw_decode(text)
+                # behind the end of the line
+                return asked, (text[end + 1 :] or None) if number == attempt else None
     return None, None
 
 
 def _read_json(path: str) -> Any:  # noqa: ANN401  whatever is there
-    return json.loads(_read(path))
+    return json.loads(read_text(path))
 
 
-def _read(path: str) -> str:
-    # half the time of what `open` returns, which counts where there are thousands
-    fd = os.open(path, os.O_RDONLY)
-    try:
-        found = [os.read(fd, _CHUNK)]
-        while len(found[-1]) == _CHUNK:
-            found.append(os.read(fd, _CHUNK))
-        return b"".join(found).decode("ascii")
-    finally:
-        os.close(fd)
-
-
-def _markers(folder: str, names: frozenset[str], beginning: str, new: Mapping[str, Marker]) -> list[Marker]:
+def _markers(folder: str, names: Collection[str], beginning: str, new: Mapping[str, Marker]) -> list[Marker]:
     """What an attempt has left, in its folder and where it leaves it."""
     found = [marker for name, marker in new.items() if name.startswith(beginning) and name not in names]
     for name in names:

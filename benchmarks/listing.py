@@ -1,0 +1,65 @@
+"""What `jpsi ls` takes, the more jobs there are, beside an interpreter that does nothing."""
+
+from __future__ import annotations
+
+import os
+import resource
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from benchmarks.libraries import Library
+
+_ROUNDS = 7
+_COMMANDS = {"bare": ["-c", "pass"], "jpsi": ["-m", "jpsi_cli", "ls"]}
+
+
+def of_waiting(count: int) -> dict[str, list[float]]:
+    """Seconds, of the clock and of a core, to list jobs that wait in arrays."""
+    library = Library("jpsi", "slurm")
+    library.executor.submit_many(_jobs(library, count))
+    return _listed(count)
+
+
+def of_ended(count: int) -> dict[str, list[float]]:
+    """The same for jobs, each by itself, that have ended on this machine."""
+    library = Library("jpsi", "local")
+    jobs = _jobs(library, count)
+    library.submit(jobs)
+    library.wait(jobs)
+    return _listed(count)
+
+
+def _jobs(library: Library, count: int) -> list[Any]:
+    return [library.job("/bin/true", str(number)) for number in range(count)]
+
+
+def _listed(count: int) -> dict[str, list[float]]:
+    found = {name: list(_took(command, count)) for name, command in _COMMANDS.items()}
+    return {
+        name: [statistics.median(kind) for kind in zip(*took, strict=True)] for name, took in found.items()
+    }
+
+
+def _took(command: list[str], count: int) -> Iterator[tuple[float, float]]:
+    """What each call takes; the first does not count, which compiles what is imported."""
+    # as installed: with what is compiled once
+    environment = {name: it for name, it in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    for number in range(1 + _ROUNDS):
+        before, begun = _used(), time.perf_counter()
+        done = subprocess.run(
+            [sys.executable, *command], check=True, env=environment, stdout=subprocess.PIPE, text=True
+        )
+        elapsed = time.perf_counter() - begun
+        assert "jpsi_cli" not in command or done.stdout.count("\n") == 1 + count
+        if number:
+            yield elapsed, _used() - before
+
+
+def _used() -> float:
+    """What all children that have ended have used of a core."""
+    found = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return found.ru_utime + found.ru_stime
