@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 import jpsi
 from jpsi_cli.arguments import PARAMETERS
+from jpsi_cli.main import cli
 from jpsi_cli.options import _FIELDS, Given, spec_of
 
 EVERYTHING: Given = {
@@ -171,3 +172,27 @@ def test_all_mistakes_are_told_at_once() -> None:
 def test_arguments_are_escaped_unless_they_are_to_be_expanded(arguments: list[str]) -> None:
     assert of(["x", *arguments]).arguments == [jpsi.escape(argument) for argument in arguments]
     assert of(["x", *arguments], is_expanding=True).arguments == arguments
+
+
+def test_wherever_an_executor_is_named_shells_complete_it() -> None:
+    naming = {
+        name: [it for it in command.params if it.name == "executor"] for name, command in cli.commands.items()
+    }
+    context = click.Context(cli)
+
+    assert {"run", "ls", "attach", "queues", "doctor", "convert"} <= {
+        name for name, it in naming.items() if it
+    }
+    for name, parameters in naming.items():
+        for parameter in parameters:
+            assert "local" in [it.value for it in parameter.shell_complete(context, "lo")], name
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["ls"], ["queues"], ["doctor"], ["attach", "1"], ["convert", "a"], ["validate", "-f", "a"]],
+    ids=" ".join,
+)
+def test_an_executor_without_a_name_is_a_mistake(arguments: list[str]) -> None:
+    with pytest.raises(click.UsageError, match="--executor needs a value"):
+        cli.main([*arguments, "-x", ""], standalone_mode=False)

@@ -18,16 +18,22 @@ _Judged = tuple[Verdict, str] | tuple[Verdict, str, Mapping[str, Any]]
 
 def findings(facts: Facts) -> Iterator[Finding]:
     """All that is to be said, in order."""
+    if not facts.has_commands:
+        message = "there is none that is asked by commands, so that the jobs alone are looked at"
+        yield Finding(name="batch system", verdict=Verdict.SKIPPED, message=message)
     for name, check in _CHECKS.items():
-        verdict, message, *advice = check(facts)
-        yield Finding(name=name, verdict=verdict, message=message, advice=advice[0] if advice else {})
+        if name in _OF_JOBS or facts.has_commands:
+            yield _finding(name, check(facts))
+
+
+def _finding(name: str, judged: _Judged) -> Finding:
+    verdict, message, *advice = judged
+    return Finding(name=name, verdict=verdict, message=message, advice=advice[0] if advice else {})
 
 
 def _commands(facts: Facts) -> _Judged:
     if isinstance(facts.programs, jpsi.JpsiError):
         return Verdict.WRONG, f"the commands of the batch system cannot be looked for: {facts.programs}"
-    if not facts.has_commands:
-        return Verdict.SKIPPED, "it needs none"
     missing = [name for name, path in facts.programs.items() if path is None]
     if missing:
         what = f"{', '.join(missing)} {'is' if len(missing) == 1 else 'are'} not on PATH"
@@ -36,24 +42,18 @@ def _commands(facts: Facts) -> _Judged:
 
 
 def _version(facts: Facts) -> _Judged:
-    if not facts.has_commands:
-        return Verdict.SKIPPED, "there is no batch system"
     if isinstance(facts.version, jpsi.JpsiError):
         return Verdict.WARNING, f"it is not known: {facts.version}"
     return Verdict.OK, facts.version or "it is not told"
 
 
 def _answer(facts: Facts) -> _Judged:
-    if not facts.has_commands:
-        return Verdict.SKIPPED, "there is no batch system"
     if facts.silence is not None:
         return Verdict.WRONG, f"the batch system does not answer: {facts.silence}"
     return Verdict.OK, "it tells of the jobs of the user"
 
 
 def _queues(facts: Facts) -> _Judged:
-    if not facts.has_commands:
-        return Verdict.SKIPPED, "there is no batch system"
     if isinstance(facts.queues, jpsi.JpsiError):
         return Verdict.WARNING, f"they are not known: {facts.queues}"
     usable = [it for it in facts.queues if it.is_open is not False]
@@ -121,9 +121,7 @@ def _folder(facts: Facts) -> _Judged:
 
 
 def _accounting(facts: Facts) -> _Judged:
-    if not facts.has_commands or PLAIN not in facts.trials:
-        return Verdict.SKIPPED, "there is no job that it could know"
-    if facts.trials[PLAIN].refusal is not None:
+    if PLAIN not in facts.trials or facts.trials[PLAIN].refusal is not None:
         return Verdict.SKIPPED, "there is no job that it could know"
     if isinstance(facts.is_accounted, jpsi.JpsiError):
         return Verdict.WARNING, f"it does not answer: {facts.is_accounted}"
@@ -160,8 +158,6 @@ def _besides(facts: Facts, name: str, good: str, what: str) -> _Judged:
 
 
 def _arrays(facts: Facts) -> _Judged:
-    if not facts.has_commands:
-        return Verdict.SKIPPED, "there is no batch system"
     if facts.silence is not None:
         return Verdict.SKIPPED, "the batch system has not told how large they may be"
     if facts.array_size is None:
@@ -188,3 +184,5 @@ _CHECKS: Mapping[str, Callable[[Facts], _Judged]] = {
     "memory": _memory,
     "arrays": _arrays,
 }
+# Those that make sense where there is no batch system.
+_OF_JOBS = frozenset({"job", "work directory", "names", "memory"})

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
+
+import attrs
 
 import jpsi
 
@@ -23,7 +24,7 @@ class Verdict(enum.Enum):
     SKIPPED = "skipped"
 
 
-@dataclass(frozen=True, kw_only=True)
+@attrs.frozen(kw_only=True)
 class Trial:
     """What became of a job that was tried."""
 
@@ -39,7 +40,7 @@ class Trial:
     folder: str | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
+@attrs.frozen(kw_only=True)
 class Facts:
     """What was found out; an exception stands for an answer that was not given."""
 
@@ -47,7 +48,7 @@ class Facts:
     #: Whether that is a target of the configuration.
     is_target: bool = False
     #: The commands that are called, with their paths; none where there are no commands to call.
-    programs: Mapping[str, str | None] | jpsi.JpsiError = field(default_factory=dict)
+    programs: Mapping[str, str | None] | jpsi.JpsiError = attrs.field(factory=dict)
     version: str | jpsi.JpsiError | None = None
     #: Why the batch system does not answer, if it does not.
     silence: jpsi.JpsiError | None = None
@@ -57,7 +58,7 @@ class Facts:
     #: How many jobs are one submission.
     array_size: int | None = None
     #: Jobs by what was tried with them; none if nothing was.
-    trials: Mapping[str, Trial] = field(default_factory=dict)
+    trials: Mapping[str, Trial] = attrs.field(factory=dict)
     #: Whether the accounting knows the job; None if there is none.
     is_accounted: bool | jpsi.JpsiError | None = None
 
@@ -67,7 +68,7 @@ class Facts:
         return self.programs != {}
 
 
-@dataclass(frozen=True, kw_only=True)
+@attrs.frozen(kw_only=True)
 class Finding:
     """What a check found."""
 
@@ -76,7 +77,7 @@ class Finding:
     #: A sentence for people.
     message: str
     #: What to put into the section of the executor in the configuration.
-    advice: Mapping[str, Any] = field(default_factory=dict)
+    advice: Mapping[str, Any] = attrs.field(factory=dict)
 
 
 #: The trials: a job that asks for nothing, one with much of a name, and one with memory.

@@ -4,16 +4,24 @@ from __future__ import annotations
 
 import click
 
-from .commands import SETTINGS
+from . import completion
+from .commands import SETTINGS, missing
 
 _WHOSE = "The executor, or target of the configuration.  [default: the configured one, else local]"
 
 
 def _executor(text: str) -> click.Option:
-    return click.Option(["--executor", "-x"], metavar="NAME", help=text)
+    return click.Option(["--executor", "-x"], metavar="NAME", help=text, shell_complete=completion.executors)
+
+
+def _need_value(executor: str | None) -> None:
+    mistake = missing({"executor": executor})
+    if mistake is not None:
+        raise click.UsageError(mistake)
 
 
 def _convert(*, file: str, executor: str | None, as_json: bool) -> int:
+    _need_value(executor)
     # Help and mistakes are told without waiting for the library.
     from .convert import convert  # noqa: PLC0415
 
@@ -52,6 +60,7 @@ Exit codes:
 
 
 def _queues(*, executor: str | None, as_json: bool) -> int:
+    _need_value(executor)
     from .queues import queues  # noqa: PLC0415  as above
 
     return queues(executor, as_json=as_json)
@@ -87,6 +96,7 @@ Exit codes:
 
 
 def _doctor(*, executor: str | None, patience: str, is_trying: bool, as_json: bool) -> int:
+    _need_value(executor)
     from .doctor import doctor  # noqa: PLC0415  as above
 
     return doctor(executor, patience=patience, is_trying=is_trying, as_json=as_json)

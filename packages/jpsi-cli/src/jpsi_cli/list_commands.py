@@ -28,6 +28,9 @@ def _ls(  # noqa: PLR0913  the options
     if is_all and since is not None:
         msg = "--all shows jobs however long ago they ended, --since does not; give one of them"
         raise click.UsageError(msg)
+    mistake = missing({"executor": executor})
+    if mistake is not None:
+        raise click.UsageError(mistake)
     import jpsi  # noqa: PLC0415
 
     from .ls import RECENT, Form, Wanted, ls  # noqa: PLC0415
