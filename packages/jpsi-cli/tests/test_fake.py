@@ -57,6 +57,18 @@ def test_the_program_has_the_commands_on_its_path(run: Run) -> None:
     assert result.stderr == b""
 
 
+def test_a_job_that_has_failed_is_listed_as_such_though_nobody_follows_it(run: Run) -> None:
+    """What Slurm puts back to run again was asked once, when the job had been submitted."""
+    jpsi = f"{sys.executable} -m jpsi_cli"
+    script = (
+        f"{jpsi} submit -x slurm -- sh -c 'exit 3' && until {jpsi} ls --state failed | grep 3; do :; done"
+    )
+
+    result = run("fake", "slurm", "--", "sh", "-c", script)
+
+    assert (result.returncode, result.stderr) == (0, b"")
+
+
 def test_the_program_has_the_streams(run: Run) -> None:
     result = run("fake", "toy", "--", "sh", "-c", "cat; echo error >&2", input=b"in\n")
 

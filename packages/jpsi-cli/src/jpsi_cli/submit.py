@@ -37,7 +37,11 @@ def submit(  # noqa: PLR0913  all that is not a field of the job, each by its na
             jpsi.Job(spec_of(spec, command, given, is_expanding=is_expanding)): place for place, spec in specs
         }
         with jpsi.JobExecutor(executor) as opened:
-            return _submit(jobs, opened, as_json=as_json)
+            code = _submit(jobs, opened, as_json=as_json)
+            if any(job.native_id is not None for job in jobs):
+                # nobody else may follow the jobs, of which `jpsi ls` is to tell how they have ended
+                opened.find_out()
+            return code
 
     return fenced(command_line)
 

@@ -13,6 +13,7 @@ from jpsi.checking import Checking
 from jpsi.contract.hookspecs import Site
 from jpsi.contract.protocols import (
     EngineSetup,
+    InquiringEngine,
     InterruptedSubmission,
     Preview,
     PreviewingEngine,
@@ -405,6 +406,19 @@ class JobExecutor(Many):
         """
         with self._lock:
             self._watchers = (*self._watchers, watcher)
+
+    def find_out(self) -> None:
+        """See to it that files tell how jobs end here, such as after which exit codes a site runs them again.
+
+        A program that stays with its jobs does so by itself. One that ends once it has submitted them calls
+        this, so that whoever lists jobs without asking the batch system knows which failures are final. The
+        site is asked once, and not again once that is on disk; one that does not answer is left alone.
+
+        Raises:
+            SubmitException: the work directory cannot be used.
+        """
+        if isinstance(self._engine, InquiringEngine):
+            self._engine.find_out()
 
     def close(self) -> None:
         """Take no more jobs; a `submit` that waits for room raises that."""

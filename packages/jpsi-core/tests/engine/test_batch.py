@@ -25,6 +25,7 @@ from jpsi.engine import defaults
 from jpsi.engine.batch import BatchEngine
 from jpsi.engine.rounds import Rounds
 from jpsi.engine.sending import Sending, WrittenJob
+from jpsi.engine.site_codes import EVERY_FAILURE, read_codes
 from jpsi.engine.spool import Intent, Spool
 from jpsi.engine.submitting import Submitting
 from jpsi.engine.tracked import Tracked
@@ -933,6 +934,27 @@ def test_failure_is_not_final_before_the_requeue_codes_are_known(bench: Bench) -
 
     assert bench.last() == (JobState.FAILED, 7, Reason.EXIT_CODE, Evidence.MARKER)
     assert bench.recover() == []
+
+
+def test_the_requeue_codes_are_asked_for_once_and_kept_for_those_who_only_look(bench: Bench) -> None:
+    bench.overrides.append(Probing("tstat"))
+    bench.engine = bench.process()
+    bench.submit()
+
+    bench.engine.find_out()
+    assert read_codes(bench.spool.root) == {99}
+
+    bench.overrides[-1] = Probing("no-such-command")
+    bench.process().find_out()
+    assert read_codes(bench.spool.root) == {99}
+
+
+def test_a_site_that_does_not_tell_its_requeue_codes_is_left_alone(bench: Bench) -> None:
+    bench.overrides.append(Probing("no-such-command"))
+
+    bench.process().find_out()
+
+    assert read_codes(bench.spool.root) == EVERY_FAILURE
 
 
 def test_probe_that_fails_costs_no_answer(bench: Bench) -> None:

@@ -224,6 +224,18 @@ class PatientEngine(Engine, Protocol):
         """
 
 
+@runtime_checkable
+class InquiringEngine(Engine, Protocol):
+    """An engine that keeps on disk what a site does with jobs, for whoever looks at them."""
+
+    def find_out(self) -> None:
+        """Ask the site for that, unless it is on disk; one that does not answer is left alone.
+
+        Raises:
+            SubmitException: nothing can be kept here.
+        """
+
+
 class Transport(Protocol):
     """How the machine is reached on which a backend's commands run. Any thread may call its methods."""
 

@@ -51,7 +51,7 @@ from jpsi.engine.roots import folder_name
 from jpsi.engine.rounds import Rounds
 from jpsi.engine.sending import Sending, WrittenJob
 from jpsi.engine.sharing import Sharing
-from jpsi.engine.site_codes import keep_codes
+from jpsi.engine.site_codes import EVERY_FAILURE, keep_codes, read_codes
 from jpsi.engine.spool import Intent, Spool, is_transient
 from jpsi.engine.streams import streams_of
 from jpsi.engine.submitting import Submitting
@@ -110,6 +110,12 @@ class BatchEngine:
     def offers(self) -> Mapping[str, Any]:
         """What the probe found; see `jpsi.plugin.Engine`."""
         return self._backend.site.offers
+
+    def find_out(self) -> None:
+        """Have it on disk which failures are final here; see `jpsi.plugin.InquiringEngine`."""
+        if read_codes(self._spool.root) is EVERY_FAILURE:
+            tracking, _ = self._open()
+            tracking.find_out(time.monotonic)
 
     def problems(self, spec: JobSpec) -> list[str]:
         """Why a spec cannot run here as things are now; see `jpsi.plugin.Engine`."""
