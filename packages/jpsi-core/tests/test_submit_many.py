@@ -28,6 +28,7 @@ from jpsi.engine.sending import Sending
 from jpsi.engine.spool import Spool
 from jpsi.engine.submitting import Submitting
 from jpsi.engine.tracker import CANCEL, Stop, exited_at_all
+from jpsi.engine.written import WrittenJobs
 from jpsi.fakes import FakeScheduler, FakeState, Outcome, on_path
 from jpsi.model.states import Evidence
 from jpsi.plugin import BatchConfig
@@ -286,11 +287,10 @@ def test_jobs_that_two_submit_at_the_same_time_are_recovered_once(
         native_ids = {job.id: job.native_id for job in mine}
         with monkeypatch.context() as patch:
             patch.setattr(Spool, "is_made", lambda *_: False)
-            with pytest.raises(BulkException, match="others that were to go with it") as caught:
+            with pytest.raises(BulkException, match="by another process in the meantime") as caught:
                 other.submit_many(others)
-        assert caught.value.transient
-        # the rest is as it was
-        other.submit_many(job for job in others if job.id not in native_ids)
+        assert {job.id for job in caught.value.failed} == native_ids.keys()
+        assert {job.id for job in caught.value.done} == {job.id for job in others} - native_ids.keys()
 
     with JobExecutor("toy", config=batch) as executor:
         found = list(executor.recover())
@@ -357,10 +357,9 @@ def left_behind(batch: BatchConfig, proofs: Path) -> None:
     subprocess.run([sys.executable, "-c", CLIENT, *words], check=False, timeout=PATIENCE)
 
 
-def test_jobs_that_were_to_go_with_a_contested_one_are_recovered(
+def test_jobs_that_go_with_a_contested_one_are_submitted_without_it(
     batch: BatchConfig, fake: FakeScheduler, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whoever was to submit them has ended since."""
     left_behind(batch, tmp_path / "proofs")
     fake.slots = 0
     with JobExecutor("toy", config=batch) as one, JobExecutor("toy", config=batch) as other:
@@ -375,8 +374,14 @@ def test_jobs_that_were_to_go_with_a_contested_one_are_recovered(
     with JobExecutor("toy", config=batch) as executor:
         found = executor.recover()
 
-    assert {job.id for job in found} == {job.id for job in others}
-    assert [job.id for job in found if job.native_id is not None] == [last.id]
+    assert {job.id: job.native_id for job in found} == {
+        job.id: job.native_id for job in [*others[:-1], last] if job.native_id is not None
+    }
+    assert len(found) == COUNT
+    on_disk = WrittenJobs(
+        f"{batch.work_directory}/toy", lambda _, them: [str(it) for it in them], are_processes=False
+    )
+    assert {it.job_id for it in on_disk.read()} == {job.id for job in others}
 
 
 def test_an_array_that_waits_is_not_withdrawn_by_who_comes_too_late(

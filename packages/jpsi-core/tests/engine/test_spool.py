@@ -265,6 +265,29 @@ def test_attempt_is_made_once(spool: Spool, attempt: int) -> None:
     assert {path: Path(spool.root, path).read_bytes() for path in files(spool)} == before
 
 
+def test_an_attempt_that_was_made_is_in_no_array(spool: Spool) -> None:
+    make(spool)
+    make(spool, attempt=2)
+    before = files(spool)
+
+    with pytest.raises(FileExistsError):
+        spool.enrol("a1", 2, Place("array", 7))
+
+    assert files(spool) == before
+
+
+def test_an_attempt_that_another_array_has_stays_there(spool: Spool) -> None:
+    make(spool)
+    spool.enrol("a1", 2, Place("one", 1))
+
+    with pytest.raises(FileExistsError):
+        spool.enrol("a1", 2, Place("other", 1))
+
+    assert spool.last_place("a1") == Place("one", 1)
+    spool.leave("a1", 2)
+    assert spool.last_attempt("a1") == 1
+
+
 @pytest.mark.parametrize("attempt", [1, 2])
 def test_of_many_threads_one_makes_the_attempt(spool: Spool, attempt: int) -> None:
     if attempt == 2:

@@ -17,7 +17,7 @@ from jpsi.engine.backend import Backend
 from jpsi.engine.concurrently import concurrently
 from jpsi.engine.grouping import chunks, shape
 from jpsi.engine.native_ids import tag
-from jpsi.engine.submitting import Submitting, encoded
+from jpsi.engine.submitting import ContestedError, Submitting, contested, encoded
 from jpsi.engine.tracked import Tracked
 from jpsi.model.errors import InvalidJobException, JpsiError
 from jpsi.model.spec import JobSpec
@@ -169,6 +169,12 @@ class Bulk:
     ) -> None:
         try:
             accepted = self._submitting.array(submissions, arrays, at_a_time)
+        except ContestedError as e:
+            told({job_id: contested(job_id) for job_id in e.job_ids})
+            others = [it for it in submissions if it.job_id not in e.job_ids]
+            if others:
+                self._together(others, arrays, at_a_time, told)
+            return
         except JpsiError as e:
             told({submission.job_id: e for submission in submissions})
             return

@@ -170,8 +170,15 @@ class Spool:
         Raises:
             FileExistsError: somebody else made this attempt.
         """
-        if not adopt(self.folder(job_id), attempt, place) or self.has_intent(job_id, attempt):
+        is_ours = adopt(self.folder(job_id), attempt, place)
+        if not is_ours or self.has_intent(job_id, attempt):
+            if is_ours:
+                self.leave(job_id, attempt)
             raise FileExistsError(self.folder(job_id))
+
+    def leave(self, job_id: str, attempt: int) -> None:
+        """Take back what `enrol` wrote down, as the array is not sent; never raises."""
+        forget(link(self.folder(job_id), attempt))
 
     def is_made(self, job_id: str, attempt: int) -> bool:
         """Whether an attempt was made, by itself or as an element of an array."""

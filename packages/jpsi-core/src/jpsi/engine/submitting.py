@@ -7,7 +7,7 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -64,6 +64,19 @@ class AcceptedSeveral:
     outcomes: Mapping[str, Accepted | JpsiError]
     #: What has interrupted the caller meanwhile, to be raised once they are followed.
     interrupt: BaseException | None = None
+
+
+class ContestedError(Exception):
+    """Other processes have submitted some of the jobs in the meantime."""
+
+    def __init__(self, job_ids: Collection[str]) -> None:
+        super().__init__(job_ids)
+        self.job_ids = frozenset(job_ids)
+
+
+def contested(job_id: str) -> SubmitException:
+    """What the caller is told of a job that another process has submitted."""
+    return SubmitException(f"job {job_id} was submitted by another process in the meantime")
 
 
 @attrs.define(slots=True, eq=False)
@@ -185,6 +198,7 @@ class Submitting:
 
         Raises:
             SubmitException, InvalidJobException: none of them was submitted.
+            ContestedError: neither, and without some of them the others may be.
         """
         array, spec, count = os.urandom(16).hex(), submissions[0].spec, len(submissions)
         is_named = any(it.attempt > 1 for it in submissions)
@@ -196,9 +210,11 @@ class Submitting:
                 lock = self._prepare_array(array, submissions, arrays)
                 try:
                     self._enrol(array, submissions)
-                except BaseException:
+                except BaseException as e:
                     os.close(lock)
-                    written.discard()
+                    # with nothing of it left, the others may be submitted as if it had never been
+                    is_named = is_named and not isinstance(e, ContestedError)
+                    attrs.evolve(written, is_named=is_named).discard()
                     raise
             site = self._backend.site
             context = SubmitContext(
@@ -262,8 +278,7 @@ class Submitting:
             SubmitException: one of them runs or may run, or somebody else made this one.
         """
         if attempt > 1 and self._spool.is_made(job_id, attempt):
-            msg = f"job {job_id} was submitted by another process in the meantime"
-            raise SubmitException(msg)
+            raise contested(job_id)
         for earlier in range(1, attempt):
             with self._writing(f"job {job_id}"):
                 runs = self._runs(job_id, earlier)
@@ -333,17 +348,23 @@ class Submitting:
             return spool.arrays.prepare(array, intent, elements, script, runner_array.blocks(runs))
 
     def _enrol(self, array: str, submissions: Sequence[Submission]) -> None:
-        """Have the folders of jobs that were tried before name the array before it is sent."""
+        """Have the folders of jobs that were tried before name the array before it is sent.
+
+        If others have submitted some of the jobs, none names it.
+        """
+        named, others = [], []
         for index, submission in enumerate(submissions, 1):
             if submission.attempt > 1:
                 try:
                     self._spool.enrol(submission.job_id, submission.attempt, Place(array, index))
-                except FileExistsError as e:
-                    msg = (
-                        f"job {submission.job_id} was submitted by another process in the meantime; "
-                        "others that were to go with it can be submitted again"
-                    )
-                    raise SubmitException(msg, e, transient=True) from e
+                except FileExistsError:
+                    others.append(submission.job_id)
+                else:
+                    named.append(submission)
+        if others:
+            for submission in named:
+                self._spool.leave(submission.job_id, submission.attempt)
+            raise ContestedError(others)
 
     def _intent(self, name: str) -> Mapping[str, Any]:
         return {

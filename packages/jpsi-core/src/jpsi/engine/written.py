@@ -118,7 +118,7 @@ class WrittenJobs:
             "stop": _read_json(f"{folder}/{stop}") if stop in names else None,
             "final": _read_json(f"{folder}/{final}") if final in names else None,
         }
-        if f"array.{attempt}" in names:
+        if f"array.{attempt}" in names and f"intent.{attempt}.json" not in names:
             place = read_link(folder, attempt)
             array = None if place is None else arrays.get(place.array)
             return None if place is None or array is None else array.element(place.index, **own)
