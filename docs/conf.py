@@ -1,8 +1,14 @@
 """Settings of the documentation; `./dev docs` builds it."""
 
 import logging
+import sys
 import tomllib
 from pathlib import Path
+
+from sphinx.application import Sphinx
+from sphinx.util.logging import getLogger
+
+sys.path.insert(0, str(Path(__file__).parent))
 
 _core = Path(__file__).parents[1] / "packages" / "jpsi-core" / "pyproject.toml"
 
@@ -25,3 +31,15 @@ html_theme = "furo"
 html_title = f"jpsi {release}"
 html_copy_source = False
 html_show_sphinx = False
+
+
+def setup(app: Sphinx) -> None:
+    """Have the build warn where a page that is made from something else does not say what that says."""
+    app.connect("builder-inited", _compare)
+
+
+def _compare(_: Sphinx) -> None:
+    import conformance
+
+    for mistake in conformance.mistakes():
+        getLogger(__name__).warning("%s", mistake)

@@ -30,6 +30,7 @@ def make_job(seconds: str = "0.01") -> psij.Job:
     return job
 
 
+@pytest.mark.clause("example-wait")
 def test_submit_and_wait_for_n_jobs() -> None:
     jex = psij.JobExecutor.get_instance("local")
 
@@ -79,6 +80,7 @@ class ThrottledSubmitter:
             self.submit_next()
 
 
+@pytest.mark.clause("example-throttle")
 def test_run_n_jobs_while_throttling_to_m_concurrent_jobs() -> None:
     submitter = ThrottledSubmitter()
 
@@ -89,6 +91,7 @@ def test_run_n_jobs_while_throttling_to_m_concurrent_jobs() -> None:
     assert submitter.most_active <= M
 
 
+@pytest.mark.clause("example-malformed")
 def test_submit_a_malformed_job() -> None:
     jex = psij.JobExecutor()
     job_1 = psij.Job()
@@ -109,6 +112,7 @@ def test_submit_a_malformed_job() -> None:
     assert job_2.status.state is psij.JobState.NEW
 
 
+@pytest.mark.clause("cancel-wait", "example-cancel")
 def test_submit_a_job_wait_for_queued_cancel_it_and_wait_for_the_final_event() -> None:
     jex = psij.JobExecutor.get_instance("local")
     job = make_job("100")
@@ -126,6 +130,7 @@ def assert_needs_a_launcher(jex: psij.JobExecutor, job: psij.Job) -> None:
         jex.submit(job)
 
 
+@pytest.mark.clause("resources-cores", "resources-gpus", "example-processes")
 def test_run_a_job_with_p_processes_of_c_cores_and_g_gpus(no_launchers: None, tmp_path: Path) -> None:
     res_spec = psij.ResourceSpecV1()
     res_spec.process_count = 10
@@ -152,6 +157,7 @@ def test_run_a_job_with_p_processes_of_c_cores_and_g_gpus(no_launchers: None, tm
     assert (tmp_path / "work.out").read_text() == "foo bar buz\n"
 
 
+@pytest.mark.clause("resources-exclusive-node", "example-exclusive")
 def test_n_exclusive_nodes_each_with_p_processes() -> None:
     res_spec = psij.ResourceSpecV1()
     res_spec.exclusive_node_use = True
@@ -168,6 +174,7 @@ def test_n_exclusive_nodes_each_with_p_processes() -> None:
         psij.JobExecutor().submit(job)
 
 
+@pytest.mark.clause("example-knobs")
 def test_a_job_that_uses_all_the_knobs(no_launchers: None, tmp_path: Path) -> None:
     res_spec = psij.ResourceSpecV1()
     res_spec.exclusive_node_use = False  # other jobs can run on the job's nodes
@@ -223,6 +230,7 @@ def submit_with_exponential_backoff(
             break
 
 
+@pytest.mark.clause("exception-transient", "example-retry")
 def test_submit_a_job_check_for_transient_error_retry_if_one_occurred(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -17,16 +17,19 @@ from jpsi.contract.protocols import InterruptedSubmission, Submission
 PATIENCE = 30
 
 
+@pytest.mark.clause("executor-name", "executor-instance")
 @pytest.mark.parametrize("name", ["local", "LOCAL", "Local"])
 def test_names_ignore_case(name: str) -> None:
     assert JobExecutor(name).name == "local"
     assert JobExecutor.get_instance(name).name == "local"
 
 
+@pytest.mark.clause("executor-instance")
 def test_without_a_name_it_is_local() -> None:
     assert JobExecutor().name == "local"
 
 
+@pytest.mark.clause("executor-version")
 def test_the_version_is_that_of_the_distribution() -> None:
     executor = JobExecutor.get_instance("local", ">= 0.1")
 
@@ -49,6 +52,7 @@ def test_a_missing_executor_says_which_there_are() -> None:
         JobExecutor.get_instance("nonsense")
 
 
+@pytest.mark.clause("layers")
 def test_a_url_needs_a_transport() -> None:
     with pytest.raises(jpsi.PluginError, match=r"no transport 'ssh'; .*try: pip install jpsi-ssh"):
         JobExecutor.get_instance("local", url="ssh://x")
@@ -153,6 +157,7 @@ def test_a_directory_that_others_may_write_to_is_refused(tmp_path: Path) -> None
         JobExecutor("local", config=config).submit(Job(JobSpec("/bin/true")))
 
 
+@pytest.mark.clause("python-core")
 def test_importing_jpsi_imports_no_plugin_and_no_engine() -> None:
     program = (
         "import jpsi, sys\n"

@@ -15,6 +15,7 @@ from gate import PATIENCE, Gate
 from jpsi import Job, JobExecutor, JobSpec, JobState, JobStatus
 
 
+@pytest.mark.clause("job-new", "job-id", "job-native-id")
 def test_a_new_job_has_an_id_of_its_own() -> None:
     first, second = Job(), Job()
 
@@ -24,6 +25,7 @@ def test_a_new_job_has_an_id_of_its_own() -> None:
     assert first.status.state is JobState.NEW
 
 
+@pytest.mark.clause("cancel-new")
 def test_cancel_before_submission_says_that_there_is_nothing_to_cancel() -> None:
     with pytest.raises(jpsi.SubmitException, match="was not submitted"):
         Job().cancel()
@@ -34,6 +36,7 @@ def test_a_mistyped_attribute_raises() -> None:
         JobSpec().excutable = "x"  # type: ignore[attr-defined]
 
 
+@pytest.mark.clause("wait-target")
 def test_wait_returns_the_status_of_a_state_that_was_passed() -> None:
     job = Job()
     Gate(job).publish(JobState.QUEUED, JobState.ACTIVE, JobState.COMPLETED)
@@ -44,6 +47,7 @@ def test_wait_returns_the_status_of_a_state_that_was_passed() -> None:
     assert status.state is JobState.ACTIVE
 
 
+@pytest.mark.clause("wait-target")
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -64,6 +68,7 @@ def test_wait_takes_states_in_any_place(arguments: tuple[Any, ...]) -> None:
     assert status.state is JobState.QUEUED
 
 
+@pytest.mark.clause("wait-unreachable")
 def test_wait_raises_as_soon_as_no_target_can_be_reached() -> None:
     job = Job()
     Gate(job).publish(JobState.FAILED)
@@ -74,6 +79,7 @@ def test_wait_raises_as_soon_as_no_target_can_be_reached() -> None:
     assert caught.value.status.state is JobState.FAILED
 
 
+@pytest.mark.clause("wait-unreachable-soon")
 def test_wait_for_a_state_that_was_skipped_raises_too() -> None:
     job = Job()
     Gate(job).publish(JobState.QUEUED, JobState.CANCELED)
@@ -82,6 +88,7 @@ def test_wait_for_a_state_that_was_skipped_raises_too() -> None:
         job.wait(JobState.ACTIVE)
 
 
+@pytest.mark.clause("wait-plain")
 def test_plain_wait_never_raises() -> None:
     job = Job()
     Gate(job).publish(JobState.FAILED)
@@ -92,6 +99,7 @@ def test_plain_wait_never_raises() -> None:
     assert status.state is JobState.FAILED
 
 
+@pytest.mark.clause("wait-timeout")
 @pytest.mark.parametrize("timeout", [0, 0.0, -5, timedelta(0)])
 def test_wait_without_time_returns_at_once(timeout: float | timedelta) -> None:
     assert Job().wait(timeout) is None
@@ -103,6 +111,7 @@ def test_wait_refuses_what_is_neither_time_nor_state(nonsense: Any) -> None:
         Job().wait(nonsense)
 
 
+@pytest.mark.clause("state-final", "status-monotonic", "state-order-kept")
 def test_states_never_go_back_and_end_once() -> None:
     job = Job()
     gate = Gate(job)
@@ -116,6 +125,7 @@ def test_states_never_go_back_and_end_once() -> None:
     assert job.status.state is JobState.COMPLETED
 
 
+@pytest.mark.clause("callback-status")
 def test_wait_returns_after_the_callback_for_that_status() -> None:
     job = Job()
     gate = Gate(job)
@@ -159,6 +169,7 @@ class Recorder:
         self.states.append(status.state)
 
 
+@pytest.mark.clause("job-callback")
 def test_an_object_may_be_the_callback(executor: JobExecutor) -> None:
     recorder = Recorder()
     job = Job(JobSpec("/bin/true"))
@@ -175,6 +186,7 @@ def test_what_cannot_be_called_is_refused() -> None:
         Job().set_job_status_callback("print")  # type: ignore[arg-type]
 
 
+@pytest.mark.clause("callback-quick")
 def test_a_callback_that_blocks_delays_only_its_own_job(executor: JobExecutor) -> None:
     release = threading.Event()
     blocked = [Job(JobSpec("/bin/true")) for _ in range(20)]
@@ -233,6 +245,7 @@ def test_a_callback_may_submit_and_wait_for_another_job(executor: JobExecutor) -
     assert [status and status.state for status in inner] == [JobState.COMPLETED] * len(jobs)
 
 
+@pytest.mark.clause("job-callback-none")
 def test_a_callback_may_unset_itself(executor: JobExecutor) -> None:
     seen: list[JobState] = []
 
@@ -248,6 +261,7 @@ def test_a_callback_may_unset_itself(executor: JobExecutor) -> None:
     assert seen == [JobState.QUEUED]
 
 
+@pytest.mark.clause("executor-callback")
 def test_the_executors_callback_hears_of_every_job_one_at_a_time(executor: JobExecutor) -> None:
     busy = threading.Lock()
     seen: list[tuple[str, JobState]] = []
@@ -274,6 +288,7 @@ def test_the_executors_callback_hears_of_every_job_one_at_a_time(executor: JobEx
         ]
 
 
+@pytest.mark.clause("executor-callback-none")
 def test_an_executor_callback_of_none_hears_nothing(executor: JobExecutor) -> None:
     executor.set_job_status_callback(lambda *_: pytest.fail("was unset"))
     executor.set_job_status_callback(None)
@@ -284,6 +299,7 @@ def test_an_executor_callback_of_none_hears_nothing(executor: JobExecutor) -> No
     assert job.wait(PATIENCE) is not None
 
 
+@pytest.mark.clause("submit-refused", "job-spec")
 @pytest.mark.parametrize(
     ("job", "match"),
     [
@@ -314,6 +330,7 @@ def test_a_refused_job_can_be_mended_and_submitted(executor: JobExecutor) -> Non
     assert job.wait(PATIENCE) is not None
 
 
+@pytest.mark.clause("attach-new")
 def test_a_job_is_submitted_once(executor: JobExecutor, config: jpsi.ExecutorConfig) -> None:
     job = Job(JobSpec("/bin/true"))
     executor.submit(job)
@@ -348,6 +365,7 @@ def test_of_many_threads_that_submit_a_job_one_succeeds(executor: JobExecutor) -
     assert sorted(outcomes) == ["refused"] * 7 + ["submitted"]
 
 
+@pytest.mark.clause("cancel-new", "job-cancel")
 def test_another_executors_job_cannot_be_cancelled(
     executor: JobExecutor, config: jpsi.ExecutorConfig
 ) -> None:
@@ -358,6 +376,7 @@ def test_another_executors_job_cannot_be_cancelled(
         JobExecutor.get_instance("local", config=config).cancel(job)
 
 
+@pytest.mark.clause("spec-identity")
 def test_a_spec_may_be_changed_after_submission(executor: JobExecutor, tmp_path: Path) -> None:
     spec = JobSpec("/bin/echo", ["first"], environment={"A": "1"})
     first, second = Job(spec), Job(spec)
@@ -373,6 +392,7 @@ def test_a_spec_may_be_changed_after_submission(executor: JobExecutor, tmp_path:
         assert job.streams.stdout.read_text() == text
 
 
+@pytest.mark.clause("spec-constructor", "spec-identity")
 def test_lists_are_kept_by_identity() -> None:
     arguments = ["a"]
     environment: dict[str, str | None] = {}
@@ -393,6 +413,7 @@ def test_a_closed_executor_takes_no_more_but_follows_what_it_has(executor: JobEx
         executor.submit(Job(JobSpec("/bin/true")))
 
 
+@pytest.mark.clause("status-time")
 def test_times_are_aware_and_never_decrease(executor: JobExecutor) -> None:
     statuses: list[JobStatus] = []
     job = Job(JobSpec("/bin/true"))

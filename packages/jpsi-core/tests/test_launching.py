@@ -113,6 +113,7 @@ def failed(status: JobStatus, code: int, reason: Reason) -> None:
 # ---------------------------------------------------------------------------------------- launchers
 
 
+@pytest.mark.clause("resources-processes")
 def test_several_processes_know_their_nodes(executor: JobExecutor) -> None:
     _, written = run(executor, two('echo $RANK; cat "$JPSI_NODEFILE"; cmp "$JPSI_NODEFILE" "$PSIJ_NODEFILE"'))
 

@@ -59,6 +59,7 @@ def fifo(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.clause("state-model", "state-missing")
 def test_a_job_passes_through_its_states_in_order(executor: JobExecutor) -> None:
     seen: list[JobState] = []
     job = Job(JobSpec("/bin/true"))
@@ -74,6 +75,7 @@ def test_a_job_passes_through_its_states_in_order(executor: JobExecutor) -> None
     assert seen == [JobState.QUEUED, JobState.ACTIVE, JobState.COMPLETED]
 
 
+@pytest.mark.clause("state-failed", "status-metadata", "status-message")
 @pytest.mark.parametrize(
     ("spec", "code", "reason", "metadata"),
     [
@@ -104,6 +106,7 @@ def test_a_job_that_fails_says_how(
     assert status.message
 
 
+@pytest.mark.clause("spec-streams")
 def test_streams_go_where_the_spec_says(executor: JobExecutor, tmp_path: Path) -> None:
     (tmp_path / "in").write_text("hello")
     spec = shell(
@@ -130,6 +133,7 @@ def test_one_file_for_both_streams_keeps_both(executor: JobExecutor, tmp_path: P
     assert (tmp_path / "o").read_text() == "a\nb\nc\n"
 
 
+@pytest.mark.clause("spec-directory-default")
 def test_the_default_directory_is_that_of_the_program(
     executor: JobExecutor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -138,6 +142,7 @@ def test_the_default_directory_is_that_of_the_program(
     assert output(run(executor, JobSpec("/bin/pwd"))).strip() == str(tmp_path)
 
 
+@pytest.mark.clause("spec-directory")
 def test_home_is_where_the_job_runs(
     executor: JobExecutor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -158,12 +163,14 @@ def test_a_directory_is_made_if_asked_for(executor: JobExecutor, tmp_path: Path)
     assert output(run(executor, spec)).strip() == str(tmp_path / "a" / "b")
 
 
+@pytest.mark.clause("spec-inherit-false")
 def test_an_empty_environment_is_empty(executor: JobExecutor) -> None:
     spec = JobSpec("/usr/bin/env", inherit_environment=False, environment={"A": "1", "B": "${A}2${HOME}"})
 
     assert output(run(executor, spec)) == "A=1\nB=12\n"
 
 
+@pytest.mark.clause("document-environment")
 def test_none_unsets_a_variable(executor: JobExecutor, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GONE", "x")
     monkeypatch.setenv("KEPT", "y")
@@ -192,6 +199,7 @@ def test_a_failing_pre_launch_fails_the_job_and_says_so(executor: JobExecutor, t
     assert output(job) == ""
 
 
+@pytest.mark.clause("launch-scripts-posix")
 def test_a_script_that_is_no_shell_is_refused_at_submit(executor: JobExecutor, tmp_path: Path) -> None:
     (tmp_path / "pre").write_text("if then\n")
     job = Job(shell("true", pre_launch=tmp_path / "pre"))
@@ -200,6 +208,7 @@ def test_a_script_that_is_no_shell_is_refused_at_submit(executor: JobExecutor, t
         executor.submit(job)
 
 
+@pytest.mark.clause("attributes-duration", "time-interval")
 def test_a_job_that_uses_up_its_duration_is_ended(executor: JobExecutor) -> None:
     spec = JobSpec("/bin/sleep", ["1000"], attributes=JobAttributes(duration=timedelta(seconds=0.2)))
 
@@ -209,12 +218,14 @@ def test_a_job_that_uses_up_its_duration_is_ended(executor: JobExecutor) -> None
     assert job.status.reason is Reason.TIMEOUT
 
 
+@pytest.mark.clause("attributes-duration", "document-duration-zero")
 def test_zero_duration_is_no_limit(executor: JobExecutor) -> None:
     job = run(executor, JobSpec("/bin/true", attributes=JobAttributes(duration=timedelta(0))))
 
     assert job.status.state is JobState.COMPLETED
 
 
+@pytest.mark.clause("state-canceled", "state-active")
 def test_cancel_ends_everything_the_job_started(executor: JobExecutor, fifo: Path) -> None:
     job = Job(shell(f"sleep 1000 & sleep 1000 & (trap '' TERM; echo $$ >'{fifo}'; sleep 1000; sleep 999)"))
     executor.submit(job)
@@ -262,6 +273,7 @@ def test_a_job_that_ends_well_after_its_cancel_was_still_cancelled(executor: Job
     assert (status.state, status.exit_code) == (JobState.CANCELED, 0)
 
 
+@pytest.mark.clause("cancel-race")
 def test_cancel_of_a_final_job_does_nothing(executor: JobExecutor) -> None:
     job = run(executor, JobSpec("/bin/true"))
 
@@ -340,6 +352,7 @@ def test_many_processes_need_a_launcher_that_is_named(no_launchers: None, execut
     assert job.status.state is JobState.NEW
 
 
+@pytest.mark.clause("exception-message")
 def test_everything_that_is_wrong_is_said_at_once(no_launchers: None, executor: JobExecutor) -> None:
     spec = JobSpec("/bin/true", directory="/no/such/dir", pre_launch="nope.sh", cleanup=[Path("x")])
     spec.resources = ResourceSpecV1(node_count=2, processes_per_node=2)
@@ -352,6 +365,7 @@ def test_everything_that_is_wrong_is_said_at_once(no_launchers: None, executor: 
         assert part in said
 
 
+@pytest.mark.clause("attach-returns", "attach-discards")
 def test_attach_to_any_process_follows_it_to_its_end(executor: JobExecutor) -> None:
     process = subprocess.Popen(["/bin/cat"], stdin=subprocess.PIPE)
     job = Job(JobSpec("/discarded"))
@@ -383,6 +397,7 @@ def test_attach_to_a_job_of_jpsi_learns_its_exit_code(
     assert (status.state, status.exit_code) == (JobState.FAILED, 5)
 
 
+@pytest.mark.clause("attach-fails")
 @pytest.mark.parametrize(
     "native_id",
     ["0", "999999999", "nonsense", "1.2.3", "", pytest.param(f"{os.getpid()}.1", id="another's")],
@@ -398,6 +413,7 @@ def test_attach_to_nobody_fails(executor: JobExecutor, native_id: str) -> None:
     assert [s.state for s in (status,)] == [JobState.FAILED]
 
 
+@pytest.mark.clause("list-unique", "list-non-final", "list-attachable", "list-final")
 def test_list_holds_what_is_not_final_and_can_be_attached(
     executor: JobExecutor, fifo: Path, config: jpsi.ExecutorConfig
 ) -> None:

@@ -135,6 +135,7 @@ def plugin_path(installed: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..
 ALL = ("0.1", "0.3", "broken", "0.2")
 
 
+@pytest.mark.clause("python-versions", "python-restricted")
 @pytest.mark.parametrize(
     ("constraint", "expected"),
     [(None, "0.3"), (">= 0.2", "0.3"), ("< 0.3", "0.2"), ("== 0.1", "0.1"), (">= 0.1, != 0.3", "0.2")],
@@ -152,6 +153,7 @@ def test_highest_version_that_fits_is_taken(
         executor.submit(Job(JobSpec("/bin/true", name="tell")))
 
 
+@pytest.mark.clause("python-versions", "python-same-package")
 def test_two_versions_run_jobs_in_one_process_and_each_keeps_its_code(
     plugin_path: Callable[..., None], config: jpsi.ExecutorConfig
 ) -> None:
@@ -175,6 +177,7 @@ def run(executor: JobExecutor, launcher: str | None = None) -> list[str]:
     return job.streams.stdout.read_text().split()
 
 
+@pytest.mark.clause("python-side-loading")
 def test_launcher_follows_the_same_rules(
     plugin_path: Callable[..., None], config: jpsi.ExecutorConfig
 ) -> None:
@@ -191,6 +194,7 @@ def test_alias_is_the_same_executor(plugin_path: Callable[..., None]) -> None:
     assert str(JobExecutor.get_instance("PBS_Classic").version) == "0.3"
 
 
+@pytest.mark.clause("python-same-package")
 def test_plugin_is_imported_under_a_private_name(plugin_path: Callable[..., None]) -> None:
     plugin_path("0.1")
     JobExecutor.get_instance("torque")
@@ -241,6 +245,7 @@ BROKEN = {
 }
 
 
+@pytest.mark.clause("python-errors-kept", "python-errors-alone")
 @pytest.mark.parametrize(("name", "message"), BROKEN.items(), ids=BROKEN.keys())
 def test_broken_plugin_explains_itself_and_disturbs_nobody(
     plugin_path: Callable[..., None], name: str, message: str
@@ -265,6 +270,7 @@ def test_core_in_a_directory_is_ignored(plugin_path: Callable[..., None]) -> Non
     assert JobExecutor.get_instance("local").version.release < (99,)
 
 
+@pytest.mark.clause("python-versions")
 def test_users_version_beats_the_sites_of_the_same_number(installed: Path, tmp_path: Path) -> None:
     for who in ("user", "site"):
         shutil.copytree(installed / "0.2", tmp_path / who / "plugins")
@@ -323,6 +329,7 @@ def test_directory_that_others_may_write_to_is_listed_and_never_loaded(
     assert (it.load_error is None) is is_refused
 
 
+@pytest.mark.clause("python-descriptors")
 def test_import_scans_nothing_and_imports_no_plugin(installed: Path) -> None:
     program = (
         "import sys\n"

@@ -528,6 +528,7 @@ def test_what_is_cancelled_first_does_not_wait_until_all_others_are_written_down
         assert status.state is JobState.CANCELED
 
 
+@pytest.mark.clause("cancel-race")
 def test_jobs_that_end_while_others_are_cancelled_have_ended_as_they_did(
     batch: BatchConfig, toys: JobExecutor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -8,6 +8,7 @@ import string
 import sys
 from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -107,6 +108,7 @@ def shown(executor: JobExecutor, spec: JobSpec) -> tuple[list[str], dict[str, st
     return arguments, environment, directory
 
 
+@pytest.mark.clause("spec-arguments", "spec-expansion-arguments")
 @given(
     st.lists(TEXTS, max_size=4), st.dictionaries(NAMES.filter(lambda n: n != "UNSET"), TEXTS), st.booleans()
 )
@@ -140,6 +142,7 @@ FILE_NAMES = TEXTS.map(lambda text: text.replace("/", "_")[:60]).filter(
 )
 
 
+@pytest.mark.clause("path")
 @given(FILE_NAMES, FILE_NAMES, TEXTS)
 @IN_PROCESS
 def test_paths_and_names_are_taken_as_they_are(

@@ -247,6 +247,7 @@ def test_a_launcher_script_needs_an_absolute_path(path: object) -> None:
     assert repr(path) in problem
 
 
+@pytest.mark.clause("python-launcher-own")
 def test_a_launcher_script_is_run_with_bash() -> None:
     spec = script_spec("/opt/my launchers/it's.sh")
 

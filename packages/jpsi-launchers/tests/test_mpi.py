@@ -87,6 +87,7 @@ def test_open_mpi_has_a_slot_for_each_line_of_the_node_file(stand: Stand, versio
     assert arguments[1:] == ["-n", str(count), *hosts, *NO_INPUT[version], "true"]
 
 
+@pytest.mark.clause("pre-launch-forwarded")
 @pytest.mark.parametrize("version", OPEN_MPI)
 def test_open_mpi_takes_the_environment_to_other_nodes(stand: Stand, version: str) -> None:
     stand.nodes = "a b"

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from jpsi import read_document
 from jpsi.plugin import JobAttributes, JobSpec, ResourceSpecV1, SubmitContext
 from jpsi.testing import specs
 from jpsi_slurm import hooks
@@ -31,6 +32,7 @@ def _options(spec: JobSpec, context: SubmitContext = CONTEXT) -> dict[str, str]:
     return {name[2:]: value for name, _, value in (word.partition("=") for word in words)}
 
 
+@pytest.mark.clause("spec-attributes", "attributes-duration")
 def test_a_plain_job() -> None:
     assert hooks.render_script(_spec(), CONTEXT).text.splitlines() == [
         "#!/bin/sh",
@@ -46,6 +48,9 @@ def test_a_plain_job() -> None:
     ]
 
 
+@pytest.mark.clause(
+    "resources-exclusive-node", "attributes-queue", "attributes-project", "attributes-reservation"
+)
 def test_everything() -> None:
     spec = _spec(
         {
@@ -84,6 +89,22 @@ def test_everything() -> None:
     }
 
 
+@pytest.mark.clause("document-slot-exclusive")
+def test_what_a_slot_holds_is_asked_for_the_job_alone() -> None:
+    """Slurm gives cores to one job only, unless it is told to share them."""
+    graph = "[{type: slot, label: s, count: 4, with: [{type: core, count: 2}, {type: gpu, count: 1}]}]"
+    task = "{command: [a], slot: s, count: {per_slot: 1}}"
+    text = f"{{version: 1, resources: {graph}, tasks: [{task}], attributes: {{system: {{duration: 0}}}}}}"
+
+    options = _options(read_document(text))
+
+    assert options["ntasks"] == "4"
+    assert options["cpus-per-task"] == "2"
+    assert options["gpus-per-task"] == "1"
+    assert not {"oversubscribe", "share", "overcommit"} & options.keys()
+
+
+@pytest.mark.clause("attributes-duration-seconds")
 @pytest.mark.parametrize(
     ("duration", "limit"),
     [
@@ -100,6 +121,7 @@ def test_time_is_whole_minutes_and_never_too_few(duration: timedelta | None, lim
     assert _options(_spec(duration=duration)).get("time") == limit
 
 
+@pytest.mark.clause("spec-resources", "resources-nodes", "resources-cores", "resources-gpus")
 @pytest.mark.parametrize(
     ("resources", "expected"),
     [
@@ -157,6 +179,7 @@ def test_the_policy_for_requeueing(requeue: bool | None, expected: set[str]) -> 
     assert {"requeue", "no-requeue"} & _options(_spec(), context).keys() == expected
 
 
+@pytest.mark.clause("attributes-custom")
 def test_custom_attributes_add_replace_and_take_away() -> None:
     custom = {
         "slurm.qos": "high",

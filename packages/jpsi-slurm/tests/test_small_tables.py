@@ -19,6 +19,7 @@ from jpsi_slurm.waiting import waiting_message, waiting_reason
 from slurm_support import SITE, recordings, squeue_line
 
 
+@pytest.mark.clause("state-mapping")
 def test_every_state_that_squeue_knows_has_a_meaning() -> None:
     refused = next(step for step in recordings("squeue-states") if "nosuch" in step.argv)
     (listed,) = re.findall(r"Valid job states include: (\S+)", refused.result.stderr)

@@ -110,6 +110,7 @@ def test_whether_it_ran(values: dict[str, str], ran: bool | None) -> None:
     assert seen.ran is ran
 
 
+@pytest.mark.clause("state-unmapped")
 def test_an_unknown_state_is_passed_on_and_costs_nothing() -> None:
     output = squeue_line(JobArrayID="7", State="LEVITATING") + squeue_line(JobArrayID="8", State="RUNNING")
 

@@ -54,10 +54,12 @@ def notes(place: Place) -> list[str]:
     return (place.folder / "launch.1.notes").read_text().splitlines()
 
 
+@pytest.mark.clause("python-launcher-own")
 def test_it_implements_hooks_that_there_are() -> None:
     assert mistakes(ScriptLauncher("/x"), [LauncherHooks]) == []
 
 
+@pytest.mark.clause("python-launcher-arguments")
 def test_lines_read_as_they_are_written_here() -> None:
     assert ScriptLauncher("/opt/my launch.sh", interpreter="/bin/sh").launch(JobSpec("x")) == [
         'exec /bin/sh \'/opt/my launch.sh\' "$JPSI_JOB_ID" "$_jpsi_log".notes \\',
@@ -67,6 +69,7 @@ def test_lines_read_as_they_are_written_here() -> None:
     ]
 
 
+@pytest.mark.clause("python-launcher-done")
 @pytest.mark.parametrize("code", [0, 7, 125])
 def test_code_is_that_of_a_script_that_is_done(place: Place, code: int) -> None:
     ended = launched(place, shell_job(f"cat; echo err >&2; exit {code}", stdin_path=Path("/dev/null")))
@@ -94,6 +97,7 @@ def test_script_may_take_the_number_of_processes_before_the_command(place: Place
     assert log(place)[0].startswith("3 /")
 
 
+@pytest.mark.clause("python-launcher-streams", "python-launcher-scripts")
 def test_script_has_streams_and_scripts_and_sources_them_once(place: Place) -> None:
     pre = script(place.directory / "pre it's", 'echo >>"$PROOF"; export A="pre launch"')
     post = script(place.home / "post", 'echo >>"$PROOF"; echo "$A $code" >post_proof')
@@ -118,6 +122,7 @@ def test_script_has_streams_and_scripts_and_sources_them_once(place: Place) -> N
     assert post.exists()
 
 
+@pytest.mark.clause("python-launcher-done")
 @pytest.mark.parametrize(
     ("text", "marker", "said"),
     [

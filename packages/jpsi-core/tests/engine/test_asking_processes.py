@@ -7,6 +7,8 @@ import sys
 from contextlib import ExitStack
 from pathlib import Path
 
+import pytest
+
 from jpsi.fakes import FakeScheduler, Outcome, on_path
 from jpsi.testing import toy_dialect
 
@@ -54,6 +56,7 @@ sys.stdin.read()
 """
 
 
+@pytest.mark.clause("bulk-status")
 def test_processes_ask_about_as_often_as_one(tmp_path: Path) -> None:
     with ExitStack() as stack:
         scheduler = stack.enter_context(FakeScheduler(outcome=Outcome(seconds=600)))

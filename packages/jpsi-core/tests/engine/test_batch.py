@@ -172,6 +172,7 @@ def test_marker_of_a_clean_end_is_final_at_once_and_nothing_is_asked(bench: Benc
     assert bench.calls("tstat") == 0
 
 
+@pytest.mark.clause("state-mapping")
 def test_queue_tells_the_state_where_there_is_no_marker(bench: Bench) -> None:
     bench.submit("a1")
     bench.submit("a2")
@@ -301,6 +302,7 @@ def test_mistake_of_a_plugin_costs_one_question(bench: Bench, caplog: pytest.Log
     assert bench.states() == []
 
 
+@pytest.mark.clause("state-unmapped")
 def test_word_that_nobody_knows_is_warned_of_once(bench: Bench, caplog: pytest.LogCaptureFixture) -> None:
     native_id = bench.submit()
     answer = f"{native_id} DREAMING - 0 x\n"
@@ -316,6 +318,7 @@ def test_word_that_nobody_knows_is_warned_of_once(bench: Bench, caplog: pytest.L
 # ----------------------------------------------------------------------------------------- submission
 
 
+@pytest.mark.clause("submit-which")
 def test_refused_job_is_invalid_and_nothing_is_left(bench: Bench) -> None:
     with pytest.raises(InvalidJobException, match="no queue 'nowhere'"):
         bench.engine.submit(bench.submission(attributes=JobAttributes(queue_name="nowhere")))
@@ -323,6 +326,7 @@ def test_refused_job_is_invalid_and_nothing_is_left(bench: Bench) -> None:
     assert bench.spool.job_ids() == []
 
 
+@pytest.mark.clause("submit-which")
 def test_unreachable_system_is_a_transient_failure_and_nothing_is_left(bench: Bench) -> None:
     bench.scheduler.faults.down()
 
@@ -657,6 +661,7 @@ def test_job_that_runs_cannot_be_held(bench: Bench) -> None:
 # ------------------------------------------------------------------------------------------ attaching
 
 
+@pytest.mark.clause("attach-fails")
 def test_unknown_native_id_is_told_and_never_completed(bench: Bench) -> None:
     bench.engine.attach("a1", "999")
     bench.follow()
@@ -694,6 +699,7 @@ def test_foreign_job_that_is_mentioned_again_is_not_said_to_be_missing(bench: Be
     assert messages == [False, True]
 
 
+@pytest.mark.clause("attach-returns")
 def test_foreign_job_is_followed_by_what_the_system_says(bench: Bench) -> None:
     native_id = bench.submit()
     other = Bench(bench.root / "other", bench.scheduler, bench.clock)

@@ -33,6 +33,7 @@ def post_all(notifier: Notifier, lane: Lane, calls: list[Callable[[], None]]) ->
     assert done.wait(PATIENCE)
 
 
+@pytest.mark.clause("callbacks-in-order")
 def test_calls_of_a_lane_are_made_in_order(notifier: Notifier) -> None:
     made: list[int] = []
 
@@ -117,6 +118,7 @@ def test_call_is_made_on_a_thread_of_the_notifier(notifier: Notifier) -> None:
     assert on[0].daemon
 
 
+@pytest.mark.clause("callback-quick")
 def test_lane_that_blocks_holds_up_no_other(notifier: Notifier) -> None:
     release = threading.Event()
     blocked = Lane()

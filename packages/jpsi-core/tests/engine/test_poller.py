@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -106,6 +107,7 @@ def test_many_submissions_neither_hurry_nor_put_off_the_question(pauses: list[fl
     assert all(gap >= 2.0 - 1e-9 for gap in gaps[:-1])
 
 
+@pytest.mark.clause("python-polling-each")
 def test_while_markers_arrive_the_queue_is_hardly_asked() -> None:
     asking = poller()
     asking.wanted(0.0)

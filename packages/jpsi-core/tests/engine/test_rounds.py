@@ -124,6 +124,7 @@ def test_question_that_fails_is_not_asked_again_at_once(
     assert "TypeError" in caplog.text
 
 
+@pytest.mark.clause("python-final-removed")
 def test_threads_end_with_the_last_job_and_come_again_with_the_next(tmp_path: Path) -> None:
     seen = Seen()
     rounds = rounds_of(seen, tmp_path)

@@ -399,6 +399,7 @@ def seen(place: Place, spec: JobSpec) -> tuple[list[bytes], dict[bytes, bytes]]:
     return probed(ended.stdout, len(arguments))
 
 
+@pytest.mark.clause("spec-expansion")
 @linux
 @ways
 @properties
@@ -483,6 +484,7 @@ def test_any_name_can_be_unset(place: Place) -> None:
     assert {os.fsencode(name) for name in names} & environment.keys() == set()
 
 
+@pytest.mark.clause("spec-expansion")
 @linux
 @pytest.mark.parametrize("name", ["PWD", "INHERITED"])
 def test_reference_to_what_the_job_inherits_is_expanded(simple: Place, name: str) -> None:
@@ -507,6 +509,7 @@ def test_nothing_of_the_runner_but_the_id_is_in_the_environment_of_the_job(place
     assert environment[b"FROM_PRE"] == b"1"
 
 
+@pytest.mark.clause("spec-expansion-arguments")
 @linux
 def test_arguments_are_expanded_after_pre_launch(place: Place) -> None:
     pre = script(place.root / "pre.sh", "export A=changed NEW='new one'; unset INHERITED\n")
@@ -772,6 +775,7 @@ def test_no_descriptor_but_the_streams_reaches_the_job(place: Place) -> None:
 ECHO = '#!/bin/sh\nprintf "<%s>" "$@"\nexit 6\n'
 
 
+@pytest.mark.clause("spec-executable")
 @ways
 @pytest.mark.parametrize(
     "name",
@@ -790,6 +794,7 @@ def test_name_is_looked_up_on_the_path_of_the_job(place: Place, name: str, inher
     assert (ended.code, ended.markers, ended.stdout) == (6, ["exit.run.6"], b"<a b><>")
 
 
+@pytest.mark.clause("spec-executable")
 @ways
 @pytest.mark.parametrize("name", ["bin/prog", "./prog", "./a=b", "a=b/prog", "./a b", "./-", "$HOME/x"])
 def test_relative_path_is_relative_to_the_directory_of_the_job(
@@ -877,6 +882,7 @@ def test_directory_is_created_if_that_is_asked_for(place: Place, name: str) -> N
     assert (ended.code, ended.stdout) == (0, f"{directory}\n".encode())
 
 
+@pytest.mark.clause("spec-directory")
 @pytest.mark.parametrize("directory", ["~", "~/", "~/a b"])
 def test_directory_may_be_in_the_home_directory(place: Place, directory: str) -> None:
     (place.home / "a b").mkdir(parents=True)

@@ -224,6 +224,7 @@ HOSTILE = {
 }
 
 
+@pytest.mark.clause("spec-inherit-false")
 @pytest.mark.parametrize("with_pre", [False, True], ids=["plain", "sourcing"])
 def test_process_gets_what_the_spec_and_the_launcher_give_and_nothing_else(
     place: Place, with_pre: bool
@@ -260,6 +261,7 @@ cd /
 """
 
 
+@pytest.mark.clause("pre-launch-exports")
 def test_what_pre_launch_exports_reaches_the_processes(place: Place) -> None:
     """New or changed, compared with before; it goes before what the spec says."""
     pre = script(place.root / "pre.sh", PRE)

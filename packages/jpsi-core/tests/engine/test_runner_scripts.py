@@ -147,6 +147,7 @@ def test_hostile_pre_launch_changes_neither_where_a_launcher_starts_processes(
     assert place.proof.read_text() == f"{place.directory}\n"
 
 
+@pytest.mark.clause("post-launch-sourced")
 @pytest.mark.parametrize("name", ["set -eu", "cd /", "IFS of digits", "no PATH", "closed streams", "alias"])
 def test_hostile_pre_launch_does_not_change_what_post_launch_means(place: Place, name: str) -> None:
     pre = script(place.root / "pre.sh", HARMLESS[name])
@@ -208,6 +209,7 @@ def test_job_that_succeeds_does_so_whatever_post_launch_does(place: Place) -> No
     assert (ended.code, ended.markers) == (0, ["exit.post_launch.0"])
 
 
+@pytest.mark.clause("pre-launch-sourced", "post-launch-sourced")
 def test_pre_launch_and_post_launch_are_sourced_once_around_the_job(place: Place) -> None:
     pre = script(place.directory / "pre.sh", "echo pre\nX=1\n")
     script(place.home / "post.sh", "echo post $X $#\n")
@@ -288,6 +290,7 @@ def test_child_in_the_background_delays_nothing(place: Place, fifo: Callable[[st
         assert (ended.code, ended.markers) == (7, ["exit.run.7"])
 
 
+@pytest.mark.clause("post-launch-waits")
 def test_post_launch_runs_after_the_last_process(place: Place, fifo: Callable[[str], Path]) -> None:
     meet = fifo("meet")
     post = script(place.root / "post.sh", f'echo post >>"{place.proof}"')

@@ -169,6 +169,7 @@ def test_verdict_is_the_same_whatever_holds_the_markers() -> None:
     assert conclude(iter(facts), stop(), gone()) == conclude(facts, stop(), gone())
 
 
+@pytest.mark.clause("state-metadata")
 @given(markers, stops, gones, st.booleans())
 def test_verdict_is_final_and_names_its_evidence(
     markers: list[Marker], stopped: Stop | None, is_gone: Gone | None, has_runner: bool
@@ -195,6 +196,7 @@ def test_completed_is_never_concluded_without_code_0(
         assert 0 in told or (is_gone is not None and is_gone.wait_status == 0)
 
 
+@pytest.mark.clause("state-active")
 @given(markers, st.sampled_from([CANCEL, TIMEOUT]), st.booleans())
 def test_job_that_was_told_to_end_is_not_over_while_its_processes_are_there(
     markers: list[Marker], why: str, has_runner: bool
@@ -228,6 +230,7 @@ def test_signal_is_named_in_the_metadata_whoever_reports_it(number: int) -> None
         assert name in status.message
 
 
+@pytest.mark.clause("status-time")
 def test_time_of_a_verdict_is_the_marker_s_and_without_one_that_of_the_observation() -> None:
     told = conclude([ended("run.0")], None, gone(at=9))
     seen = conclude([], None, gone(at=9))

@@ -301,6 +301,7 @@ def test_plugin_that_cannot_ask_for_all_jobs_asks_alone(client: Client) -> None:
 # ------------------------------------------------------------------------------------------------- info
 
 
+@pytest.mark.clause("bulk-status", "python-polling-each")
 def test_info_about_every_job_is_one_question(client: Client) -> None:
     jobs = client.submit(*(f"a{number}" for number in range(300)))
 

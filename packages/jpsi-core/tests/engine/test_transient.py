@@ -113,6 +113,7 @@ CASES = [
 ]
 
 
+@pytest.mark.clause("exception-transient")
 @pytest.mark.parametrize(("prepare", "transient"), [case[1:] for case in CASES], ids=[c[0] for c in CASES])
 def test_submission_that_failed_says_whether_it_may_succeed_later(
     engine: BatchEngine,

@@ -212,6 +212,7 @@ def test_requeue_is_told_in_metadata_to_the_end(what: list[str], state: JobState
     assert (status.state, status.metadata) == (state, {"requeued": True})
 
 
+@pytest.mark.clause("state-metadata")
 def test_the_systems_own_word_is_kept() -> None:
     observation = Observation(
         state=QUEUED, word="PD", message="waits for nodes", details={"sys.reason": "Resources"}
@@ -250,6 +251,7 @@ def runs(draw: st.DrawFn) -> list[Marker]:
     return markers
 
 
+@pytest.mark.clause("state-order-kept")
 @given(runs(), st.none() | st.just(STOP), observed_ends, st.data())
 def test_final_verdict_does_not_depend_on_the_order_of_the_evidence(
     markers: list[Marker], stop: Stop | None, end: Observation, data: st.DataObject

@@ -161,6 +161,7 @@ FULL = JobSpec(
 # ------------------------------------------------------------------------------------ round trips
 
 
+@pytest.mark.clause("document-form")
 @FIXED
 @given(spec=job_specs, as_json=st.booleans())
 def test_reading_what_was_written_gives_the_same_spec(spec: JobSpec, as_json: bool) -> None:
@@ -182,6 +183,7 @@ def test_what_is_read_is_written_the_same_way_again(spec: JobSpec, as_json: bool
     assert write_document(read_quietly(text), as_json=as_json) == text
 
 
+@pytest.mark.clause("document-job")
 def test_every_field_has_its_place() -> None:
     with pytest.warns(DocumentWarning, match=r"tasks\[0\]\.count\.site"):
         read = read_document(FULL_DOCUMENT)
@@ -244,6 +246,7 @@ def test_text_is_never_taken_for_something_else(text: str) -> None:
     assert read_document(write_document(spec, as_json=True)) == spec
 
 
+@pytest.mark.clause("document-duration")
 def test_unset_duration_is_written_as_ten_minutes() -> None:
     text = write_document(JobSpec("a", attributes=JobAttributes(queue_name="q")))
 
@@ -327,6 +330,7 @@ def test_nesting_up_to_the_limit_survives(as_json: bool) -> None:
 # ---------------------------------------------------------------------------------------- reading
 
 
+@pytest.mark.clause("document-keys", "document-system-defaults")
 def test_smallest_document_is_read() -> None:
     assert read_document(DOCUMENT) == SPEC
 
@@ -342,6 +346,7 @@ def test_document_in_the_documentation_is_read() -> None:
     assert spec.attributes.queue_name == "debug"
 
 
+@pytest.mark.clause("document-duration-zero")
 def test_duration_of_zero_is_unlimited() -> None:
     spec = read_document(changed("3600", "0"))
 
@@ -354,6 +359,7 @@ def test_shortest_duration_does_not_become_unlimited() -> None:
     assert spec.attributes == JobAttributes(duration=timedelta(microseconds=1))
 
 
+@pytest.mark.clause("document-user")
 def test_user_is_carried_unchanged() -> None:
     text = DOCUMENT + "  user:\n    b: [1, 1.5, true, null, 2026-01-01, '1', =]\n    a: {c: d}\n"
 
@@ -365,6 +371,7 @@ def test_user_is_carried_unchanged() -> None:
     )
 
 
+@pytest.mark.clause("document-environment")
 def test_environment_value_null_unsets() -> None:
     assert read_document(system("environment: {A: null, B: '', C: x}")).environment == {
         "A": None,

@@ -56,6 +56,7 @@ GRAPHS = {
 }
 
 
+@pytest.mark.clause("document-with", "document-slot", "document-graphs")
 @pytest.mark.parametrize(("graph", "expected"), GRAPHS.values(), ids=GRAPHS)
 def test_four_graphs_are_read(graph: str, expected: ResourceSpecV1) -> None:
     text = (
@@ -80,6 +81,7 @@ def graph_document(nodes: int | None, slots: int, cores: int, gpus: int, count: 
     )
 
 
+@pytest.mark.clause("document-slot-exclusive", "document-tasks-per-slot")
 @pytest.mark.parametrize(
     ("graph", "nodes", "processes", "per_node", "cores", "gpus"),
     [
@@ -116,6 +118,7 @@ def test_counts_follow_from_graph_and_tasks(
     assert read_document(write_document(spec)) == spec
 
 
+@pytest.mark.clause("document-graphs")
 @pytest.mark.parametrize(
     ("graph", "expected"),
     [
@@ -135,6 +138,7 @@ def test_graph_that_resources_cannot_say_is_refused(
     assert found.endswith(f": tasks[0].count: cannot be expressed: {expected}")
 
 
+@pytest.mark.clause("document-tasks-per-slot", "document-task-count")
 def test_per_slot_and_total_must_agree() -> None:
     assert mistakes(changed("per_slot: 1", "{per_slot: 2, total: 4}")) == [
         "12: tasks[0].count: contradicts itself: 4 tasks on 4 slots are not 2 per slot"

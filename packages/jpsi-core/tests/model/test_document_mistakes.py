@@ -357,21 +357,43 @@ JPSI = [
 ]
 
 
+@pytest.mark.clause("document-keys")
 @pytest.mark.parametrize(("text", "expected"), NOT_DOCUMENTS, ids=[case[-1][:60] for case in NOT_DOCUMENTS])
 def test_text_that_is_no_document_is_refused(text: str, expected: str) -> None:
     assert mistakes(text) == [expected]
 
 
+@pytest.mark.clause(
+    "document-keys-required",
+    "document-form",
+    "document-resources-one",
+    "document-vertex",
+    "document-type",
+    "document-count",
+    "document-label",
+    "document-label-local",
+    "document-label-slot",
+    "document-core",
+    "document-tasks-one",
+    "document-task",
+    "document-command",
+    "document-task-slot",
+    "document-task-count",
+    "document-duration",
+    "document-version",
+)
 @pytest.mark.parametrize(("old", "new", "expected"), CHANGES, ids=[case[-1] for case in CHANGES])
 def test_wrong_value_is_named_with_its_place(old: str, new: str, expected: str) -> None:
     assert mistakes(changed(old, new)) == [expected]
 
 
+@pytest.mark.clause("document-attributes", "document-attributes-values", "document-user")
 @pytest.mark.parametrize(("lines", "expected"), ADDITIONS, ids=[case[-1] for case in ADDITIONS])
 def test_wrong_addition_is_named_with_its_place(lines: str, expected: str) -> None:
     assert mistakes(DOCUMENT + lines) == [expected]
 
 
+@pytest.mark.clause("document-cwd", "document-job")
 @pytest.mark.parametrize(("lines", "expected"), SYSTEM, ids=[case[-1] for case in SYSTEM])
 def test_wrong_system_attribute_is_named_with_its_place(lines: str, expected: str) -> None:
     assert mistakes(system(lines)) == [expected.replace(": ", ": attributes.system.", 1)]
@@ -456,6 +478,7 @@ extra: 1
     ]
 
 
+@pytest.mark.clause("document-label-local", "document-slot", "document-task-slot")
 def test_task_slot_is_no_other_vertex() -> None:
     text = changed("        count: 2", "        count: 2\n        label: c").replace("slot: task", "slot: c")
 
@@ -469,6 +492,7 @@ def test_user_that_is_too_deep_is_named() -> None:
     assert found.endswith("is nested more than 50 levels deep")
 
 
+@pytest.mark.clause("document-type")
 def test_unknown_vertices_are_each_named() -> None:
     text = changed(
         "      - type: core\n        count: 2\n",
@@ -519,6 +543,7 @@ def test_json_that_yaml_cannot_place_is_judged_without_lines() -> None:
 # --------------------------------------------------------------------------------------- warnings
 
 
+@pytest.mark.clause("document-system-unknown")
 def test_unknown_system_attributes_give_one_warning() -> None:
     text = system("walltime: 5\nenviroment: {}\nqueue_name: debug")
 
@@ -541,6 +566,7 @@ def test_unknown_system_attributes_give_one_warning() -> None:
     ]
 
 
+@pytest.mark.clause("document-task-count")
 def test_extra_task_counts_are_kept_with_one_warning() -> None:
     text = changed("per_slot: 1", "per_slot: 1\n      per_gpu: 2\n      totl: [a]")
 

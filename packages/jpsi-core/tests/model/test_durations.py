@@ -21,6 +21,7 @@ TIMES = {
 }
 
 
+@pytest.mark.clause("time-interval")
 @pytest.mark.parametrize(("text", "seconds"), TIMES.items())
 def test_time(text: str, seconds: float) -> None:
     assert parse_duration(text) == timedelta(seconds=seconds)

@@ -49,6 +49,7 @@ def test_this_table_has_every_exception() -> None:
     assert there_are == {of(error) for error in ALL}
 
 
+@pytest.mark.clause("exception-message")
 @pytest.mark.parametrize("error", ALL, ids=of)
 def test_every_exception_has_the_common_root_and_reads_as_its_message(error: JpsiError) -> None:
     assert isinstance(error, JpsiError)
@@ -60,6 +61,7 @@ def test_document_error_is_an_invalid_job() -> None:
     assert issubclass(DocumentError, InvalidJobException)
 
 
+@pytest.mark.clause("exception-cause")
 @pytest.mark.parametrize(
     "kind", [JpsiError, InvalidJobException, DocumentError, SubmitException, PluginError, ConfigError]
 )
@@ -70,6 +72,7 @@ def test_underlying_exception_is_kept(kind: type[JpsiError]) -> None:
     assert kind("a sentence").exception is None
 
 
+@pytest.mark.clause("exception-transient")
 def test_submit_exception_is_transient_only_if_it_says_so() -> None:
     assert [
         SubmitException("no").transient,
@@ -104,6 +107,7 @@ def test_bulk_exception_is_transient_if_all_of_it_is(failures: list[JpsiError], 
     assert error.transient is transient
 
 
+@pytest.mark.clause("exception-unreachable")
 def test_unreachable_state_names_the_status_it_follows_from() -> None:
     assert UnreachableStateException("never", STATUS).status is STATUS
 
@@ -112,6 +116,7 @@ def test_problems_of_an_invalid_job_are_never_empty() -> None:
     assert InvalidJobException("wrong").problems == ("wrong",)
 
 
+@pytest.mark.clause("exception-message")
 def test_one_problem_stands_in_the_same_line() -> None:
     error = InvalidJobException.of("job 1", ["executable is missing"])
 

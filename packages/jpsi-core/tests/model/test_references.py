@@ -41,6 +41,7 @@ def is_identifier(name: str) -> bool:
     return name[:1] in (*letters,) and all(char in letters + string.digits for char in name)
 
 
+@pytest.mark.clause("spec-expansion")
 @pytest.mark.parametrize(
     ("text", "expected"),
     [

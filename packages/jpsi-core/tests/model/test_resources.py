@@ -21,6 +21,7 @@ class ResourceSpecV2(ResourceSpec):
         return 2
 
 
+@pytest.mark.clause("resources-constructor", "resources-per-node")
 @pytest.mark.parametrize(
     ("given", "computed"),
     [
@@ -63,6 +64,7 @@ def test_computed_counts_fit_each_other_unless_they_are_refused(
         assert (n - 1) * (k - 1) < p
 
 
+@pytest.mark.clause("resources-exclusive-counts")
 @given(counts, counts, counts)
 def test_computed_counts_are_what_was_given(
     nodes: int | None, processes: int | None, per_node: int | None
@@ -74,12 +76,14 @@ def test_computed_counts_are_what_was_given(
     assert per_node in (None, resources.computed_processes_per_node)
 
 
+@pytest.mark.clause("resources-per-node")
 @given(counts, counts)
 def test_two_counts_never_contradict_each_other_with_per_node(one: int | None, other: int | None) -> None:
     assert resource_problems(v1(one, None, other)) == []
     assert resource_problems(v1(None, one, other)) == []
 
 
+@pytest.mark.clause("resources-exclusive-counts")
 @pytest.mark.parametrize(
     ("given", "problem"),
     [
@@ -147,10 +151,12 @@ def test_mistyped_name_raises() -> None:
         ResourceSpecV1().nodes_count = 1  # type: ignore[attr-defined]  # what is tested
 
 
+@pytest.mark.clause("resources-abstract")
 def test_resource_spec_is_abstract() -> None:
     with pytest.raises(TypeError, match="abstract"):
         ResourceSpec()  # type: ignore[abstract]  # what is tested
 
 
+@pytest.mark.clause("resources-version")
 def test_version_is_1() -> None:
     assert ResourceSpecV1().version == 1

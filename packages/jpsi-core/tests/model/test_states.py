@@ -43,15 +43,18 @@ def published(news: list[JobStatus], start: JobStatus) -> list[JobStatus]:
     return history
 
 
+@pytest.mark.clause("state-final", "state-values")
 def test_exactly_three_states_are_final() -> None:
     assert {COMPLETED, FAILED, CANCELED} == {state for state in JobState if state.final}
 
 
+@pytest.mark.clause("status-final")
 @pytest.mark.parametrize("state", JobState, ids=str)
 def test_status_is_final_as_its_state_is(state: JobState) -> None:
     assert JobStatus(state).final == state.final
 
 
+@pytest.mark.clause("state-order")
 @pytest.mark.parametrize(
     ("greater", "lesser"),
     [(QUEUED, NEW), (ACTIVE, QUEUED), (ACTIVE, NEW), *((final, ACTIVE) for final in FINAL)],
@@ -72,12 +75,14 @@ def test_order_is_antisymmetric(one: JobState, other: JobState) -> None:
     assert not (one.is_greater_than(other) and other.is_greater_than(one))
 
 
+@pytest.mark.clause("state-order")
 @given(states, states, states)
 def test_order_is_transitive(one: JobState, two: JobState, three: JobState) -> None:
     if one.is_greater_than(two) and two.is_greater_than(three):
         assert one.is_greater_than(three) is True
 
 
+@pytest.mark.clause("state-order")
 @given(states, states)
 def test_only_different_final_states_cannot_be_compared(one: JobState, other: JobState) -> None:
     incomparable = one.is_greater_than(other) is None
@@ -86,6 +91,7 @@ def test_only_different_final_states_cannot_be_compared(one: JobState, other: Jo
     assert incomparable == (other.is_greater_than(one) is None)
 
 
+@pytest.mark.clause("state-values")
 def test_state_reads_as_its_name() -> None:
     assert [str(state) for state in JobState] == [state.name for state in JobState]
 
@@ -106,6 +112,7 @@ def test_status_without_time_has_an_aware_one() -> None:
     assert JobStatus(NEW).time.utcoffset() == timedelta(0)
 
 
+@pytest.mark.clause("status-message")
 @pytest.mark.parametrize(
     ("status", "text"),
     [
@@ -120,6 +127,7 @@ def test_status_reads_as_a_sentence(status: JobStatus, text: str) -> None:
     assert str(status) == text
 
 
+@pytest.mark.clause("state-missing", "status-skipped")
 @pytest.mark.parametrize(
     ("current", "news", "expected"),
     [
@@ -158,6 +166,7 @@ def test_news_that_is_not_ahead_publishes_nothing(current: JobState, news: JobSt
     assert transitions(at(current), at(news, 1, 0)) == ()
 
 
+@pytest.mark.clause("state-missing")
 def test_filled_in_states_say_so_and_the_news_itself_is_unchanged() -> None:
     news = JobStatus(COMPLETED, time=EPOCH, exit_code=0, metadata={"a": 1})
 
@@ -176,6 +185,7 @@ def test_news_from_before_the_current_status_gets_its_time() -> None:
     assert told == attrs.evolve(news, time=EPOCH)
 
 
+@pytest.mark.clause("state-model", "status-monotonic", "state-order-kept")
 @given(st.lists(statuses, max_size=12), times)
 def test_any_news_publishes_an_ascending_sequence_with_at_most_one_final(
     news: list[JobStatus], start: datetime
@@ -194,6 +204,7 @@ def test_times_never_decrease(news: list[JobStatus], start: datetime) -> None:
     assert [status.time for status in history] == sorted(status.time for status in history)
 
 
+@pytest.mark.clause("status-skipped", "callbacks-in-order")
 @given(st.lists(statuses, min_size=1, max_size=12), times)
 def test_no_state_before_the_last_is_missing(news: list[JobStatus], start: datetime) -> None:
     """QUEUED is in every history, ACTIVE in every history of a job that ran, and nowhere else invented."""

@@ -23,6 +23,7 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return directory
 
 
+@pytest.mark.clause("python-side-loading", "python-install-is-enough")
 def test_installed_plugins_are_found_and_not_imported(site: Path) -> None:
     lay(site, executors={"mine": "never_imported", "alias": "never_imported", "other": "never_imported:x"})
 

@@ -25,6 +25,7 @@ def untouched_path(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("jpsi.registry.loading._added", set())
 
 
+@pytest.mark.clause("python-restricted")
 def test_module_that_stands_alone(tmp_path: Path) -> None:
     lay(tmp_path, files={"mine.py": "VALUE = 1\n"}, executors={"mine": "mine"})
 
@@ -35,6 +36,7 @@ def test_module_that_stands_alone(tmp_path: Path) -> None:
     assert "mine" not in sys.modules
 
 
+@pytest.mark.clause("python-restricted")
 @pytest.mark.parametrize("value", ["mine.sub:Hooks.inner", "mine.sub : Hooks.inner [extra]"])
 def test_attribute_of_a_part_of_a_package(tmp_path: Path, value: str) -> None:
     files = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 import attrs
+import pytest
 
 from jpsi.model.spec import JobAttributes, JobSpec, copy_spec
 from jpsi.registry.spec_defaults import SpecDefaults
@@ -19,6 +20,7 @@ ALL = SpecDefaults(
 )
 
 
+@pytest.mark.clause("document-system-defaults")
 def test_what_is_open_is_filled() -> None:
     assert ALL.filled_in(JobSpec("x")) == JobSpec(
         "x",

@@ -35,6 +35,7 @@ def test_a_script_says_what_is_asked_for() -> None:
     ]
 
 
+@pytest.mark.clause("attributes-duration")
 @pytest.mark.parametrize(("duration", "said"), [(None, ["#TOY seconds=600"]), (timedelta(0), [])])
 def test_no_duration_is_the_default_and_zero_is_none(duration: timedelta | None, said: list[str]) -> None:
     spec = JobSpec("/bin/true", attributes=JobAttributes(duration=duration))

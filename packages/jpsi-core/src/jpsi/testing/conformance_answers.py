@@ -55,6 +55,7 @@ class AnswerTests(HookTests):
 
         assert self.unknown_id not in self._observed(hooks, played, native_id, self.unknown_id)
 
+    @pytest.mark.clause("python-polling")
     def test_an_unknown_id_does_not_hide_the_known(
         self, hooks: Hooks, played: tuple[FakeScheduler, Dialect]
     ) -> None:
@@ -85,6 +86,7 @@ class AnswerTests(HookTests):
         assert self._not_cancelled(hooks, played, [self.unknown_id, running]) == {}, "one of them is unknown"
         assert scheduler.job(running).state is FakeState.CANCELLED, "the unknown one has kept the other alive"
 
+    @pytest.mark.clause("state-unmapped")
     def test_a_word_that_nobody_knows_is_no_state(
         self, hooks: Hooks, played: tuple[FakeScheduler, Dialect]
     ) -> None:

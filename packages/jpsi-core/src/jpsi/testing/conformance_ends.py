@@ -24,6 +24,7 @@ class EndTests(Kit):
             pytest.skip("cancel_outside is not said")
         scheduler.cancel(native_id)
 
+    @pytest.mark.clause("cancel-asks", "state-canceled")
     def test_a_pending_job_is_cancelled(
         self, executor: JobExecutor, tmp_path: Path, fake: FakeScheduler
     ) -> None:
@@ -38,6 +39,7 @@ class EndTests(Kit):
         assert (status.state, status.reason, status.exit_code) == (JobState.CANCELED, Reason.CANCELLED, None)
         assert proof.runs == 0
 
+    @pytest.mark.clause("cancel-asks", "state-canceled", "job-cancel")
     def test_a_running_job_is_cancelled(self, executor: JobExecutor, tmp_path: Path) -> None:
         job = Job(Gate(tmp_path / "never").job())
         executor.submit(job)
@@ -57,6 +59,7 @@ class EndTests(Kit):
 
         assert self.end(job).state is JobState.CANCELED
 
+    @pytest.mark.clause("cancel-race")
     def test_to_cancel_what_has_ended_does_nothing(self, executor: JobExecutor) -> None:
         job = Job(shell("exit 7"))
         executor.submit(job)
@@ -66,6 +69,7 @@ class EndTests(Kit):
 
         assert job.status == status
 
+    @pytest.mark.clause("cancel-new")
     def test_what_was_never_submitted_cannot_be_cancelled(self) -> None:
         with pytest.raises(jpsi.SubmitException):
             Job(JobSpec("/bin/true")).cancel()
@@ -82,6 +86,7 @@ class EndTests(Kit):
 
         assert self.end(job).state is JobState.CANCELED
 
+    @pytest.mark.clause("spec-resources")
     @pytest.mark.parametrize("text", ["sleep 1000", _OBEDIENT], ids=["plain", "exits 0"])
     def test_a_time_limit_is_told(self, executor: JobExecutor, fake: FakeScheduler, text: str) -> None:
         job = Job(shell(text))
@@ -125,6 +130,7 @@ class EndTests(Kit):
         assert status.state is JobState.FAILED
         assert status.reason in {Reason.NODE_FAIL, Reason.LOST}
 
+    @pytest.mark.clause("state-failed")
     def test_a_vanished_job_is_lost(self, executor: JobExecutor, fake: FakeScheduler) -> None:
         job = Job(shell("sleep 1000"))
         executor.submit(job)

@@ -71,6 +71,7 @@ class FaultTests(Kit):
         assert self.end(job).exit_code == 7
         assert proof.runs == 1
 
+    @pytest.mark.clause("python-submit-output")
     def test_chatter_is_overheard(self, executor: JobExecutor, fake: FakeScheduler, tmp_path: Path) -> None:
         fake.faults.banner(stdout="Welcome 12345!\n", stderr="WARNING: maintenance on 2031-01-01\n")
         gate = Gate(tmp_path / "gate")
@@ -82,6 +83,7 @@ class FaultTests(Kit):
 
         assert self.end(job).exit_code == 7
 
+    @pytest.mark.clause("submit-refused")
     @pytest.mark.parametrize("hangs", [False, True], ids=["fails", "hangs"])
     def test_a_failed_submission_leaves_the_job_as_it_was(
         self, executor: JobExecutor, fake: FakeScheduler, tmp_path: Path, hangs: bool

@@ -35,6 +35,7 @@ class HookTests(Kit):
             pytest.skip("it has an engine of its own and needs no commands")
         return Hooks(plugin, config)
 
+    @pytest.mark.clause("executor-name")
     def test_the_name_leads_to_the_plugin(self) -> None:
         if self.plugin is not None:
             assert_leads_to(_GROUP, self.executor_name, self.plugin)
@@ -54,6 +55,7 @@ class HookTests(Kit):
         said = [script.text, *command.argv, command.stdin or "", *command.environment.values()]
         assert any(TAG in text for text in said), "the job could not be found again: its tag is nowhere"
 
+    @pytest.mark.clause("python-submit-command")
     @settings(max_examples=60, deadline=None, suppress_health_check=_HARMLESS)
     @given(spec=specs())
     def test_what_it_writes_it_reads(self, hooks: Hooks, spec: JobSpec) -> None:
@@ -89,11 +91,13 @@ class HookTests(Kit):
             script = hooks.script(spec)
             assert script is None or all(len(it.text.splitlines()) == 1 for it in script.directives), text
 
+    @pytest.mark.clause("python-submit-output")
     @pytest.mark.parametrize("stdout", _GARBAGE)
     def test_garbage_is_no_native_id(self, hooks: Hooks, stdout: str) -> None:
         with pytest.raises(ValueError):  # noqa: PT011  the words are the plugin's
             hooks("parse_submit", result=CommandResult(returncode=0, stdout=stdout))
 
+    @pytest.mark.clause("python-polling")
     @pytest.mark.parametrize("stdout", _GARBAGE)
     @pytest.mark.parametrize("hook", ["parse_status", "parse_finished"])
     def test_garbage_says_nothing_about_any_job(self, hooks: Hooks, hook: str, stdout: str) -> None:

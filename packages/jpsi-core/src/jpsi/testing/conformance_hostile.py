@@ -71,6 +71,7 @@ class HostileTests(Kit):
         lines = [*self.directives, *_DIRECTIVES]
         return [*lines, "\n" + "\n".join(lines) + "\n"]
 
+    @pytest.mark.clause("spec-arguments")
     def test_arguments_arrive_unchanged(
         self, executor: JobExecutor, tmp_path: Path, texts: list[str], canary: Path
     ) -> None:
@@ -104,6 +105,7 @@ class HostileTests(Kit):
         """What the batch system is told of a job's name; override it where names are made legal."""
         return name
 
+    @pytest.mark.clause("spec-name")
     def test_names_arrive_unchanged_or_are_refused(
         self, executor: JobExecutor, texts: list[str], canary: Path, scheduler: FakeScheduler | None
     ) -> None:
@@ -115,6 +117,7 @@ class HostileTests(Kit):
                 assert scheduler.job(job.native_id or "").name == self.native_name(job.spec.name or "")
         assert not canary.exists()
 
+    @pytest.mark.clause("attributes-queue", "attributes-project")
     @pytest.mark.parametrize(("attribute", "field"), [("queue_name", "queue"), ("project_name", "project")])
     def test_queues_and_projects_arrive_unchanged_or_are_refused(
         self,

@@ -93,6 +93,7 @@ class JobTests(LaunchKit):
         assert status.state is JobState.COMPLETED, status
         return job
 
+    @pytest.mark.clause("resources-processes", "python-launcher-starts")
     def test_every_process_runs_once(self, executor: JobExecutor, place: Path) -> None:
         self.completed(executor, self.spec('echo here >"$1/$$"', place))
 
@@ -166,6 +167,7 @@ class JobTests(LaunchKit):
         assert (place / "out 'put").read_text() == f"{place}\n" * self.max_processes
         assert (place / 'err "or').read_text() == 'it\'s an "argument" \\ $x\n' * self.max_processes
 
+    @pytest.mark.clause("pre-launch-exports", "pre-launch-forwarded")
     def test_what_pre_launch_exports_reaches_every_process(
         self, executor: JobExecutor, place: Path, tmp_path: Path
     ) -> None:
@@ -190,6 +192,7 @@ class JobTests(LaunchKit):
         assert status.state is JobState.FAILED
         assert self.written(place) == []
 
+    @pytest.mark.clause("post-launch-waits")
     def test_post_launch_runs_after_every_process(
         self, executor: JobExecutor, place: Path, tmp_path: Path
     ) -> None:

@@ -54,6 +54,7 @@ class LineTests(LaunchKit):
     def test_the_code_is_passed_on(self, lines: Lines, shell: str, code: int) -> None:
         assert lines.run(shell, "sh", "-c", f"exit {code}").returncode == code
 
+    @pytest.mark.clause("python-launcher-streams")
     @pytest.mark.parametrize("shell", SHELLS)
     def test_streams_are_the_jobs_and_nothing_is_added(self, lines: Lines, shell: str) -> None:
         done = lines.run(shell, "sh", "-c", "cat; echo err >&2", stdin=b"put in")

@@ -313,6 +313,7 @@ class ArrayTests(BulkTests):
             pytest.skip("it has no arrays")
         return offered.arrays
 
+    @pytest.mark.clause("bulk-status")
     def test_what_the_batch_system_is_asked_does_not_grow_with_an_array(
         self, executor: JobExecutor, arrays: Arrays, fake: FakeScheduler
     ) -> None:

@@ -47,6 +47,7 @@ class NodeTests(Kit):
         )
         return "lead"
 
+    @pytest.mark.clause("resources-nodes")
     @pytest.mark.parametrize("asked", _PLACES)
     def test_each_process_has_its_node_in_a_file(
         self, lead: str, executor: JobExecutor, tmp_path: Path, asked: str

@@ -117,6 +117,7 @@ class RecoveryTests(Kit):
 
             assert [self.end(it).exit_code for it in (job, *jobs)] == [1, 0, 1, 2]
 
+    @pytest.mark.clause("job-native-id")
     def test_an_own_id_can_be_attached_to(self, executor: JobExecutor, tmp_path: Path) -> None:
         gate = Gate(tmp_path / "gate")
         job, other = Job(gate.job(7)), Job()
@@ -139,6 +140,7 @@ class RecoveryTests(Kit):
             fresh.attach(other, job.native_id or "")
             assert self.end(other).exit_code == 7
 
+    @pytest.mark.clause("attach-fails")
     def test_an_unknown_id_never_becomes_completed(self, executor: JobExecutor) -> None:
         seen: list[JobStatus] = []
         job = Job()

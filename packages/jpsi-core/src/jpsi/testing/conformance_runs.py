@@ -19,6 +19,9 @@ _SECOND = timedelta(seconds=1)
 class RunTests(Kit):
     """What a user sees of a job that goes well."""
 
+    @pytest.mark.clause(
+        "submit-accepted", "state-model", "job-native-id", "job-callback", "python-submit-command"
+    )
     def test_a_job_passes_through_its_states_in_order(self, executor: JobExecutor) -> None:
         seen: list[JobStatus] = []
         job = Job(JobSpec("/bin/true"))
@@ -35,6 +38,7 @@ class RunTests(Kit):
         assert all(a.time <= b.time for a, b in pairwise([before, *seen]))
         assert (final.exit_code, final.evidence is not None) == (0, True)
 
+    @pytest.mark.clause("state-failed", "status-exit-code")
     @pytest.mark.parametrize("code", [0, 1, 7, 126, 255])
     def test_the_exit_code_is_the_jobs(self, executor: JobExecutor, code: int) -> None:
         status = self.run(executor, shell(f"exit {code}"))
@@ -42,6 +46,7 @@ class RunTests(Kit):
         assert status.exit_code == code
         assert status.state is (JobState.FAILED if code else JobState.COMPLETED)
 
+    @pytest.mark.clause("status-metadata")
     def test_a_signal_is_told(self, executor: JobExecutor) -> None:
         status = self.run(executor, shell("kill -KILL $$"))
 
@@ -58,6 +63,7 @@ class RunTests(Kit):
         assert job.streams.stdout.read_text() == "out\n"
         assert job.streams.stderr.read_text() == "err\n"
 
+    @pytest.mark.clause("spec-directory", "spec-streams", "path")
     def test_streams_and_directory_are_those_of_the_spec(self, executor: JobExecutor, tmp_path: Path) -> None:
         (tmp_path / "in").write_text("put in")
         spec = shell(
@@ -72,6 +78,7 @@ class RunTests(Kit):
         assert (tmp_path / "out put").read_text() == f"{tmp_path}\nput in"
         assert (tmp_path / "err").read_text() == "err\n"
 
+    @pytest.mark.clause("spec-inherit-false", "spec-inherit-true")
     def test_the_environment_is_inherited_or_not(
         self, executor: JobExecutor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -86,6 +93,7 @@ class RunTests(Kit):
         assert (tmp_path / "True").read_text() == "inherited,a\n"
         assert (tmp_path / "False").read_text() == ",a\n"
 
+    @pytest.mark.clause("submit-accepted", "executor-callback", "callbacks-in-order")
     def test_callbacks_of_job_and_executor_hear_every_status_once(self, executor: JobExecutor) -> None:
         heard: dict[str, list[JobState]] = {}
         executor.set_job_status_callback(
@@ -102,6 +110,7 @@ class RunTests(Kit):
         assert own == {job.id: _ORDER for job in jobs}
         assert all(heard[job.id] == _ORDER[: len(heard[job.id])] for job in jobs)
 
+    @pytest.mark.clause("wait-timeout")
     def test_waiting_ends_with_the_state_or_with_the_time(
         self, executor: JobExecutor, tmp_path: Path
     ) -> None:
@@ -121,6 +130,7 @@ class RunTests(Kit):
             job.wait(target_states=JobState.COMPLETED)
         assert job.status.exit_code == 3
 
+    @pytest.mark.clause("list-unique", "list-non-final", "list-attachable", "list-final")
     def test_the_list_names_what_is_not_final(self, executor: JobExecutor, tmp_path: Path) -> None:
         gate = Gate(tmp_path / "gate")
         job = Job(gate.job())
@@ -140,6 +150,7 @@ class RunTests(Kit):
         assert [self.end(job).exit_code for job in jobs] == list(range(8))
         assert len({job.native_id for job in jobs}) == len(jobs)
 
+    @pytest.mark.clause("pre-launch-sourced")
     def test_pre_and_post_launch_surround_the_job(self, executor: JobExecutor, tmp_path: Path) -> None:
         (tmp_path / "pre").write_text("export FROM_PRE=x\necho pre\n")
         (tmp_path / "post").write_text("echo post\n")

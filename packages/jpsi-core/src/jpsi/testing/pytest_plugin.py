@@ -1,4 +1,4 @@
-"""The fixtures that pytest offers wherever jpsi is installed; none imports anything before it is used."""
+"""What pytest offers wherever jpsi is installed; no fixture imports anything before it is used."""
 
 from __future__ import annotations
 
@@ -16,6 +16,13 @@ if TYPE_CHECKING:
     from jpsi.testing.plugin_directory import PluginDirectory
 
 pytest.register_assert_rewrite("jpsi.testing")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Make known the marker that tests of the conformance classes have."""
+    config.addinivalue_line(
+        "markers", "clause(*ids): clauses of the J/PSI specification that the test proves"
+    )
 
 
 @pytest.fixture
