@@ -325,7 +325,8 @@ def types(session: nox.Session) -> None:
 @nox.session
 def docs(session: nox.Session) -> None:
     """Build the documentation into docs/_build/html; a warning is an error."""
-    _install(session, *_tools("docs"))
+    # The reference is made from the packages themselves.
+    _install(session, *PACKAGES, "jpsi-core[testing]", *_tools("docs"))
     session.run("sphinx-build", "-q", "-W", "--keep-going", *session.posargs, "docs", "docs/_build/html")
 
 

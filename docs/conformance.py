@@ -28,12 +28,12 @@ INHERITED = "packages/jpsi-core/src/jpsi/testing/*.py"
 INTRODUCTION = """\
 # Conformance and deviations
 
-jpsi implements the [J/PSI specification](https://exaworks.org/job-api-spec/specification) and the architecture
-of PSI/J for Python. Here is what both demand, in our words, with the tests that prove it. A test names
-the clauses that it proves, and this page is made from the tests. It is not built if a clause has none.
+jpsi implements the [J/PSI specification](https://exaworks.org/job-api-spec/specification) and the
+architecture of PSI/J for Python. Here is what both demand, in our words, with the tests that prove it. A test
+names the clauses that it proves, and this page is made from the tests. It is not built if a clause has none.
 
-In front of a test stands its package. Tests of *backends* and *launchers* are inherited from `jpsi.testing` by
-every one of them, also by those that [others write](plugins/testing.md).
+In front of a test stands its package. All *backends* and *launchers* inherit theirs from `jpsi.testing`, and
+so do those that [others write](plugins/testing.md).
 """
 
 
