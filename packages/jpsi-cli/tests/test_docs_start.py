@@ -1,15 +1,18 @@
-"""The first steps do what they say."""
+"""The first steps, and the page about the command line, do what they say."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from pages import Reader
 
-START = Path(__file__).parents[3] / "docs/start.md"
+DOCS = Path(__file__).parents[3] / "docs"
 
 
-def test_who_follows_the_first_steps_sees_what_they_show(tmp_path: Path) -> None:
+@pytest.mark.parametrize("page", ["start.md", "guide/cli.md"])
+def test_who_follows_a_page_sees_what_it_shows(tmp_path: Path, page: str) -> None:
     root = tmp_path / "reader"
     root.mkdir()
-    Reader(root).follow(START.read_text())
+    Reader(root).follow((DOCS / page).read_text())

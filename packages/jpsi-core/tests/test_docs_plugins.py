@@ -1,4 +1,4 @@
-"""The pages for authors of plugins, and those of the guide with commands to type, do what they say."""
+"""The pages for authors of plugins, and those of the guide, do what they say."""
 
 from __future__ import annotations
 
@@ -9,6 +9,9 @@ import pytest
 from pages import PageError, Reader, steps
 
 DOCS = Path(__file__).parents[3] / "docs"
+#: What is about the package jpsi-cli alone is followed by its own tests.
+OF_THE_COMMAND_LINE = {"cli.md"}
+# The one that takes longest comes first.
 PAGES = (
     "plugins/executor.md",
     "plugins/testing.md",
@@ -16,12 +19,7 @@ PAGES = (
     "plugins/launcher.md",
     "plugins/override.md",
     "plugins/transport.md",
-    "guide/many.md",
-    "guide/configuration.md",
-    "guide/convert.md",
-    "guide/doctor.md",
-    "guide/testing.md",
-    "guide/versions.md",
+    *(f"guide/{it.name}" for it in sorted(DOCS.glob("guide/*.md")) if it.name not in OF_THE_COMMAND_LINE),
 )
 
 
