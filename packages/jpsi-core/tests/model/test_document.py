@@ -151,7 +151,7 @@ FULL = JobSpec(
     ),
     stage_in=[StageIn("https://example.org/a", Path("a"), StagingMode.LINK)],
     stage_out=[
-        StageOut(Path("b"), "/archive/b", StagingMode.MOVE, StageOutFlags.IF_PRESENT | StageOutFlags.ON_ERROR)
+        StageOut(Path("b"), "/archive/b", StageOutFlags.IF_PRESENT | StageOutFlags.ON_ERROR, StagingMode.MOVE)
     ],
     cleanup=[Path("scratch")],
     cleanup_flags=StageOutFlags.ON_SUCCESS,

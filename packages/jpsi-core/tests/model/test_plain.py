@@ -77,7 +77,7 @@ specs = st.builds(
     resources=st.none() | resources,
     attributes=st.none() | attributes,
     stage_in=st.none() | st.lists(st.builds(StageIn, texts, paths, modes), max_size=2),
-    stage_out=st.none() | st.lists(st.builds(StageOut, paths, texts, modes, flags), max_size=2),
+    stage_out=st.none() | st.lists(st.builds(StageOut, paths, texts, flags, modes), max_size=2),
     cleanup=st.none() | st.lists(paths, max_size=2),
     cleanup_flags=flags,
 )
@@ -135,7 +135,7 @@ def test_paths_flags_and_modes_are_plain() -> None:
     spec = JobSpec(
         "x",
         directory=Path("/a"),
-        stage_out=[StageOut(Path("b"), "c", StagingMode.MOVE, StageOutFlags.NONE)],
+        stage_out=[StageOut(Path("b"), "c", StageOutFlags.NONE, StagingMode.MOVE)],
         cleanup=[Path("d")],
         cleanup_flags=StageOutFlags.ON_ERROR,
     )

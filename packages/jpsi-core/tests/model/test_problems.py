@@ -91,7 +91,7 @@ def complete() -> JobSpec:
             user={"anything": {"goes": "here"}},
         ),
         stage_in=[StageIn("https://example.org/a", Path("a"), StagingMode.LINK)],
-        stage_out=[StageOut(Path("b"), "b", StagingMode.MOVE, StageOutFlags.ON_ERROR)],
+        stage_out=[StageOut(Path("b"), "b", StageOutFlags.ON_ERROR, StagingMode.MOVE)],
         cleanup=[Path("tmp")],
         cleanup_flags=StageOutFlags.NONE,
     )
@@ -174,7 +174,7 @@ def test_valid_spec_has_no_problems(valid: JobSpec) -> None:
         (spec(stage_in=["a"]), "stage_in[0] must be a StageIn, not 'a'"),
         (spec(stage_in=[StageIn(1, Path("b"))]), "stage_in[0].source must be text, not 1"),  # type: ignore[arg-type]
         (
-            spec(stage_out=[StageOut(Path("b"), "a", "copy")]),  # type: ignore[arg-type]
+            spec(stage_out=[StageOut(Path("b"), "a", mode="copy")]),  # type: ignore[arg-type]
             "stage_out[0].mode must be a StagingMode, not 'copy'",
         ),
         (

@@ -36,22 +36,37 @@ def _name(value: str | Path | None) -> str | None:
     return value
 
 
+@overload
+def _location(value: None) -> None: ...
+@overload
+def _location(value: str | Path) -> str: ...
+def _location(value: str | Path | None) -> str | None:
+    return str(value) if isinstance(value, Path) else value
+
+
 class StagingMode(enum.Enum):
     """How a file gets from its source to its target."""
 
     COPY = "copy"
+    #: A symbolic link to the source.
     LINK = "link"
     MOVE = "move"
 
 
 class StageOutFlags(enum.Flag):
-    """When a file is staged out, or a path cleaned up; combine with `|`."""
+    """When a file is staged out, or a path cleaned up; combine with `|`.
+
+    Without `ON_SUCCESS`, `ON_ERROR` and `ON_CANCEL` it is `ON_SUCCESS`.
+    """
 
     NONE = 0
     #: A missing source is no error.
     IF_PRESENT = 1
+    #: The exit code is 0.
     ON_SUCCESS = 2
+    #: The exit code is another, or the job could not be set up.
     ON_ERROR = 4
+    #: The job was told to end.
     ON_CANCEL = 8
     ALWAYS = ON_SUCCESS | ON_ERROR | ON_CANCEL
 
@@ -60,8 +75,9 @@ class StageOutFlags(enum.Flag):
 class StageIn:
     """A file or directory that must be there before the job runs."""
 
-    #: Where it comes from: a path or URL on the submitting side.
-    source: str
+    #: Where it comes from: a path or URL on the submitting side. A relative path is relative to the working
+    #: directory of the program that submits.
+    source: str = attrs.field(converter=_location)
     #: Where it goes, relative to the job's directory.
     target: Path = attrs.field(converter=_path)
     mode: StagingMode = StagingMode.COPY
@@ -73,10 +89,10 @@ class StageOut:
 
     #: Where it comes from, relative to the job's directory.
     source: Path = attrs.field(converter=_path)
-    #: Where it goes: a path or URL on the submitting side.
-    target: str
+    #: Where it goes: a path or URL on the submitting side, relative as `StageIn.source`.
+    target: str = attrs.field(converter=_location)
+    flags: StageOutFlags = StageOutFlags.ON_SUCCESS
     mode: StagingMode = StagingMode.COPY
-    flags: StageOutFlags = StageOutFlags.ALWAYS
 
 
 @attrs.define(slots=True, init=False)

@@ -175,7 +175,7 @@ def specs() -> st.SearchStrategy[JobSpec]:
         resources=st.none() | resource_specs(),
         attributes=st.none() | job_attributes(),
         stage_in=st.none() | st.lists(st.builds(StageIn, texts, paths(), modes), max_size=2),
-        stage_out=st.none() | st.lists(st.builds(StageOut, paths(), texts, modes, flags), max_size=2),
+        stage_out=st.none() | st.lists(st.builds(StageOut, paths(), texts, flags, modes), max_size=2),
         cleanup=st.none() | st.lists(paths(), max_size=2),
         cleanup_flags=flags,
     )
