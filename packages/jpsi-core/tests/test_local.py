@@ -354,7 +354,7 @@ def test_many_processes_need_a_launcher_that_is_named(no_launchers: None, execut
 
 @pytest.mark.clause("exception-message")
 def test_everything_that_is_wrong_is_said_at_once(no_launchers: None, executor: JobExecutor) -> None:
-    spec = JobSpec("/bin/true", directory="/no/such/dir", pre_launch="nope.sh", cleanup=[Path("x")])
+    spec = JobSpec("/bin/true", directory="/no/such/dir", pre_launch="nope.sh", cleanup=[Path("..")])
     spec.resources = ResourceSpecV1(node_count=2, processes_per_node=2)
 
     with pytest.raises(jpsi.InvalidJobException) as caught:

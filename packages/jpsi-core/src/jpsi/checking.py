@@ -10,6 +10,7 @@ from jpsi.contract.hookspecs import Capabilities, Site
 from jpsi.contract.protocols import Submission
 from jpsi.dependencies import resolved
 from jpsi.engine.grouping import shape
+from jpsi.engine.prechecks import staged
 from jpsi.model import plain
 from jpsi.model.errors import InvalidJobException
 from jpsi.model.problems import problems, sound_part
@@ -85,6 +86,8 @@ class Checking:
         found = problems(job.spec)
         # What is wrong here is said together with what is wrong anywhere.
         spec = self._defaults.filled_in(sound_part(job.spec) if found else copy_spec(job.spec))
+        spec, unstaged = staged(spec)
+        found += unstaged
         launcher, missing = self._launchers.of(spec)
         found += missing
         spec, unresolved = resolved(spec, self._capabilities.dependencies, self._is_here)

@@ -13,12 +13,12 @@ import pytest
 
 from jpsi.contract.hookspecs import Arrays
 from jpsi.contract.shell import ShellLine
-from jpsi.engine import runner, runner_array
+from jpsi.engine import runner, runner_array, runner_staging
 from jpsi.engine.array_files import BLOCK, Place, read_link
 from jpsi.engine.claims import REVOKED, read_claim, revoke
 from jpsi.engine.runner_array import ElementFrame
 from jpsi.engine.spool import Spool
-from jpsi.model.spec import JobSpec
+from jpsi.model.spec import JobSpec, StageIn, StageOut
 from runners import PATH, SINGLE, shell_job
 
 ARRAYS = Arrays(largest=1000, id_variable="OTHER ARRAY_ID", index_variable="INDEX")
@@ -47,13 +47,12 @@ class Elements:
                 events=self.spool.events,
                 spec=spec,
                 frame=ElementFrame("", self.run_file, index),
-                **given,  # type: ignore[arg-type]  # fields of Run
+                **(given | {"directory": str(spec.directory or given["directory"])}),  # type: ignore[arg-type]  # fields of Run
             )
             for index, spec in enumerate(specs, 1)
         ]
-        common = runner_array.common(
-            "x", self.spool.arrays.folder("x"), self.spool.jobs, self.spool.events, self.arrays
-        )
+        folder, functions = self.spool.arrays.folder("x"), runner_staging.functions(runs)
+        common = runner_array.common("x", folder, self.spool.jobs, self.spool.events, self.arrays, functions)
         elements = [{"id": run.job_id, "attempt": 1, "spec": {}} for run in runs]
         blocks = list(runner_array.blocks(runs))
         os.close(self.spool.arrays.prepare("x", {"spec": {}}, elements, common, blocks))
@@ -217,3 +216,27 @@ def test_a_launcher_starts_processes_of_the_same_element(elements: Elements) -> 
 
     assert elements.run(2) == 0
     assert elements.output(2) == "5 1 unset\n"
+
+
+def test_elements_stage_what_is_their_own(elements: Elements, tmp_path: Path) -> None:
+    """Functions are in the common part, once."""
+    (tmp_path / "in").write_text("in\n")
+    elements.write(
+        [
+            shell_job(
+                "cat a >b",
+                directory=tmp_path / str(index),
+                create_directory=True,
+                stage_in=[StageIn(str(tmp_path / "in"), Path("a"))],
+                stage_out=[StageOut(Path("b"), str(tmp_path / f"out {index}"))],
+            )
+            for index in (1, 2)
+        ]
+        + [shell_job("exit 3"), JobSpec("true", stage_in=[StageIn("/no/such/file", Path("a"))])],
+    )
+
+    assert [elements.run(index) for index in range(1, 5)] == [0, 0, 3, 125]
+    assert [(tmp_path / f"out {index}").read_text() for index in (1, 2)] == ["in\n"] * 2
+    assert "job-4.1.exit.stage_in.125" in elements.left()
+    texts = [path.read_text() for path in Path(elements.run_file).parent.iterdir()]
+    assert sum(text.count("_jpsi_stage() {") for text in texts) == 1

@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jpsi.engine.markers import Marker, parse
-from jpsi.engine.tracker import CANCEL, TIMEOUT, Gone, Stop, conclude, from_ns
+from jpsi.engine.stopping import CANCEL, TIMEOUT
+from jpsi.engine.tracker import Gone, Stop, conclude, from_ns
 from jpsi.model.states import Evidence, JobState, JobStatus, Reason
 
 COMPLETED, FAILED, CANCELED = JobState.COMPLETED, JobState.FAILED, JobState.CANCELED
@@ -91,6 +92,21 @@ VERDICTS = {
     "no output": ([ended("stdout.125")], None, None, (FAILED, 125, Reason.SETUP, MARKER)),
     "no errors": ([ended("stderr.125")], None, None, (FAILED, 125, Reason.SETUP, MARKER)),
     "no executable": ([ended("executable.127")], None, None, (FAILED, 127, Reason.EXECUTABLE, MARKER)),
+    "not staged in": ([ended("stage_in.125")], None, None, (FAILED, 125, Reason.STAGING, MARKER)),
+    "ran well, not staged out": ([ended("run-stage_out.0")], None, None, (FAILED, 0, Reason.STAGING, MARKER)),
+    "neither ran well nor staged out": (
+        [ended("run-stage_out.7")],
+        None,
+        None,
+        (FAILED, 7, Reason.EXIT_CODE, MARKER),
+    ),
+    "no executable, and nothing to stage out": (
+        [ended("executable-stage_out.127")],
+        None,
+        None,
+        (FAILED, 127, Reason.EXECUTABLE, MARKER),
+    ),
+    "ran well, not cleaned up": ([ended("run-cleanup.0")], None, None, (COMPLETED, 0, None, MARKER)),
     "cancelled": ([TERM, ended("run.143")], stop(), gone(), (CANCELED, 143, Reason.CANCELLED, MARKER)),
     "cancelled and well": ([TERM, ended("run.0")], stop(), gone(), (CANCELED, 0, Reason.CANCELLED, MARKER)),
     "cancelled in pre_launch": (
@@ -152,6 +168,16 @@ def test_verdict_on_a_process_without_runner(
 
     found = status and (status.state, status.exit_code, status.reason, status.evidence)
     assert found == verdict
+
+
+@pytest.mark.parametrize("stopped", [None, stop()], ids=["by itself", "cancelled"])
+@pytest.mark.parametrize("what", ["stage_out", "cleanup"])
+def test_what_of_staging_failed_is_told_in_metadata(what: str, stopped: Stop | None) -> None:
+    status = conclude([TERM, ended(f"post_launch-{what}.0")], stopped, gone())
+
+    assert status is not None
+    assert status.metadata[what] == "failed"
+    assert (status.state is CANCELED) is (stopped is not None)
 
 
 @given(markers, stops, gones)

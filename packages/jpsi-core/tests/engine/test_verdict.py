@@ -125,6 +125,11 @@ VERDICTS: dict[str, tuple[dict[str, Any], Any]] = {
         {"markers": [*ended("run.7"), left("active", 9, restart=1), left("exit.run.0", 10, restart=1)]},
         (COMPLETED, 0, None, MARKER),
     ),
+    "not staged out": ({"markers": ended("run-stage_out.0")}, (FAILED, 0, Reason.STAGING, MARKER)),
+    "signalled, ended well, and not staged out": (
+        {"markers": stopped("run-stage_out.0"), "queued": seen(FAILED, 125)},
+        (FAILED, 0, Reason.STAGING, MARKER),
+    ),
     # Without a marker of its end.
     "cancelled while it waited": (
         {"queued": Observation(state=CANCELED, word="WORD", ran=False)},
@@ -210,6 +215,13 @@ def test_requeue_is_told_in_metadata_to_the_end(what: list[str], state: JobState
 
     assert status is not None
     assert (status.state, status.metadata) == (state, {"requeued": True})
+
+
+def test_what_was_not_staged_out_is_told_whatever_ended_the_job() -> None:
+    status = judge(facts(markers=stopped("run-stage_out.0"), queued=seen(CANCELED)))
+
+    assert status is not None
+    assert (status.state, status.metadata["stage_out"]) == (CANCELED, "failed")
 
 
 @pytest.mark.clause("state-metadata")

@@ -9,9 +9,10 @@ from jpsi.testing.conformance_hostile import HostileTests
 from jpsi.testing.conformance_nodes import NodeTests
 from jpsi.testing.conformance_recovery import RecoveryTests
 from jpsi.testing.conformance_runs import RunTests
+from jpsi.testing.conformance_staging import StagingTests
 
 
-class TestLocal(RunTests, NodeTests, HostileTests, RecoveryTests):
+class TestLocal(RunTests, StagingTests, NodeTests, HostileTests, RecoveryTests):
     """Without what only batch systems do, and what `test_local` asks for in more detail."""
 
     executor_name = "local"

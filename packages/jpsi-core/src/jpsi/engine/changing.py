@@ -10,8 +10,9 @@ from datetime import UTC, datetime
 from jpsi.engine.backend import Backend
 from jpsi.engine.files import is_transient
 from jpsi.engine.rounds import Rounds
+from jpsi.engine.stopping import CANCEL
 from jpsi.engine.tracked import Tracked
-from jpsi.engine.tracker import CANCEL, Stop
+from jpsi.engine.tracker import Stop
 from jpsi.engine.tracking import Tracking
 from jpsi.model.errors import JpsiError, SubmitException
 from jpsi.model.states import JobState

@@ -1,4 +1,4 @@
-"""What the folder of a job adds to how it ended: what could not be used, or what its launcher said."""
+"""What the folder of a job adds to how it ended: what could not be used, or what those said that failed."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from jpsi.engine import runner, runner_command
+from jpsi.engine import runner, runner_command, runner_staging
+from jpsi.engine.staged import what_failed
+from jpsi.engine.staging import STAGE_IN
 from jpsi.model.states import JobStatus, Reason
 
 if TYPE_CHECKING:
@@ -23,20 +25,26 @@ _CULPRITS = {
     runner.PRE_LAUNCH: "pre_launch",
 }
 
-# How much of what a launcher said last becomes a message.
+# How much of what was said last becomes a message.
 _SAID_BYTES = 4096
 
 
 def explained(spool: Spool, job_id: str, attempt: int, status: JobStatus) -> JobStatus:
-    """A final status with the name of what could not be used, what the launcher said, or why it is lost."""
+    """A final status with the name of what could not be used, what was said about it, or why it is lost."""
     phase = status.metadata.get("phase", "")
     if status.reason is Reason.LOST and spool.has_begun(job_id, attempt):
         cause = f"it began to run, and left no word of its end in {spool.events}"
     elif phase == runner.LAUNCH:
         cause = _said(runner.log_file(spool.folder(job_id), attempt))
+    elif phase == STAGE_IN:
+        cause = _said(runner_staging.log_file(spool.folder(job_id), attempt))
     else:
         cause = _culprit(spool, job_id, phase)
-    return attrs.evolve(status, message=f"{status.message}: {cause}") if cause else status
+    told = [f"{status.message}: {cause}" if cause else status.message]
+    if failed := what_failed(status):
+        words = _said(runner_staging.log_file(spool.folder(job_id), attempt))
+        told.append(f"{failed} failed: {words}" if words else f"{failed} failed")
+    return attrs.evolve(status, message="; ".join(it for it in told if it) or None)
 
 
 def _culprit(spool: Spool, job_id: str, phase: str) -> str:

@@ -20,7 +20,8 @@ from jpsi.engine.explaining import explained
 from jpsi.engine.markers import Marker
 from jpsi.engine.procfs import ProcessId, session
 from jpsi.engine.spool import Spool
-from jpsi.engine.tracker import TIMEOUT, Gone, Stop, conclude, exited_at_all
+from jpsi.engine.stopping import TIMEOUT
+from jpsi.engine.tracker import Gone, Stop, conclude, exited_at_all
 from jpsi.model.plain import decode_status, encode_status
 from jpsi.model.states import Evidence, JobState, JobStatus, Reason
 

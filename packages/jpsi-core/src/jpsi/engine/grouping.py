@@ -6,7 +6,10 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Any
 
 #: The fields of a spec of which a batch system is told nothing: the hooks which tell it do not look at them.
-FREE = frozenset({"executable", "arguments", "environment", "stdin_path", "stdout_path", "stderr_path"})
+FREE = frozenset(
+    {"executable", "arguments", "environment", "stdin_path", "stdout_path", "stderr_path"}
+    | {"stage_in", "stage_out", "cleanup", "cleanup_flags"}
+)
 
 
 def shape(plain: Mapping[str, Any]) -> str:

@@ -6,6 +6,8 @@ import os
 import subprocess
 from pathlib import Path
 
+from jpsi.engine import staging
+from jpsi.engine.staging import has_staging
 from jpsi.model.spec import JobSpec
 
 _CHECK_SECONDS = 10
@@ -18,11 +20,7 @@ def at_home(path: Path) -> Path:
 
 def problems_here(spec: JobSpec, shell: str) -> list[str]:
     """Why a job cannot run on this machine as it is now."""
-    problems = [
-        f"{name} is not offered by this version of jpsi"
-        for name in ("stage_in", "stage_out", "cleanup")
-        if getattr(spec, name)
-    ]
+    problems = []
     if spec.directory is None and not _has_current_directory():
         problems.append("directory is not given, and the current directory was removed")
     directory = None if spec.directory is None else at_home(spec.directory)
@@ -30,9 +28,34 @@ def problems_here(spec: JobSpec, shell: str) -> list[str]:
         problems.append(f"directory {str(spec.directory)!r} does not exist; make it, or set create_directory")
     for name in ("pre_launch", "post_launch"):
         script = getattr(spec, name)
-        if script is not None:
+        if script is not None and not _is_staged_in(script, spec):
             problems += _script_problems(name, (directory or Path()) / at_home(script), shell)
     return problems
+
+
+def staged(spec: JobSpec) -> tuple[JobSpec, list[str]]:
+    """A spec that is to be submitted, with absolute paths of what is staged here, and what is wrong there.
+
+    A source that is not there is no problem if a job that this one waits for may make it.
+    """
+    if not has_staging(spec):
+        return spec, []
+    here = os.getcwd() if _has_current_directory() else "/"  # noqa: PTH109  not resolved
+    if problems := list(staging.problems(spec, here)):
+        return spec, problems
+    spec = staging.settled(spec, here, str(Path.home()))
+    if spec.attributes is not None and spec.attributes.after:
+        return spec, []
+    return spec, [
+        f"stage_in[{index}].source: {item.source!r} does not exist"
+        for index, item in enumerate(spec.stage_in or ())
+        if not os.path.lexists(item.source)
+    ]
+
+
+def _is_staged_in(script: Path, spec: JobSpec) -> bool:
+    targets = [item.target for item in spec.stage_in or ()]
+    return any(target == script or target in script.parents for target in targets)
 
 
 def _has_current_directory() -> bool:

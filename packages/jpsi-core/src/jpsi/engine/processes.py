@@ -41,8 +41,9 @@ from jpsi.engine.runner_frame import ProcessFrame
 from jpsi.engine.slots import Slots
 from jpsi.engine.spawning import spawn
 from jpsi.engine.spool import Intent, Spool, is_transient
+from jpsi.engine.stopping import CANCEL
 from jpsi.engine.streams import streams_of
-from jpsi.engine.tracker import CANCEL, exited_at_all, from_ns, never_ran
+from jpsi.engine.tracker import exited_at_all, from_ns, never_ran
 from jpsi.engine.work_directory import work_directory
 from jpsi.model import plain
 from jpsi.model.errors import SubmitException

@@ -1,8 +1,8 @@
 """The one runner: renders the POSIX shell script that carries out one attempt of one job.
 
-The script claims the attempt, enters the directory, opens the streams, sets the environment, sources
-pre_launch, launches, sources post_launch, and leaves the exit code as a marker. Whatever the scripts of
-the user do to the shell they are sourced in, marker and exit code are right.
+The script claims the attempt, enters the directory, stages in, opens the streams, sets the environment,
+sources pre_launch, launches, sources post_launch, stages out, and leaves the exit code as a marker. Whatever
+the scripts of the user do to the shell they are sourced in, marker and exit code are right.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from jpsi.contract.shell import word
-from jpsi.engine import runner_environment, runner_nodes, runner_streams
+from jpsi.engine import runner_environment, runner_nodes, runner_staging, runner_streams
 from jpsi.engine.runner_command import JOB_ID, NODEFILES, CommandLines, Through
 from jpsi.engine.runner_frame import SETUP_CODE
 from jpsi.engine.runner_nodes import NODES
@@ -87,6 +87,8 @@ def lines(run: Run) -> Iterator[str]:
         # HOME may be one of the variables that the job is given.
         yield f"{HOME}=${{HOME-}}"
     yield from _directory(run)
+    if run.plan:
+        yield from runner_staging.begin(run)
     yield from runner_streams.opened(run)
     if run.nodes:
         yield from runner_nodes.node_file(run.nodes, run.file(NODES), is_needed=run.needs_nodes)

@@ -7,7 +7,7 @@ makes it, whole, so that those beside it never read half of it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import attrs
 
@@ -43,6 +43,10 @@ class ElementFrame(BatchFrame):
         """See `Frame`."""
         yield f"_jpsi_begin {folder.rpartition('/')[2]} {attempt}"
 
+    def define(self, lines: Iterable[str]) -> Iterable[str]:  # noqa: ARG002  see there
+        """See `Frame`."""
+        return ()
+
     def again(self, file: str) -> list[str]:  # noqa: ARG002  see there
         """See `Frame`."""
         return ["/bin/sh", word(self.common), f"{_ELEMENT_OPTION}{self.index}"]
@@ -74,7 +78,9 @@ _jpsi_begin() {{
   [ -e "$_jpsi_folder/array.$2" ] || echo {array} "$_jpsi_index" >"$_jpsi_folder/array.$2" || :"""
 
 
-def common(array: str, folder: str, jobs: str, events: str, arrays: Arrays) -> str:
+def common(  # noqa: PLR0913, PLR0917  what it depends on, each by name
+    array: str, folder: str, jobs: str, events: str, arrays: Arrays, functions: Sequence[str] = ()
+) -> str:
     """The script that every element runs.
 
     Args:
@@ -83,17 +89,21 @@ def common(array: str, folder: str, jobs: str, events: str, arrays: Arrays) -> s
         jobs: where the folders of jobs are.
         events: where markers go.
         arrays: by which variables an element knows where it is.
+        functions: the lines of those that elements define, which are here once.
     """
-    return "\n".join(_common(array, folder, jobs, events, arrays)) + "\n"
+    return "\n".join(_common(array, folder, jobs, events, arrays, functions)) + "\n"
 
 
-def _common(array: str, folder: str, jobs: str, events: str, arrays: Arrays) -> Iterator[str]:
+def _common(  # noqa: PLR0913, PLR0917  as above
+    array: str, folder: str, jobs: str, events: str, arrays: Arrays, functions: Sequence[str]
+) -> Iterator[str]:
     yield "#!/bin/sh"
     yield f"# The jobs of jpsi's array {array}; the intent beside it says what was asked."
     index = first_set(arrays.index_variable, otherwise="")
     yield _WHICH.format(option=_ELEMENT_OPTION, index=index, code=SETUP_CODE)
     yield f"_jpsi_array={word(folder)}"
     yield FUNCTIONS
+    yield from functions
     yield from pass_signals(OWN)
     yield _BEGIN.format(
         jobs=word(jobs),

@@ -37,6 +37,9 @@ class Frame(Protocol):
     def begin(self, mark: str, folder: str, attempt: int) -> Iterator[str]:
         """Make the claim, or exit, and have the functions for markers and the traps in place."""
 
+    def define(self, lines: Iterable[str]) -> Iterable[str]:
+        """The lines of functions as far as they are to stand in a job's own lines."""
+
     def catch(self) -> Iterator[str]:
         """Set the traps of a shell that stands between the runner and the job."""
 
@@ -65,6 +68,10 @@ class ProcessFrame:
         yield "exec 9>&-"
         yield FUNCTIONS
         yield f"trap '_jpsi_note signalled' {_EVERY_SIGNAL}"
+
+    def define(self, lines: Iterable[str]) -> Iterable[str]:
+        """See `Frame`."""
+        return lines
 
     def catch(self) -> Iterator[str]:
         """See `Frame`."""
@@ -108,6 +115,10 @@ class BatchFrame:
         yield from pass_signals(OWN)
         yield from trap_signals(OWN, "_jpsi_note signalled; ")
         yield "_jpsi_note active"
+
+    def define(self, lines: Iterable[str]) -> Iterable[str]:
+        """See `Frame`."""
+        return lines
 
     def catch(self) -> Iterator[str]:
         """See `Frame`."""

@@ -8,7 +8,9 @@ from pathlib import Path
 import attrs
 
 from jpsi.contract.shell import ShellLine, path_word, word
+from jpsi.engine import staging
 from jpsi.engine.runner_frame import Frame
+from jpsi.engine.staging import Plan
 from jpsi.model.resources import process_count
 from jpsi.model.spec import JobSpec
 
@@ -83,11 +85,17 @@ class Run:
         return None if script is None or self.sources_scripts else _script(script)
 
     @property
+    def plan(self) -> Plan:
+        """What is staged for it."""
+        return staging.plan(self.spec)
+
+    @property
     def mentions_home(self) -> bool:
         """Whether a path is in the home directory of the machine."""
         spec = self.spec
         streams = (spec.stdin_path, spec.stdout_path, spec.stderr_path)
-        paths = (self.directory, *streams, spec.pre_launch, spec.post_launch)
+        staged = (*(it.target for it in self.plan.stage_in), *(it.source for it in self.plan.stage_out))
+        paths = (self.directory, *streams, spec.pre_launch, spec.post_launch, *staged, *self.plan.cleanup)
         return any(str(path).startswith("~") for path in paths)
 
     def file(self, name: str) -> str:

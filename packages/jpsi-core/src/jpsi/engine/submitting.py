@@ -17,7 +17,7 @@ import attrs
 from jpsi.contract.asked import dependencies
 from jpsi.contract.hookspecs import Arrays, SubmitContext
 from jpsi.contract.protocols import EngineSetup, InterruptedSubmission, Preview, Submission
-from jpsi.engine import runner, runner_array
+from jpsi.engine import runner, runner_array, runner_staging
 from jpsi.engine.array_files import Place, read_link
 from jpsi.engine.backend import Backend
 from jpsi.engine.grouping import common
@@ -338,7 +338,8 @@ class Submitting:
             }
             for run, spec in zip(runs, specs, strict=True)
         ]
-        script = runner_array.common(array, folder, spool.jobs, spool.events, arrays)
+        functions = runner_staging.functions(runs)
+        script = runner_array.common(array, folder, spool.jobs, spool.events, arrays, functions)
         intent = {**self._intent(array), "spec": shared}
         try:
             return spool.arrays.prepare(array, intent, elements, script, runner_array.blocks(runs))

@@ -16,10 +16,10 @@ import attrs
 from jpsi.engine import runner, runner_command, runner_environment, runner_nodes
 from jpsi.engine.markers import Marker
 from jpsi.engine.runner_frame import SETUP_CODE
+from jpsi.engine.staged import phase_of, with_staging
+from jpsi.engine.staging import STAGE_IN
+from jpsi.engine.stopping import CANCEL, TIMEOUT
 from jpsi.model.states import Evidence, JobState, JobStatus, Reason
-
-#: Why jpsi itself ended a job, as it stands in the spool.
-CANCEL, TIMEOUT = "cancel", "timeout"
 
 # POSIX XCU 2.8.2: a shell reports a command that signal n ended by a code above 128; all shells add n.
 SIGNAL_BASE = 128
@@ -81,8 +81,10 @@ def conclude(
         # A job that was told to end is over when its processes are gone, however it chose to exit.
         if gone is None:
             return None
-        if exit_marker is None or signalled_before(exit_marker, markers):
-            return _stopped(stop, exit_marker, gone)
+        if exit_marker is None:
+            return _stopped(stop, None, gone)
+        if signalled_before(exit_marker, markers):
+            return with_staging(_stopped(stop, exit_marker, gone), exit_marker.detail)
     if exit_marker is not None:
         return ended(exit_marker)
     if gone is None:
@@ -135,13 +137,17 @@ def never_ran() -> JobStatus:
 
 def ended(marker: Marker) -> JobStatus:
     """The final status that an exit marker tells."""
+    return with_staging(_ended(marker, phase_of(marker.detail)), marker.detail)
+
+
+def _ended(marker: Marker, phase: str) -> JobStatus:
     code = marker.code or 0
-    if marker.detail in _SETUP:
-        reason, message = _SETUP[marker.detail]
-        if marker.detail == runner_command.EXECUTABLE and code == runner_command.NOT_EXECUTABLE_CODE:
+    if phase in _SETUP:
+        reason, message = _SETUP[phase]
+        if phase == runner_command.EXECUTABLE and code == runner_command.NOT_EXECUTABLE_CODE:
             message = "the executable may not be executed"
-        return _failed(marker.time, code, reason, message, Evidence.MARKER, {"phase": marker.detail})
-    if marker.detail == runner.POST_LAUNCH:
+        return _failed(marker.time, code, reason, message, Evidence.MARKER, {"phase": phase})
+    if phase == runner.POST_LAUNCH:
         return exited(marker.time, code, Evidence.MARKER, {"post_launch": "failed"})
     return exited(marker.time, code, Evidence.MARKER, {})
 
@@ -152,6 +158,7 @@ _SETUP = {
         "the configured shell is not there, or may not be executed, where the job ran",
     ),
     runner.DIRECTORY: (Reason.SETUP, "the job's directory could not be entered"),
+    STAGE_IN: (Reason.STAGING, "stage_in failed, so that nothing was launched"),
     runner.STDIN: (Reason.SETUP, "the file for standard input could not be opened"),
     runner.STDOUT: (Reason.SETUP, "the file for standard output could not be opened"),
     runner.STDERR: (Reason.SETUP, "the file for standard error could not be opened"),

@@ -15,6 +15,7 @@ import attrs
 from jpsi.contract.observation import Observation
 from jpsi.engine.markers import Marker
 from jpsi.engine.runner_frame import SETUP_CODE
+from jpsi.engine.staged import with_staging
 from jpsi.engine.tracker import SIGNAL_BASE, Stop, ended, exited, signal_of, signalled_before, unprepared
 from jpsi.model.states import Evidence, JobState, JobStatus, Reason
 
@@ -94,6 +95,8 @@ def judge(facts: Facts) -> JobStatus | None:
     A final one is the last word.
     """
     status = _judged(facts)
+    if status is not None and status.final and facts.exit_marker is not None:
+        status = with_staging(status, facts.exit_marker.detail)
     if status is None or not any(marker.restart for marker in facts.markers):
         return status
     return attrs.evolve(status, metadata={**status.metadata, "requeued": True})

@@ -74,6 +74,9 @@ class Reason(enum.Enum):
     CANCELLED = "cancelled"
     #: The directory or a stream of the job could not be opened.
     SETUP = "setup"
+    #: Files could not be staged in, so that nothing was launched; or the executable returned 0, and files
+    #: could not be staged out.
+    STAGING = "staging"
     #: The executable was not found or may not be executed.
     EXECUTABLE = "executable"
     #: pre_launch, or the prologue that is configured, failed or ended the shell; nothing was launched.

@@ -12,12 +12,14 @@ from jpsi.testing.conformance_many import ArrayTests
 from jpsi.testing.conformance_nodes import NodeTests
 from jpsi.testing.conformance_recovery import RecoveryTests
 from jpsi.testing.conformance_runs import RunTests
+from jpsi.testing.conformance_staging import StagingTests
 
 
 class ExecutorConformance(
     AnswerTests,
     RunTests,
     NodeTests,
+    StagingTests,
     HostileTests,
     EndTests,
     DependencyTests,
