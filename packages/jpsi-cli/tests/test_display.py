@@ -147,6 +147,24 @@ def test_a_post_launch_that_failed_is_told_though_the_exit_code_does_not(job: jp
     ]
 
 
+def test_what_of_staging_failed_is_told_once(job: jpsi.Job) -> None:
+    told = attrs.evolve(
+        EXITED, metadata={"stage_out": "failed"}, message=f"{EXITED.message}; stage_out failed: a\x1b"
+    )
+    kept = attrs.evolve(COMPLETED, metadata={"cleanup": "failed"}, message="cleanup failed: b")
+
+    assert [Quiet().status(job, status) for status in (told, kept)] == [
+        "jpsi: warning: stage_out failed: a\\x1b\n",
+        "jpsi: warning: cleanup failed: b\n",
+    ]
+    display = Terminal()
+    display.status(job, ACTIVE)
+    assert [display.status(job, status) for status in (told, kept)] == [
+        "jpsi: FAILED     the executable returned exit code 3; stage_out failed: a\\x1b (after 1.2 s)\n",
+        "jpsi: COMPLETED  after 0:01:15; cleanup failed: b\n",
+    ]
+
+
 def test_a_job_that_never_ran_has_no_time(job: jpsi.Job) -> None:
     assert Terminal().status(job, CANCELED) == "jpsi: CANCELED   the job was cancelled\n"
 

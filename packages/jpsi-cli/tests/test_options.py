@@ -22,6 +22,9 @@ EVERYTHING: Given = {
     "stdin": "in",
     "stdout": "out",
     "stderr": "err",
+    "stage_in": ("a/b", "/c/d:e"),
+    "stage_out": ("a/b", "c:file:///d"),
+    "cleanup": ("e", "f/g"),
     "nodes": "2",
     "processes": "8",
     "processes_per_node": "4",
@@ -61,6 +64,9 @@ def test_every_option_has_a_field() -> None:
         stdin_path=Path("in"),
         stdout_path=Path("out"),
         stderr_path=Path("err"),
+        stage_in=[jpsi.StageIn("a/b", Path("b")), jpsi.StageIn("/c/d", Path("e"))],
+        stage_out=[jpsi.StageOut(Path("a/b"), "b"), jpsi.StageOut(Path("c"), "file:///d")],
+        cleanup=[Path("e"), Path("f/g")],
         launcher="mpirun",
         pre_launch=Path("pre"),
         post_launch=Path("post"),
@@ -82,6 +88,28 @@ def test_every_option_has_a_field() -> None:
             custom_attributes={"slurm.qos": "debug", "pbs.x": "a=b"},
         ),
     )
+
+
+@pytest.mark.parametrize(
+    ("text", "source", "target"),
+    [
+        ("a/b/", "a/b/", "b"),
+        ("a:b:c", "a:b", "c"),
+        ("file:///a/b", "file:///a/b", "b"),
+        ("file:///a/b:c/d", "file:///a/b", "c/d"),
+    ],
+)
+def test_what_is_staged_in_may_be_a_url(text: str, source: str, target: str) -> None:
+    assert of(["x"], stage_in=(text,)).stage_in == [jpsi.StageIn(source, Path(target))]
+
+
+def test_what_is_staged_is_added_to_what_a_document_says() -> None:
+    document = jpsi.JobSpec("a", stage_in=[jpsi.StageIn("a", Path("a"))], cleanup=[Path("b")])
+
+    spec = spec_of(document, [], {"stage_in": ("c",), "cleanup": ("d",)}, is_expanding=False)
+
+    assert [item.source for item in spec.stage_in or ()] == ["a", "c"]
+    assert spec.cleanup == [Path("b"), Path("d")]
 
 
 def test_what_can_be_typed_is_what_can_be_read() -> None:

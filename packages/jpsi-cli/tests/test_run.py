@@ -68,6 +68,45 @@ def test_scripts_around_the_command_that_fail_are_told(
     assert (result.returncode, result.stderr) == (code, errors)
 
 
+def test_files_are_brought_in_and_away(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("text")
+    where = ("--dir", "there", "--create-dir", "--stage-in", "a:in/b", "--cleanup", "in")
+
+    result = run("run", *where, "--stage-out", "c:out/d", "--", "cp", "in/b", "c")
+
+    assert (result.returncode, result.stderr) == (0, b"")
+    assert (tmp_path / "out/d").read_text() == "text"
+    assert [path.name for path in (tmp_path / "there").iterdir()] == ["c"]
+
+
+@pytest.mark.parametrize(
+    ("code", "expected", "errors"),
+    [
+        (
+            0,
+            125,
+            b"jpsi: job failed: the executable returned exit code 0; stage_out failed: a: there is no",
+        ),
+        (3, 3, b""),
+    ],
+)
+def test_files_that_could_not_be_brought_away_are_no_success(
+    run: Run, code: int, expected: int, errors: bytes
+) -> None:
+    result = run("run", "--stage-out", "a:b", "--", "sh", "-c", f"exit {code}")
+
+    assert result.returncode == expected
+    assert result.stderr.startswith(errors)
+    assert bool(result.stderr) is bool(errors)
+
+
+def test_a_file_that_is_not_there_is_a_mistake_of_the_command_line(run: Run, tmp_path: Path) -> None:
+    result = run("run", "--stage-in", "a", "--", "true")
+
+    assert result.returncode == 2
+    assert f"stage_in[0].source: '{tmp_path}/a' does not exist".encode() in result.stderr
+
+
 def test_a_signal_is_128_more_than_its_number(run: Run) -> None:
     result = run("run", "--", "sh", "-c", "kill -9 $$")
 

@@ -12,6 +12,7 @@ from .grouped import GroupedOption
 _this = partial(GroupedOption, group="What runs where")
 _place = partial(GroupedOption, group="Directory and environment")
 _stream = partial(GroupedOption, group="Input and output")
+_files = partial(GroupedOption, group="Files in and out")
 _resource = partial(GroupedOption, group="Resources")
 _batch = partial(GroupedOption, group="Batch system")
 _around = partial(GroupedOption, group="Around the command")
@@ -63,6 +64,25 @@ PARAMETERS: tuple[click.Parameter, ...] = (
         "as_json",
         is_flag=True,
         help="Tell each state of the job as a line of JSON on standard error.",
+    ),
+    _files(
+        "--stage-in",
+        metavar="FILE[:NAME]",
+        multiple=True,
+        help="Copy a file or directory into the job's directory before it runs, as NAME. Can be repeated.",
+    ),
+    _files(
+        "--stage-out",
+        metavar="NAME[:FILE]",
+        multiple=True,
+        help="Copy a file or directory of the job's directory here, as FILE, if the job ended well. "
+        "Can be repeated.",
+    ),
+    _files(
+        "--cleanup",
+        metavar="NAME",
+        multiple=True,
+        help="Remove a file or directory of the job's directory after that. Can be repeated.",
     ),
     _resource("--nodes", metavar="N", help="Nodes to allocate."),
     _resource("--processes", metavar="N", help="Processes in total."),

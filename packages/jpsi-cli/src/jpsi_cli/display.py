@@ -44,7 +44,7 @@ class Quiet:
             return f"jpsi: job failed: {messages.printable(explain.why(job, status))}\n"
         if status.state is jpsi.JobState.CANCELED and not self._is_cancelling:
             return f"jpsi: job cancelled: {messages.printable(explain.why(job, status))}\n"
-        besides = explain.besides(status)
+        besides = messages.printable("; ".join(explain.besides(status)))
         return f"jpsi: warning: {besides}\n" if besides else ""
 
     def waiting(self, _: jpsi.JobStatus) -> str:
@@ -138,8 +138,9 @@ class Terminal:
         after = f"after {seconds}" if seconds else ""
         besides = explain.besides(status)
         if status.state is jpsi.JobState.COMPLETED:
-            return "; ".join(filter(None, [after, besides]))
-        reason = "; ".join(filter(None, [explain.why(job, status), besides]))
+            return "; ".join(filter(None, [after, *besides]))
+        why = explain.why(job, status)
+        reason = "; ".join([why, *(it for it in besides if it not in why)])
         return f"{reason} ({after})" if after else reason
 
     def cancelling(self) -> str:

@@ -21,9 +21,18 @@ def _message(status: jpsi.JobStatus) -> str:
     return status.message or (f"exit code {status.exit_code}" if status.exit_code else "no reason is known")
 
 
-def besides(status: jpsi.JobStatus) -> str:
-    """What else went wrong, of which the exit code does not tell; empty if nothing did."""
-    return "post_launch failed" if status.metadata.get("post_launch") == "failed" else ""
+def besides(status: jpsi.JobStatus) -> list[str]:
+    """What else went wrong, of which the exit code does not tell."""
+    failed = (what for what in _AFTERWARDS if status.metadata.get(what) == "failed")
+    return [_as_told(f"{what} failed", status.message or "") for what in failed]
+
+
+_AFTERWARDS = ("post_launch", "stage_out", "cleanup")
+
+
+def _as_told(failure: str, message: str) -> str:
+    _, is_told, words = message.partition(failure)
+    return failure + words if is_told else failure
 
 
 def _where_to_look(job: jpsi.Job, status: jpsi.JobStatus) -> str:

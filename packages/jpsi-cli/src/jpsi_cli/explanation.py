@@ -125,6 +125,8 @@ def _after_end(facts: Facts) -> Iterator[str]:
     if facts.status.state is jpsi.JobState.COMPLETED:
         if facts.status.metadata.get("post_launch") == "failed":
             yield "its post_launch failed: look at that script"
+        if facts.status.metadata.get("cleanup") == "failed":
+            yield f"what was to be cleaned up is still there: {facts.status.message}"
         return
     # what the program said is nearer to the cause than what its exit code stands for
     is_own = facts.status.reason in {None, jpsi.Reason.EXIT_CODE, jpsi.Reason.SIGNAL, jpsi.Reason.LAUNCH}
@@ -138,6 +140,7 @@ _REASONS = {
     jpsi.Reason.TIMEOUT: "give it more time{time}: --time, or have it save its state and go on from there",
     jpsi.Reason.OUT_OF_MEMORY: "give it more memory{memory}: --memory, or more nodes",
     jpsi.Reason.SETUP: "mend what is named, and submit it again; --create-dir makes a directory",
+    jpsi.Reason.STAGING: "see to the files that are named: their places, the disk, and who may write there",
     jpsi.Reason.EXECUTABLE: "name the program by its path, or have --pre-launch bring it onto PATH",
     jpsi.Reason.PRE_LAUNCH: "look at that script, which runs before the command: jpsi logs --stderr {job}",
     jpsi.Reason.LAUNCH: "look at the launcher, --launcher, and at what it says: jpsi show {job}",

@@ -120,6 +120,37 @@ def _dependency(text: str) -> jpsi.Dependency:
     return jpsi.Dependency(native_id, jpsi.DependencyKind(kind or "ok"))
 
 
+def _stage_in(spec: jpsi.JobSpec, values: object) -> None:
+    items = [jpsi.StageIn(*_here_and_there(text)) for text in _given(values)]
+    spec.stage_in = [*(spec.stage_in or ()), *items]
+
+
+def _here_and_there(text: str) -> tuple[str, Path]:
+    # the colon of a URL separates nothing
+    here, _, there = text.rpartition(":")
+    if here.lower() in {"", "file"}:
+        here, there = text, text.rstrip("/").rpartition("/")[2]
+    return here, Path(there)
+
+
+def _stage_out(spec: jpsi.JobSpec, values: object) -> None:
+    texts = (text.partition(":") for text in _given(values))
+    items = [jpsi.StageOut(Path(there), here or Path(there).name) for there, _, here in texts]
+    spec.stage_out = [*(spec.stage_out or ()), *items]
+
+
+def _cleanup(spec: jpsi.JobSpec, values: object) -> None:
+    spec.cleanup = [*(spec.cleanup or ()), *map(Path, _given(values))]
+
+
+def _given(values: object) -> tuple[str, ...]:
+    texts: tuple[str, ...] = values if isinstance(values, tuple) else ()
+    if not all(texts):
+        msg = "the value is empty"
+        raise ValueError(msg)
+    return texts
+
+
 def _custom(spec: jpsi.JobSpec, values: object) -> None:
     form = re.compile(r"[^.=]+\.[^=]+(=.*)?", re.DOTALL)
     for text in _of_form(values, form, "SYSTEM.NAME or SYSTEM.NAME=VALUE"):
@@ -151,6 +182,9 @@ _FIELDS: dict[str, Callable[[jpsi.JobSpec, object], None]] = {
     "stdin": _Text("stdin_path", _stream),
     "stdout": _Text("stdout_path", _stream),
     "stderr": _Text("stderr_path", _stream),
+    "stage_in": _stage_in,
+    "stage_out": _stage_out,
+    "cleanup": _cleanup,
     "nodes": _Text("node_count", quantities.count, _resources),
     "processes": _Text("process_count", quantities.count, _resources),
     "processes_per_node": _Text("processes_per_node", quantities.count, _resources),
