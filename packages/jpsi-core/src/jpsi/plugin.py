@@ -10,7 +10,7 @@ from jpsi.contract.asked import (
     units,
 )
 from jpsi.contract.background import heed_signals, pass_signals, trap_signals
-from jpsi.contract.command import Command, CommandResult
+from jpsi.contract.command import BytesResult, Command, CommandResult
 from jpsi.contract.command_lines import command_lines
 from jpsi.contract.config import BatchConfig, ExecutorConfig
 from jpsi.contract.directive_words import Given, dash_options, gnu_options
@@ -41,6 +41,7 @@ from jpsi.contract.observation import (
 from jpsi.contract.options import CustomOptions, Options, custom_options, given
 from jpsi.contract.protocols import (
     BulkEngine,
+    BytesTransport,
     Engine,
     EngineSetup,
     InquiringEngine,
@@ -82,6 +83,7 @@ from jpsi.model.errors import (
     JpsiError,
     PluginError,
     SubmitException,
+    TransferError,
     TransportError,
 )
 from jpsi.model.resources import ResourceSpec, ResourceSpecV1
@@ -94,6 +96,8 @@ __all__ = [
     "Arrays",
     "BatchConfig",
     "BulkEngine",
+    "BytesResult",
+    "BytesTransport",
     "Capabilities",
     "Command",
     "CommandResult",
@@ -155,6 +159,7 @@ __all__ = [
     "SubmitContext",
     "SubmitErrors",
     "SubmitException",
+    "TransferError",
     "Transport",
     "TransportError",
     "TransportHooks",

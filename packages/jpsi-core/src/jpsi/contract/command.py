@@ -78,3 +78,17 @@ class CommandResult:
     def no_answer(self) -> SubmitException:
         """What a hook raises where the system has not answered, whatever the exit code."""
         return SubmitException(f"there is no answer in {self.complaint!r}", transient=True)
+
+
+@attrs.frozen(slots=True, kw_only=True)
+class BytesResult:
+    """How a command ended whose output is no text."""
+
+    #: Its exit code; -n if signal n ended it.
+    returncode: int
+    #: What it printed.
+    stdout: bytes = b""
+    #: What it said, decoded as UTF-8 with every byte that is none replaced.
+    stderr: str = ""
+    #: Whether it was killed because it took too long: what it meant to do may have been done.
+    timed_out: bool = False

@@ -9,7 +9,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import attrs
 
-from jpsi.contract.command import Command, CommandResult
+from jpsi.contract.command import BytesResult, Command, CommandResult
 from jpsi.contract.config import ExecutorConfig
 from jpsi.contract.observation import Observation
 from jpsi.contract.shell import ShellLine
@@ -58,6 +58,22 @@ class Streams:
 
     stdout: Path
     stderr: Path
+
+
+@attrs.frozen(slots=True)
+class OutputPart:
+    """A part of what a job has written."""
+
+    data: bytes
+    #: Where in the file it begins: 0 if the file is shorter than was asked for, as when a job runs again.
+    offset: int
+    #: How long the file was then.
+    size: int
+
+    @property
+    def end(self) -> int:
+        """Where in the file what comes next begins."""
+        return self.offset + len(self.data)
 
 
 @attrs.frozen(slots=True, kw_only=True)
@@ -283,6 +299,25 @@ class LineTransport(Transport, Protocol):
 
         Raises:
             TransportError: it could not be started.
+        """
+
+
+@runtime_checkable
+class BytesTransport(Transport, Protocol):
+    """A transport to a machine with files of its own: it also runs commands that read and print any bytes.
+
+    By those files are moved there and back.
+    """
+
+    def exchange(self, command: Command, data: bytes = b"") -> BytesResult:
+        """Run a command as `run` does, which reads these bytes and may print any.
+
+        Args:
+            command: what to run; its `timeout` is set, and its `stdin` means nothing.
+            data: what it reads. If not all of it arrives it may be run with what did.
+
+        Raises:
+            TransportError: the command could not be run, or it is unknown how it ended.
         """
 
 

@@ -111,7 +111,7 @@ def write_new(path: str, data: bytes) -> None:
         os.close(fd)
 
 
-def write_all(fd: int, data: bytes) -> None:
+def write_all(fd: int, data: bytes | memoryview) -> None:
     """Write all of it, however often that takes."""
     view = memoryview(data)
     while view:

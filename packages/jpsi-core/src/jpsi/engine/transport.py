@@ -11,7 +11,7 @@ import signal
 import subprocess
 from collections.abc import Callable, Iterable, Mapping
 
-from jpsi.contract.command import Command, CommandResult
+from jpsi.contract.command import BytesResult, Command, CommandResult
 from jpsi.engine.lines import ProcessLines
 from jpsi.engine.pidfd import open_pidfd
 from jpsi.engine.spool import is_transient
@@ -40,13 +40,32 @@ class LocalTransport:
         does not reach it, and all of it ends when it has taken too long.
         """
         data = None if command.stdin is None else command.stdin.encode(errors="surrogateescape")
+        result = self._run(command, data, keep, ready)
+        return CommandResult(
+            returncode=result.returncode,
+            stdout=result.stdout.decode(errors="replace"),
+            stderr=result.stderr,
+            timed_out=result.timed_out,
+        )
+
+    def exchange(self, command: Command, data: bytes = b"") -> BytesResult:
+        """Run a command that reads and prints bytes; see `jpsi.plugin.BytesTransport`."""
+        return self._run(command, data)
+
+    def _run(
+        self,
+        command: Command,
+        data: bytes | None,
+        keep: int | None = None,
+        ready: Callable[[], None] | None = None,
+    ) -> BytesResult:
         if ready is not None and data is None:
             ready()
         try:
             # not waited for by `with`: a child in the kernel's hands must not hold up whoever asked
             process = _Process(
                 command.argv,
-                stdin=subprocess.DEVNULL if command.stdin is None else subprocess.PIPE,
+                stdin=subprocess.DEVNULL if data is None else subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 env=environment_of(command, os.environ) if _changes(command, os.environ) else None,
@@ -183,10 +202,10 @@ def _kill(process: subprocess.Popen[bytes]) -> tuple[bytes, bytes]:
 
 def _result(
     process: subprocess.Popen[bytes], stdout: bytes, stderr: bytes, *, timed_out: bool
-) -> CommandResult:
-    return CommandResult(
+) -> BytesResult:
+    return BytesResult(
         returncode=-signal.SIGKILL if process.returncode is None else process.returncode,
-        stdout=stdout.decode(errors="replace"),
+        stdout=stdout,
         stderr=stderr.decode(errors="replace"),
         timed_out=timed_out,
     )

@@ -5,6 +5,7 @@
     │   └── DocumentError          a job document that cannot be read or written
     ├── SubmitException            anything else that kept a request from reaching the backend
     │   ├── BulkException          a request about many jobs that some of them kept from being done
+    │   ├── TransferError          a file could not be read, written or moved
     │   └── TransportError         a command could not be run, or it is unknown how it ended
     ├── UnreachableStateException  wait(): none of the target states can be reached any more
     ├── PluginError                an executor or launcher is missing, broken or ambiguous
@@ -125,6 +126,13 @@ class BulkException(SubmitException):
 
 # How many different reasons a message tells.
 _TOLD = 3
+
+
+class TransferError(SubmitException):
+    """A file could not be read, written or moved to where jobs run or from there.
+
+    The message names it, and the cause. Where the connection is what failed, it is a `TransportError`.
+    """
 
 
 class TransportError(SubmitException):

@@ -1,0 +1,54 @@
+"""Files that are elsewhere, reached by commands that read and print bytes."""
+
+from __future__ import annotations
+
+import errno
+import os
+import posixpath
+
+from jpsi.contract.protocols import BytesTransport, OutputPart
+from jpsi.engine.far_file_commands import looking_into
+from jpsi.engine.far_get import FarGet
+from jpsi.engine.far_put import FarPut
+from jpsi.engine.far_side import FarSide
+from jpsi.engine.file_errors import cause_of, failed_there
+from jpsi.engine.moving import Progress
+
+
+class FarFiles:
+    """The files of the machine that a transport leads to; implements `JobFiles`."""
+
+    def __init__(self, transport: BytesTransport) -> None:
+        self._side = FarSide(transport)
+
+    @property
+    def are_here(self) -> bool:
+        """Always false."""
+        return False
+
+    def put(self, source: str, target: str, progress: Progress | None = None) -> None:
+        """Put a file or a tree there; see `JobFiles`."""
+        FarPut(self._side, source, _absolute(target), progress).run()
+
+    def get(self, source: str, target: str, progress: Progress | None = None) -> None:
+        """Get a file or a tree from there; see `JobFiles`."""
+        FarGet(self._side, _absolute(source), os.path.abspath(target), progress).run()  # noqa: PTH100  text
+
+    def read(self, path: str, offset: int, most: int) -> OutputPart | None:
+        """What is in a file from an offset on; see `JobFiles`."""
+        result = self._side.answer(looking_into(_absolute(path), offset, most))
+        if result.timed_out or result.returncode != 0:
+            cause = None if result.timed_out else cause_of(result.stderr)
+            if cause is not None and cause.errno == errno.ENOENT:
+                return None
+            raise failed_there(path, "read", result)
+        said, _, data = result.stdout.partition(b"\n")
+        size, at = map(int, said.split())
+        return OutputPart(data, at, size)
+
+
+def _absolute(path: str) -> str:
+    if not path.startswith("/") or "\0" in path:
+        msg = f"a path where jobs run must be absolute: {path!r}"
+        raise ValueError(msg)
+    return posixpath.normpath(path) if "//" in path or path.endswith("/") else path

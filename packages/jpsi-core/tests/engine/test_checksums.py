@@ -1,0 +1,45 @@
+"""Checksums are those of the programs of that name, span by span."""
+
+from __future__ import annotations
+
+import itertools
+import shutil
+import subprocess
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jpsi.engine import checksums
+from jpsi.engine.checksums import SpanSums, Tool, checksum
+
+
+@pytest.mark.parametrize("tool", Tool)
+@pytest.mark.parametrize("data", [b"", b"a", b"\0" * 300, bytes(range(256)) * 300], ids=len)
+def test_a_checksum_is_what_the_program_says(tool: Tool, data: bytes) -> None:
+    if shutil.which(tool) is None:
+        pytest.skip(f"there is no {tool}")
+
+    said = subprocess.run([tool], input=data, capture_output=True, check=True).stdout.decode()
+
+    assert checksum(data, tool) == said.split()[0]
+
+
+@pytest.mark.parametrize("tool", Tool)
+@given(data=st.binary(max_size=40), cuts=st.lists(st.integers(0, 40)))
+def test_spans_have_the_checksums_of_their_bytes_however_they_come(
+    tool: Tool, data: bytes, cuts: list[int]
+) -> None:
+    sums = _of_spans(tool, data, sorted({0, len(data), *(cut for cut in cuts if cut < len(data))}), 8)
+
+    spans = [data[at : at + 8] for at in range(0, len(data), 8)] or [b""]
+    assert sums == [checksum(span, tool) for span in spans]
+
+
+def _of_spans(tool: Tool, data: bytes, cuts: list[int], span: int) -> list[str]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(checksums, "SPAN", span)
+        sums = SpanSums(tool)
+        for begin, end in itertools.pairwise(cuts):
+            sums.feed(data[begin:end])
+        return sums.all
