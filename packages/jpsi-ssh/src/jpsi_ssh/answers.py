@@ -7,7 +7,7 @@ from typing import Self
 
 import attrs
 
-from jpsi.plugin import CommandResult
+from jpsi.plugin import BytesResult
 
 # A shell tells of a signal as a code above this.
 _SIGNALLED = 128
@@ -98,13 +98,13 @@ class Answer:
         """What others than the command have to say: those who connect, or do not."""
         return (self.err.noise + b"\n" + self.err.rest).decode(errors="replace").strip()
 
-    def result(self, *, timed_out: bool = False) -> CommandResult:
+    def result(self, *, timed_out: bool = False) -> BytesResult:
         """How the command ended."""
         verdict = self.out.verdict
         returncode = -signal.SIGKILL if timed_out or not verdict else _returncode(int(verdict))
-        return CommandResult(
+        return BytesResult(
             returncode=returncode,
-            stdout=self.out.text.decode(errors="replace"),
+            stdout=self.out.text,
             stderr=self.err.text.decode(errors="replace"),
             timed_out=timed_out,
         )

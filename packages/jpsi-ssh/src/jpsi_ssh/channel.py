@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import math
 import os
 import secrets
@@ -15,7 +16,9 @@ from .answers import Answer
 from .far_shell import program
 from .requests import Request
 
-_SIZE = 1 << 16
+_SIZE = 1 << 18
+# What a pipe takes at once, where that can be said; otherwise much is moved in many small steps.
+_PIPE_SIZE = 1 << 20
 _NONCE_BYTES = 16
 # After it was told to end, what runs over there is gone at once, unless nothing gets there.
 _END_SECONDS = 1.0
@@ -65,6 +68,7 @@ class Channel:
         )
         for fd in (self._stdin, self._stdout, self._stderr):
             os.set_blocking(fd, False)
+            _widen(fd)
         self._open = {self._stdout, self._stderr}
         self._is_spent = False
 
@@ -205,6 +209,12 @@ class Channel:
         for stream in (self._process.stdin, self._process.stdout, self._process.stderr):
             if stream is not None:
                 stream.close()
+
+
+def _widen(fd: int) -> None:
+    if hasattr(fcntl, "F_SETPIPE_SZ"):
+        with contextlib.suppress(OSError):
+            fcntl.fcntl(fd, fcntl.F_SETPIPE_SZ, _PIPE_SIZE)
 
 
 def _read(fd: int) -> bytes | None:

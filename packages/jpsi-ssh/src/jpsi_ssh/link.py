@@ -9,7 +9,7 @@ import time
 import weakref
 from collections.abc import Callable
 
-from jpsi.plugin import Command, CommandResult, TransportError
+from jpsi.plugin import BytesResult, Command, CommandResult, TransportError
 
 from . import client
 from .address import Address
@@ -72,13 +72,25 @@ class Link:
 
     def run(self, command: Command, ready: Callable[[], None] | None = None) -> CommandResult:
         """Run a command; see `jpsi.plugin.Transport`."""
+        result = self.exchange(command, ready=ready)
+        return CommandResult(
+            returncode=result.returncode,
+            stdout=result.stdout.decode(errors="replace"),
+            stderr=result.stderr,
+            timed_out=result.timed_out,
+        )
+
+    def exchange(
+        self, command: Command, data: bytes | None = None, ready: Callable[[], None] | None = None
+    ) -> BytesResult:
+        """Run a command that reads these bytes, or its `stdin`; see `jpsi.plugin.BytesTransport`."""
         for tries_left in reversed(range(_TRIES)):
             channel = self._take()
             try:
                 if ready is not None:
                     ready()
                     ready = None
-                return self._run(channel, command)
+                return self._run(channel, command, data)
             except LostError as e:
                 if e.was_sent or not tries_left:
                     msg = f"the connection to {self._address} broke: {e.words or 'ssh has ended'}"
@@ -103,8 +115,8 @@ class Link:
             self._lines = weakref.ref(lines)
             return lines
 
-    def _run(self, channel: Channel, command: Command) -> CommandResult:
-        asked = request(command, _nonce())
+    def _run(self, channel: Channel, command: Command, data: bytes | None) -> BytesResult:
+        asked = request(command, _nonce(), data=data)
         deadline = None if command.timeout is None else time.monotonic() + command.timeout.total_seconds()
         answer = channel.ask(asked, deadline)
         if answer.is_refused:
@@ -235,8 +247,9 @@ def _nonce() -> str:
     return secrets.token_hex(_NONCE_BYTES)
 
 
-def _is_not_found(result: CommandResult, asked: Request) -> bool:
-    return result.returncode == 127 and result.stdout == f"{asked.nonce} {NOT_FOUND}"  # noqa: PLR2004  as sh has it
+def _is_not_found(result: BytesResult, asked: Request) -> bool:
+    said = f"{asked.nonce} {NOT_FOUND}".encode("ascii")
+    return result.returncode == 127 and result.stdout == said  # noqa: PLR2004  as sh has it
 
 
 _links: weakref.WeakSet[Link] = weakref.WeakSet()

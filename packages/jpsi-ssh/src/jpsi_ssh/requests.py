@@ -38,10 +38,11 @@ class Request:
         return head + text + self.input + f"{self.nonce}\n".encode("ascii")
 
 
-def request(command: Command, nonce: str, mode: Mode = Mode.RUN) -> Request:
-    """What has a command run."""
-    stdin = b"" if command.stdin is None else _bytes(command.stdin)
-    return Request(nonce, running(command, nonce), stdin, mode)
+def request(command: Command, nonce: str, mode: Mode = Mode.RUN, data: bytes | None = None) -> Request:
+    """What has a command run; `data` is what it reads in place of its `stdin`."""
+    if data is None:
+        data = b"" if command.stdin is None else _bytes(command.stdin)
+    return Request(nonce, running(command, nonce), data, mode)
 
 
 def running(command: Command, nonce: str) -> str:

@@ -6,7 +6,7 @@ import threading
 import weakref
 from collections.abc import Callable
 
-from jpsi.plugin import Command, CommandResult
+from jpsi.plugin import BytesResult, Command, CommandResult
 
 from .address import Address
 from .lines import FarLines
@@ -14,7 +14,7 @@ from .link import Link
 
 
 class SshTransport:
-    """Runs commands at an address; implements `jpsi.plugin.LineTransport`.
+    """Runs commands at an address; implements `jpsi.plugin.LineTransport` and `jpsi.plugin.BytesTransport`.
 
     It connects when the first command is run. Commands wait for each other where there are more than a
     connection can carry.
@@ -36,6 +36,10 @@ class SshTransport:
         """Run a command; see `jpsi.plugin.Transport`."""
         del keep  # no process of this machine
         return self._linked().run(command, ready)
+
+    def exchange(self, command: Command, data: bytes = b"") -> BytesResult:
+        """Run a command that reads and prints bytes; see `jpsi.plugin.BytesTransport`."""
+        return self._linked().exchange(command, data)
 
     def open(self, command: Command) -> FarLines:
         """Start a command that is listened to; see `jpsi.plugin.LineTransport`."""

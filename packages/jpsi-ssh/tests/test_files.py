@@ -1,0 +1,151 @@
+"""Files go by the channels that commands go by, with a stand-in for ssh."""
+
+from __future__ import annotations
+
+import os
+import signal
+import stat
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from jpsi.engine.job_files import JobFiles, job_files
+from jpsi.plugin import BytesTransport, Command, TransportError
+from jpsi_ssh.transport import SshTransport
+from stand_in import StandIn, sessions
+
+
+@pytest.fixture
+def files(transport: SshTransport) -> JobFiles:
+    """The files over there."""
+    return job_files(transport)
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    """A file of several pieces."""
+    path = tmp_path / "source"
+    path.write_bytes(os.urandom(20_000_000))
+    path.chmod(0o640)
+    return path
+
+
+def test_files_over_there_are_reached(transport: SshTransport) -> None:
+    assert isinstance(transport, BytesTransport)
+    assert not job_files(transport).are_here
+
+
+def test_any_bytes_are_read_and_printed(transport: SshTransport) -> None:
+    data = bytes(range(256)) * 1000 + b"\n0 end\n"
+
+    result = transport.exchange(Command(["sh", "-c", "cat; echo err >&2; exit 3"]), data)
+
+    assert (result.returncode, result.stdout, result.stderr) == (3, data, "err\n")
+
+
+def test_a_file_goes_there_and_comes_back(files: JobFiles, source: Path, tmp_path: Path) -> None:
+    files.put(str(source), str(tmp_path / "there"))
+    files.get(str(tmp_path / "there"), str(tmp_path / "back"))
+
+    assert (tmp_path / "back").read_bytes() == source.read_bytes()
+    assert stat.S_IMODE((tmp_path / "back").stat().st_mode) == 0o640
+
+
+@pytest.mark.parametrize("name", ["a b", "-rf", "new\nline", "q'\"$(x)!", "\udcff", "*"])
+def test_names_are_what_they_are(files: JobFiles, tmp_path: Path, name: str) -> None:
+    tree = tmp_path / "tree" / name
+    tree.mkdir(parents=True)
+    (tree / name).write_text("x")
+    (tree / "link").symlink_to(name)
+
+    files.put(str(tmp_path / "tree"), str(tmp_path / "there"))
+    files.get(str(tmp_path / "there"), str(tmp_path / "back"))
+
+    assert (tmp_path / "back" / name / "link").read_text() == "x"
+
+
+def _once(after: int, work: Callable[[], None]) -> Callable[[int, int], None]:
+    """Progress that does something once that much has been moved."""
+    left = [work]
+
+    def progress(done: int, _: int) -> None:
+        if done >= after and left:
+            left.pop()()
+
+    return progress
+
+
+@pytest.mark.parametrize("direction", ["put", "get"])
+def test_a_line_that_is_cut_in_the_middle_of_a_piece_is_gone_on_from(
+    files: JobFiles, source: Path, runtime: Path, tmp_path: Path, direction: str
+) -> None:
+    target = tmp_path / "target"
+    move = files.put if direction == "put" else files.get
+    threads = []
+
+    def cut() -> None:
+        for group in sessions(runtime):
+            os.killpg(group, signal.SIGKILL)
+
+    def soon() -> None:
+        threads.append(threading.Timer(0.005, cut))
+        threads[0].start()
+
+    with pytest.raises(TransportError, match="the connection to far broke") as raised:
+        move(str(source), str(target), _once(3_000_000, soon))
+    threads[0].join()
+    was_there = target.exists()
+    begun: list[int] = []
+    move(str(source), str(target), lambda done, _: begun.append(done))
+
+    assert raised.value.transient
+    assert not was_there
+    assert begun[1] >= 3_000_000
+    assert target.read_bytes() == source.read_bytes()
+    assert not list(tmp_path.glob(".jpsi-*"))
+
+
+def test_commands_go_on_while_files_are_moved(
+    ssh: StandIn, files: JobFiles, source: Path, runtime: Path, transport: SshTransport, tmp_path: Path
+) -> None:
+    ssh.allow(3)
+    with ThreadPoolExecutor(8) as pool:
+        moved = [pool.submit(files.put, str(source), str(tmp_path / f"there{n}")) for n in range(4)]
+        results = list(pool.map(lambda n: transport.run(Command(["echo", str(n)])).stdout, range(40)))
+        for it in moved:
+            it.result()
+
+    assert results == [f"{n}\n" for n in range(40)]
+    assert len(sessions(runtime)) == 2
+    assert all((tmp_path / f"there{n}").stat().st_size == 20_000_000 for n in range(4))
+
+
+def test_what_cannot_be_taken_in_over_there_is_an_error_that_may_pass(
+    ssh: StandIn, files: JobFiles, source: Path, tmp_path: Path
+) -> None:
+    ssh.login("TMPDIR=/proc/none; export TMPDIR")
+
+    with pytest.raises(TransportError, match=r"has no room for what .* is to read") as raised:
+        files.put(str(source), str(tmp_path / "there"))
+
+    assert raised.value.transient
+    assert not (tmp_path / "there").exists()
+
+
+def test_what_grows_over_there_is_read_as_it_grows(files: JobFiles, tmp_path: Path) -> None:
+    path = tmp_path / "out"
+    nothing = files.read(str(path), 0, 100)
+    path.write_bytes(b"one\n\xff")
+    first = files.read(str(path), 0, 100)
+    with path.open("ab") as file:
+        file.write(b"two\n")
+
+    assert nothing is None
+    assert first is not None
+    assert first.data == b"one\n\xff"
+    second = files.read(str(path), first.end, 100)
+    assert second is not None
+    assert (second.data, second.offset, second.size) == (b"two\n", 5, 9)
