@@ -59,6 +59,18 @@ def test_code_is_that_of_the_process_that_was_told(tmp_path: Path, shell: str, c
     assert ended.returncode == code
 
 
+def test_a_process_that_ends_as_the_signal_comes_has_its_code_or_the_signals(
+    tmp_path: Path, shell: str
+) -> None:
+    """Bash may lose the code then, about one time in five, and says -1 ever after."""
+    lines = [*START, '_my_pids="$! "', "_my_wait $!", 'echo "$_my_code"']
+    several = ["for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do", *lines, "done"]
+
+    ended = done(shell, tmp_path / "x", several, "trap '' TERM; kill $SHELL_PID; exit 7")
+
+    assert set(ended.stdout.split()) <= {"7", "143"}
+
+
 @pytest.mark.parametrize("name", ["TERM", "INT"])
 @pytest.mark.parametrize("moment", range(5))
 def test_a_signal_at_any_moment_of_the_start_reaches_the_process(

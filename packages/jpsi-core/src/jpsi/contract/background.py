@@ -47,7 +47,7 @@ if [ -z "${BASH_VERSION-}" ] && /usr/bin/env --default-signal=INT,QUIT /bin/true
   set -- /usr/bin/env --default-signal=INT,QUIT "$@"
 fi"""
 
-# That 127 cannot be told from the code of a process that was sent a signal and then exits 127 by itself.
+# Such a 127 cannot be told from the code of a process that was sent a signal and then exits 127 by itself.
 # Batch systems signal the shell and the process at once, so that the first is the one that happens.
 _FORWARDING = """\
 _NAME_pids='' _NAME_got=''
@@ -57,7 +57,8 @@ _NAME_pass() {
   # shellcheck disable=SC2086  # several words
   [ -z "$_NAME_pids" ] || kill -s "$1" $_NAME_pids 2>/dev/null || :
 }
-# A signal ends `wait` early; asked again about a process whose end it told just then, it says 127.
+# A signal ends `wait` early; asked again about a process whose end it told just then, it says 127. Of one that
+# ended as the signal came, bash 5.2 may have lost the code, and says -1.
 _NAME_wait() {
   # One that came while processes were started may have missed some: right after its start, dash loses them.
   if [ -n "$_NAME_got" ]; then
@@ -69,7 +70,7 @@ _NAME_wait() {
     _NAME_got=
     wait "$1"
     _NAME_answer=$?
-    [ -n "$_NAME_code" ] && [ "$_NAME_answer" -eq 127 ] || _NAME_code=$_NAME_answer
+    case $_NAME_code,$_NAME_answer in [0-9]*,127 | [0-9]*,-1) ;; *) _NAME_code=$_NAME_answer ;; esac
     [ -n "$_NAME_got" ] || break
   done
   _NAME_pids=${_NAME_pids#* }
