@@ -79,8 +79,11 @@ PACKAGES = {
 }
 TOOLS = _toml(ROOT / "pyproject.toml")
 
-# How many tests run at a time: more than there are processors, as many a test waits most of the time.
+# How pytest runs most tests: more at a time than there are processors, as many a test waits most of the time.
 AT_A_TIME = min(8, 2 * (os.cpu_count() or 1))
+SIDE_BY_SIDE = ("-m", "not alone", f"--numprocesses={AT_A_TIME}", "--dist=worksteal")
+# And the others, such as those that watch the processes of this machine, or stop a batch system.
+ALONE = ("-m", "alone")
 
 
 @nox.session
@@ -104,9 +107,7 @@ def tests(session: nox.Session, name: str) -> None:
         session.skip("none of its tests were asked for")
     needed = nox.project.dependency_groups(package.settings, "test")
     _install(session, name, *needed)
-    # Some watch the processes, or the time, of this machine: those run one by one, after the others.
-    side_by_side = [f"--numprocesses={AT_A_TIME}", "--dist=worksteal"]
-    for choice in (["-m", "not alone", *side_by_side], ["-m", "alone"]):
+    for choice in (SIDE_BY_SIDE, ALONE):
         session.run(
             "pytest",
             *chosen,
@@ -115,7 +116,7 @@ def tests(session: nox.Session, name: str) -> None:
             env={**_homes(session), "COVERAGE_FILE": str(Path(session.virtualenv.location, ".coverage"))},
             # There may be none that must be alone, and options such as `-k` may choose none at all; pytest
             # then exits 5.
-            success_codes=[0, 5] if options or choice[-1] == "alone" else [0],
+            success_codes=[0, 5] if options or choice is ALONE else [0],
         )
 
 
@@ -129,7 +130,7 @@ def _paths(argument: str) -> list[str]:
 @nox.session(venv_backend="none")
 def e2e_slurm(session: nox.Session) -> None:
     """Run jobs on a real Slurm that ci/slurm brings up here (as root); `--long` tries everything."""
-    _e2e(session, "slurm", "jpsi-slurm")
+    _e2e(session, "slurm", "jpsi-slurm", choices=(SIDE_BY_SIDE, ALONE))
 
 
 @nox.session(venv_backend="none")
@@ -155,7 +156,7 @@ def e2e_mpi(session: nox.Session) -> None:
 @nox.session(venv_backend="none")
 def e2e_gridengine(session: nox.Session) -> None:
     """Run jobs on a real Grid Engine that ci/gridengine brings up here (as root); `--long` tries all."""
-    _e2e(session, "gridengine", "jpsi-gridengine")
+    _e2e(session, "gridengine", "jpsi-gridengine", choices=(SIDE_BY_SIDE, ALONE))
 
 
 @nox.session(venv_backend="none")
@@ -164,7 +165,7 @@ def e2e_ssh(session: nox.Session) -> None:
     _root(session, "sshd")
     session.run("ci/sshd/up", external=True)
     try:
-        _e2e(session, "slurm", "jpsi-ssh", "jpsi-slurm")
+        _e2e(session, "slurm", "jpsi-ssh", "jpsi-slurm", choices=(SIDE_BY_SIDE, ALONE))
     finally:
         session.run("ci/sshd/down", external=True)
 
@@ -208,7 +209,9 @@ def _why_no_answer(question: Sequence[str]) -> str:
     return ""
 
 
-def _e2e(session: nox.Session, system: str, name: str, *others: str) -> None:
+def _e2e(
+    session: nox.Session, system: str, name: str, *others: str, choices: Iterable[Sequence[str]] = ((),)
+) -> None:
     """Run the e2e tests of a package, as the user that ci/ makes, while the batch system is up.
 
     They need it, and these other packages.
@@ -219,7 +222,7 @@ def _e2e(session: nox.Session, system: str, name: str, *others: str) -> None:
     try:
         python = _e2e_environment(session, place, name, *others)
         with _control(session, system) as control:
-            _as_ordinary_user(session, python, place / "e2e", control)
+            _as_ordinary_user(session, python, place / "e2e", control, choices)
     finally:
         session.run(f"ci/{system}/down", external=True)
 
@@ -229,15 +232,23 @@ def _root(session: nox.Session, system: str) -> None:
         session.skip(f"ci/{system}/up installs what it needs, which takes root")
 
 
-def _as_ordinary_user(session: nox.Session, python: str, tests: Path, variables: list[str]) -> None:
-    """Run tests as the user that ci/ makes; as root, permission tests cannot fail."""
-    session.run(
-        *("runuser", "-u", CI_USER, "--", "env", "-i", f"HOME=/home/{CI_USER}", "LANG=C.UTF-8"),
-        *("PATH=/usr/local/bin:/usr/bin:/bin", *variables),
-        *(python, "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", "-o", "faulthandler_timeout=0"),
-        *(str(tests), *session.posargs),
-        external=True,
-    )
+def _as_ordinary_user(
+    session: nox.Session,
+    python: str,
+    tests: Path,
+    variables: list[str],
+    choices: Iterable[Sequence[str]] = ((),),
+) -> None:
+    """Run tests as the user that ci/ makes, once for each choice; as root, permission tests cannot fail."""
+    for choice in choices:
+        session.run(
+            *("runuser", "-u", CI_USER, "--", "env", "-i", f"HOME=/home/{CI_USER}", "LANG=C.UTF-8"),
+            *("PATH=/usr/local/bin:/usr/bin:/bin", *variables),
+            *(python, "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", "-o", "faulthandler_timeout=0"),
+            *(str(tests), *choice, *session.posargs),
+            external=True,
+            success_codes=[0, 5] if choice is ALONE or session.posargs else [0],
+        )
 
 
 CI_USER = "jpsi-ci"

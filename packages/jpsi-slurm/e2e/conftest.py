@@ -24,6 +24,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "long: takes long; runs with --long")
+    config.addinivalue_line("markers", "alone: nothing runs beside it")
     config.addinivalue_line(
         "markers",
         "slurm(accounting=False, min_job_age=300): how Slurm is to be set up: whether sacct works, and how "
@@ -31,8 +32,12 @@ def pytest_configure(config: pytest.Config) -> None:
     )
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what takes long, and change the set-up of Slurm as rarely as can be."""
+    """Leave out what takes long, and change the set-up of Slurm as rarely as can be, and never beside others."""
+    for item in items:
+        if _set_up(item) != _PLAIN or "control" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.alone)
     if not config.getoption("--long"):
         for item in items:
             if item.get_closest_marker("long"):
@@ -74,10 +79,14 @@ def _as_wanted(request: pytest.FixtureRequest, set_up: list[str]) -> None:
 
 @pytest.fixture(autouse=True)
 def _nothing_left() -> Iterator[None]:
-    """What a test leaves behind, such as one that failed, does not run beside the next."""
+    """What a test leaves behind, such as one that failed, does not run beside the next that must be alone."""
+    _clear()
     yield
-    left = unfinished()
-    if left:
+    _clear()
+
+
+def _clear() -> None:
+    if "PYTEST_XDIST_WORKER" not in os.environ and (left := unfinished()):
         command("scancel", *left)
 
 

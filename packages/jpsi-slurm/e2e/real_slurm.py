@@ -165,12 +165,13 @@ def exit_code_in_accounting(job_id: str) -> str:
     return pytest.fail(f"the accounting has no end of job {job_id}")
 
 
-def drained() -> None:
-    """Wait until no job of this user is left, ghosts included."""
+def drained(job: Job) -> None:
+    """Wait until none of Slurm's jobs is left that a job of jpsi's was submitted as, ghosts included."""
     for _ in _tries():
-        if not unfinished():
+        # its tag is in the comment
+        if job.id not in command("squeue", "-h", "--me", "-o", "%k"):
             return
-    pytest.fail("jobs are left")
+    pytest.fail(f"jobs are left of {job.id}")
 
 
 def unfinished() -> list[str]:

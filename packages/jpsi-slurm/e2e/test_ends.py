@@ -154,6 +154,7 @@ def test_failed_node_is_told(executor: JobExecutor, tmp_path: Path, control: Con
     assert (status.state, status.reason) == (JobState.FAILED, Reason.NODE_FAIL)
 
 
+@pytest.mark.alone
 def test_preemption_is_told(executor: JobExecutor, tmp_path: Path) -> None:
     jobs = _both(executor, tmp_path, JobAttributes(queue_name="yields"))
 
@@ -188,7 +189,7 @@ RUNS = {
     "is_preempted",
     [
         pytest.param(False, id="by scontrol"),
-        pytest.param(True, id="by preemption", marks=pytest.mark.long),
+        pytest.param(True, id="by preemption", marks=[pytest.mark.long, pytest.mark.alone]),
     ],
 )
 def test_the_last_run_of_a_requeued_job_decides(

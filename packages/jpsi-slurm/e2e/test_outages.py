@@ -55,7 +55,7 @@ def test_submission_to_a_frozen_controller_runs_once(
     assert caught.value.transient
     executor.submit(job)
     assert end(job).exit_code == 3
-    drained()
+    drained(job)
     assert Proof(tmp_path / "proof").runs == 1
 
 

@@ -32,7 +32,7 @@ def completes_once(executor: JobExecutor, job: Job, proof: Path) -> None:
     """A submission that failed before works now, and the job runs once."""
     executor.submit(job)
     assert end(job).exit_code == 0
-    drained()
+    drained(job)
     assert Proof(proof).runs == 1
 
 

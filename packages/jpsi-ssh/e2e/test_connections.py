@@ -21,6 +21,9 @@ from jpsi.plugin import Command, TransportError
 from jpsi_ssh.address import Address
 from jpsi_ssh.transport import SshTransport
 
+# They count the connections of the user.
+pytestmark = pytest.mark.alone
+
 
 def _sh(text: str, seconds: float | None = None) -> Command:
     return Command(["sh", "-c", text], timeout=None if seconds is None else timedelta(seconds=seconds))

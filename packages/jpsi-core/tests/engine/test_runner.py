@@ -168,8 +168,8 @@ _jpsi_pass() {
   # shellcheck disable=SC2086  # several words
   [ -z "$_jpsi_pids" ] || kill -s "$1" $_jpsi_pids 2>/dev/null || :
 }
-# A signal ends `wait` early; asked again about a process whose end it told just then, it says 127. Of one that
-# ended as the signal came, bash 5.2 may have lost the code, and says -1.
+# A signal ends `wait` early; asked again about a process whose end it told just then, it says 127. Of
+# one that ended as the signal came, bash 5.2 may have lost the code, and says -1.
 _jpsi_wait() {
   # One that came while processes were started may have missed some: right after its start, dash loses them.
   if [ -n "$_jpsi_got" ]; then
