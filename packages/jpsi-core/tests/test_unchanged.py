@@ -21,7 +21,7 @@ SHOW = "import json, os, sys; print(json.dumps([sys.argv[1:], dict(os.environ), 
 IN_PROCESS = settings(
     max_examples=50,
     deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 
 NAMES = st.sampled_from(["A", "B1", "_c", "HOME_", "IFS", "PS4", "OPTIND", "PPID", "UNSET"])

@@ -34,7 +34,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what takes long, and change the set-up of Slurm as rarely as can be, and never beside others."""
+    """Leave out what takes long, and change the set-up of Slurm rarely, and never beside other tests."""
     for item in items:
         if _set_up(item) != _PLAIN or "control" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.alone)

@@ -57,6 +57,7 @@ sys.stdin.read()
 
 
 @pytest.mark.clause("bulk-status")
+@pytest.mark.alone
 def test_processes_ask_about_as_often_as_one(tmp_path: Path) -> None:
     with ExitStack() as stack:
         scheduler = stack.enter_context(FakeScheduler(outcome=Outcome(seconds=600)))

@@ -35,7 +35,9 @@ ways = pytest.mark.parametrize(
     indirect=["shell"],
 )
 properties = settings(
-    deadline=None, max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    deadline=None,
+    max_examples=20,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 
 

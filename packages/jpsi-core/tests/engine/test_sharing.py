@@ -107,7 +107,7 @@ def test_answer_that_lacks_something_is_none(tmp_path: Path, sharing: Sharing, f
 TEXT = json.dumps({"version": 3, "system": "it", **encode(ANSWER)}).encode()
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(st.binary(max_size=50) | st.integers(0, len(TEXT) - 1).map(lambda length: TEXT[:length]))
 def test_torn_and_strange_answers_are_none(tmp_path: Path, sharing: Sharing, content: bytes) -> None:
     (folder(tmp_path) / "answer.json").write_bytes(content)
