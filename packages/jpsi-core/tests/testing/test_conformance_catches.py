@@ -47,6 +47,11 @@ MISTAKES = {
     ),
     "a strange word is a failure": ("(None, None))", "(JobState.FAILED, None))", "nobody_knows"),
     "no answer is an empty answer": ("result.checked().stdout", "result.stdout", "no_contact"),
+    "what is cut waits": (
+        "result.checked().stdout.splitlines()",
+        '(result.checked().stdout + " WAITING - 0 x").splitlines()',
+        "range_is_cut",
+    ),
     "a guessed id": ("if len(found) != 1:", "if False:", "garbage_is_no_native_id"),
     "a clock": (
         "def cancel(native_ids: Sequence[str]) -> Command:\n",

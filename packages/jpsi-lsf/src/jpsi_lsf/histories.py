@@ -54,11 +54,12 @@ class History:
 
 
 def histories(output: str) -> list[History]:
-    """The paragraphs of an answer, in order."""
+    """The paragraphs of an answer, in order; one that was cut before it says anything is left out."""
     text = _FOLD.sub("", output)
     heads = list(_HEAD.finditer(text))
     ends = [*(head.start() for head in heads), len(text)][1:]
-    return [_history(head, text[head.end() : end]) for head, end in zip(heads, ends, strict=True)]
+    found = (_history(head, text[head.end() : end]) for head, end in zip(heads, ends, strict=True))
+    return [it for it in found if it.word is not None or it.events]
 
 
 def _history(head: re.Match[str], body: str) -> History:

@@ -73,10 +73,10 @@ class Hooks:
             raise first
         return first
 
-    def script(self, spec: JobSpec) -> Script | None:
+    def script(self, spec: JobSpec, context: SubmitContext | None = None) -> Script | None:
         """The script of a job, complete; None if the batch system has no way to say what is asked for."""
         try:
-            script = self("render_script", spec=spec)
+            script = self("render_script", spec=spec, context=context or self.context)
         except ValueError:
             return None
         assert isinstance(script, Script)

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import attrs
 import pytest
 
 from jpsi import JobSpec
 from jpsi.fakes import Dialect, FakeClock, FakeScheduler, FakeState, Invocation, Outcome, answer
 from jpsi.fakes import dialect as dialect_of
-from jpsi.plugin import CommandResult, JobState, NotOffered, Observation, SubmitException
+from jpsi.plugin import CommandResult, JobState, NotOffered, Observation, SubmitContext, SubmitException
 from jpsi.testing.asking import TAG, Hooks
 from jpsi.testing.conformance_hooks import HookTests
+
+# How many elements an array has here.
+_COUNT = 12
 
 
 class AnswerTests(HookTests):
@@ -103,12 +108,49 @@ class AnswerTests(HookTests):
 
         assert observed is None or observed.state is None, f"taken for {observed}"
 
-    def _submit(self, hooks: Hooks, played: tuple[FakeScheduler, Dialect]) -> str:
+    def test_of_an_array_nothing_wrong_is_told_where_a_line_or_range_is_cut(
+        self, hooks: Hooks, played: tuple[FakeScheduler, Dialect]
+    ) -> None:
+        """The first element runs and the others wait, so that no word is true of all."""
+        native_ids = self._array(hooks, played)
+        result = self._call(played, hooks("query", native_ids=self._askable(hooks, native_ids)))
+        whole = hooks("parse_status", result=result, native_ids=native_ids)
+        assert {it.state for it in whole.values()} >= {JobState.QUEUED, JobState.ACTIVE}, result
+
+        for end in range(len(result.stdout)):
+            cut = attrs.evolve(result, stdout=result.stdout[:end])
+            with contextlib.suppress(SubmitException, ValueError):
+                told = hooks("parse_status", result=cut, native_ids=native_ids)
+                wrong = {it: seen for it, seen in told.items() if seen.state not in {None, whole[it].state}}
+                assert not wrong, f"of {cut.stdout[-200:]!r}"
+
+    def _submit(
+        self, hooks: Hooks, played: tuple[FakeScheduler, Dialect], context: SubmitContext | None = None
+    ) -> str:
         spec = JobSpec("/bin/true", name="a name")
-        script = hooks.script(spec)
-        result = self._call(played, hooks("submit", script=script, spec=spec))
+        context = context or hooks.context
+        script = hooks.script(spec, context)
+        result = self._call(played, hooks("submit", script=script, spec=spec, context=context))
         assert result.returncode == 0, result
-        return str(hooks("parse_submit", result=result))
+        return str(hooks("parse_submit", result=result, context=context))
+
+    def _array(self, hooks: Hooks, played: tuple[FakeScheduler, Dialect]) -> list[str]:
+        """The native ids of the elements of an array, the first of which runs while the others wait."""
+        offered = hooks("capabilities") if hooks.has("capabilities") else None
+        if offered is None or offered.arrays is None:
+            pytest.skip("it has no arrays")
+        native_id = self._submit(hooks, played, attrs.evolve(hooks.context, elements=_COUNT))
+        indices = range(1, 1 + _COUNT)
+        if not hooks.has("element_ids"):
+            # the core's own answer
+            return [f"{native_id}[{index}]" for index in indices]
+        return list(hooks("element_ids", native_id=native_id, indices=indices))
+
+    @staticmethod
+    def _askable(hooks: Hooks, native_ids: Sequence[str]) -> list[str]:
+        """Arrays in place of their elements."""
+        arrays = hooks("arrays_of", native_ids=native_ids) if hooks.has("arrays_of") else {}
+        return list(dict.fromkeys(arrays.get(it, it) for it in native_ids))
 
     def _observed(
         self, hooks: Hooks, played: tuple[FakeScheduler, Dialect], *native_ids: str
