@@ -66,7 +66,8 @@ ENDS = {
     ),
     "disk": (failed(Reason.EXIT_CODE, 1), ["write error: No space left on device"], "the disk is full"),
     "memory by its words": (failed(Reason.SIGNAL, 134, signal=6), ["std::bad_alloc"], "it ran out of memory"),
-    "nothing else": (failed(Reason.EXIT_CODE, 3), [], "that is what the program itself says"),
+    "nothing else": (failed(Reason.EXIT_CODE, 3), ["oh"], "the program itself says: look at its last lines"),
+    "nothing at all": (failed(Reason.EXIT_CODE, 3), [], "look at its output: jpsi logs JOB"),
     "node": (failed(Reason.NODE_FAIL), [], "submit it again"),
     "lost": (failed(Reason.LOST), [], "its node may have crashed"),
     "dependency": (

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from pathlib import Path
 
 import attrs
 import pytest
 
 from jpsi import JobState, Reason
+from jpsi.spooled import Origin
 from jpsi_cli.job_table import Row, lines
 from made_jobs import THEN, began, ended, made
 
@@ -90,3 +92,16 @@ def test_a_status_that_is_known_better_is_shown() -> None:
     better = attrs.evolve(ROWS[0].status, message="others are before it")
 
     assert list(lines([attrs.evolve(ROWS[0], status=better)], None, NOW))[1].endswith("others are before it")
+
+
+def test_the_ids_of_processes_go_before_anything_is_cut() -> None:
+    here = Origin("local", "", Path("/work/local/vm"), "vm")
+    end = ended(JobState.FAILED, 6, 127, Reason.EXECUTABLE, "the executable was not found: simulate")
+    rows = [row("11111111-a", "n", "23674.6230430.8d1cf98f", origin=here, final=end)]
+
+    heading, told = lines(rows, 95, NOW)
+
+    assert "NATIVE ID" not in heading
+    assert "AGE" in heading
+    assert told.endswith("the executable was not found: simulate")
+    assert "23674.6230430.8d1cf98f" in "".join(lines(rows, None, NOW))

@@ -114,6 +114,18 @@ def test_a_job_is_cancelled_from_anywhere(run: Run, submit: Callable[..., str], 
     assert run("wait", job_id).returncode == 130
 
 
+def test_what_is_wrong_with_any_of_several_documents_is_told(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "one.yaml").write_text("version: 1\n")
+
+    result = run("submit", "-f", "one.yaml", "-f", "missing.yaml", "-f", "-", input=b"{a")
+
+    told = result.stderr.decode()
+    assert (result.returncode, result.stdout) == (2, b"")
+    for mistake in ("one.yaml:1: tasks: is missing", "missing.yaml cannot be read", "standard input:1: "):
+        assert mistake in told
+    assert states(run) == {}
+
+
 def test_documents_are_submitted_together(run: Run, tmp_path: Path) -> None:
     for name in ("one", "two"):
         (tmp_path / f"{name}.json").write_text(document(name, "true"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
+from collections.abc import Iterable
 
 import jpsi
 
@@ -24,6 +25,26 @@ def read(file: str) -> jpsi.JobSpec:
             raise
         msg = f"{name} has a document on each line: jpsi submit and jpsi validate take it as --many {file}"
         raise jpsi.InvalidJobException(msg) from None
+
+
+def read_each(files: Iterable[str]) -> list[tuple[str, jpsi.JobSpec]]:
+    """What messages call these files, and the specs in them.
+
+    Raises:
+        InvalidJobException: as `read`; all that is wrong with any of them is named.
+    """
+    specs, mistakes = [], list[jpsi.InvalidJobException]()
+    for file in files:
+        try:
+            specs.append((name_of(file), read(file)))
+        except jpsi.InvalidJobException as e:
+            mistakes.append(e)
+    if len(mistakes) > 1:
+        what = f"what is in {len(mistakes)} files"
+        raise jpsi.InvalidJobException.of(what, [problem for it in mistakes for problem in it.problems])
+    if mistakes:
+        raise mistakes[0]
+    return specs
 
 
 def read_many(file: str) -> list[tuple[str, jpsi.JobSpec]]:

@@ -184,9 +184,8 @@ def _by_reason(facts: Facts) -> Iterator[str]:
         if advice is not None:
             yield advice.format(**had)
     elif status.reason is jpsi.Reason.EXIT_CODE:
-        yield _CODES.get(
-            status.exit_code or 0, "that is what the program itself says: look at its last lines"
-        )
+        where = "its last lines" if facts.errors else f"its output: jpsi logs {facts.job}"
+        yield _CODES.get(status.exit_code or 0, f"that is what the program itself says: look at {where}")
     elif status.reason is not None and status.reason in _REASONS:
         yield _REASONS[status.reason].format(**had)
 

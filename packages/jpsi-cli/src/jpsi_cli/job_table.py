@@ -15,6 +15,8 @@ from .display import COLOURS
 from .terminal import Paint, plain
 
 _GAP = "  "
+# The rank of what goes before anything is shortened.
+_FIRST = 6
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 
 
@@ -94,9 +96,12 @@ def _columns(rows: Sequence[Row], now: datetime) -> list[_Column]:
             shortest,
         )
 
+    # the id of a process of this machine is long, and not a word that is typed again
+    are_processes = all(row.job.origin.machine is not None for row in rows)
+    native_rank, native_shortest = (_FIRST, None) if are_processes else (3, 12)
     found = [
         column("ID", [row.id for row in rows], 0),
-        column("NATIVE ID", [row.job.native_id or "-" for row in rows], 3, 12),
+        column("NATIVE ID", [row.job.native_id or "-" for row in rows], native_rank, native_shortest),
         column("NAME", [row.job.name or "-" for row in rows], 1, 12),
         column("EXECUTOR", [row.job.origin.name for row in rows], 4, 10),
         column("STATE", [row.status.state.value for row in rows], 0),
@@ -119,10 +124,10 @@ def _fitting(columns: Sequence[_Column], width: int) -> list[int]:
         shown = [size for size in sizes if size]
         return sum(shown) + len(_GAP) * (len(shown) - 1) - width
 
-    for rank in range(5, 0, -1):
-        # what is long is shortened, the longest first, before anything goes
+    for rank in range(_FIRST, 0, -1):
+        # what is long is shortened, the longest first, before anything else goes
         for index in sorted(range(len(columns)), key=lambda index: -sizes[index]):
-            shortest = columns[index].shortest
+            shortest = columns[index].shortest if rank < _FIRST else None
             if shortest is not None and sizes[index] > shortest and excess() > 0:
                 sizes[index] = max(shortest, sizes[index] - excess())
         for index in range(len(columns) - 1, -1, -1):

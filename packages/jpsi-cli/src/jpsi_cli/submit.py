@@ -28,10 +28,7 @@ def submit(  # noqa: PLR0913  all that is not a field of the job, each by its na
     """Submit the jobs and return the exit code."""
 
     def command_line() -> int:
-        if many is None:
-            read = [(documents.name_of(file), documents.read(file)) for file in files]
-        else:
-            read = documents.read_many(many)
+        read = documents.read_each(files) if many is None else documents.read_many(many)
         specs: Sequence[tuple[str, jpsi.JobSpec | None]] = read or [("", None)]
         jobs = {
             jpsi.Job(spec_of(spec, command, given, is_expanding=is_expanding)): place for place, spec in specs
