@@ -85,9 +85,10 @@ def _show(wanted: Wanted, form: Form) -> int:
     else:
         table = job_table.lines(_rows(found, jobs, statuses), terminal.width(), now, terminal.paint())
         messages.show("".join(f"{line}\n" for line in table) if found else "")
-        _tell_hidden(wanted, len(jobs) - len(found))
-    if not any(wanted.is_of(job.origin) for job in jobs) and wanted.executor is not None:
+    if wanted.executor is not None and not any(wanted.is_of(job.origin) for job in jobs):
         messages.error(f"there are no jobs of {wanted.executor!r}, however long ago")
+    elif not form.only_ids and not form.as_json:
+        _tell_hidden(wanted, len(jobs) - len(found))
     return 0
 
 
