@@ -326,11 +326,12 @@ def lint(session: nox.Session) -> None:
 
 @nox.session
 def types(session: nox.Session) -> None:
-    """Check the types of every package and of the benchmarks with mypy --strict."""
+    """Check the types of every package, of the benchmarks and of the examples with mypy --strict."""
     _install(session, *PACKAGES, "jpsi-core[testing]", "jpsi-cli[top]", *_tools("types"))
     for package in PACKAGES.values():
         session.run("mypy", "--strict", *session.posargs, package.source)
     session.run("mypy", "--strict", *session.posargs, "benchmarks")
+    session.run("mypy", "--strict", *session.posargs, *map(str, sorted(ROOT.glob("examples/*.py"))))
 
 
 @nox.session

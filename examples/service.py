@@ -1,0 +1,72 @@
+"""A service in asyncio that runs jobs for others: a line of JSON for each request, and one for each status.
+
+python service.py [EXECUTOR]
+
+$ echo '["/bin/echo", "hello"]' | nc -N localhost 8642
+{"state": "QUEUED", ...}
+
+What clients ask for at the same time is submitted together. If a client leaves, its job is cancelled.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+
+import jpsi
+from jpsi import aio
+
+PORT = 8642
+
+
+class Service:
+    """Answers clients with jobs of one executor."""
+
+    def __init__(self, executor: jpsi.JobExecutor) -> None:
+        self.executor = executor
+
+    async def answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Serve one client: each line is the words of a command."""
+        async for line in reader:
+            try:
+                executable, *arguments = json.loads(line)
+                await self.run(jpsi.Job(jpsi.JobSpec(executable, arguments)), writer)
+            except (ValueError, jpsi.JpsiError) as error:
+                await tell(writer, {"error": str(error)})
+            except ConnectionError:
+                break
+        writer.close()
+
+    async def run(self, job: jpsi.Job, writer: asyncio.StreamWriter) -> None:
+        """Run a job, and tell each of its statuses."""
+        await aio.submit(job, self.executor)
+        try:
+            async for status in aio.events(job):
+                said: dict[str, object] = {
+                    "id": job.id,
+                    "state": str(status.state),
+                    "exit_code": status.exit_code,
+                }
+                if status.final and job.streams is not None:
+                    said["output"] = job.streams.stdout.read_text(errors="replace")
+                await tell(writer, said)
+        except BaseException:
+            # the client has gone, or the service is stopped
+            await asyncio.to_thread(job.cancel)
+            raise
+
+
+async def tell(writer: asyncio.StreamWriter, said: dict[str, object]) -> None:
+    writer.write(json.dumps(said).encode() + b"\n")
+    await writer.drain()
+
+
+async def main(name: str | None = None) -> None:
+    service = Service(jpsi.JobExecutor(name))
+    async with await asyncio.start_server(service.answer, "localhost", PORT) as server:
+        await server.serve_forever()
+
+
+if __name__ == "__main__":
+    asyncio.run(main(*sys.argv[1:]))
