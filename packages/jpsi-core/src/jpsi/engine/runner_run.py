@@ -54,6 +54,12 @@ class Run:
     prologue: Sequence[str] = ()
     #: What depends on who starts and ends the job.
     frame: Frame
+    #: What the runner stages: what the spec says, unless somebody else does a part of that.
+    plan: Plan = attrs.field()
+
+    @plan.default
+    def _planned(self) -> Plan:
+        return staging.plan(self.spec)
 
     @property
     def starts_processes(self) -> bool:
@@ -83,11 +89,6 @@ class Run:
         """What is sourced after the launch: a path as a word of shell."""
         script = self.spec.post_launch
         return None if script is None or self.sources_scripts else _script(script)
-
-    @property
-    def plan(self) -> Plan:
-        """What is staged for it."""
-        return staging.plan(self.spec)
 
     @property
     def mentions_home(self) -> bool:

@@ -1,0 +1,96 @@
+"""Staging where files are elsewhere: what is put there before a job, and what is got from there after it.
+
+All of it goes by way of the job's folder over there, from which and into which the runner stages as it does
+everywhere. So it alone decides what is replaced, what is done after which end, and what is removed; a program
+that submits need not be there when the job ends, and what it gets then nobody has changed since.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from pathlib import PurePosixPath
+
+import attrs
+
+from jpsi.engine.runner_run import file_of
+from jpsi.engine.staging import Plan
+
+_IN, _OUT = "in", "out"
+
+
+@attrs.frozen(slots=True, kw_only=True)
+class Carriage:
+    """One file or directory that is carried between here and the job's folder over there."""
+
+    #: What it is called in records of what was done; counts from 1.
+    number: int
+    #: An absolute path of this machine.
+    here: str
+    #: An absolute path over there.
+    there: str
+
+
+@attrs.frozen(slots=True, kw_only=True)
+class FarPlan:
+    """A plan, by who carries it out."""
+
+    #: Before the submission: all must be there, or nothing is submitted.
+    puts: tuple[Carriage, ...]
+    #: What the runner does.
+    runner: Plan
+    #: After the end that the runner has told: those of which there is something, as the others were not due,
+    #: or the runner has told that they failed.
+    gets: tuple[Carriage, ...]
+
+
+def far_plan(plan: Plan, folder: str, attempt: int) -> FarPlan:
+    """What is to be done for an attempt.
+
+    Args:
+        plan: what the spec says, with places of this machine.
+        folder: the job's folder over there.
+        attempt: which attempt it is.
+    """
+    puts = tuple(
+        _carriage(number, it.source, f"{file_of(folder, _IN, attempt)}.{number}")
+        for number, it in enumerate(plan.stage_in, 1)
+    )
+    gets = tuple(
+        _carriage(number, it.target, f"{file_of(folder, _OUT, attempt)}.{number}")
+        for number, it in enumerate(plan.stage_out, 1)
+    )
+    runner = attrs.evolve(
+        plan,
+        stage_in=tuple(
+            attrs.evolve(it, source=put.there) for it, put in zip(plan.stage_in, puts, strict=True)
+        ),
+        stage_out=tuple(
+            attrs.evolve(it, target=get.there) for it, get in zip(plan.stage_out, gets, strict=True)
+        ),
+    )
+    return FarPlan(puts=puts, runner=runner, gets=gets)
+
+
+def _carriage(number: int, here: str, box: str) -> Carriage:
+    # By its own name in a directory of its own: a file that goes into a directory keeps its name.
+    name = PurePosixPath(here).name
+    return Carriage(number=number, here=here, there=f"{box}/{'files' if name in {'', '..'} else name}")
+
+
+def record(folder: str, attempt: int, number: int) -> str:
+    """The file, in the job's folder here, that tells that a get was tried: empty, or with what went wrong.
+
+    The final status is not told before there is one for each; whoever follows the job after a crash does what
+    is left.
+    """
+    return f"{file_of(folder, 'got', attempt)}.{number}"
+
+
+def left(gets: Collection[Carriage], tried: Collection[int]) -> list[Carriage]:
+    """What is still to be got.
+
+    Args:
+        gets: what there is to be got.
+        tried: the numbers of those that have a record.
+    """
+    return [it for it in gets if it.number not in tried]

@@ -1,0 +1,97 @@
+"""Staging by way of the job's folder: the program that submits carries files there and back."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+from jpsi.engine.far_staging import Carriage, far_plan, left, record
+from jpsi.engine.staging import plan
+from jpsi.model.spec import JobSpec, StageIn, StageOut, StageOutFlags, StagingMode
+from runners import Ended, Place, shell_job
+
+
+def carried(place: Place, spec: JobSpec) -> tuple[Ended, list[Carriage]]:
+    """How a job ends whose files are carried, and what there is to be got after it."""
+    planned = far_plan(plan(spec), str(place.folder), 1)
+    for put in planned.puts:
+        copy(put.here, put.there)
+    ended = place.run(spec, plan=planned.runner)
+    there = [get for get in planned.gets if Path(get.there).exists()]
+    for get in there:
+        copy(get.there, get.here)
+    return ended, there
+
+
+def copy(source: str, target: str) -> None:
+    Path(target).parent.mkdir(parents=True, exist_ok=True)
+    if Path(source).is_dir():
+        shutil.copytree(source, target, symlinks=True)
+    else:
+        shutil.copy(source, target)
+
+
+def numbers(carriages: Iterable[Carriage]) -> list[int]:
+    return [it.number for it in carriages]
+
+
+@pytest.mark.parametrize("mode", StagingMode)
+def test_what_is_carried_is_staged_as_elsewhere(place: Place, tmp_path: Path, mode: StagingMode) -> None:
+    here = tmp_path / "here"
+    (here / "tree").mkdir(parents=True)
+    (here / "tree/a").write_text("text")
+    (here / "b").write_text("more")
+    (place.directory / "into").mkdir(parents=True)
+    spec = shell_job(
+        "cat tree/a into/b >out",
+        stage_in=[
+            StageIn(str(here / "tree"), Path("tree"), mode),
+            StageIn(str(here / "b"), Path("into"), mode),
+        ],
+        stage_out=[StageOut(Path("out"), str(here / "results/out"), mode=mode)],
+        cleanup=[Path("into")],
+    )
+
+    ended, _ = carried(place, spec)
+
+    assert ended.markers == ["exit.run.0"]
+    assert (here / "results/out").read_text() == "textmore"
+    assert (here / "tree/a").exists()
+    assert not (place.directory / "into").exists()
+
+
+def test_only_what_was_due_is_there_to_be_got(place: Place, tmp_path: Path) -> None:
+    flags = (StageOutFlags.ON_SUCCESS, StageOutFlags.ON_ERROR, StageOutFlags.ALWAYS)
+    spec = shell_job(
+        "echo >out; exit 3",
+        stage_out=[
+            *(StageOut(Path("out"), str(tmp_path / "got" / str(flag.value)), flag) for flag in flags),
+            StageOut(Path("missing"), str(tmp_path / "got/missing"), StageOutFlags.ALWAYS),
+        ],
+    )
+
+    ended, got = carried(place, spec)
+
+    assert ended.markers == ["exit.run-stage_out.3"]
+    assert numbers(got) == [2, 3]
+
+
+def test_what_has_a_record_is_not_got_again() -> None:
+    spec = JobSpec("x", stage_out=[StageOut(Path("a"), f"/{name}") for name in "abc"])
+    gets = far_plan(plan(spec), "/far/jobs/a1", 2).gets
+
+    assert numbers(left(gets, {1, 3})) == [2]
+    assert record("/here/jobs/a1", 2, 3) == "/here/jobs/a1/got.2.3"
+
+
+@pytest.mark.parametrize(
+    ("here", "there"), [("/a/b", "b"), ("/", "files"), ("/a/..", "files"), ("/a/b/", "b")]
+)
+def test_names_over_there_are_in_the_folder_of_the_job(here: str, there: str) -> None:
+    planned = far_plan(plan(JobSpec("x", stage_in=[StageIn(here, Path("t"))])), "/far/jobs/a1", 2)
+
+    assert [put.there for put in planned.puts] == [f"/far/jobs/a1/in.2.1/{there}"]
+    assert [it.source for it in planned.runner.stage_in] == [f"/far/jobs/a1/in.2.1/{there}"]
