@@ -337,3 +337,100 @@ def test_a_preview_of_a_process_is_its_script(local: JobExecutor) -> None:
 def test_what_can_never_run_has_no_preview(local: JobExecutor) -> None:
     with pytest.raises(jpsi.InvalidJobException, match="directory '/gone' does not exist"):
         local.preview(Job(JobSpec("/bin/true", directory=Path("/gone"))))
+
+
+def test_what_a_job_writes_is_told_while_it_writes_it(local: JobExecutor, tmp_path: Path) -> None:
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    text = "echo one; echo >$1; read x <$1; echo two; echo bad >&2"
+    job = Job(JobSpec("/bin/sh", ["-c", text, "sh", str(fifo)]))
+    assert job.output() is None
+    local.submit(job)
+    fifo.read_text()
+
+    live, written = job.output(), the_only().output()
+    assert live is not None
+    first = live.read()
+    assert first is not None
+    assert (first.data, first.end) == (b"one\n", 4)
+    assert written.read() == first
+    fifo.write_text("\n")
+    job.wait(PATIENCE)
+
+    for stdout in (live, written):
+        assert stdout.is_here
+        assert stdout.read(first.end) == jpsi.OutputPart(b"two\n", 4, 8)
+        assert stdout.read(-3, 2) == jpsi.OutputPart(b"wo", 5, 8)
+    stderr = job.output("stderr")
+    assert stderr is not None
+    assert stderr.read() == the_only().output("stderr").read() == jpsi.OutputPart(b"bad\n", 0, 4)
+
+
+# A transport to a machine with files of its own, which is this one.
+_THERE = """
+from jpsi.plugin import hookimpl
+
+class There:
+    is_local = False
+
+    def __init__(self, here):
+        self.here = here
+
+    def run(self, command, keep=None, ready=None):
+        return self.here.run(command, keep, ready)
+
+    def exchange(self, command, data=b""):
+        return self.here.exchange(command, data)
+
+    def close(self):
+        pass
+
+@hookimpl
+def open_transport(here):
+    return There(here)
+"""
+
+
+@pytest.mark.parametrize("asked_for", ["toy", "big"], ids=["a url", "a target"])
+def test_what_a_job_writes_elsewhere_is_told_by_its_transport(
+    fake: FakeScheduler,
+    plugin_directory: PluginDirectory,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    asked_for: str,
+) -> None:
+    plugin_directory.add(
+        "jpsi-there",
+        "0.1",
+        entry_points={"jpsi.transports": {"there": "jpsi_there"}},
+        files={"jpsi_there.py": _THERE},
+    )
+    configuration = tmp_path / "jpsi.yaml"
+    configuration.write_text("targets: {big: {executor: toy, url: 'there://big'}}\n")
+    monkeypatch.setenv("JPSI_CONFIG", str(configuration))
+    executor = JobExecutor(asked_for, url="there://big" if asked_for == "toy" else None)
+    job = Job(JobSpec("echo", ["hello"]))
+    executor.submit(job)
+    job.wait(PATIENCE)
+
+    live, written = job.output(), the_only().output()
+
+    assert live is not None
+    for output in (live, written):
+        assert not output.is_here
+        assert output.read() == jpsi.OutputPart(b"hello\n", 0, 6)
+    assert the_only().output(files=executor.files).read(1, 1) == jpsi.OutputPart(b"e", 1, 6)
+    executor.files.put(str(configuration), str(tmp_path / "there"))
+    assert (tmp_path / "there").read_bytes() == configuration.read_bytes()
+
+
+def test_what_a_job_wrote_is_found_without_the_plugin_of_its_executor(
+    fake: FakeScheduler, toys: JobExecutor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = Job(JobSpec("echo", ["hello"]))
+    toys.submit(job)
+    job.wait(PATIENCE)
+
+    monkeypatch.delenv("JPSI_PLUGIN_PATH")
+
+    assert the_only().output().read() == jpsi.OutputPart(b"hello\n", 0, 6)

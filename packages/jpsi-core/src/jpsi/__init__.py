@@ -21,6 +21,8 @@ from jpsi.model.errors import (
     JpsiError,
     PluginError,
     SubmitException,
+    TransferError,
+    TransportError,
     UnreachableStateException,
 )
 from jpsi.model.references import escape
@@ -33,6 +35,8 @@ if TYPE_CHECKING:
     from jpsi.contract.protocols import Streams
     from jpsi.contract.queue import Queue
     from jpsi.converting import Conversion, read_script
+    from jpsi.engine.job_files import JobFiles, OutputPart
+    from jpsi.engine.output import Output
     from jpsi.executor import JobExecutor
     from jpsi.futures import wait_all
     from jpsi.model.document import read_document, write_document
@@ -57,11 +61,14 @@ __all__ = [
     "Job",
     "JobAttributes",
     "JobExecutor",
+    "JobFiles",
     "JobSpec",
     "JobState",
     "JobStatus",
     "JobStatusCallback",
     "JpsiError",
+    "Output",
+    "OutputPart",
     "Plugin",
     "PluginError",
     "Queue",
@@ -75,6 +82,8 @@ __all__ = [
     "Streams",
     "SubmitException",
     "System",
+    "TransferError",
+    "TransportError",
     "UnreachableStateException",
     "configuration",
     "escape",
@@ -92,6 +101,9 @@ _LAZY = {
     "Conversion": "jpsi.converting",
     "ExecutorConfig": "jpsi.contract.config",
     "JobExecutor": "jpsi.executor",
+    "JobFiles": "jpsi.engine.job_files",
+    "Output": "jpsi.engine.output",
+    "OutputPart": "jpsi.engine.job_files",
     "Plugin": "jpsi.registry.listing",
     "Queue": "jpsi.contract.queue",
     "Streams": "jpsi.contract.protocols",

@@ -23,6 +23,8 @@ from jpsi.contract.protocols import (
     Submission,
 )
 from jpsi.engine import defaults, notifier
+from jpsi.engine.job_files import JobFiles, job_files
+from jpsi.engine.output import Output, Stream
 from jpsi.engine.transport import LocalTransport
 from jpsi.job import Job, JobStatusCallback, StatusFunction, as_function
 from jpsi.launcher import Launchers
@@ -83,6 +85,7 @@ class JobExecutor(Many):
         self._watchers: tuple[Watcher, ...] = ()
         self._is_closed = False
         setup = self._setup(assembly)
+        self._transport = setup.transport
         self._engine = self._make_engine(assembly, setup)
         self._system = System(
             name=self._name,
@@ -391,6 +394,16 @@ class JobExecutor(Many):
     def streams(self, job: Job) -> Streams | None:
         """Where the output of a job goes, or None if that is not known."""
         return self._engine.streams(job.id)
+
+    def output(self, job: Job, stream: Stream = "stdout") -> Output | None:
+        """What a job writes to a stream, wherever that is; None if nobody knows where."""
+        streams = self.streams(job)
+        return None if streams is None else Output.of(self.files, streams, stream)
+
+    @functools.cached_property
+    def files(self) -> JobFiles:
+        """The files of the machine where jobs run."""
+        return job_files(self._transport)
 
     def set_job_status_callback(self, callback: StatusFunction | JobStatusCallback | None) -> None:
         """Have `callback` called for every status of every job of this executor; None calls nobody.

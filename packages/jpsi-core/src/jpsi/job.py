@@ -17,6 +17,7 @@ from jpsi.model.states import JobState, JobStatus, enriched, transitions
 
 if TYPE_CHECKING:
     from jpsi.contract.protocols import Streams
+    from jpsi.engine.output import Output, Stream
     from jpsi.executor import JobExecutor
 
 #: What `wait` waits for if it is not told.
@@ -105,6 +106,13 @@ class Job:
     def streams(self) -> Streams | None:
         """Where the output of the job goes; None if the job was not submitted or that is not known."""
         return None if self.executor is None else self.executor.streams(self)
+
+    def output(self, stream: Stream = "stdout") -> Output | None:
+        """What the job writes to a stream; None if the job was not submitted or nobody knows where it is.
+
+        It can be read while the job runs, also where the job's files are on another machine.
+        """
+        return None if self.executor is None else self.executor.output(self, stream)
 
     def set_job_status_callback(self, callback: StatusFunction | JobStatusCallback | None) -> None:
         """Have `callback` called for every status from now on; None calls nobody any more.

@@ -38,6 +38,8 @@ from jpsi.registry.configured import Configuration, configuration
 
 # To list jobs takes no executor: what is needed of one is imported once it is needed.
 if TYPE_CHECKING:
+    from jpsi.engine.job_files import JobFiles
+    from jpsi.engine.output import Output, Stream
     from jpsi.engine.spelling import Spelling
     from jpsi.executor import JobExecutor
 
@@ -78,6 +80,35 @@ class Origin:
     def asked_for(self) -> tuple[str, str | None]:
         """The name and the URL that `JobExecutor` takes for it."""
         return (self.executor, self.target) if self._is_url else (self.target or self.executor, None)
+
+    @property
+    def _url(self) -> str | None:
+        """What leads to where its jobs run; None is here."""
+        if self._is_url or not self.target:
+            return self.target or None
+        configured = configuration()
+        sections = (configured.targets.get(self.target), configured.executors.get(self.executor))
+        return next((it.url for it in sections if it is not None and it.url is not None), None)
+
+    def files(self) -> JobFiles:
+        """The files of the machine where its jobs run. Whoever holds on to them holds the connection.
+
+        Raises:
+            JpsiError: that machine cannot be reached by what is configured and installed.
+        """
+        from jpsi.engine.job_files import job_files  # noqa: PLC0415
+        from jpsi.engine.transport import LocalTransport  # noqa: PLC0415
+
+        here, url = LocalTransport(), self._url
+        if url is None:
+            return job_files(here)
+        from jpsi.engine import defaults  # noqa: PLC0415
+        from jpsi.registry.assembly import assemble  # noqa: PLC0415
+        from jpsi.registry.stack import open_transport  # noqa: PLC0415
+
+        name, _ = self.asked_for
+        assembly = assemble(name, None, url, None, lowest=defaults)
+        return job_files(open_transport(assembly.plugins, url, assembly.config, here))
 
     def open(self) -> JobExecutor:
         """The executor.
@@ -171,6 +202,20 @@ class SpooledJob:
     def streams(self) -> Streams:
         """Where the output of the job goes."""
         return streams_of(self._past.written.intent, str(self.folder))
+
+    def output(self, stream: Stream = "stdout", files: JobFiles | None = None) -> Output:
+        """What the job writes to a stream, wherever that is; read anew each time, and no picture.
+
+        Args:
+            stream: which one.
+            files: what `origin.files()` has returned; None asks for it.
+
+        Raises:
+            JpsiError: the machine where it runs cannot be reached by what is configured and installed.
+        """
+        from jpsi.engine.output import Output  # noqa: PLC0415
+
+        return Output.of(self.origin.files() if files is None else files, self.streams, stream)
 
     def __repr__(self) -> str:
         return f"<SpooledJob {self.id} {self.origin.name} {self.status.state}>"

@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 from jpsi.contract.command import BytesResult, Command, CommandResult
-from jpsi.contract.protocols import BytesTransport, OutputPart
+from jpsi.contract.protocols import BytesTransport
 from jpsi.engine import checksums, far_file_commands, far_side
 from jpsi.engine.far_files import FarFiles
 from jpsi.engine.files_here import FilesHere
-from jpsi.engine.job_files import JobFiles, job_files
+from jpsi.engine.job_files import JobFiles, OutputPart, job_files
 from jpsi.engine.moving import SMALL
 from jpsi.engine.part_files import part_of
 from jpsi.engine.transport import LocalTransport

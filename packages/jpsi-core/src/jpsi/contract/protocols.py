@@ -60,22 +60,6 @@ class Streams:
     stderr: Path
 
 
-@attrs.frozen(slots=True)
-class OutputPart:
-    """A part of what a job has written."""
-
-    data: bytes
-    #: Where in the file it begins: 0 if the file is shorter than was asked for, as when a job runs again.
-    offset: int
-    #: How long the file was then.
-    size: int
-
-    @property
-    def end(self) -> int:
-        """Where in the file what comes next begins."""
-        return self.offset + len(self.data)
-
-
 @attrs.frozen(slots=True, kw_only=True)
 class Preview:
     """What a submission would come to; nothing of it is on disk, and nothing was sent."""

@@ -6,12 +6,13 @@ import errno
 import os
 import posixpath
 
-from jpsi.contract.protocols import BytesTransport, OutputPart
+from jpsi.contract.protocols import BytesTransport
 from jpsi.engine.far_file_commands import looking_into
 from jpsi.engine.far_get import FarGet
 from jpsi.engine.far_put import FarPut
 from jpsi.engine.far_side import FarSide
 from jpsi.engine.file_errors import cause_of, failed_there
+from jpsi.engine.job_files import OutputPart
 from jpsi.engine.moving import Progress
 
 

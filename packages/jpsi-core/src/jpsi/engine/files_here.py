@@ -6,8 +6,8 @@ import errno
 import os
 import stat
 
-from jpsi.contract.protocols import OutputPart
 from jpsi.engine.file_errors import changed, failed_here
+from jpsi.engine.job_files import OutputPart
 from jpsi.engine.making import made_entries, set_modes
 from jpsi.engine.moving import Count, Progress, opened
 from jpsi.engine.part_files import append, complete, opened_part

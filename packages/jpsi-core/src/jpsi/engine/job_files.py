@@ -2,10 +2,30 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from jpsi.contract.protocols import BytesTransport, OutputPart, Transport
-from jpsi.engine.moving import Progress
+import attrs
+
+from jpsi.contract.protocols import BytesTransport, Transport
+
+if TYPE_CHECKING:
+    from jpsi.engine.moving import Progress
+
+
+@attrs.frozen(slots=True)
+class OutputPart:
+    """A part of what is in a file."""
+
+    data: bytes
+    #: Where in the file it begins: 0 if the file is shorter than was asked for, as when a job runs again.
+    offset: int
+    #: How long the file was then.
+    size: int
+
+    @property
+    def end(self) -> int:
+        """Where in the file what comes next begins."""
+        return self.offset + len(self.data)
 
 
 class JobFiles(Protocol):
