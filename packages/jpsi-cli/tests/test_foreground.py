@@ -27,6 +27,9 @@ class PlayedJob:
         self.cancelled = 0
         self._callback: Callable[[Any, jpsi.JobStatus], None] = lambda *_: None
 
+    def output(self, stream: str) -> None:
+        """Nobody knows where."""
+
     def set_job_status_callback(self, callback: Callable[[Any, jpsi.JobStatus], None]) -> None:
         self._callback = callback
 

@@ -15,6 +15,7 @@ from textual.widgets import DataTable, Static
 
 import jpsi
 from jpsi import JobState, Reason, spooled
+from jpsi.engine.files_here import FilesHere
 from jpsi.spooled import Origin, SpooledJob
 from jpsi_cli.top import Top, matching, tail
 from made_jobs import THEN, ended, made
@@ -48,11 +49,12 @@ def test_words_choose_jobs(text: str, is_all: bool, ids: list[str]) -> None:
 
 def test_the_end_of_a_file_is_shown(tmp_path: Path) -> None:
     path = tmp_path / "stdout"
-    assert tail(path, 3) == "nothing was written yet"
+    output = jpsi.Output(FilesHere(), path)
+    assert tail(output, 3) == "nothing was written yet"
     path.write_bytes(b"".join(b"line %d\n" % number for number in range(9999)) + b"\x1b[31mred\xff")
 
-    assert tail(path, 2) == "line 9998\n\\x1b[31mred\ufffd"
-    assert tail(tmp_path, 1).startswith("it cannot be read")
+    assert tail(output, 2) == "line 9998\n\\x1b[31mred\ufffd"
+    assert tail(jpsi.Output(FilesHere(), tmp_path), 1) == f"{tmp_path} cannot be read: Is a directory"
 
 
 def played(

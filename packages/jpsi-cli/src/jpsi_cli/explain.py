@@ -43,7 +43,14 @@ def _where_to_look(job: jpsi.Job, status: jpsi.JobStatus) -> str:
         return f"; its output, as far as it came: {streams.stdout}, {streams.stderr}"
     # What was shown need not be looked up.
     has_file = job.spec is not None and job.spec.stderr_path is not None
-    return f"; see {streams.stderr}" if has_file and streams.stderr.exists() else ""
+    return f"; see {streams.stderr}" if has_file and _is_there(job.output("stderr")) else ""
+
+
+def _is_there(output: jpsi.Output | None) -> bool:
+    try:
+        return output is not None and output.read(0, 0) is not None
+    except jpsi.JpsiError:
+        return False
 
 
 def lasted(active: jpsi.JobStatus | None, final: jpsi.JobStatus) -> str:

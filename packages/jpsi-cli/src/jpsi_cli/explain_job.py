@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from pathlib import Path
 
 import jpsi
 from jpsi import spooled
@@ -77,17 +75,16 @@ def _facts(job: SpooledJob) -> Facts:
         lasted=None if since is None else (status.time if status.final else now) - since,
         position=None if seen is None else seen.position,
         start_estimate=None if estimate is None else f"{estimate.astimezone():%Y-%m-%d %H:%M}",
-        errors=_last_lines(job.streams.stderr) if status.state is jpsi.JobState.FAILED else (),
+        errors=_last_lines(job) if status.state is jpsi.JobState.FAILED else (),
     )
 
 
-def _last_lines(path: Path) -> Sequence[str]:
+def _last_lines(job: SpooledJob) -> Sequence[str]:
     try:
-        with path.open("rb") as file:
-            file.seek(max(0, os.fstat(file.fileno()).st_size - _BYTES))
-            text = file.read(_BYTES).decode(errors="replace")
-    except OSError:
+        part = job.output("stderr").read(-_BYTES, _BYTES)
+    except jpsi.JpsiError:
         return ()
+    text = "" if part is None else part.data.decode(errors="replace")
     return [line for line in text.splitlines() if line.strip()][-_LINES:]
 
 

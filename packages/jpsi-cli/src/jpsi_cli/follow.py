@@ -1,33 +1,37 @@
-"""Following a file that grows: its bytes, unchanged, on one of our own streams."""
+"""Following what a job writes: its bytes, unchanged, on one of our own streams."""
 
 from __future__ import annotations
 
 import os
 import select
 import threading
+import time
 from collections.abc import Callable
-from pathlib import Path
+
+import jpsi
 
 _CHUNK = 1 << 18
 # The next look at a file that was quiet comes later and later: nobody sees the difference to at once, and
-# a job that writes nothing costs nothing.
-_SHORTEST_SECONDS, _LONGEST_SECONDS = 0.005, 0.08
+# a job that writes nothing costs nothing. The first pair is for files of this machine.
+_PAUSES = {True: (0.005, 0.08), False: (0.2, 1.0)}
+# How long to try to read the end where the connection may come back.
+_PATIENCE_SECONDS = 30.0
 
 
 class Follower:
-    """Copies what is in a file, and what is appended to it, to a file descriptor, on a thread of its own.
+    """Copies what a job has written, and what it adds, to a file descriptor, on a thread of its own.
 
     The file need not exist yet. When it is truncated it is copied from its beginning again.
     """
 
-    def __init__(self, path: Path, fd: int, failed: Callable[[OSError], None]) -> None:
+    def __init__(self, output: jpsi.Output, fd: int, failed: Callable[[OSError], None]) -> None:
         """Prepare; `failed` is called from the thread if the descriptor takes no more."""
-        self.path = path
+        self.output = output
         self.fd = fd
         #: Whether the last thing that was copied was not the end of a line.
         self.is_mid_line = False
         #: Why not all of the file could be read, after `finish`.
-        self.unreadable: OSError | None = None
+        self.unreadable: jpsi.JpsiError | None = None
         self._failed = failed
         self._offset = 0
         self._is_final = threading.Event()
@@ -43,51 +47,47 @@ class Follower:
         self._thread.join()
 
     def _run(self) -> None:
-        source, delay = None, 0.0
+        shortest, longest = _PAUSES[self.output.is_here]
+        delay = 0.0
         try:
             while not self._is_final.wait(delay):
-                source = source if source is not None else _opened(self.path)
-                count = 0 if source is None else self._copy(source, _CHUNK)
-                if count == _CHUNK:
-                    delay = 0.0
-                else:
-                    delay = (
-                        _SHORTEST_SECONDS if count else min(delay * 2 or _SHORTEST_SECONDS, _LONGEST_SECONDS)
-                    )
+                count = self._copy()
+                quiet = shortest if count else min(delay * 2 or shortest, longest)
+                delay = 0.0 if count == _CHUNK else quiet
             self._copy_rest()
         except _RefusedError as e:
             self._failed(e.error)
-        finally:
-            if source is not None:
-                os.close(source)
 
-    def _copy(self, source: int, most: int) -> int:
+    def _copy(self) -> int:
         try:
-            if os.fstat(source).st_size < self._offset:
-                self._offset = 0
-            data = os.pread(source, most, self._offset)
-        except OSError:
-            # A network filesystem may know better next time; what counts is `_copy_rest`.
+            part = self.output.read(self._offset, _CHUNK)
+        except jpsi.JpsiError:
+            # The next look may tell more; what counts is `_copy_rest`.
             return 0
-        self._write(data)
-        return len(data)
+        return 0 if part is None else self._take(part)
 
     def _copy_rest(self) -> None:
-        # Opened anew: NFS promises to know the file's true size only then. No further than that: what a job
-        # left in the background may write for ever.
-        try:
-            with self.path.open("rb", buffering=0) as file:
-                end = os.fstat(file.fileno()).st_size
-                self._offset = self._offset if self._offset <= end else 0
-                while self._offset < end:
-                    data = os.pread(file.fileno(), min(_CHUNK, end - self._offset), self._offset)
-                    if not data:
-                        break
-                    self._write(data)
-        except FileNotFoundError:
-            pass
-        except OSError as e:
-            self.unreadable = e
+        # No further than its end is now: what a job left in the background may write for ever.
+        end: int | None = None
+        deadline = time.monotonic() + (0.0 if self.output.is_here else _PATIENCE_SECONDS)
+        while end is None or self._offset < end:
+            most = _CHUNK if end is None else min(_CHUNK, end - self._offset)
+            try:
+                part = self.output.read(self._offset, most)
+            except jpsi.SubmitException as e:
+                if e.transient and time.monotonic() < deadline:
+                    time.sleep(_PAUSES[False][1])
+                    continue
+                self.unreadable = e
+                return
+            if part is None or not self._take(part):
+                return
+            end = part.size if end is None else end
+
+    def _take(self, part: jpsi.OutputPart) -> int:
+        self._offset = part.offset
+        self._write(part.data)
+        return len(part.data)
 
     def _write(self, data: bytes) -> None:
         left = memoryview(data)
@@ -110,10 +110,3 @@ class _RefusedError(Exception):
     def __init__(self, error: OSError) -> None:
         super().__init__(str(error))
         self.error = error
-
-
-def _opened(path: Path) -> int | None:
-    try:
-        return os.open(path, os.O_RDONLY)
-    except OSError:
-        return None

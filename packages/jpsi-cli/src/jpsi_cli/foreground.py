@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import os
 import signal
-from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import NamedTuple
 
@@ -84,18 +83,18 @@ class Foreground:
 
     def _follow(self) -> None:
         """Begin to show the output, but for what goes to a file of the user's."""
-        streams, spec = self._job.streams, self._job.spec
-        if self._followers or streams is None or spec is None:
+        out, err, spec = self._job.output("stdout"), self._job.output("stderr"), self._job.spec
+        if self._followers or out is None or err is None or spec is None:
             return
         if spec.stdout_path is None:
-            self._followers.append(self._follower(streams.stdout, messages.STDOUT))
+            self._followers.append(self._follower(out, messages.STDOUT))
         if spec.stderr_path is None:
-            self._followers.append(self._follower(streams.stderr, messages.STDERR))
+            self._followers.append(self._follower(err, messages.STDERR))
         for follower in self._followers:
             follower.start()
 
-    def _follower(self, path: Path, fd: int) -> Follower:
-        return Follower(path, fd, lambda error: self._events.put(_Refusal(fd, error)))
+    def _follower(self, output: jpsi.Output, fd: int) -> Follower:
+        return Follower(output, fd, lambda error: self._events.put(_Refusal(fd, error)))
 
     def _finish_output(self) -> bool:
         """Show the rest of the output; returns whether all of it was shown."""
@@ -108,7 +107,7 @@ class Foreground:
                 self._refused(event)
         unread = [follower for follower in self._followers if follower.unreadable is not None]
         for follower in unread:
-            messages.error(f"the output in {follower.path} cannot be read: {follower.unreadable}")
+            messages.error(f"not all output is shown: {follower.unreadable}")
         return not unread and not self._refusals
 
     def _refused(self, refusal: _Refusal) -> None:

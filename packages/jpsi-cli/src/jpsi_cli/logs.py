@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
+import jpsi
 from jpsi import spooled
 from jpsi.spooled import SpooledJob
 
@@ -21,48 +20,48 @@ def logs(word: str, *, is_following: bool, is_stderr: bool) -> int:
 
     def command() -> int:
         (job,) = picked([word], spooled.jobs())
-        path = job.streams.stderr if is_stderr else job.streams.stdout
+        output = job.output("stderr" if is_stderr else "stdout")
         if is_following and not job.status.final:
-            return _follow(job, path)
-        return _copy(job, path)
+            return _follow(job, output)
+        return _copy(job, output)
 
     return fenced(command)
 
 
-def _copy(job: SpooledJob, path: Path) -> int:
-    if not path.exists() and not job.status.final:
+def _copy(job: SpooledJob, output: jpsi.Output) -> int:
+    is_there = output.read(0, 0) is not None
+    if not is_there and not job.status.final:
         messages.error(f"job {job.id} is {job.status.state} and has written nothing yet")
         return 0
+    if not is_there:
+        messages.error(f"there is no output: {output.path} does not exist")
+        return codes.JPSI
     refusals: list[OSError] = []
-    follower = Follower(path, messages.STDOUT, refusals.append)
-    return _finished(follower, refusals, must_exist=True)
+    follower = Follower(output, messages.STDOUT, refusals.append)
+    follower.start()
+    return _finished(follower, refusals)
 
 
-def _follow(job: SpooledJob, path: Path) -> int:
+def _follow(job: SpooledJob, output: jpsi.Output) -> int:
     live = recalled([job])
     live.tell_failures()
     if live.failures:
         return codes.JPSI
     refusals: list[OSError] = []
-    follower = Follower(path, messages.STDOUT, refusals.append)
+    follower = Follower(output, messages.STDOUT, refusals.append)
     follower.start()
     while not refusals and live.jobs[job.id].wait(_LOOK_SECONDS) is None:
         pass
-    return _finished(follower, refusals, must_exist=False)
+    return _finished(follower, refusals)
 
 
-def _finished(follower: Follower, refusals: list[OSError], *, must_exist: bool) -> int:
-    if must_exist and not follower.path.exists():
-        messages.error(f"there is no output: {follower.path} does not exist")
-        return codes.JPSI
-    if must_exist:
-        follower.start()
+def _finished(follower: Follower, refusals: list[OSError]) -> int:
     follower.finish()
     if refusals and not isinstance(refusals[0], BrokenPipeError):
         raise messages.UnwritableError(refusals[0])
     if refusals:
         raise refusals[0]
     if follower.unreadable is not None:
-        messages.error(f"the output in {follower.path} cannot be read: {follower.unreadable}")
+        messages.error(f"not all output is shown: {follower.unreadable}")
         return codes.JPSI
     return 0

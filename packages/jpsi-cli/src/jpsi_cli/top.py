@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import ClassVar, Literal
 
 from rich.text import Text
@@ -19,7 +17,7 @@ from textual.widgets import DataTable, Footer, Input, Static
 
 import jpsi
 from jpsi import spooled
-from jpsi.spooled import SpooledJob
+from jpsi.spooled import Origin, SpooledJob
 
 from . import messages
 from .change import told_to_end
@@ -117,6 +115,8 @@ class Top(App[None]):
         self._shown: dict[str, SpooledJob] = {}
         self._view: View = "output"
         self._is_all = False
+        self._files: dict[Origin, jpsi.JobFiles] = {}
+        self._reading: set[tuple[str, View]] = set()
 
     def compose(self) -> ComposeResult:
         """What is on the screen; textual calls this."""
@@ -192,9 +192,28 @@ class Top(App[None]):
         if job is None:
             pane.update("")
         elif self._view != "why":
-            streams = job.streams
-            path = streams.stdout if self._view == "output" else streams.stderr
-            pane.update(Text(tail(path, max(1, pane.size.height))))
+            asked = (job.id, self._view)
+            if asked not in self._reading:
+                self._reading.add(asked)
+                self._read_end(job, self._view, max(1, pane.size.height))
+
+    @work(thread=True, group="output")
+    def _read_end(self, job: SpooledJob, view: View, lines: int) -> None:
+        """Show the end of what a job has written; it may be far away."""
+        try:
+            files = self._files.get(job.origin) or job.origin.files()
+            self._files[job.origin] = files
+            text = tail(job.output("stdout" if view == "output" else "stderr", files), lines)
+        except jpsi.JpsiError as e:
+            text = str(e)
+
+        def show() -> None:
+            self._reading.discard((job.id, view))
+            chosen = self._chosen
+            if chosen is not None and (chosen.id, self._view) == (job.id, view):
+                self.query_one("#pane", Static).update(Text(text))
+
+        self.call_from_thread(show)
 
     def action_view(self, view: View) -> None:
         """Show output, errors, or why the job is where it is."""
@@ -259,16 +278,15 @@ class Top(App[None]):
         self.call_from_thread(self.reload)
 
 
-def tail(path: Path, lines: int) -> str:
-    """The last lines of a file; what would do something to a terminal is shown as escapes."""
+def tail(output: jpsi.Output, lines: int) -> str:
+    """The last lines of what a job has written; what would do something to a terminal is shown as escapes."""
     try:
-        with path.open("rb") as file:
-            file.seek(max(0, os.fstat(file.fileno()).st_size - _BYTES))
-            text = file.read(_BYTES).decode(errors="replace")
-    except FileNotFoundError:
+        part = output.read(-_BYTES, _BYTES)
+    except jpsi.JpsiError as e:
+        return str(e)
+    if part is None:
         return "nothing was written yet"
-    except OSError as e:
-        return f"it cannot be read: {e.strerror}"
+    text = part.data.decode(errors="replace")
     return "\n".join(map(messages.printable, text.splitlines()[-lines:]))
 
 

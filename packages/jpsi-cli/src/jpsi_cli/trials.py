@@ -66,14 +66,15 @@ def _submitted(executor: jpsi.JobExecutor) -> Iterator[tuple[dict[str, jpsi.Job]
 
 
 def _told(executor: jpsi.JobExecutor, job: jpsi.Job, seconds: float) -> Trial:
-    streams, status = executor.streams(job), job.status
+    output, status = executor.output(job), job.status
     node = None
-    if streams is not None and status.state is jpsi.JobState.COMPLETED:
-        with contextlib.suppress(OSError):
-            node = streams.stdout.read_text(encoding="utf-8", errors="replace").strip() or None
+    if output is not None and status.state is jpsi.JobState.COMPLETED:
+        with contextlib.suppress(jpsi.JpsiError):
+            part = output.read()
+            node = None if part is None else part.data.decode(errors="replace").strip() or None
     return Trial(
         status=status,
         seconds=seconds,
         node=node,
-        folder=None if streams is None else str(streams.stdout.parent),
+        folder=None if output is None else str(output.path.parent),
     )
