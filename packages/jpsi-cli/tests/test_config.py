@@ -58,7 +58,7 @@ def test_what_cannot_be_used_is_named(run: Run, config: Path) -> None:
 
     assert (result.returncode, result.stdout) == (1, b"")
     assert b"no executor 'nosuch'" in result.stderr
-    assert b"config.kill: is not known to ExecutorConfig" in result.stderr
+    assert b"config.kill: is not known to LocalConfig" in result.stderr
     assert [it["name"] for it in content if it["problem"]] == ["far", "odd"]
 
 

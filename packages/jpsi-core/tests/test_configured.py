@@ -284,11 +284,13 @@ def test_url_chooses_the_transport(configure: Callable[[str], None]) -> None:
         assert (transport.url, transport.config.colour) == (url, "blue")
 
 
-def test_executor_that_has_only_an_engine_for_this_machine_says_so_elsewhere() -> None:
-    with pytest.raises(
-        jpsi.PluginError, match=r"the executor 'local' of jpsi-core .* lacks the hooks render_sc"
-    ):
-        JobExecutor("local", url="far://away")
+def test_executor_that_has_only_an_engine_for_this_machine_says_so_elsewhere(place: Path) -> None:
+    near = "return setup.process_engine(setup) if setup.transport.is_local else None"
+    text = f"{HOOKS}@hookimpl\ndef make_engine(setup):\n    {near}\n"
+    lay(place, "near", files={"near_x.py": text}, executors={"near": "near_x"})
+
+    with pytest.raises(jpsi.PluginError, match=r"the executor 'near' of near .* lacks the hooks render_sc"):
+        JobExecutor("near", url="far://away")
 
 
 def test_aliases_have_one_spool() -> None:

@@ -61,7 +61,7 @@ def test_a_url_needs_a_transport() -> None:
 
 
 def test_a_configuration_of_another_kind_is_refused() -> None:
-    with pytest.raises(TypeError, match="is configured by ExecutorConfig"):
+    with pytest.raises(TypeError, match="is configured by LocalConfig"):
         JobExecutor.get_instance("local", config={"work_directory": "/tmp"})  # type: ignore[arg-type]
 
 

@@ -1,29 +1,31 @@
-"""The executor `slurm` keeps the contract on a real Slurm that is reached by ssh, on files of both."""
+"""The executors `local` and `slurm` keep the contract where ssh leads to them, on files of both machines."""
 
 from __future__ import annotations
 
+import os
+import platform
 import shutil
+import signal
 import subprocess
+from collections.abc import Mapping
+from datetime import timedelta
 from pathlib import Path
+from typing import Any, ClassVar
 
 import pytest
 
-from jpsi import JobExecutor, JobSpec, escape
+from jpsi import Job, JobExecutor, JobSpec, escape
 from jpsi.fakes import FakeScheduler
+from jpsi.plugin import BatchConfig
 from jpsi.testing import ExecutorConformance
+from jpsi.testing.conformance_kit import Gate
 from jpsi_slurm import SlurmConfig
 
-pytestmark = pytest.mark.skipif(shutil.which("sbatch") is None, reason="there is no sbatch on PATH")
 
-
-class TestSlurm(ExecutorConformance):
+class _Far(ExecutorConformance):
     """Every test of the class that needs no fault made to order."""
 
-    executor_name = "slurm"
     url = "ssh://far"
-    config_class = SlurmConfig
-    unknown_id = "99999999"
-    directives = ("#SBATCH --job-name=evil", "#SBATCH --partition=nowhere")
 
     @pytest.fixture(autouse=True)
     def _connected(self, runtime: object) -> None:
@@ -42,6 +44,43 @@ class TestSlurm(ExecutorConformance):
 
         assert (tmp_path / "True").read_text() == "login,,a\n"
         assert (tmp_path / "False").read_text() == ",,a\n"
+
+
+class TestLocal(_Far):
+    """Processes of the machine that ssh leads to."""
+
+    executor_name = "local"
+    config_class = BatchConfig
+    settings: ClassVar[Mapping[str, Any]] = {"default_duration": timedelta(0)}
+    unknown_id = f"999999.1.0.{platform.node()}"
+
+    def cancel_outside(self, native_id: str, scheduler: FakeScheduler | None) -> None:
+        """Tell the job's leader to end."""
+        os.kill(int(native_id.partition(".")[0]), signal.SIGTERM)
+
+    def test_a_job_outlives_the_connection(
+        self, executor: JobExecutor, runtime: Path, tmp_path: Path
+    ) -> None:
+        gate = Gate(tmp_path / "gate")
+        job = Job(gate.job(7))
+        executor.submit(job)
+        self.active(job)
+
+        for socket in runtime.glob("jpsi-ssh/*.?"):
+            subprocess.run(["ssh", "-O", "exit", "-S", str(socket), "far"], capture_output=True, check=True)
+        gate.open()
+
+        assert self.end(job).exit_code == 7
+
+
+@pytest.mark.skipif(shutil.which("sbatch") is None, reason="there is no sbatch on PATH")
+class TestSlurm(_Far):
+    """Jobs of a real Slurm."""
+
+    executor_name = "slurm"
+    config_class = SlurmConfig
+    unknown_id = "99999999"
+    directives = ("#SBATCH --job-name=evil", "#SBATCH --partition=nowhere")
 
     def cancel_outside(self, native_id: str, scheduler: FakeScheduler | None) -> None:
         """Cancel a job with scancel."""

@@ -86,13 +86,14 @@ class JobExecutor(Many):
         self._is_closed = False
         setup = self._setup(assembly)
         self._transport = setup.transport
-        self._engine = self._make_engine(assembly, setup)
+        own_engine = self._hooks.make_engine(setup=setup)
+        self._engine = self._batch_engine(assembly, setup) if own_engine is None else own_engine
         self._system = System(
             name=self._name,
             hooks=self._hooks,
             transport=setup.transport,
             site=lambda: self._site,
-            has_commands=not assembly.stack.lacking,
+            has_commands=own_engine is None,
         )
 
     @classmethod
@@ -133,10 +134,7 @@ class JobExecutor(Many):
             process_engine=_process_engine,
         )
 
-    def _make_engine(self, assembly: Assembly, setup: EngineSetup) -> Engine:
-        engine = self._hooks.make_engine(setup=setup)
-        if engine is not None:
-            return engine
+    def _batch_engine(self, assembly: Assembly, setup: EngineSetup) -> Engine:
         assembly.stack.check_batch()
         return _batch_engine(setup, self._hooks)
 

@@ -125,7 +125,7 @@ class System:
         """One of each kind that the backend makes; none of them is run."""
         if not self.has_commands:
             return
-        site, ids = self._site(), [self._hooks.canonical_id(native_id=_SOME_ID, site=self._site())]
+        site, ids = self._site(), [_SOME_ID]
         context, spec = SubmitContext(site=site, job_id=_SOME_ID, tag=SOME_TAG), JobSpec("/bin/true")
         script = self._hooks.render_script(spec=spec, context=context)
         yield self._hooks.submit(script=script, spec=spec, context=context)

@@ -68,8 +68,8 @@ class ExecutorConfig:
     keep_time: timedelta = attrs.field(default=timedelta(days=30), validator=_duration)
     #: How many jobs' files are kept.
     keep_count: int = 100_000
-    #: How many of the user's jobs run at a time; others wait in `submit` for their turn. For `local` it is
-    #: how many cores those have that run. None is no limit.
+    #: How many of the user's jobs run at a time; others wait in `submit` for their turn. For `local` on this
+    #: machine it is how many cores those have that run. None is no limit.
     max_active: int | None = attrs.field(default=None, validator=attrs.validators.optional(_count))
 
     @property

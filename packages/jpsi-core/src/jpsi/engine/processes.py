@@ -20,6 +20,7 @@ from typing import Any
 
 import attrs
 
+from jpsi.contract.config import BatchConfig
 from jpsi.contract.observation import Observation
 from jpsi.contract.protocols import EngineSetup, Preview, Recovered, Streams, Submission
 from jpsi.engine import attempts, exits, runner
@@ -146,7 +147,13 @@ class ProcessEngine:
         finally:
             os.close(lock)
         return Followed(
-            job_id, job_id, submission.attempt, process, is_child=True, started=now, duration=_duration(spec)
+            job_id,
+            job_id,
+            submission.attempt,
+            process,
+            is_child=True,
+            started=now,
+            duration=self._duration(spec),
         )
 
     def _run(self, submission: Submission) -> runner.Run:
@@ -307,7 +314,7 @@ class ProcessEngine:
             process,
             is_child=False,
             started=datetime.now(UTC) if claim is None else from_ns(claim.time_ns),
-            duration=_duration(plain.decode(intent.content["spec"])),
+            duration=self._duration(plain.decode(intent.content["spec"])),
         )
 
     def native_ids(self) -> list[str]:
@@ -350,7 +357,9 @@ class ProcessEngine:
             return None
         return Observation(state=JobState.ACTIVE, word="running", time=job.started, nodes=(platform.node(),))
 
-
-def _duration(spec: JobSpec) -> timedelta | None:
-    # local enforces only what was given; zero means no limit
-    return (spec.attributes.duration or None) if spec.attributes is not None else None
+    def _duration(self, spec: JobSpec) -> timedelta | None:
+        """How long a job may run: what it asks for, else what is configured, which most often is nothing."""
+        config, asked = self._setup.config, None if spec.attributes is None else spec.attributes.duration
+        if asked is None and isinstance(config, BatchConfig):
+            asked = config.default_duration
+        return asked or None  # zero means no limit
