@@ -9,6 +9,7 @@ import attrs
 import pytest
 
 import jpsi
+from jpsi.plugin import TransportError
 from jpsi_cli.checks import findings
 from jpsi_cli.checkup import (
     NAMED,
@@ -76,6 +77,24 @@ def test_of_what_has_no_commands_the_job_alone_is_judged() -> None:
         ("names", OK),
         ("memory", OK),
     ]
+
+
+def test_without_a_connection_nothing_else_is_judged() -> None:
+    lost = TransportError("far cannot be reached: ssh: connect to host far port 22: Connection refused")
+    found = list(findings(Facts(executor="far", connection=lost)))
+
+    assert (found[0].name, found[0].verdict, found[0].message) == ("connection", WRONG, str(lost))
+    assert {(it.verdict, it.message) for it in found[1:]} == {(SKIPPED, "there is no connection")}
+    assert not is_healthy(found)
+
+
+def test_the_machine_is_named_on_which_commands_run() -> None:
+    assert _judged("connection", connection="login1") == (OK, "commands run on login1")
+    assert "connection" not in [it.name for it in findings(SOUND)]
+
+
+def test_silence_is_wrong_also_where_no_command_is_looked_for() -> None:
+    assert _judged("answer", programs={}, silence=_SILENT)[0] is WRONG
 
 
 _TABLE: list[tuple[str, dict[str, Any], Verdict, str]] = [

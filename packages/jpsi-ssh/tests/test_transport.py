@@ -210,7 +210,9 @@ def test_a_login_that_gives_nobody_a_shell_is_an_error_with_its_words(
 ) -> None:
     ssh.login("echo This account is currently not available.; exit 1")
 
-    with pytest.raises(TransportError, match=r"there is no connection to far: .*not available") as raised:
+    with pytest.raises(
+        TransportError, match=r"far lets you in, but runs no /bin/sh for you: .*not available"
+    ) as raised:
         transport.run(Command(["true"]))
 
     assert not raised.value.may_have_run

@@ -18,6 +18,11 @@ _Judged = tuple[Verdict, str] | tuple[Verdict, str, Mapping[str, Any]]
 
 def findings(facts: Facts) -> Iterator[Finding]:
     """All that is to be said, in order."""
+    if facts.connection is not None:
+        yield _connection(facts.connection)
+    if isinstance(facts.connection, jpsi.JpsiError):
+        yield from (_finding(name, (Verdict.SKIPPED, "there is no connection")) for name in _CHECKS)
+        return
     if not facts.has_commands:
         message = "there is none that is asked by commands, so that the jobs alone are looked at"
         yield Finding(name="batch system", verdict=Verdict.SKIPPED, message=message)
@@ -29,6 +34,12 @@ def findings(facts: Facts) -> Iterator[Finding]:
 def _finding(name: str, judged: _Judged) -> Finding:
     verdict, message, *advice = judged
     return Finding(name=name, verdict=verdict, message=message, advice=advice[0] if advice else {})
+
+
+def _connection(found: str | jpsi.JpsiError) -> Finding:
+    if isinstance(found, jpsi.JpsiError):
+        return Finding(name="connection", verdict=Verdict.WRONG, message=str(found))
+    return Finding(name="connection", verdict=Verdict.OK, message=f"commands run on {found}")
 
 
 def _commands(facts: Facts) -> _Judged:
@@ -50,6 +61,8 @@ def _version(facts: Facts) -> _Judged:
 def _answer(facts: Facts) -> _Judged:
     if facts.silence is not None:
         return Verdict.WRONG, f"the batch system does not answer: {facts.silence}"
+    if not facts.has_commands:
+        return Verdict.SKIPPED, "there is no batch system"
     return Verdict.OK, "it tells of the jobs of the user"
 
 

@@ -47,6 +47,8 @@ class Facts:
     executor: str
     #: Whether that is a target of the configuration.
     is_target: bool = False
+    #: What the other machine is called on which commands run; None if they run on this one.
+    connection: str | jpsi.JpsiError | None = None
     #: The commands that are called, with their paths; none where there are no commands to call.
     programs: Mapping[str, str | None] | jpsi.JpsiError = attrs.field(factory=dict)
     version: str | jpsi.JpsiError | None = None

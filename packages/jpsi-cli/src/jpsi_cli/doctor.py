@@ -47,6 +47,10 @@ def examined(executor: jpsi.JobExecutor, name: str, patience: float | None) -> F
     No job is tried if `patience` is None, nor one that would be submitted in vain.
     """
     system = executor.system
+    is_target = name.lower() != executor.name.lower()
+    connection = _asked(system.reached) if system.is_elsewhere else None
+    if isinstance(connection, jpsi.JpsiError):
+        return Facts(executor=name, is_target=is_target, connection=connection)
     programs = _asked(system.programs) if system.has_commands else {}
     silence = None
     if system.has_commands:
@@ -60,7 +64,8 @@ def examined(executor: jpsi.JobExecutor, name: str, patience: float | None) -> F
     arrays = system.capabilities.arrays
     return Facts(
         executor=name,
-        is_target=name.lower() != executor.name.lower(),
+        is_target=is_target,
+        connection=connection,
         programs=programs,
         version=_asked(system.version),
         silence=silence,

@@ -21,6 +21,17 @@ from jpsi.model.spec import JobSpec
 # Prints the path of each program on a line, which is empty for one that is not there.
 _WHICH = 'for it do command -v -- "$it" || echo; done'
 _SHELL = "/bin/sh"
+# Tells how the machine is called, and sees that there is room in the home directory.
+_REACHED = """{
+uname -n || exit
+[ -n "${HOME-}" ] || exit 0
+file=$HOME/.jpsi-$$
+( umask 077; echo jpsi >"$file" )
+code=$?
+rm -f "$file"
+exit $code
+}
+"""
 _SOME_ID = "1"
 
 
@@ -45,6 +56,24 @@ class System:
         """How long a job may run that does not say it; None where there is no such limit."""
         config = self._site().config
         return config.default_duration if isinstance(config, BatchConfig) else None
+
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether its commands run on a machine that a transport leads to."""
+        return not self._transport.is_local
+
+    def reached(self) -> str:
+        """What the machine is called on which commands run.
+
+        Raises:
+            SubmitException: there is no shell, or no room to write, for the user.
+            TransportError: it was not reached.
+        """
+        result = self._run(Command([_SHELL, "-s"], stdin=_REACHED))
+        if result.timed_out or result.returncode != 0:
+            msg = f"there is no shell for you, or your home directory cannot be written: {result.complaint}"
+            raise SubmitException(msg, transient=True)
+        return " ".join(result.stdout.split())
 
     def programs(self) -> Mapping[str, str | None]:
         """The commands that are called, each with the path where it was found, or None.

@@ -82,6 +82,7 @@ class TestLocalElsewhere(ExecutorConformance):
         assert eventually_gone(job.native_id or "", self.patience)
 
     def test_what_it_is_configured_by_limits_jobs_that_ask_for_nothing(self, config: ExecutorConfig) -> None:
+        assert isinstance(config, local.LocalConfig)
         limited = attrs.evolve(config, default_duration=timedelta(seconds=1))
 
         with self.new_executor(limited) as executor:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .address import Address
+from .client import FAR_SHELL
 
 # Each with the words of ssh by which it is recognized; the first that fits holds.
 _MEANINGS = [
@@ -36,10 +37,11 @@ _MEANINGS = [
 ]
 _NO_SESSION = ("Session open refused", "administratively prohibited", "open failed")
 _LENGTH = 500
+_SILENT = "ssh ended without a word"
 
 
-def explained(address: Address, words: str) -> str:
-    """Why there is no connection, as ssh's words tell it.
+def explained(address: Address, words: str, *, is_connected: bool = False) -> str:
+    """Why there is no connection, or no shell to talk to by one, as ssh's words tell it.
 
     >>> explained(Address("big"), "ssh: connect to host big port 22: Connection refused")
     'big cannot be reached: ssh: connect to host big port 22: Connection refused'
@@ -50,7 +52,9 @@ def explained(address: Address, words: str) -> str:
         if any(mark in said for mark in marks):
             sentence = meaning.format(host=address, ssh=ssh)
             return f"{sentence}: {said[-_LENGTH:]}"
-    return f"there is no connection to {address}: {said[-_LENGTH:] or 'ssh ended without a word'}"
+    if is_connected:
+        return f"{address} lets you in, but runs no {FAR_SHELL[-1]} for you: {said[-_LENGTH:] or _SILENT}"
+    return f"there is no connection to {address}: {said[-_LENGTH:] or _SILENT}"
 
 
 def is_full(words: str) -> bool:

@@ -213,7 +213,8 @@ class Link:
                 if is_full(e.words) and self._channels:
                     raise _FullError from e
                 if not is_full(e.words) or self._slot + 1 == _SLOTS:
-                    raise TransportError(explained(self._address, e.words), e, transient=True) from e
+                    why = explained(self._address, e.words, is_connected=True)
+                    raise TransportError(why, e, transient=True) from e
                 self._slot += 1
             except BaseException:
                 channel.close()

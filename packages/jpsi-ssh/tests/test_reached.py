@@ -1,0 +1,65 @@
+"""What is told where a target cannot be used, each in a sentence: what `jpsi doctor` shows."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+import jpsi
+from jpsi import JobExecutor
+from jpsi.plugin import TransportError
+from stand_in import StandIn
+
+_LOCKED = "This account is currently not available."
+
+
+def _reached() -> str:
+    with JobExecutor("local", url="ssh://far") as executor:
+        assert executor.system.is_elsewhere
+        return executor.system.reached()
+
+
+def test_the_machine_says_its_name(ssh: StandIn) -> None:
+    assert _reached() == os.uname().nodename
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ("Host key verification failed.", "the host key of far is not known yet; connect once by `ssh far`"),
+        ("WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED!", "far has another host key than the one"),
+        ("me@far: Permission denied (publickey).", "far does not let you in; see whether `ssh far` does"),
+        ("ssh: connect to host far port 22: Connection refused", "far cannot be reached"),
+        ("ssh: connect to host far port 22: No route to host", "far cannot be reached"),
+        ("ssh: Could not resolve hostname far: Name or service not known", "there is no host far"),
+    ],
+)
+def test_a_connection_that_is_not_made_is_explained(ssh: StandIn, words: str, sentence: str) -> None:
+    ssh.says(words)
+
+    with pytest.raises(TransportError, match=sentence):
+        _reached()
+
+
+@pytest.mark.parametrize("login", [f"echo '{_LOCKED}'; exit 1", "exit 1"], ids=["nologin", "false"])
+def test_an_account_without_a_shell_is_told(ssh: StandIn, login: str) -> None:
+    ssh.login(login)
+
+    with pytest.raises(TransportError, match="far lets you in, but runs no /bin/sh for you"):
+        _reached()
+
+
+def test_a_disk_that_is_full_is_told(ssh: StandIn) -> None:
+    """No file of the size that nothing has can be written."""
+    ssh.login("export HOME=/dev/full")
+
+    with pytest.raises(jpsi.SubmitException, match=r"your home directory cannot be written: .*jpsi-"):
+        _reached()
+
+
+def test_where_nothing_temporary_can_be_written_that_is_told(ssh: StandIn) -> None:
+    ssh.login("export TMPDIR=/nowhere")
+
+    with pytest.raises(TransportError, match="far has no room for what /bin/sh is to read"):
+        _reached()
