@@ -67,7 +67,7 @@ class Facts:
     @property
     def has_commands(self) -> bool:
         """Whether there is a batch system that is asked by commands."""
-        return self.programs != {}
+        return self.programs != {} or self.silence is not None
 
 
 @attrs.frozen(kw_only=True)
