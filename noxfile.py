@@ -370,6 +370,8 @@ def _archive_problems(package: Package) -> Iterator[str]:
         yield f"the sdist lacks {name}"
     for name in {name.partition("/")[0] for name in in_wheel} - {package.module, metadata}:
         yield f"the wheel holds {name} beside {package.module}"
+    if "hatchling" not in map(_name, package.settings["build-system"]["requires"]):
+        yield "its pyproject.toml does not say that hatchling builds it"
 
 
 def _try_wheel(session: nox.Session, package: Package) -> None:
