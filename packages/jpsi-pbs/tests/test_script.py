@@ -258,7 +258,9 @@ def test_custom_attributes(hooks: Hooks) -> None:
 
 
 @pytest.mark.parametrize(
-    ("hooks", "name"), [(PBS, "pbspro"), (PBS, "openpbs"), (TORQUE, "pbs_classic")], ids=str
+    ("hooks", "name"),
+    [(PBS, "pbspro"), (PBS, "openpbs"), (TORQUE, "pbs_classic")],
+    ids=["pbspro", "openpbs", "pbs_classic"],
 )
 def test_custom_attributes_may_begin_with_any_name_of_the_executor(hooks: Hooks, name: str) -> None:
     assert _options(spec(custom_attributes={f"{name}.p": 5}), hooks)["-p"] == "5"
