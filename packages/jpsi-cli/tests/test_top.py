@@ -57,6 +57,12 @@ def test_the_end_of_a_file_is_shown(tmp_path: Path) -> None:
     assert tail(jpsi.Output(FilesHere(), tmp_path), 1) == f"{tmp_path} cannot be read: Is a directory"
 
 
+@pytest.fixture(autouse=True)
+def _read_when_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a busy machine it would be read again while a test looks at what was read."""
+    monkeypatch.setattr("jpsi_cli.top._INTERVAL_SECONDS", 3600)
+
+
 def played(
     read: Callable[[], Sequence[SpooledJob]], scenario: Callable[[Top, Pilot[None]], Awaitable[None]]
 ) -> None:
