@@ -8,25 +8,23 @@ from pathlib import Path
 
 import jpsi
 
-from . import codes, messages
+from . import messages
+from .fence import fenced
 
 
 def convert(file: str, *, executor: str | None, as_json: bool) -> int:
     """Write the document, tell what is not in it, and return the exit code."""
-    try:
+
+    def command() -> int:
         path = Path(file).absolute()
         found = jpsi.read_script(_text(path, file), path, Path.cwd(), executor)
         written = _json(found) if as_json else jpsi.write_document(found.spec)
-    except (jpsi.PluginError, jpsi.ConfigError) as e:
-        messages.error(str(e))
-        return codes.JPSI
-    except jpsi.InvalidJobException as e:
-        messages.error(str(e))
-        return codes.USAGE
-    for sentence in _doubts(found):
-        messages.warning(sentence)
-    messages.show(written)
-    return 0
+        for sentence in _doubts(found):
+            messages.warning(sentence)
+        messages.show(written)
+        return 0
+
+    return fenced(command)
 
 
 def _text(path: Path, file: str) -> str:

@@ -11,6 +11,7 @@ import jpsi
 from . import codes, messages, quantities
 from .checks import findings
 from .checkup import PLAIN, Facts, Finding, Verdict, configuration, is_healthy
+from .fence import fenced
 from .trials import tried
 
 T = TypeVar("T")
@@ -30,15 +31,15 @@ def doctor(executor: str | None, *, patience: str, is_trying: bool, as_json: boo
     except ValueError as e:
         messages.error(f"--wait: {e}")
         return codes.USAGE
-    try:
+
+    def command() -> int:
         with jpsi.JobExecutor(executor) as opened:
             facts = examined(opened, executor or opened.name, seconds if is_trying else None)
-    except jpsi.JpsiError as e:
-        messages.error(str(e))
-        return codes.JPSI
-    found = list(findings(facts))
-    messages.show(_json(facts, found) if as_json else report(facts, found))
-    return 0 if is_healthy(found) else codes.UNHEALTHY
+        found = list(findings(facts))
+        messages.show(_json(facts, found) if as_json else report(facts, found))
+        return 0 if is_healthy(found) else codes.UNHEALTHY
+
+    return fenced(command)
 
 
 def examined(executor: jpsi.JobExecutor, name: str, patience: float | None) -> Facts:

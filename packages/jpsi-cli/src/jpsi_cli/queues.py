@@ -8,7 +8,8 @@ from datetime import timedelta
 
 import jpsi
 
-from . import codes, messages
+from . import messages
+from .fence import fenced
 
 _DEFAULT = "*"
 _UNKNOWN = "-"
@@ -17,14 +18,14 @@ _GAP = "  "
 
 def queues(executor: str | None, *, as_json: bool) -> int:
     """Show the queues and return the exit code."""
-    try:
+
+    def command() -> int:
         with jpsi.JobExecutor(executor) as opened:
             found = opened.system.queues()
-    except jpsi.JpsiError as e:
-        messages.error(str(e))
-        return codes.JPSI
-    messages.show(_json(found) if as_json else table(found))
-    return 0
+        messages.show(_json(found) if as_json else table(found))
+        return 0
+
+    return fenced(command)
 
 
 def table(queues: Sequence[jpsi.Queue]) -> str:
