@@ -60,7 +60,7 @@ def _is_elsewhere(
     what: str,
     name: str,
     _: object,
-    skip: bool,
+    skip: bool,  # noqa: FBT001  as Sphinx calls it
     __: object,
 ) -> bool:
     """Whether the page about door 2 leaves something to another: what door 1 has, and the hooks."""

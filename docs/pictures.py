@@ -1,4 +1,4 @@
-"""Makes the pictures of `jpsi ls --watch` and `jpsi top` in the guide, from a real run on the fake of Slurm.
+"""Makes the pictures of the command line in the guide, from a real run on the fake of Slurm.
 
     python docs/pictures.py
 
@@ -8,6 +8,7 @@ It takes jpsi-cli[top] and jpsi-slurm. Jobs run for a few seconds; the pictures 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import fcntl
 import io
 import os
@@ -18,6 +19,7 @@ import subprocess
 import sys
 import tempfile
 import termios
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from rich.console import Console
@@ -29,6 +31,33 @@ from jpsi_cli.top import Top
 
 GUIDE = Path(__file__).parent / "guide"
 COLUMNS, LINES = 100, 16
+#: The views that are a command's output, by the name of their picture: those that run a job, and the others.
+RUNS = {
+    "run": ["run", "-x", "slurm", "--name", "hello", "--", "echo", "hello from a job"],
+    "doctor": ["doctor", "-x", "slurm"],
+}
+VIEWS = {
+    "ls": ["ls"],
+    "show": ["show", "sweep-2"],
+    "explain": ["explain", "sweep-2"],
+    "explain-waiting": ["explain", "publish"],
+    "script": ["script", "-x", "quick", "--processes", "8", "--launcher", "single", "./solve"],
+    "queues": ["queues", "-x", "slurm"],
+    "plugins": ["plugins", "--kind", "executor"],
+    "config": ["config", "show"],
+}
+#: What is configured.
+CONFIGURATION = """\
+executors:
+  slurm:
+    defaults: {queue_name: main}
+targets:
+  quick:
+    executor: slurm
+    defaults: {queue_name: debug, duration: 10m}
+"""
+#: How many lines of a view are shown.
+LONGEST = 24
 # Sweeps of which one fails, one that used up its time, and some that wait.
 JOBS = [
     ("prepare", "echo reading; echo done"),
@@ -41,12 +70,9 @@ JOBS = [
 
 
 def main() -> None:
-    with (
-        tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as state,
-        FakeScheduler(slots=2) as slurm,
-        on_path("slurm", slurm),
-    ):
-        os.environ |= {"XDG_STATE_HOME": state, "XDG_CONFIG_HOME": state, "XDG_CONFIG_DIRS": state}
+    with fake_slurm():
+        take(RUNS)
+    with fake_slurm():
         executor = jpsi.JobExecutor("slurm")
         jobs = [jpsi.Job(jpsi.JobSpec("sh", ["-c", text], name=name)) for name, text in JOBS]
         for job in jobs:
@@ -54,24 +80,85 @@ def main() -> None:
         jobs[0].wait()
         jobs[2].wait()
         jobs[3].wait(jpsi.JobState.ACTIVE)
+        take(VIEWS)
         (GUIDE / "ls-watch.svg").write_text(picture(watched(), "jpsi ls --watch --refresh"))
         (GUIDE / "top.svg").write_text(plain(asyncio.run(topped())))
         executor.cancel_many(jobs)
 
 
+@contextlib.contextmanager
+def fake_slurm() -> Iterator[None]:
+    """A user's home and a Slurm with room for two jobs, of which nothing was ever submitted."""
+    with (
+        tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as home,
+        contextlib.chdir(home),
+        FakeScheduler(slots=2) as slurm,
+        on_path("slurm", slurm),
+    ):
+        places = {"XDG_STATE_HOME": ".local/state", "XDG_CONFIG_HOME": ".config", "XDG_CONFIG_DIRS": "etc"}
+        for name, place in places.items():
+            Path(home, place, "jpsi").mkdir(parents=True)
+            os.environ[name] = str(Path(home, place))
+        Path(home, ".config/jpsi/config.yaml").write_text(CONFIGURATION)
+        yield
+
+
+def take(views: Mapping[str, Sequence[str]]) -> None:
+    """Make the pictures of these views."""
+    for name, arguments in views.items():
+        (GUIDE / f"{name}.svg").write_text(picture(shown(*arguments), " ".join(["jpsi", *arguments])))
+
+
+def shown(*arguments: str) -> str:
+    """What a command has written to a terminal when it has ended."""
+    with terminal(*arguments) as (process, ours):
+        seen = b""
+        # Linux says EIO once nobody has the other end any more.
+        with contextlib.suppress(OSError):
+            while piece := os.read(ours, 65536):
+                seen += piece
+        process.wait()
+    lines = generic(written(seen.decode())).splitlines(keepends=True)
+    return "".join(lines[:LONGEST]) + ("...\n" if len(lines) > LONGEST else "")
+
+
+def generic(text: str) -> str:
+    """What is of this machine and this run, as it could be anywhere."""
+    text = re.sub(r"/\S*/jpsi-fake-\w+/bin", "/usr/bin", text)
+    return text.replace(str(Path.cwd()), "/home/me").replace(os.uname().nodename, "node01")
+
+
 def watched() -> str:
     """What `jpsi ls --watch --refresh` has drawn once it knows why jobs wait."""
-    ours, theirs = pty.openpty()
-    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", LINES, COLUMNS, 0, 0))
-    command = [sys.executable, "-m", "jpsi_cli", "ls", "--watch", "--refresh"]
-    environment = {**os.environ, "TERM": "xterm-256color"}
-    with subprocess.Popen(command, stdin=theirs, stdout=theirs, env=environment) as process:
+    with terminal("ls", "--watch", "--refresh") as (process, ours):
         seen = b""
         while b"Resources" not in seen or not seen.endswith(b"\x1b[J"):
             seen += os.read(ours, 65536)
         process.terminate()
     screen = seen.decode().rpartition("\x1b[H")[2]
     return re.sub(r"\x1b\[[KJ]|\r", "", screen)
+
+
+@contextlib.contextmanager
+def terminal(*arguments: str) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
+    """Run `jpsi` on a terminal; yields the process, and our end of the terminal."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", LINES, COLUMNS, 0, 0))
+    command = [sys.executable, "-m", "jpsi_cli", *arguments]
+    environment = {**os.environ, "TERM": "xterm-256color"}
+    with subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, env=environment) as process:
+        os.close(theirs)
+        try:
+            yield process, ours
+        finally:
+            os.close(ours)
+
+
+def written(text: str) -> str:
+    """What is left on the screen of what was written line by line: bars that were wiped are not."""
+    lines = text.replace("\r\n", "\n").split("\n")
+    kept = [re.split(r"\r|\x1b\[2K", line)[-1] for line in lines]
+    return re.sub(r"\x1b\[[?0-9;]*[A-LN-Za-ln-z]", "", "\n".join(kept)).strip("\n") + "\n"
 
 
 async def topped() -> str:
