@@ -1,0 +1,74 @@
+"""What the READMEs show in Python and in the shell can be run."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import jpsi
+from jpsi.fakes import on_path
+
+ROOT = Path(__file__).parents[3]
+END = "executor.submit(job)\nprint(job.wait())\n"
+
+
+def blocks(readme: Path, kind: str) -> list[str]:
+    return re.findall(rf"^```{kind}\n(.*?)^```$", readme.read_text(), re.DOTALL | re.MULTILINE)
+
+
+@pytest.mark.parametrize("system", ["flux", "gridengine", "lsf", "pbs", "slurm"])
+def test_a_backend_takes_the_program_of_its_readme(
+    system: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Launchers are a package of their own, and the nodes of a fake are this machine: the job is not run."""
+    (program,) = blocks(ROOT / f"packages/jpsi-{system}/README.md", "python")
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {}
+    assert program.endswith(END)
+
+    with on_path(system):
+        exec(program.removesuffix(END), names)
+        job, executor = names["job"], names["executor"]
+        assert isinstance(job, jpsi.Job)
+        assert isinstance(executor, jpsi.JobExecutor)
+        assert job.spec is not None
+        job.spec.launcher = "single"
+        preview = executor.preview(job)
+
+    assert preview.script
+
+
+@pytest.mark.parametrize("readme", ["README.md", "packages/jpsi-core/README.md"])
+def test_the_program_of_a_readme_ends_well(readme: str, environment: dict[str, str], tmp_path: Path) -> None:
+    (program,) = blocks(ROOT / readme, "python")
+    (tmp_path / "words.txt").write_text("b\na\nb\n")
+
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        check=True,
+        capture_output=True,
+        cwd=tmp_path,
+        env=environment,
+        text=True,
+    )
+
+    assert "COMPLETED" in done.stdout
+
+
+def test_the_command_of_the_readme_does_what_it_says(
+    run: Callable[..., subprocess.CompletedProcess[bytes]],
+) -> None:
+    command = shlex.split(blocks(ROOT / "README.md", "sh")[-1])
+
+    done = run(*command[1:])
+
+    assert command[0] == "jpsi"
+    assert done.stdout.startswith(b"hello from ")
