@@ -113,6 +113,7 @@ def test_valid_spec_has_no_problems(valid: JobSpec) -> None:
     assert problems(valid) == []
 
 
+@pytest.mark.clause("spec-directory")
 @pytest.mark.parametrize(
     ("wrong", "problem"),
     [
