@@ -15,7 +15,8 @@ import pytest
 
 from jpsi.builtin import local_answers as answers
 from jpsi.builtin import local_programs as programs
-from jpsi.plugin import CommandResult, JobState, Observation, Reason
+from jpsi.engine.far_submission import FarOutcome, FarSubmission, read_submission, submission_text
+from jpsi.plugin import Command, CommandResult, JobState, Observation, Reason
 
 PATIENCE = 30
 TAG = "jpsi-0b9e6f0e-0000-4000-a000-000000000000-1"
@@ -270,6 +271,39 @@ def test_without_setsid_and_job_control_nothing_is_started(tmp_path: Path) -> No
     assert failure is not None
     assert "there is neither setsid(1)" in failure.message
     assert not (tmp_path / "proof").exists()
+
+
+@pytest.mark.parametrize("shell", _SHELLS)
+def test_every_program_is_posix_shell_whatever_the_script_is(shell: str) -> None:
+    script = "#!/bin/sh\n# it's \"odd\" $HOME `x` \\ \ncat <<'end'\nend\n"
+    words = [shell, "sh", "-n"] if shell.endswith("busybox") else [shell, "-n"]
+    starting = programs.starting(script, TAG, limit=60, delay=5)
+
+    for text in (starting, programs.query(), programs.listing(), programs.cancelling()):
+        subprocess.run(words, input=text, text=True, check=True)
+
+
+def test_a_job_is_started_as_part_of_a_submission_to_files_elsewhere(tmp_path: Path) -> None:
+    """What it prints is collected there before it goes back; a job that kept it open would hold that up."""
+    command = Command(["/bin/sh", "-s"], stdin=programs.starting("exec sleep 1000", TAG, limit=9, delay=5))
+    submission = FarSubmission(
+        root=str(tmp_path / "root"),
+        rooms=[str(tmp_path / "root" / "jobs")],
+        folder=str(tmp_path / "root" / "jobs" / "5"),
+        is_new=True,
+        files={"intent": "{}\n"},
+        command=command,
+        script="script",
+        answer="answer",
+    )
+    machine = Machine("/bin/sh", has_proc=True, environment={**os.environ, "HOME": str(tmp_path)})
+
+    outcome, result = read_submission(machine.run(submission_text(submission, "n0nce")), "n0nce")
+
+    native_id = answers.started(result)
+    assert (outcome, list(machine.seen(native_id))) == (FarOutcome.ENDED, [native_id])
+    machine.cancel(native_id)
+    machine.end(native_id)
 
 
 # As ps(1) of macOS and FreeBSD describes them; not recorded there.

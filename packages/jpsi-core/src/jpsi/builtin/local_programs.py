@@ -19,8 +19,8 @@ ID_VARIABLE = "JPSI_PROCESS"
 # Names begin with jpsi_, as a variable that the user has exported would be changed for the job.
 _MACHINE = r"""
 jpsi_node=$(uname -n) || exit
-jpsi_boot=0
-[ -r /proc/self/stat ] && read -r jpsi_boot </proc/sys/kernel/random/boot_id && jpsi_boot=${jpsi_boot%%-*}
+{ read -r jpsi_boot </proc/sys/kernel/random/boot_id; } 2>/dev/null || jpsi_boot=0
+jpsi_boot=${jpsi_boot%%-*}
 # Every process: pid, parent, group, user, state, start, command line. It takes the place of a subshell, so
 # that nobody but a child of this shell is there because of it.
 jpsi_ps() {
