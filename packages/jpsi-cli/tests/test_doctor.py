@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from jpsi.fakes import FakeJob, FakeScheduler, FakeState, on_path
+from jpsi.testing import PluginDirectory
 
 Run = Callable[..., subprocess.CompletedProcess[bytes]]
 
@@ -74,6 +75,65 @@ def test_every_fake_is_well(run: Run, system: str) -> None:
     verdicts = _verdicts(content)
     assert {verdicts[name] for name in ("commands", "version", "answer", "queues", "job")} == {"ok"}
     assert verdicts["work directory"] == "ok"
+
+
+_FAR = """
+import subprocess
+from jpsi.plugin import CommandResult, TransportError, hookimpl
+
+class Far:
+    is_local = False
+
+    def __init__(self, is_lost):
+        self.is_lost = is_lost
+
+    def run(self, command, keep=None, ready=None):
+        if self.is_lost:
+            raise TransportError("far cannot be reached: Connection refused", transient=True)
+        if ready is not None:
+            ready()
+        done = subprocess.run(command.argv, input=command.stdin or "", capture_output=True, text=True)
+        return CommandResult(returncode=done.returncode, stdout=done.stdout, stderr=done.stderr)
+
+    def close(self):
+        pass
+
+@hookimpl
+def open_transport(url):
+    return Far(url == "far://lost")
+"""
+
+
+@pytest.fixture
+def far(tmp_path: Path, environment: dict[str, str]) -> None:
+    """Transports to this machine by another name, and to none."""
+    environment |= {"JPSI_PLUGIN_PATH": str(tmp_path / "plugins"), "JPSI_CONFIG": str(tmp_path / "jpsi.yaml")}
+    PluginDirectory(tmp_path / "plugins").add(
+        "far", entry_points={"jpsi.transports": {"far": "far_x"}}, files={"far_x.py": _FAR}
+    )
+    (tmp_path / "jpsi.yaml").write_text(
+        "targets: {lost: {executor: local, url: 'far://lost'}, big: {executor: local, url: 'far://big'}}\n"
+    )
+
+
+@pytest.mark.usefixtures("far")
+def test_a_machine_that_is_not_reached_is_told_in_a_sentence_and_no_job_is_tried(run: Run) -> None:
+    done = run("doctor", "-x", "lost", "--json")
+
+    content = json.loads(done.stdout)
+    assert (done.returncode, content["healthy"]) == (1, False)
+    assert _message(content, "connection") == "far cannot be reached: Connection refused"
+    assert set(_verdicts(content).values()) == {"wrong", "skipped"}
+
+
+@pytest.mark.usefixtures("far")
+def test_a_machine_that_is_reached_is_well(run: Run) -> None:
+    done = run("doctor", "-x", "big", "--json")
+
+    content = json.loads(done.stdout)
+    assert done.returncode == 0, content
+    assert _message(content, "connection") == f"commands run on {os.uname().nodename}"
+    assert _verdicts(content)["job"] == "ok"
 
 
 def test_commands_that_are_missing(doctor: Doctor) -> None:
