@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import signal
 import subprocess
 import time
+import uuid
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
@@ -19,7 +21,8 @@ from jpsi.engine.far_submission import FarOutcome, FarSubmission, read_submissio
 from jpsi.plugin import Command, CommandResult, JobState, Observation, Reason
 
 PATIENCE = 30
-TAG = "jpsi-0b9e6f0e-0000-4000-a000-000000000000-1"
+# Others may run these tests as well.
+TAG = f"jpsi-{uuid.uuid4()}-1"
 
 _SHELLS = [path for name in ("dash", "bash", "busybox") if (path := shutil.which(name))]
 
@@ -85,7 +88,8 @@ def machine(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Machine]
     yield machine
     for native_id in machine.started:
         for pid in living(leader(native_id)):
-            os.kill(pid, signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
 
 
 def leader(native_id: str) -> int:
