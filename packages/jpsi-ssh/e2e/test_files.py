@@ -20,6 +20,9 @@ from jpsi.engine.job_files import job_files
 from jpsi.plugin import Command, TransferError, TransportError
 from jpsi_ssh.transport import SshTransport
 
+# Lines are cut, and servers counted.
+pytestmark = pytest.mark.alone
+
 # A file system of a few megabytes that ci/sshd/up has made.
 _SMALL = Path("/var/lib/jpsi-ci-sshd/small")
 _GIGABYTE = 1 << 30

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+import jpsi
 from jpsi.engine.job_files import JobFiles, job_files
 from jpsi.plugin import BytesTransport, Command, TransportError
 from jpsi_ssh.transport import SshTransport
@@ -149,3 +150,21 @@ def test_what_grows_over_there_is_read_as_it_grows(files: JobFiles, tmp_path: Pa
     second = files.read(str(path), first.end, 100)
     assert second is not None
     assert (second.data, second.offset, second.size) == (b"two\n", 5, 9)
+
+
+def test_what_a_job_writes_is_read_by_the_connection(
+    ssh: StandIn, runtime: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    with jpsi.JobExecutor("local", url="ssh://far") as executor:
+        job = jpsi.Job(jpsi.JobSpec("/bin/sh", ["-c", "echo out; echo err >&2"]))
+        executor.submit(job)
+        job.wait(60)
+
+        out, err = job.output(), job.output("stderr")
+
+        assert out is not None
+        assert err is not None
+        assert not out.is_here
+        assert out.read() == jpsi.OutputPart(b"out\n", 0, 4)
+        assert err.read(1) == jpsi.OutputPart(b"rr\n", 1, 4)
