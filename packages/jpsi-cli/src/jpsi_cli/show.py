@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
+from typing import Literal
 
 import jpsi
 from jpsi import spooled
@@ -64,8 +64,8 @@ def _lines(job: SpooledJob, live: jpsi.JobStatus | None, paint: Paint) -> Iterat
         yield from _field(name, str(word))
     yield from _history(job)
     yield from _field("directory", str(job.directory))
-    for name, path in (("stdout", job.streams.stdout), ("stderr", job.streams.stderr)):
-        yield from _field(name, f"{path}{_size(path)}")
+    yield from _field("stdout", f"{job.streams.stdout}{_size(job, 'stdout')}")
+    yield from _field("stderr", f"{job.streams.stderr}{_size(job, 'stderr')}")
     yield from _field("files", str(job.folder) if job.folder.exists() else None)
     document = job_json.document(job)
     yield "asked for:\n" if document else ""
@@ -89,8 +89,13 @@ def _history(job: SpooledJob) -> Iterator[str]:
         before, label = status.time, ""
 
 
-def _size(path: Path) -> str:
+def _size(job: SpooledJob, stream: Literal["stdout", "stderr"]) -> str:
+    """How much a job has written, where no other machine must be asked."""
     try:
-        return f"  ({path.stat().st_size} bytes)"
-    except OSError:
-        return "  (not there)"
+        output = job.output(stream)
+        part = output.read(0, 0) if output.is_here else None
+    except jpsi.JpsiError:
+        return ""
+    if part is None:
+        return "  (not there)" if output.is_here else ""
+    return f"  ({part.size} bytes)"
