@@ -205,21 +205,22 @@ class Many:
         )
 
     def _lists(self) -> Iterator[Row]:
-        """The clock, and in parentheses the processor time, of `jpsi ls` and of a bare interpreter."""
+        """The processor time, and in parentheses the clock, of `jpsi ls` and of a bare interpreter."""
         count = self._size.listed
         say(f"{count:,} jobs are listed")
         waiting, ended = (
             self._on_fake(listing.of_waiting, count),
             self._measured(listing.of_ended, count),
         )
-        what = f"`jpsi ls` of {count:,} jobs that wait in arrays, beside `python -c pass`, s (of a core)"
+        unit = "s of a core (by the clock)"
+        what = f"`jpsi ls` of {count:,} jobs that wait in arrays, beside `python -c pass`, {unit}"
         for text, found in {
             what: waiting,
-            "... that have ended, each by itself, s (of a core)": ended,
+            f"... that have ended, each by itself, {unit}": ended,
         }.items():
             yield Row(
                 what=text,
-                found={name: f"{figure(clock)} ({figure(used)})" for name, (clock, used) in found.items()},
+                found={name: f"{figure(used)} ({figure(clock)})" for name, (clock, used) in found.items()},
                 goal="< 1",
             )
 
