@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-import signal
+import shutil
 import stat
-import threading
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -68,43 +66,42 @@ def test_names_are_what_they_are(files: JobFiles, tmp_path: Path, name: str) -> 
     assert (tmp_path / "back" / name / "link").read_text() == "x"
 
 
-def _once(after: int, work: Callable[[], None]) -> Callable[[int, int], None]:
-    """Progress that does something once that much has been moved."""
-    left = [work]
+# A program over there with which, when it is told to, the line is cut in the middle of what it does.
+_CUTTING = """#!/bin/sh
+if rm "$0.cut" 2>/dev/null; then
+    {program} "$@" | head -c 100000
+    kill -9 0
+fi
+exec {program} "$@"
+"""
 
-    def progress(done: int, _: int) -> None:
-        if done >= after and left:
-            left.pop()()
 
-    return progress
-
-
-@pytest.mark.parametrize("direction", ["put", "get"])
+@pytest.mark.parametrize(("direction", "name"), [("put", "cat"), ("get", "dd")])
 def test_a_line_that_is_cut_in_the_middle_of_a_piece_is_gone_on_from(
-    files: JobFiles, source: Path, runtime: Path, tmp_path: Path, direction: str
+    ssh: StandIn, files: JobFiles, source: Path, tmp_path: Path, direction: str, name: str
 ) -> None:
-    target = tmp_path / "target"
+    cutting, target = ssh.folder / "bin" / name, tmp_path / "target"
+    cutting.parent.mkdir()
+    cutting.write_text(_CUTTING.format(program=shutil.which(name)))
+    cutting.chmod(0o755)
+    ssh.login(f"PATH={cutting.parent}:$PATH; export PATH")
     move = files.put if direction == "put" else files.get
-    threads = []
+    told: list[int] = []
 
-    def cut() -> None:
-        for group in sessions(runtime):
-            os.killpg(group, signal.SIGKILL)
-
-    def soon() -> None:
-        threads.append(threading.Timer(0.005, cut))
-        threads[0].start()
+    def cut(done: int, _: int) -> None:
+        if done > 3_000_000 and not told:
+            told.append(done)
+            cutting.with_suffix(".cut").touch()
 
     with pytest.raises(TransportError, match="the connection to far broke") as raised:
-        move(str(source), str(target), _once(3_000_000, soon))
-    threads[0].join()
+        move(str(source), str(target), cut)
     was_there = target.exists()
-    begun: list[int] = []
-    move(str(source), str(target), lambda done, _: begun.append(done))
+    again: list[int] = []
+    move(str(source), str(target), lambda done, _: again.append(done))
 
     assert raised.value.transient
     assert not was_there
-    assert begun[1] >= 3_000_000
+    assert told[0] <= again[1] < 20_000_000
     assert target.read_bytes() == source.read_bytes()
     assert not list(tmp_path.glob(".jpsi-*"))
 
