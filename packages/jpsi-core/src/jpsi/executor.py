@@ -302,9 +302,10 @@ class JobExecutor(Many):
 
         A job that never reached the backend comes back NEW with its id and can be submitted. One that another
         process is submitting at this moment is left out after 10 seconds, with a warning: call again for it.
+        Where files are elsewhere, as behind ssh, jobs are found that other machines have submitted.
 
         Raises:
-            SubmitException: the work directory cannot be read.
+            SubmitException: the work directory cannot be read, or the place where files are not be reached.
         """
         return self._take_over(self._engine.recover())
 

@@ -14,6 +14,7 @@ from jpsi.contract.command import BytesResult, Command, CommandResult
 from jpsi.contract.command_lines import command_lines
 from jpsi.contract.config import BatchConfig, ExecutorConfig
 from jpsi.contract.directive_words import Given, dash_options, gnu_options
+from jpsi.contract.far_directories import FarDirectories, directories_command, read_directories
 from jpsi.contract.foreign import Draft, ForeignScript, Reader
 from jpsi.contract.hookspecs import (
     Arrays,
@@ -44,6 +45,7 @@ from jpsi.contract.protocols import (
     BytesTransport,
     Engine,
     EngineSetup,
+    FileTransport,
     InquiringEngine,
     Lines,
     LineTransport,
@@ -114,6 +116,8 @@ __all__ = [
     "ExecutorHooks",
     "Failure",
     "FailureKind",
+    "FarDirectories",
+    "FileTransport",
     "ForeignScript",
     "Given",
     "IdForm",
@@ -169,6 +173,7 @@ __all__ = [
     "count",
     "custom_options",
     "dash_options",
+    "directories_command",
     "given",
     "gnu_options",
     "heed_signals",
@@ -185,6 +190,7 @@ __all__ = [
     "path",
     "read_amount",
     "read_count",
+    "read_directories",
     "read_exclusive",
     "read_indices",
     "read_name",

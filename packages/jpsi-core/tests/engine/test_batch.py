@@ -24,11 +24,12 @@ from jpsi.contract.shell import ShellLine
 from jpsi.engine import defaults
 from jpsi.engine.batch import BatchEngine
 from jpsi.engine.rounds import Rounds
-from jpsi.engine.sending import Sending, WrittenJob
+from jpsi.engine.sending import Sending
 from jpsi.engine.site_codes import EVERY_FAILURE, read_codes
 from jpsi.engine.spool import Intent, Spool
 from jpsi.engine.submitting import Submitting
 from jpsi.engine.tracked import Tracked
+from jpsi.engine.written_down import WrittenJob
 from jpsi.fakes import FakeClock, FakeScheduler, FakeState, Outcome
 from jpsi.job import Job
 from jpsi.model.errors import InvalidJobException, SubmitException

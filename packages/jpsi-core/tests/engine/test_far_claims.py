@@ -23,7 +23,7 @@ def claim(tmp_path: Path) -> Path:
 
 
 def test_a_claim_that_nobody_has_made_is_free(claim: Path) -> None:
-    assert _asked(claim_text(str(claim))) == FarClaim(has_folder=True, is_made=False, text=None)
+    assert _asked(claim_text(str(claim))) == FarClaim(is_made=False, text=None)
     assert not claim.exists()
 
 
@@ -31,18 +31,18 @@ def test_a_claim_that_is_there_says_who_made_it(claim: Path) -> None:
     claim.write_text("17\n")
 
     for text in (claim_text(str(claim)), revoke_text(str(claim))):
-        assert _asked(text) == FarClaim(has_folder=True, is_made=False, text="17")
+        assert _asked(text) == FarClaim(is_made=False, text="17")
     assert claim.read_text() == "17\n"
 
 
 def test_a_claim_that_nothing_was_written_into_yet_is_there(claim: Path) -> None:
     claim.touch()
 
-    assert _asked(revoke_text(str(claim))) == FarClaim(has_folder=True, is_made=False, text="")
+    assert _asked(revoke_text(str(claim))) == FarClaim(is_made=False, text="")
 
 
 def test_revoking_makes_the_claim(claim: Path) -> None:
-    assert _asked(revoke_text(str(claim))) == FarClaim(has_folder=True, is_made=True, text=None)
+    assert _asked(revoke_text(str(claim))) == FarClaim(is_made=True, text=None)
     assert claim.read_text() == "revoked"
     assert claim.stat().st_mode & 0o077 == 0
 
@@ -54,11 +54,12 @@ def test_of_many_that_revoke_one_makes_the_claim(claim: Path) -> None:
     assert sum(answer is not None and answer.is_made for answer in answers) == 1
 
 
-def test_without_a_folder_there_is_nothing_to_claim(claim: Path) -> None:
+def test_what_is_revoked_before_its_folder_is_there_never_runs(claim: Path) -> None:
     claim.parent.rmdir()
 
-    for text in (claim_text(str(claim)), revoke_text(str(claim))):
-        assert _asked(text) == FarClaim(has_folder=False, is_made=False, text=None)
+    assert _asked(claim_text(str(claim))) == FarClaim(is_made=False, text=None)
+    assert _asked(revoke_text(str(claim))) == FarClaim(is_made=True, text=None)
+    assert claim.read_text() == "revoked"
 
 
 def test_where_a_claim_can_be_neither_made_nor_read_nothing_is_decided(tmp_path: Path) -> None:

@@ -10,8 +10,10 @@ import pytest
 
 from jpsi.engine.far_markers import (
     ClockDifference,
+    FarAll,
     FarClock,
     FarMarker,
+    looking_text,
     moving_text,
     read_line,
     watching_text,
@@ -103,10 +105,24 @@ def test_a_file_that_is_no_marker_hides_none(events: Path, watching: Watching) -
     assert [marker.name for marker in watching.next()] == ["a1.1.active"]
 
 
-def test_without_the_directory_it_ends(tmp_path: Path) -> None:
-    text = watching_text(str(tmp_path / "missing"))
+def test_where_the_directory_cannot_be_it_ends(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    text = watching_text(str(tmp_path / "file" / "events"))
 
     assert subprocess.run(["sh", "-c", text], capture_output=True, timeout=30, check=False).returncode != 0
+
+
+def test_one_look_tells_all_that_is_there_and_ends(events: Path) -> None:
+    _left(events, "a1.1.active", 1_500_000_000_000_000_000)
+
+    done = subprocess.run(
+        ["sh"], input=looking_text(str(events)), capture_output=True, text=True, timeout=30, check=False
+    )
+
+    clock, *told = done.stdout.splitlines()
+    assert isinstance(read_line(clock), FarClock)
+    assert told == ["marker 1500000000.000000000 a1.1.active", "all"]
+    assert done.returncode == 0
 
 
 def test_markers_are_moved_to_their_jobs_and_those_of_nobody_go(events: Path) -> None:
@@ -133,7 +149,7 @@ def test_markers_are_moved_to_their_jobs_and_those_of_nobody_go(events: Path) ->
         ("clock 1700000000", FarClock(1_700_000_000_000_000_000)),
         ("marker - a.1.active", FarMarker("a.1.active", None)),
         ("marker 17 a.1.active", FarMarker("a.1.active", 17_000_000_000)),
-        ("all", None),
+        ("all", FarAll()),
         ("clock", None),
         ("clock x", None),
         ("marker 17 ", None),

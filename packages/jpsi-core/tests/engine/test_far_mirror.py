@@ -23,11 +23,17 @@ def mirror(spool: Spool) -> MarkerMirror:
     return MarkerMirror(spool.root, {"a1", "a2"}.__contains__, lambda: 1000 * _SECOND)
 
 
+def _look(mirror: MarkerMirror, *lines: str) -> bool:
+    """One look tells this; returns whether a marker has appeared by it."""
+    for line in lines:
+        assert not mirror.take(line)
+    return mirror.take("all")
+
+
 def test_a_marker_appears_with_its_time_by_the_clock_here(spool: Spool, mirror: MarkerMirror) -> None:
     (Path(spool.jobs) / "a1").mkdir()
-    mirror.take("clock 700.0")
 
-    assert mirror.take("marker 690.5 a1.1.active")
+    assert _look(mirror, "clock 700.0", "marker 690.5 a1.1.active")
 
     (marker,) = spool.collect(["a1"])["a1"]
     assert (marker.name, marker.time_ns) == ("a1.1.active", 990_500_000_000)
@@ -37,27 +43,25 @@ def test_a_marker_that_is_told_again_appears_once(spool: Spool, mirror: MarkerMi
     (Path(spool.jobs) / "a1").mkdir()
     line = "marker 990 a1.1.exit.run.0"
 
-    assert [mirror.take(line), mirror.take(line)] == [True, False]
+    assert [_look(mirror, line), _look(mirror, line)] == [True, False]
     spool.collect(["a1"])
-    assert not mirror.take(line)
+    assert not _look(mirror, line)
     assert not list(Path(spool.events).iterdir())
 
 
 def test_a_marker_is_needed_over_there_until_it_is_here(spool: Spool, mirror: MarkerMirror) -> None:
-    mirror.take("marker 990 a1.1.active")
-    mirror.take("marker 991 a1.1.exit.run.0")
-    mirror.take("marker 991 a2.1.active")
-    mirror.take("marker 991 a2.1.active")
+    active = "marker 991 a2.1.active"
+    _look(mirror, "marker 990 a1.1.active", "marker 991 a1.1.exit.run.0", active, active)
 
     assert mirror.made() == {"a1": ["a1.1.active", "a1.1.exit.run.0"], "a2": ["a2.1.active"]}
     assert mirror.made() == {}
 
 
 def test_a_marker_that_is_still_told_may_be_moved_again(mirror: MarkerMirror) -> None:
-    mirror.take("marker 990 a1.1.active")
+    _look(mirror, "marker 990 a1.1.active")
     mirror.made()
 
-    mirror.take("marker 990 a1.1.active")
+    _look(mirror, "marker 990 a1.1.active")
 
     assert mirror.made() == {"a1": ["a1.1.active"]}
 
@@ -68,7 +72,7 @@ def test_where_the_mirror_cannot_be_written_a_marker_stays_over_there(
     Path(spool.events).rmdir()
 
     with pytest.raises(OSError, match="a1"):
-        mirror.take("marker 990 a1.1.active")
+        _look(mirror, "marker 990 a1.1.active")
 
     assert mirror.made() == {}
     assert not list(Path(spool.root).glob("a1*"))
@@ -87,7 +91,7 @@ def test_where_the_mirror_cannot_be_written_a_marker_stays_over_there(
     ],
 )
 def test_what_is_nobodys_leaves_nothing_here(spool: Spool, mirror: MarkerMirror, line: str) -> None:
-    assert not mirror.take(line)
+    assert not _look(mirror, line)
     assert not list(Path(spool.events).iterdir())
     assert mirror.made() == {}
 
@@ -95,6 +99,24 @@ def test_what_is_nobodys_leaves_nothing_here(spool: Spool, mirror: MarkerMirror,
 def test_nothing_else_is_left_in_the_mirror(spool: Spool, mirror: MarkerMirror) -> None:
     before = set(Path(spool.root).iterdir())
 
-    mirror.take("marker 990 a1.1.active")
+    _look(mirror, "marker 990 a1.1.active")
 
     assert set(Path(spool.root).iterdir()) == before
+
+
+def test_markers_of_one_look_appear_in_the_order_in_which_they_were_left(
+    mirror: MarkerMirror, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    appeared: list[str] = []
+    monkeypatch.setattr("os.rename", lambda _, path: appeared.append(Path(path).name))
+
+    names = ["a1.1.exit.run.0", "a1.1.signalled", "a1.1.active"]
+    _look(mirror, *(f"marker {time} {name}" for time, name in zip((991, 991, 990), names, strict=True)))
+
+    assert appeared == ["a1.1.active", "a1.1.signalled", "a1.1.exit.run.0"]
+
+
+def test_what_is_told_by_half_a_look_waits_for_the_rest(spool: Spool, mirror: MarkerMirror) -> None:
+    assert not mirror.take("marker 990 a1.1.exit.run.0")
+
+    assert not list(Path(spool.events).iterdir())

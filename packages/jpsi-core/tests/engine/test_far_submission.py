@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 
 import attrs
 import pytest
 
 from jpsi.contract.command import Command, CommandResult
-from jpsi.engine.far_submission import FarOutcome, FarSubmission, read_submission, submission_text
+from jpsi.engine.far_submission import FarFolder, FarOutcome, FarSubmission, read_submission, submission_text
 
 _NONCE = "0123abcd"
 _INTENT, _RUN = '{"id": "a1"}', "#!/bin/sh\necho '$HOME' `x` \\\n"
@@ -22,13 +23,19 @@ def submission(tmp_path: Path) -> FarSubmission:
     return FarSubmission(
         root=str(root),
         rooms=[str(root / "jobs"), str(root / "events")],
-        folder=str(root / "jobs" / "a1"),
-        is_new=True,
-        files={"intent.1.json": _INTENT, "run.1": _RUN},
+        folders=[_folder(root, {"intent.1.json": _INTENT, "run.1": _RUN})],
         command=Command(["sh", "-c", "cat; echo Submitted 17; echo note >&2"], stdin="#!/bin/sh\n"),
         script="submit.1",
         answer="answer.1",
     )
+
+
+def _folder(root: Path, files: Mapping[str, str], job_id: str = "a1", *, is_new: bool = True) -> FarFolder:
+    return FarFolder(path=str(root / "jobs" / job_id), is_new=is_new, files=files)
+
+
+def _root(submission: FarSubmission) -> Path:
+    return Path(submission.root)
 
 
 def _carried_out(submission: FarSubmission, text: str | None = None, shell: str = "sh") -> CommandResult:
@@ -45,7 +52,7 @@ def _outcome(submission: FarSubmission) -> tuple[FarOutcome, CommandResult]:
 def test_everything_is_written_down_and_submitted_in_one_go(submission: FarSubmission, shell: str) -> None:
     outcome, result = read_submission(_carried_out(submission, shell=shell), _NONCE)
 
-    folder = Path(submission.folder)
+    folder = _root(submission) / "jobs" / "a1"
     assert outcome is FarOutcome.ENDED
     assert (result.returncode, result.stdout, result.stderr) == (0, "#!/bin/sh\nSubmitted 17\n", "note\n")
     assert (folder / "intent.1.json").read_text() == f"{_INTENT}\n"
@@ -78,6 +85,12 @@ def test_an_exit_code_of_the_submit_command_is_told(submission: FarSubmission) -
     assert (outcome, result.returncode, result.stderr) == (FarOutcome.ENDED, 3, "no\n")
 
 
+def test_a_submit_command_that_a_signal_has_ended_is_told(submission: FarSubmission) -> None:
+    outcome, result = _outcome(attrs.evolve(submission, command=Command(["sh", "-c", "kill -9 $$"])))
+
+    assert (outcome, result.returncode) == (FarOutcome.ENDED, -9)
+
+
 def test_a_submit_command_that_is_not_there_is_told(submission: FarSubmission) -> None:
     outcome, _ = _outcome(attrs.evolve(submission, command=Command(["no-such-command"], stdin="x")))
 
@@ -93,22 +106,28 @@ def test_a_job_is_submitted_once_whoever_sends_it(submission: FarSubmission) -> 
 def test_a_later_attempt_is_made_once(submission: FarSubmission) -> None:
     _outcome(submission)
     files = {"intent.2.json": _INTENT, "run.2": _RUN}
-    second = attrs.evolve(submission, is_new=False, files=files, script="submit.2", answer="answer.2")
+    second = attrs.evolve(
+        submission,
+        folders=[_folder(_root(submission), files, is_new=False)],
+        script="submit.2",
+        answer="answer.2",
+    )
 
     assert [_outcome(second)[0] for _ in range(2)] == [FarOutcome.ENDED, FarOutcome.TAKEN]
-    assert (Path(submission.folder) / "run.1").exists()
+    assert ((_root(submission) / "jobs" / "a1") / "run.1").exists()
 
 
 def test_what_cannot_be_written_down_is_not_submitted_and_leaves_nothing(
     submission: FarSubmission, tmp_path: Path
 ) -> None:
-    broken = attrs.evolve(submission, files={"intent.1.json": "", "no/such": ""})
+    files = {"intent.1.json": "", "no/such": ""}
+    broken = attrs.evolve(submission, folders=[_folder(_root(submission), files)])
 
     outcome, result = _outcome(attrs.evolve(broken, command=Command(["touch", str(tmp_path / "ran")])))
 
     assert outcome is FarOutcome.NOT_WRITTEN
     assert "no/such" in result.stderr
-    assert not Path(submission.folder).exists()
+    assert not (_root(submission) / "jobs" / "a1").exists()
     assert not (tmp_path / "ran").exists()
 
 
@@ -139,7 +158,22 @@ def test_an_answer_that_is_cut_short_decides_nothing(submission: FarSubmission) 
 def test_a_hundred_thousand_lines_arrive_as_they_are(submission: FarSubmission) -> None:
     many = "".join(f'{{"line": {number}}}\n' for number in range(100_000))
 
-    outcome, _ = _outcome(attrs.evolve(submission, files={"intent.1.json": many}))
+    outcome, _ = _outcome(
+        attrs.evolve(submission, folders=[_folder(_root(submission), {"intent.1.json": many})])
+    )
 
     assert outcome is FarOutcome.ENDED
-    assert (Path(submission.folder) / "intent.1.json").read_text() == many
+    assert ((_root(submission) / "jobs" / "a1") / "intent.1.json").read_text() == many
+
+
+def test_several_are_written_down_for_one_command_or_none(submission: FarSubmission) -> None:
+    root = _root(submission)
+    both = [_folder(root, {"intent.1.json": _INTENT}, job_id) for job_id in ("b1", "b2")]
+    several = attrs.evolve(submission, folders=both)
+
+    assert _outcome(several)[0] is FarOutcome.ENDED
+    assert all((Path(it.path) / "intent.1.json").exists() for it in both)
+    new = _folder(root, {"intent.1.json": _INTENT}, "b3")
+    assert _outcome(attrs.evolve(submission, folders=[new, both[1]]))[0] is FarOutcome.TAKEN
+    assert not Path(new.path).exists()
+    assert Path(both[1].path).exists()

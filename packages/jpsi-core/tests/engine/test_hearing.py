@@ -284,11 +284,12 @@ def test_what_is_told_of_a_job_has_the_batch_system_asked_soon(
     poller._interval = HOUR
     now = time.monotonic()
     poller.asked(now, now)
-    assert tested._hearing is not None
+    hearing = tested._ears[-1]
+    assert isinstance(hearing, Hearing)
 
-    tested._hearing._take("999")
+    hearing._take("999")
     assert poller.due() > time.monotonic() + HOUR / 2
-    tested._hearing._take(f"998 {native_id}")
+    hearing._take(f"998 {native_id}")
     assert poller.due() < time.monotonic() + HOUR / 2
 
 
@@ -322,5 +323,5 @@ def test_a_backend_that_tells_nothing_is_not_listened_to(tmp_path: Path, schedul
     tested = BatchEngine(setup, cast("ExecutorHooks", manager.hook))
     tested._open()
 
-    assert tested._hearing is None
+    assert not any(isinstance(it, Hearing) for it in tested._ears)
     assert defaults.parse_event() == ()

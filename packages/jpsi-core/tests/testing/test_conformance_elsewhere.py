@@ -1,12 +1,14 @@
-"""The executor `local` conforms where a transport leads to another machine, here to this one."""
+"""The executor `local` conforms where files are elsewhere."""
 
 from __future__ import annotations
 
+import gc
 import os
 import platform
 import signal
 import time
 from datetime import timedelta
+from pathlib import Path
 
 import attrs
 import pytest
@@ -15,41 +17,22 @@ from jpsi import ExecutorConfig, Job, JobAttributes, JobExecutor, JobState, Reas
 from jpsi.builtin import local
 from jpsi.engine.procfs import ProcessId, session
 from jpsi.fakes import FakeScheduler
-from jpsi.testing import ExecutorConformance, PluginDirectory
+from jpsi.testing import ElsewhereTransport, ExecutorConformance
 from jpsi.testing.conformance_kit import shell
 
 _OBEDIENT = "trap 'exit 0' TERM; while :; do sleep 0.05; done"
-_TRANSPORT = """
-from jpsi.engine.transport import LocalTransport
-from jpsi.plugin import hookimpl
-
-class Elsewhere(LocalTransport):
-    is_local = False
-
-    def run(self, command, keep=None, ready=None):
-        return super().run(command, None, ready)
-
-@hookimpl
-def open_transport():
-    return Elsewhere()
-"""
 
 
 class TestLocalElsewhere(ExecutorConformance):
     executor_name = "local"
-    url = "elsewhere://here"
+    is_elsewhere = True
     config_class = local.LocalConfig
     plugin = local
     unknown_id = f"999999.1.0.{platform.node()}"
 
     @pytest.fixture(autouse=True)
-    def installed(self, plugin_directory: PluginDirectory) -> None:
-        plugin_directory.add(
-            "elsewhere",
-            "0.1",
-            entry_points={"jpsi.transports": {"elsewhere": "elsewhere_transport"}},
-            files={"elsewhere_transport.py": _TRANSPORT},
-        )
+    def _elsewhere(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(type(self), "url", ElsewhereTransport(tmp_path / "far home").url)
 
     def cancel_outside(self, native_id: str, scheduler: FakeScheduler | None) -> None:
         """Tell the job's leader to end."""
@@ -60,9 +43,13 @@ class TestLocalElsewhere(ExecutorConformance):
         self, config: ExecutorConfig, text: str
     ) -> None:
         job = Job(shell(text, attributes=JobAttributes(duration=timedelta(seconds=1))))
-        with self.new_executor(config) as executor:
-            executor.submit(job)
-        assert eventually_gone(job.native_id or "", self.patience)
+        executor = self.new_executor(config)
+        executor.submit(job)
+        native_id = job.native_id or ""
+        # whoever follows jobs ends with the last who holds it
+        del executor, job
+        gc.collect()
+        assert eventually_gone(native_id, self.patience)
 
         with self.new_executor(config) as executor:
             (recovered,) = executor.recover()

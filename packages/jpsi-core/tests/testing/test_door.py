@@ -40,6 +40,7 @@ def test_what_is_exported_is_pinned() -> None:
     }
     assert set(testing.__all__) == {
         "HOSTILE",
+        "ElsewhereTransport",
         "ExecutorConformance",
         "FakeTransport",
         "LauncherConformance",

@@ -54,7 +54,8 @@ def _count(_: object, attribute: attrs.Attribute[Any], value: object) -> None:
 class ExecutorConfig:
     """What can be set for an executor, whatever its backend."""
 
-    #: Where jpsi keeps what it must remember; None is the user's state directory.
+    #: Where jpsi keeps what it must remember; None is the user's state directory. Where the transport has
+    #: files of its own, it is a directory over there.
     work_directory: Path | None = attrs.field(default=None, converter=attrs.converters.optional(Path))
     #: The shell that runs the job's script: its absolute path, and options as words of a command line, such
     #: as `/bin/bash -l`. It must take a script of POSIX shell.

@@ -11,6 +11,7 @@ import attrs
 
 from jpsi.contract.command import BytesResult, Command, CommandResult
 from jpsi.contract.config import ExecutorConfig
+from jpsi.contract.far_directories import FarDirectories
 from jpsi.contract.observation import Observation
 from jpsi.contract.shell import ShellLine
 from jpsi.model.errors import JpsiError
@@ -302,6 +303,22 @@ class BytesTransport(Transport, Protocol):
 
         Raises:
             TransportError: the command could not be run, or it is unknown how it ended.
+        """
+
+
+@runtime_checkable
+class FileTransport(Transport, Protocol):
+    """A transport to a machine with files of its own: its jobs see none of this machine's.
+
+    What jobs need is then sent along, in shell text that `run` is given to read. Where the transport is a
+    `LineTransport` as well, jobs are heard of at once; elsewhere it is asked for news every few seconds.
+    """
+
+    def directories(self) -> FarDirectories:
+        """Where the user's directories are over there; asked for once, when they are needed.
+
+        Raises:
+            TransportError: they are not to be known now.
         """
 
 

@@ -27,6 +27,9 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
+#: Runs a submit command, as `Transport.run` does.
+Run = Callable[[Command], CommandResult]
+
 
 @attrs.frozen(slots=True)
 class Submitted:
@@ -150,20 +153,16 @@ class Backend:
         script: Script,
         spec: JobSpec,
         context: SubmitContext,
-        lock: int | None = None,
-        ready: Callable[[], None] | None = None,
+        run: Run,
     ) -> Submitted:
-        """Submit a script; a failure that may have had its effect all the same is AMBIGUOUS.
-
-        The command holds `lock` open until it ends, and is given the script only after `ready` has returned.
-        """
+        """Submit a script; a failure that may have had its effect all the same is AMBIGUOUS."""
         command = self.submission(script, spec, context)
 
         def read(result: CommandResult) -> str:
             printed = self._hooks.parse_submit(result=result, context=context)
             return self.canonical(_native_id(printed))
 
-        answer = self._handed_over(command, lock, ready, read)
+        answer = self._handed_over(command, run, read)
         return Submitted(None, answer) if isinstance(answer, Failure) else Submitted(answer)
 
     def submits_several(self, script: Script, spec: JobSpec, context: SubmitContext) -> bool:
@@ -181,8 +180,7 @@ class Backend:
         scripts: Sequence[Script],
         spec: JobSpec,
         contexts: Sequence[SubmitContext],
-        lock: int,
-        ready: Callable[[], None],
+        run: Run,
     ) -> SubmittedSeveral:
         """Submit scripts with one command; otherwise as `submit`."""
         command = self._several(scripts, spec, contexts)
@@ -194,7 +192,7 @@ class Backend:
             tags = {context.tag for context in contexts}
             return {it: self.canonical(_native_id(printed[it])) for it in printed if it in tags}
 
-        answer = self._handed_over(command, lock, ready, read)
+        answer = self._handed_over(command, run, read)
         if isinstance(answer, Failure):
             return SubmittedSeveral({}, answer)
         silence = Failure(FailureKind.AMBIGUOUS, f"{command.argv[0]} printed no id for it")
@@ -205,16 +203,10 @@ class Backend:
     ) -> Command | NotOffered:
         return self._ask(lambda: self._hooks.submit_several(scripts=scripts, spec=spec, contexts=contexts))
 
-    def _handed_over(
-        self,
-        command: Command,
-        lock: int | None,
-        ready: Callable[[], None] | None,
-        read: Callable[[CommandResult], T],
-    ) -> T | Failure:
+    def _handed_over(self, command: Command, run: Run, read: Callable[[CommandResult], T]) -> T | Failure:
         """What is read in the answer of a submit command."""
         try:
-            result = self._transport.run(self._timed(command), lock, ready)
+            result = run(self._timed(command))
         except TransportError as e:
             kind = FailureKind.TRANSIENT if e.transient else FailureKind.PERMANENT
             return Failure(FailureKind.AMBIGUOUS if e.may_have_run else kind, str(e))

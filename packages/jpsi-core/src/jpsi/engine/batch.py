@@ -43,23 +43,22 @@ from jpsi.engine.judging import Judging
 from jpsi.engine.native_ids import NativeIds
 from jpsi.engine.native_ids import tag as tag_of
 from jpsi.engine.poller import Poller
-from jpsi.engine.prechecks import problems_here
 from jpsi.engine.predecessors import Predecessors
 from jpsi.engine.pruning import prune
 from jpsi.engine.recalling import intents_of
-from jpsi.engine.roots import folder_name
 from jpsi.engine.rounds import Rounds
-from jpsi.engine.sending import Sending, WrittenJob
+from jpsi.engine.sending import Sending
 from jpsi.engine.sharing import Sharing
+from jpsi.engine.sides import Listening, side_of
 from jpsi.engine.site_codes import EVERY_FAILURE, keep_codes, read_codes
-from jpsi.engine.spool import Intent, Spool, is_transient
+from jpsi.engine.spool import Intent, is_transient
 from jpsi.engine.streams import streams_of
 from jpsi.engine.submitting import Submitting
 from jpsi.engine.tracked import Tracked
 from jpsi.engine.tracker import never_ran
 from jpsi.engine.tracking import Tracking
 from jpsi.engine.verdict import settles
-from jpsi.engine.work_directory import work_directory
+from jpsi.engine.written_down import WrittenJob
 from jpsi.model import plain
 from jpsi.model.dependencies import Dependency
 from jpsi.model.errors import JpsiError, SubmitException
@@ -84,9 +83,9 @@ class BatchEngine:
         self._setup = setup
         self._backend = Backend(setup, hooks)
         self._config = config = self._backend.config
-        root = work_directory(config.work_directory)
-        self._spool = Spool(root / folder_name(setup.executor, setup.target))
-        self._sending = Sending(self._backend, self._spool, config)
+        self._side = side_of(setup)
+        self._spool = self._side.spool
+        self._sending = Sending(self._backend, self._side, config)
         self._sending.grace_seconds = _LOCAL_GRACE_SECONDS
         self._renew()
         _engines.add(self)
@@ -94,10 +93,10 @@ class BatchEngine:
     def _renew(self) -> None:
         """Follow nothing: after a fork, jobs, threads and locks stay with the parent."""
         self._submitting = Submitting(
-            self._backend, self._spool, self._sending, self._setup, self._open_dependencies
+            self._backend, self._side, self._sending, self._setup, self._open_dependencies
         )
         self._lock = threading.Lock()
-        self._native_ids = NativeIds(self._backend, self._spool)
+        self._native_ids = NativeIds(self._backend, self._spool, self._side.refresh)
         self._elements = Elements(self._backend, self._spool, self._sending, self._native_ids)
         self._opened: tuple[Tracking, Rounds] | None = None
         self._admission = admission(
@@ -105,7 +104,8 @@ class BatchEngine:
         )
         shortest = self._config.shortest_interval.total_seconds()
         self._predecessors = Predecessors(self._backend, self._spool, self._native_ids, shortest)
-        self._hearing: Hearing | None = None
+        # what runs while there are jobs to follow: sees and asks, and hears of them
+        self._ears: Sequence[Rounds | Listening | Hearing] = ()
 
     def offers(self) -> Mapping[str, Any]:
         """What the probe found; see `jpsi.plugin.Engine`."""
@@ -130,7 +130,7 @@ class BatchEngine:
             self._backend.render(spec, context)
         except ValueError as e:
             found.append(str(e))
-        return found + problems_here(spec, "/bin/sh")
+        return found + self._side.problems(spec)
 
     # ------------------------------------------------------------------------------------- submission
 
@@ -178,42 +178,50 @@ class BatchEngine:
             if is_shared is None:
                 is_shared = is_on_network(self._spool.events)
             patience = config.grace.total_seconds()
-            self._sending.grace_seconds = patience if is_shared else min(patience, _LOCAL_GRACE_SECONDS)
+            is_slow = is_shared or not self._side.is_here
+            self._sending.grace_seconds = patience if is_slow else min(patience, _LOCAL_GRACE_SECONDS)
             poller = Poller(
                 config.shortest_interval.total_seconds(),
                 config.longest_interval.total_seconds(),
                 random.SystemRandom().random,  # not the one that is the program's to seed
+            )
+            judging = Judging(
+                self._backend,
+                self._spool,
+                grace=self._sending.grace_seconds,
+                patience=patience,
+                publish=self._setup.publish,
             )
             tracking = Tracking(
                 self._backend,
                 self._spool,
                 poller=poller,
                 asking=Asking(self._backend, Sharing(self._spool.root), poller),
-                judging=Judging(
-                    self._backend,
-                    self._spool,
-                    grace=self._sending.grace_seconds,
-                    patience=patience,
-                    publish=self._setup.publish,
-                ),
+                judging=judging,
                 native_ids=self._native_ids,
                 renamed=self._setup.renamed,
             )
+            listening = self._side.listening(tracking)
+            if listening is not None:
+                judging.passed = listening.passed
             rounds = Rounds(tracking, self._spool.events, is_announced=not is_shared)
             keep_codes(self._spool.root, self._backend.requeue_exit_codes)
             self._opened = tracking, rounds
-            self._hearing = hearing(self._backend, tracking, rounds) if self._backend.tells else None
+            heard = hearing(self._backend, tracking, rounds) if self._backend.tells else None
+            self._ears = [it for it in (rounds, listening, heard) if it is not None]
             threading.Thread(target=self._prune, name="jpsi-prune", daemon=True).start()
             return self._opened
 
     def _prune(self) -> None:
         config = self._config
         try:
-            prune(
+            gone = prune(
                 self._spool, time.time(), config.keep_time.total_seconds(), config.keep_count, self._settles
             )
         except OSError:
             log.warning("old jobs in %s could not be removed", self._spool.root, exc_info=True)
+        else:
+            self._side.remove(gone)
 
     def _settles(self, markers: list[Any]) -> bool:
         return settles(markers, self._backend.requeue_exit_codes)
@@ -230,24 +238,23 @@ class BatchEngine:
 
     def track(self, job_id: str) -> None:
         """Follow a job; see `jpsi.plugin.Engine`."""
-        tracking, rounds = self._open()
+        tracking, _ = self._open()
         job = tracking.get(job_id)
         if job is not None:
             tracking.follow(job, time.monotonic())
-            self._begin(rounds)
+            self._begin()
 
     def track_many(self, job_ids: Sequence[str]) -> None:
         """Follow jobs; see `jpsi.plugin.BulkEngine`."""
-        tracking, rounds = self._open()
+        tracking, _ = self._open()
         jobs = [job for job_id in job_ids if (job := tracking.get(job_id)) is not None]
         tracking.follow_all(jobs, time.monotonic())
-        self._begin(rounds)
+        self._begin()
 
-    def _begin(self, rounds: Rounds) -> None:
+    def _begin(self) -> None:
         try:
-            rounds.begin()
-            if self._hearing is not None:
-                self._hearing.begin()
+            for it in self._ears:
+                it.begin()
         except RuntimeError:
             # the batch system has the jobs; the next one that is followed brings the threads
             log.warning("no thread could be started to follow jobs", exc_info=True)
@@ -288,6 +295,7 @@ class BatchEngine:
         """Find the jobs on disk that are not final; see `jpsi.plugin.Engine`."""
         tracking, _ = self._open()
         with self._reading():
+            self._side.find_others()
             job_ids = self._spool.job_ids()
         intents = []
         for job_id in job_ids:
@@ -299,8 +307,8 @@ class BatchEngine:
                 continue
             if intent is not None:
                 intents.append(intent)
-        lost = [intent for intent in intents if self._native_ids.of(intent) is None]
-        tags = self._find(lost)
+        self._side.refresh([f"jobs/{it.job_id}" for it in intents if self._native_ids.of(it) is None])
+        tags = self._find([intent for intent in intents if self._native_ids.of(intent) is None])
         found, busy = self._judge_each(intents, tags, 0.0)
         # those that are held up keep no other from being found
         more, busy = self._judge_each(busy, tags, _JUDGE_SECONDS)

@@ -12,8 +12,9 @@ import attrs
 from jpsi.engine.array_files import ArrayIntent
 from jpsi.engine.backend import Backend
 from jpsi.engine.native_ids import NativeIds, element_intent
-from jpsi.engine.sending import Sending, WrittenArray
+from jpsi.engine.sending import Sending
 from jpsi.engine.spool import Intent, Spool
+from jpsi.engine.written_down import WrittenArray
 
 log = logging.getLogger(__name__)
 

@@ -8,7 +8,6 @@ from jpsi.contract.command import CommandResult
 from jpsi.contract.shell import line, word
 from jpsi.engine.claims import REVOKED
 
-_GONE = "gone"
 _FREE = "free"
 _MADE = "made"
 _THERE = "there"
@@ -18,8 +17,6 @@ _THERE = "there"
 class FarClaim:
     """What is known of a claim over there."""
 
-    #: Whether the folder is there in which it would be; without it nothing of the attempt can run.
-    has_folder: bool
     #: Whether it was made by asking.
     is_made: bool
     #: What stands in one that was there: as in `Claim`; None if there was none.
@@ -28,21 +25,24 @@ class FarClaim:
 
 def claim_text(path: str) -> str:
     """Shell text that tells what is known of the claim with this path."""
-    return _asked(path, f"elif [ ! -e {word(path)} ]; then echo {_FREE}")
+    return _asked(f"[ ! -e {word(path)} ]", _FREE, path)
 
 
 def revoke_text(path: str) -> str:
-    """Shell text that makes the claim, so that nobody else can, and tells what came of it."""
-    makes = f"( umask 077; set -C; {line('printf', '%s', REVOKED)} >{word(path)} )"
-    return _asked(path, f"elif {makes}; then echo {_MADE}")
+    """Shell text that makes the claim, so that nobody else can, and tells what came of it.
+
+    Where its folder is missing, that is made as well: a submission may be on its way that would make it.
+    """
+    folder = line("mkdir", "-p", path.rpartition("/")[0])
+    writes = f"{line('printf', '%s', REVOKED)} >{word(path)}"
+    return _asked(f"( umask 077; {folder}; set -C; {writes} ) 2>/dev/null", _MADE, path)
 
 
-def _asked(path: str, otherwise: str) -> str:
-    folder, claim = word(path.rpartition("/")[0]), word(path)
+def _asked(condition: str, says: str, path: str) -> str:
+    claim = word(path)
     lines = [
         "{",
-        f"if [ ! -d {folder} ]; then echo {_GONE}",
-        otherwise,
+        f"if {condition}; then echo {says}",
         f"elif [ -e {claim} ]; then echo {_THERE}; cat {claim}",
         "else exit 1",
         "fi",
@@ -57,10 +57,8 @@ def read_far_claim(result: CommandResult) -> FarClaim | None:
     if result.timed_out or result.returncode != 0 or not newline:
         return None
     match said:
-        case "gone":
-            return FarClaim(has_folder=False, is_made=False, text=None)
         case "free" | "made":
-            return FarClaim(has_folder=True, is_made=said == _MADE, text=None)
+            return FarClaim(is_made=said == _MADE, text=None)
         case "there":
-            return FarClaim(has_folder=True, is_made=False, text=text.strip())
+            return FarClaim(is_made=False, text=text.strip())
     return None

@@ -2,7 +2,7 @@
 
     clock SECONDS        the time by the clock over there; also said where there is nothing else to say
     marker SECONDS NAME  a marker is there, and when it was left by that clock; `-` if nothing tells that
-    all                  what was said since the last line of this kind is all there is
+    all                  by now, all is told that there is; said each time that somebody has looked
 
 A marker is told again each time when another appears, until somebody has moved it.
 """
@@ -18,10 +18,9 @@ from jpsi.contract.shell import line, word
 
 _NANOSECONDS = 1_000_000_000
 _SECONDS = re.compile(r"(\d{1,12})(?:\.(\d+))?\Z")
+#: Shell text for a directory that is entered: makes of names, one a line, lines about markers.
 # stat(1) is in no standard: it is that of GNU, of Busybox, which tells whole seconds, or of BSD.
-_WATCHING = r"""{
-cd @EVENTS@ || exit
-case $(stat -c %.9Y . 2>/dev/null) in
+TIMES = r"""case $(stat -c %.9Y . 2>/dev/null) in
     [0-9]*.[0-9]*) _jpsi_times() { xargs stat -c 'marker %.9Y %n'; } ;;
     *) case $(stat -c %Y . 2>/dev/null) in
         [0-9]*) _jpsi_times() { xargs stat -c 'marker %Y %n'; } ;;
@@ -30,7 +29,11 @@ case $(stat -c %.9Y . 2>/dev/null) in
             *) _jpsi_times() { sed 's/^/marker - /'; } ;;
         esac ;;
     esac ;;
-esac
+esac"""
+_WATCHING = r"""{
+( umask 077; mkdir -p @EVENTS@ )
+cd @EVENTS@ || exit
+@TIMES@
 _jpsi_seen='' _jpsi_rounds=0
 while :; do
     if [ "$_jpsi_rounds" -le 0 ]; then
@@ -43,10 +46,10 @@ while :; do
         for _jpsi_name do
             case $_jpsi_name in -* | *[!A-Za-z0-9._-]*) ;; *) printf '%s\n' "$_jpsi_name" ;; esac
         done | _jpsi_times 2>/dev/null
-        echo all || exit
     fi
+    echo all || exit
     _jpsi_rounds=$((_jpsi_rounds - 1))
-    sleep @PAUSE@
+    @PAUSE@
 done
 }
 """
@@ -56,7 +59,16 @@ _ROUNDS = 15
 
 def watching_text(events: str, pause: int = 1) -> str:
     """Shell text that tells of the markers in a directory, looking each `pause` seconds, and has no end."""
-    values = {"@EVENTS@": word(events), "@ROUNDS@": str(_ROUNDS), "@PAUSE@": str(pause)}
+    return _watching(events, line("sleep", str(pause)))
+
+
+def looking_text(events: str) -> str:
+    """Shell text that tells once of the markers in a directory."""
+    return _watching(events, "exit 0")
+
+
+def _watching(events: str, pause: str) -> str:
+    values = {"@EVENTS@": word(events), "@ROUNDS@": str(_ROUNDS), "@PAUSE@": pause, "@TIMES@": TIMES}
     return re.sub("@[A-Z]+@", lambda match: values[match[0]], _WATCHING)
 
 
@@ -90,8 +102,13 @@ class FarClock:
     time_ns: int
 
 
-def read_line(text: str) -> FarMarker | FarClock | None:
-    """What a line says; None if it is `all`, or says nothing.
+@attrs.frozen(slots=True)
+class FarAll:
+    """By now, all is told that there is."""
+
+
+def read_line(text: str) -> FarMarker | FarClock | FarAll | None:
+    """What a line says; None if it says nothing.
 
     >>> read_line("marker 1.5 a1.1.active")
     FarMarker(name='a1.1.active', time_ns=1500000000)
@@ -101,6 +118,8 @@ def read_line(text: str) -> FarMarker | FarClock | None:
             return FarMarker(name, _nanoseconds(seconds))
         case ["clock", seconds] if (time_ns := _nanoseconds(seconds)) is not None:
             return FarClock(time_ns)
+        case ["all"]:
+            return FarAll()
     return None
 
 

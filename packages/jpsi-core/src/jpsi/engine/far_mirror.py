@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 
-from jpsi.engine.far_markers import ClockDifference, FarClock, FarMarker, read_line
+from jpsi.engine.far_markers import ClockDifference, FarAll, FarClock, FarMarker, read_line
 from jpsi.engine.files import PRIVATE_FILE, forget
 from jpsi.engine.markers import parse
 
@@ -14,7 +14,8 @@ class MarkerMirror:
     """What one connection tells of markers, as files of this machine. One thread uses it.
 
     A marker appears with its time, by the clock here, and once, even if it is told again, by this connection
-    or by one after it.
+    or by one after it. Those that are told together appear in the order in which they were left, as it means
+    something whether a job had ended before it was told to.
 
     Args:
         root: the root of the mirror.
@@ -27,6 +28,7 @@ class MarkerMirror:
         self._is_ours = is_ours
         self._now_ns = now_ns
         self._clocks = ClockDifference()
+        self._told: list[FarMarker] = []
         self._made: dict[str, list[str]] = {}
 
     def take(self, line: str) -> bool:
@@ -38,7 +40,13 @@ class MarkerMirror:
         told = read_line(line)
         if isinstance(told, FarClock):
             self._clocks.heard(told.time_ns, self._now_ns())
-        return isinstance(told, FarMarker) and self._appears(told)
+        elif isinstance(told, FarMarker):
+            self._told.append(told)
+        elif isinstance(told, FarAll):
+            markers, self._told = sorted(self._told, key=order), []
+            appeared = [marker for marker in markers if self._appears(marker)]
+            return bool(appeared)
+        return False
 
     def made(self) -> Mapping[str, list[str]]:
         """The markers that have come since this was called last, by job; over there nobody needs them."""
@@ -69,3 +77,9 @@ class MarkerMirror:
         except BaseException:
             forget(draft)
             raise
+
+
+def order(marker: FarMarker) -> tuple[float, bool, str]:
+    """By what markers are sorted that one look has found: the end of a run is the last that it tells."""
+    time = float("inf") if marker.time_ns is None else marker.time_ns
+    return time, ".exit." in marker.name, marker.name

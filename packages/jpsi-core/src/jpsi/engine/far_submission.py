@@ -5,6 +5,7 @@ The text is one compound command, so that no part of it is carried out before al
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum, auto
 
@@ -13,6 +14,7 @@ import attrs
 from jpsi.contract.command import Command, CommandResult
 from jpsi.contract.command_lines import command_lines
 from jpsi.contract.shell import ShellLine, line, word
+from jpsi.engine.tracker import SIGNAL_BASE
 
 # What the last line says, after the nonce, where it is not the exit code of the submit command.
 _TAKEN = "taken"
@@ -37,21 +39,27 @@ class FarOutcome(Enum):
 
 
 @attrs.frozen(slots=True, kw_only=True)
-class FarSubmission:
-    """What is written down over there, and submitted."""
+class FarFolder:
+    """What is written down over there of one job or array."""
 
-    #: The root of the spool over there, and the directories in it that there must be.
-    root: str
-    rooms: Sequence[str]
-    #: The folder that the attempt is in.
-    folder: str
+    path: str
     #: Whether nobody may have made the folder before; otherwise whoever makes the first file has the attempt.
     is_new: bool
     #: What is written, by the name in the folder. The first one is made by nobody else.
     files: Mapping[str, str]
+
+
+@attrs.frozen(slots=True, kw_only=True)
+class FarSubmission:
+    """What is written down over there, and submitted with one command."""
+
+    #: The root of the spool over there, and the directories in it that there must be.
+    root: str
+    rooms: Sequence[str]
+    folders: Sequence[FarFolder]
     #: The submit command; what it reads is written down, too.
     command: Command
-    #: The name in the folder of what the submit command reads, and of what it prints.
+    #: The name in the first folder of what the submit command reads, and of what it prints.
     script: str
     answer: str
 
@@ -62,30 +70,26 @@ def submission_text(submission: FarSubmission, nonce: str) -> str:
 
 
 def _lines(submission: FarSubmission, nonce: str) -> Iterator[str]:
-    folder, files = word(submission.folder), dict(submission.files)
     yield "_jpsi_umask=$(umask)"
     yield "umask 077"
     yield f'_jpsi_end() {{ {line("printf", _LAST, nonce)} "$1"; exit; }}'
-    yield "_jpsi_fail() {"
-    if submission.is_new:
-        yield f"    rm -rf {folder}"
-    yield f"    _jpsi_end {_NOT_WRITTEN}"
+    yield "_jpsi_made=0"
+    yield "_jpsi_undo() {"
+    for number, folder in enumerate(submission.folders, 1):
+        if folder.is_new:
+            yield f'    [ "$_jpsi_made" -lt {number} ] || rm -rf {word(folder.path)}'
+    yield '    _jpsi_end "$1"'
     yield "}"
     rooms = line("mkdir", "-p", submission.root, *submission.rooms)
     yield f"[ -d {word(submission.rooms[-1])} ] || {rooms} || _jpsi_end {_NOT_WRITTEN}"
-    if submission.is_new:
-        yield f"mkdir {folder} || {{ [ -d {folder} ] && _jpsi_end {_TAKEN}; _jpsi_end {_NOT_WRITTEN}; }}"
-    else:
-        first = word(f"{submission.folder}/{next(iter(files))}")
-        yield f"mkdir -p {folder} || _jpsi_end {_NOT_WRITTEN}"
-        # the shell itself would end with what it cannot make
-        yield f"( set -C; true >{first} ) || {{ [ -e {first} ] && _jpsi_end {_TAKEN}; _jpsi_fail; }}"
-    command, reads = submission.command, "/dev/null"
+    for number, folder in enumerate(submission.folders, 1):
+        yield from _made(folder, number)
+        for name, content in folder.files.items():
+            yield from _written(f"{folder.path}/{name}", content, nonce)
+    command, reads, first = submission.command, "/dev/null", submission.folders[0].path
     if command.stdin is not None:
-        files[submission.script] = command.stdin
-        reads = f"{submission.folder}/{submission.script}"
-    for name, content in files.items():
-        yield from _written(f"{submission.folder}/{name}", content, nonce)
+        reads = f"{first}/{submission.script}"
+        yield from _written(reads, command.stdin, nonce)
     yield "_jpsi_said=$("
     yield 'umask "$_jpsi_umask"'
     yield f"exec <{word(reads)}"
@@ -95,14 +99,28 @@ def _lines(submission: FarSubmission, nonce: str) -> Iterator[str]:
     yield f'[ "$_jpsi_said" = {word(_missing(nonce))} ] && _jpsi_end {_NOT_FOUND}'
     # The answer counts, whether there is room for it or not.
     yield 'printf "%s\\n" "$_jpsi_said"'
-    answer = word(f"{submission.folder}/{submission.answer}")
+    answer = word(f"{first}/{submission.answer}")
     yield f'printf "%s\\n" "$_jpsi_code" "$_jpsi_said" 2>/dev/null >{answer}'
     yield '_jpsi_end "$_jpsi_code"'
 
 
+def _made(folder: FarFolder, number: int) -> Iterator[str]:
+    """Lines that make a folder, or the first file in it, unless somebody else has."""
+    path = word(folder.path)
+    if folder.is_new:
+        yield f"mkdir {path} || {{ [ -d {path} ] && _jpsi_undo {_TAKEN}; _jpsi_undo {_NOT_WRITTEN}; }}"
+        yield f"_jpsi_made={number}"
+        return
+    first = word(f"{folder.path}/{next(iter(folder.files))}")
+    yield f"mkdir -p {path} || _jpsi_undo {_NOT_WRITTEN}"
+    # the shell itself would end with what it cannot make
+    yield f"( set -C; true >{first} ) || {{ [ -e {first} ] && _jpsi_undo {_TAKEN}"
+    yield f"_jpsi_undo {_NOT_WRITTEN}; }}"
+
+
 def _written(path: str, content: str, nonce: str) -> Iterator[str]:
     """Lines that make a file of this content, which ends with a newline."""
-    yield f"cat >{word(path)} <<'{nonce}' || _jpsi_fail"
+    yield f"cat >{word(path)} <<'{nonce}' || _jpsi_undo {_NOT_WRITTEN}"
     yield content.removesuffix("\n")
     yield nonce
 
@@ -119,9 +137,18 @@ def read_submission(result: CommandResult, nonce: str) -> tuple[FarOutcome, Comm
         return FarOutcome.UNKNOWN, result
     if verdict in _OUTCOMES:
         return _OUTCOMES[verdict], attrs.evolve(result, stdout=printed)
-    return FarOutcome.ENDED, attrs.evolve(result, stdout=printed, returncode=int(verdict), timed_out=False)
+    return FarOutcome.ENDED, attrs.evolve(
+        result, stdout=printed, returncode=_returncode(int(verdict)), timed_out=False
+    )
 
 
+def _returncode(code: int) -> int:
+    """The code as `CommandResult` has it; what may have been a signal counts as one."""
+    number = code - SIGNAL_BASE
+    return -number if number in _SIGNALS else code
+
+
+_SIGNALS = frozenset(map(int, signal.valid_signals()))
 _OUTCOMES = {
     _TAKEN: FarOutcome.TAKEN,
     _NOT_WRITTEN: FarOutcome.NOT_WRITTEN,

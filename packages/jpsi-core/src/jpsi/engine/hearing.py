@@ -21,8 +21,7 @@ from jpsi.model.errors import JpsiError
 
 log = logging.getLogger(__name__)
 
-# How long to wait before a command that has ended is started again: from the first to the last of these,
-# unless it had told something.
+# How long to wait before a command that has ended is started again.
 _FIRST_PAUSE_SECONDS = 5.0
 _LONGEST_PAUSE_SECONDS = 3600.0
 _GROWTH = 4.0
@@ -39,16 +38,23 @@ class Hearing:
         is_wanted: whether there are jobs to hear of.
         heard: called with what a line was understood to say.
         wait: waits for so many seconds, or until the event is set.
+        first_pause: how many seconds to wait before a command that has ended is started again.
+        longest_pause: how many it grows to, unless the command had told something.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  what differs between what can be heard
         self,
         listen: Callable[[], Lines],
         understand: Callable[[str], Collection[str]],
         is_wanted: Callable[[], bool],
         heard: Callable[[Collection[str]], None],
         wait: Callable[[threading.Event, float], object] = threading.Event.wait,
+        *,
+        first_pause: float = _FIRST_PAUSE_SECONDS,
+        longest_pause: float = _LONGEST_PAUSE_SECONDS,
     ) -> None:
+        self.first_pause = first_pause
+        self.longest_pause = longest_pause
         self._listen = listen
         self._understand = understand
         self._is_wanted = is_wanted
@@ -124,9 +130,10 @@ class _Ear:
 
 
 def _hear(reference: weakref.ref[Hearing], ear: _Ear) -> None:
-    pause = _FIRST_PAUSE_SECONDS
+    pause = None
     while (hearing := _still_wanted(reference)) is not None:
         wait, lines = hearing._wait, None  # noqa: SLF001  two halves of one thing
+        first, longest = hearing.first_pause, hearing.longest_pause
         try:
             lines = ear.listen(hearing._listen())  # noqa: SLF001
         except (JpsiError, OSError) as e:
@@ -135,8 +142,9 @@ def _hear(reference: weakref.ref[Hearing], ear: _Ear) -> None:
         has_told = False if lines is None else _fenced(reference, lines)
         if has_told is None:
             return
-        wait(ear.closed, _FIRST_PAUSE_SECONDS if has_told else pause)
-        pause = _FIRST_PAUSE_SECONDS if has_told else min(pause * _GROWTH, _LONGEST_PAUSE_SECONDS)
+        pause = first if has_told or pause is None else pause
+        wait(ear.closed, pause)
+        pause = first if has_told else min(pause * _GROWTH, longest)
 
 
 def _still_wanted(reference: weakref.ref[Hearing]) -> Hearing | None:

@@ -43,6 +43,8 @@ class Judging:
         patience: float,
         publish: Callable[[str, JobStatus], None],
     ) -> None:
+        #: How many of the seconds between two times count, where jobs cannot be heard of all the time.
+        self.passed: Callable[[float, float], float] = _all_of_it
         self._backend = backend
         self._spool = spool
         self._grace = grace
@@ -144,10 +146,12 @@ class Judging:
     def _facts(self, job: Tracked, now: float) -> Facts:
         if is_final(job.queued) and job.ended_since is None:
             job.ended_since = now
-        absent_for = 0.0 if job.absent_since is None else now - job.absent_since
-        ended_for = 0.0 if job.ended_since is None else now - job.ended_since
+        absent_for = 0.0 if job.absent_since is None else self.passed(job.absent_since, now)
+        ended_for = 0.0 if job.ended_since is None else self.passed(job.ended_since, now)
         # by its answers, of which the last may be old
-        unknown_for = 0.0 if job.unaccounted_since is None else job.accounting_asked - job.unaccounted_since
+        unknown_for = 0.0
+        if job.unaccounted_since is not None:
+            unknown_for = self.passed(job.unaccounted_since, job.accounting_asked)
         overdue = max(self._grace, self._patience)
         return Facts(
             system=self._backend.name,
@@ -211,3 +215,7 @@ class Judging:
     def _stop_on_disk(self, job: Tracked) -> Stop | None:
         content = self._spool.read_stop(job.spool_id, job.attempt)
         return None if content is None else Stop.of(content)
+
+
+def _all_of_it(since: float, now: float) -> float:
+    return now - since

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 
 from jpsi.engine.array_files import ArrayIntent, Place
 from jpsi.engine.asking import tell
@@ -31,11 +31,15 @@ class NativeIds:
     Args:
         backend: whose ids they are.
         spool: where the jobs are.
+        refresh: sees to it that what jobs have left in these folders of the spool is there.
     """
 
-    def __init__(self, backend: Backend, spool: Spool) -> None:
+    def __init__(
+        self, backend: Backend, spool: Spool, refresh: Callable[[Collection[str]], None] = lambda _: None
+    ) -> None:
         self._backend = backend
         self._spool = spool
+        self._refresh = refresh
         self._lock = threading.Lock()
         self._owners: dict[str, str] = {}
         self._read: set[str] = set()
@@ -141,7 +145,9 @@ class NativeIds:
         """
         known: dict[str, str] = {}
         unnamed: dict[str, Tracked] = {}
-        claimants = self._array_claimants({job.place.array for job in jobs if job.place is not None})
+        arrays = {job.place.array for job in jobs if job.place is not None}
+        self._refresh({f"jobs/{job.spool_id}" for job in jobs} | {f"arrays/{array}" for array in arrays})
+        claimants = self._array_claimants(arrays)
         for job in jobs:
             try:
                 claimant = self._claimant_of(job, claimants)

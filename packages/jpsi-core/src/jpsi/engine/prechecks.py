@@ -13,9 +13,9 @@ from jpsi.model.spec import JobSpec
 _CHECK_SECONDS = 10
 
 
-def at_home(path: Path) -> Path:
-    """A path in which a leading `~/`, and nothing else, is this user's home directory."""
-    return Path.home() / Path(*path.parts[1:]) if path.parts[:1] == ("~",) else path
+def at_home(path: Path, home: Path | None = None) -> Path:
+    """A path in which a leading `~/`, and nothing else, is this home directory, or that of this user."""
+    return (home or Path.home()) / Path(*path.parts[1:]) if path.parts[:1] == ("~",) else path
 
 
 def problems_here(spec: JobSpec, shell: str) -> list[str]:

@@ -22,11 +22,11 @@ def prune(
     keep_seconds: float,
     keep_count: int,
     settles: Callable[[list[Marker]], bool],
-) -> None:
+) -> list[str]:
     """Remove the folders of final jobs that are older than `keep_seconds` or beyond `keep_count`.
 
     An array goes with the folders of its elements, once all of them are final and old. Markers that nobody
-    asked for go to their jobs' folders, so that `events` stays small.
+    asked for go to their jobs' folders, so that `events` stays small. Returns which jobs and arrays are gone.
 
     Raises:
         OSError: the spool cannot be read.
@@ -43,7 +43,7 @@ def prune(
     for index, (age, job_id) in enumerate(ages):
         if job_id in gone or age > keep_seconds or index >= keep_count:
             pruning.folder(job_id, is_nothing=job_id in gone)
-    spool.empty_trash()
+    return spool.empty_trash()
 
 
 class _Pruning:

@@ -2,29 +2,26 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 import attrs
 
+from jpsi.contract.command import Command, CommandResult
 from jpsi.contract.config import BatchConfig
 from jpsi.contract.hookspecs import SubmitContext
 from jpsi.contract.observation import Failure, FailureKind
 from jpsi.contract.protocols import InterruptedSubmission
 from jpsi.contract.shell import Script, ShellLine, line, word
 from jpsi.engine.backend import Backend
-from jpsi.engine.claims import REVOKED, Claim
-from jpsi.engine.files import exists
-from jpsi.engine.native_ids import tag
-from jpsi.engine.runner import SHELL
+from jpsi.engine.claims import REVOKED
 from jpsi.engine.runner_frame import SETUP_CODE
-from jpsi.engine.spool import Spool, is_transient
-from jpsi.engine.tracker import never_ran
-from jpsi.model import plain
+from jpsi.engine.sides import Side
+from jpsi.engine.spool import is_transient
+from jpsi.engine.written_down import Written
 from jpsi.model.errors import InvalidJobException, JpsiError, SubmitException
 from jpsi.model.spec import JobSpec
 
@@ -34,143 +31,6 @@ T = TypeVar("T")
 
 _CLAIM_POLL_SECONDS = 0.02
 _SUBJECT = "the job"
-
-
-class Written(Protocol):
-    """What is written down to be submitted: one attempt of a job, or an array."""
-
-    @property
-    def name(self) -> str:
-        """What messages call it."""
-
-    @property
-    def tag(self) -> str:
-        """What the batch system carries for it."""
-
-    @property
-    def run(self) -> str:
-        """The runner's script."""
-
-    @property
-    def shell_is_missing(self) -> str:
-        """The marker by which it says that; empty if a batch system alone can tell it."""
-
-    def claim(self) -> Claim | None:
-        """Who runs it, if anybody does."""
-
-    def revoke(self) -> bool:
-        """Make sure that nobody ever runs it; False if somebody does."""
-
-    def finish(self) -> None:
-        """Write down that it came to nothing, after it was revoked: nobody recovers it."""
-
-    def discard(self) -> bool:
-        """Forget it, as it was never submitted; never raises. False if it is revoked instead."""
-
-
-@attrs.frozen(slots=True)
-class WrittenJob:
-    """One attempt of a job."""
-
-    spool: Spool
-    job_id: str
-    attempt: int
-
-    @property
-    def name(self) -> str:
-        """See `Written`."""
-        return f"job {self.job_id}"
-
-    @property
-    def tag(self) -> str:
-        """See `Written`."""
-        return tag(self.job_id, self.attempt)
-
-    @property
-    def run(self) -> str:
-        """See `Written`."""
-        return f"{self.spool.folder(self.job_id)}/run.{self.attempt}"
-
-    @property
-    def shell_is_missing(self) -> str:
-        """See `Written`."""
-        return f"{self.spool.events}/{self.job_id}.{self.attempt}.exit.{SHELL}.{SETUP_CODE}"
-
-    def claim(self) -> Claim | None:
-        """See `Written`."""
-        return self.spool.claim(self.job_id, self.attempt)
-
-    def revoke(self) -> bool:
-        """See `Written`."""
-        return self.spool.revoke(self.job_id, self.attempt)
-
-    def finish(self) -> None:
-        """See `Written`."""
-        self.spool.finish(self.job_id, self.attempt, plain.encode_status(never_ran()))
-
-    def discard(self) -> bool:
-        """See `Written`."""
-        self.spool.discard(self.job_id, self.attempt)
-        return self.attempt == 1
-
-
-@attrs.frozen(slots=True)
-class WrittenArray:
-    """An array."""
-
-    spool: Spool
-    array: str
-    #: The job that comes first in it, by which users know it.
-    first: str = ""
-    #: Whether folders of jobs name it already, as they do of jobs that were tried before.
-    is_named: bool = False
-
-    @property
-    def name(self) -> str:
-        """See `Written`."""
-        return f"the array that begins with job {self.first}" if self.first else f"array {self.array}"
-
-    @property
-    def tag(self) -> str:
-        """See `Written`."""
-        return tag(self.array, 1)
-
-    @property
-    def run(self) -> str:
-        """See `Written`."""
-        return f"{self.spool.arrays.folder(self.array)}/run"
-
-    @property
-    def shell_is_missing(self) -> str:
-        """See `Written`; which element it is, the shell would have to find out."""
-        return ""
-
-    def claim(self) -> Claim | None:
-        """See `Written`."""
-        return self.spool.arrays.claim(self.array)
-
-    def revoke(self) -> bool:
-        """See `Written`."""
-        return self.spool.arrays.revoke(self.array)
-
-    def finish(self) -> None:
-        """See `Written`."""
-        self.spool.arrays.finish(self.array)
-
-    def discard(self) -> bool:
-        """See `Written`."""
-        if self.is_named:
-            # it alone tells that their jobs wait to be submitted again
-            with contextlib.suppress(OSError):
-                self.revoke()
-            return False
-        self.spool.arrays.discard(self.array)
-        return True
-
-    def is_over(self) -> bool:
-        """Whether none of its elements can run any more: it was revoked, or forgotten."""
-        claim = self.claim()
-        return not exists(self.run) if claim is None else claim.text == REVOKED
 
 
 @attrs.frozen(slots=True)
@@ -195,13 +55,14 @@ class Sending:
 
     Args:
         backend: which one.
-        spool: where things are written down.
+        side: where jobs run.
         config: by what shell jobs run.
     """
 
-    def __init__(self, backend: Backend, spool: Spool, config: BatchConfig) -> None:
+    def __init__(self, backend: Backend, side: Side, config: BatchConfig) -> None:
         self._backend = backend
-        self._spool = spool
+        self._side = side
+        self._spool = side.spool
         self._config = config
         #: Seconds until what was written elsewhere is seen here for certain.
         self.grace_seconds = 0.0
@@ -219,11 +80,14 @@ class Sending:
             SubmitException, InvalidJobException: nothing was submitted, or none of it can run.
             InterruptedSubmission: the batch system has it, and the caller was interrupted.
         """
+        # What is written outlives a crash of this machine before the batch system hears of it.
+        ready = functools.partial(self._sync, lock)
+
+        def run(command: Command) -> CommandResult:
+            return self._side.carry_out(command, [written], lock, ready)
+
         try:
-            script = self.script(written, spec, context)
-            # What is written outlives a crash of this machine before the batch system hears of it.
-            ready = functools.partial(self._sync, lock)
-            submitted = self._backend.submit(script, spec, context, lock, ready)
+            submitted = self._backend.submit(self.script(written, spec, context), spec, context, run)
         except _UnsafeError as e:
             raise self._unsafe(written, e) from e
         except BaseException as e:
@@ -264,9 +128,12 @@ class Sending:
             for lock in locks:
                 self._sync(lock)
 
+        def run(command: Command) -> CommandResult:
+            return self._side.carry_out(command, written, locks[0], ready)
+
         try:
             scripts = [self.script(it, spec, context) for it, context in zip(written, contexts, strict=True)]
-            submitted = self._backend.submit_several(scripts, spec, contexts, locks[0], ready)
+            submitted = self._backend.submit_several(scripts, spec, contexts, run)
         except _UnsafeError as e:
             return Sent([self._unsafe(it, e) for it in written])
         except BaseException as e:  # noqa: BLE001  handed to the caller, with what has begun all the same
@@ -288,7 +155,9 @@ class Sending:
 
     def _refusal(self, written: Written, failure: Failure) -> JpsiError:
         """What the caller is told of something that the batch system did not take."""
-        if not written.discard():
+        if written.discard():
+            self._side.forget(written)
+        else:
             self._given_up(written)
         if failure.kind is FailureKind.INVALID_JOB:
             return InvalidJobException.of(_SUBJECT, [f"{self._backend.name} refuses it: {failure.message}"])
@@ -312,11 +181,12 @@ class Sending:
     def _run_line(self, written: Written) -> ShellLine:
         # A script that a crash of this machine, or somebody who cleaned up, has taken ends in no success; nor
         # does a shell that is not there look like the job's own exit code 127.
-        shell, marker = self._config.shell_command, written.shell_is_missing
-        is_there, can_run = line("test", "-s", written.run), line("test", "-x", shell[0])
-        note = f"true >{word(marker)}; " if marker else ""
+        shell, marker, layout = self._config.shell_command, written.shell_is_missing, self._side.layout()
+        run = layout.path(written.file("run"))
+        is_there, can_run = line("test", "-s", run), line("test", "-x", shell[0])
+        note = f"true >{word(layout.path(marker))}; " if marker else ""
         runs = f"{{ {can_run} || {{ {note}exit {SETUP_CODE}; }}; }}"
-        return ShellLine(f"{is_there} && {runs} && {line('exec', *shell, written.run)}; exit {SETUP_CODE}")
+        return ShellLine(f"{is_there} && {runs} && {line('exec', *shell, run)}; exit {SETUP_CODE}")
 
     def _found(self, written: Sequence[Written]) -> Mapping[str, str]:
         """The native ids of those that the batch system has, by their tags, as far as it tells."""
@@ -356,23 +226,21 @@ class Sending:
         except OSError as e:
             msg = f"{written.name} may run or not: {self._spool.root} cannot be written: {e}"
             raise SubmitException(msg, e, transient=is_transient(e)) from e
+        except JpsiError as e:
+            msg = f"{written.name} may run or not, which is found out when it is submitted again: {e}"
+            raise SubmitException(msg, e, transient=True) from e
         return native_id
 
     def withdraw(self, written: Written) -> str | None:
         """Make sure that it can never run; if it has begun to, return its native id."""
-        if written.revoke():
+        if self._side.revoke(written):
             return None
         # Between making its claim and writing into it a runner may be seen, or may have died.
         deadline = time.monotonic() + self.grace_seconds
-        while (claim := written.claim()) is not None and not claim.text:
+        while (claim := self._side.claim(written)) is not None and not claim.text:
             if time.monotonic() > deadline:
                 break
             time.sleep(_CLAIM_POLL_SECONDS)
-        return self.claimant(written)
-
-    def claimant(self, written: Written) -> str | None:
-        """The native id that whoever runs it found itself to have; None if nobody runs it."""
-        claim = written.claim()
         return None if claim is None or claim.text in {"", REVOKED} else self._backend.spelled(claim.text)
 
 

@@ -364,12 +364,14 @@ class Spool:
         with contextlib.suppress(OSError):
             os.rename(self.folder(job_id), f"{self._trash}/{job_id}")  # noqa: PTH104
 
-    def empty_trash(self) -> None:
-        """Have the room again that removed folders took."""
-        for name in os.listdir(self._trash):  # noqa: PTH208
+    def empty_trash(self) -> list[str]:
+        """Have the room again that removed folders took; returns what they were called."""
+        names = os.listdir(self._trash)  # noqa: PTH208
+        for name in names:
             shutil.rmtree(f"{self._trash}/{name}", ignore_errors=True)
             # what somebody else has left among the folders
             forget(f"{self._trash}/{name}")
+        return names
 
     def _names(self, job_id: str) -> list[str]:
         try:

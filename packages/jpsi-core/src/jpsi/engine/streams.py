@@ -13,10 +13,12 @@ from jpsi.model import plain
 
 
 def streams_of(intent: Mapping[str, Any], folder: str) -> Streams:
-    """Where it goes, given what was asked for and the folder of the job."""
-    spec = plain.decode(intent["spec"])
-    directory = at_home(Path(intent["directory"]))
+    """Where it goes, given what was asked for and the folder of the job, by the side on which it runs."""
+    spec, elsewhere = plain.decode(intent["spec"]), intent.get("elsewhere")
+    home = Path.home() if elsewhere is None else Path(elsewhere["home"])
+    own = Path(folder) if elsewhere is None else Path(elsewhere["root"], "jobs", Path(folder).name)
+    directory = at_home(Path(intent["directory"]), home)
     return Streams(
-        directory / at_home(spec.stdout_path or Path(folder) / runner.STDOUT),
-        directory / at_home(spec.stderr_path or Path(folder) / runner.STDERR),
+        directory / at_home(spec.stdout_path or own / runner.STDOUT, home),
+        directory / at_home(spec.stderr_path or own / runner.STDERR, home),
     )

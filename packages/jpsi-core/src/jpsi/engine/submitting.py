@@ -24,8 +24,10 @@ from jpsi.engine.grouping import common
 from jpsi.engine.runner_array import ElementFrame
 from jpsi.engine.runner_frame import BatchFrame, Frame
 from jpsi.engine.runner_run import Run
-from jpsi.engine.sending import Sending, Sent, Written, WrittenArray, WrittenJob
-from jpsi.engine.spool import Spool, is_transient
+from jpsi.engine.sending import Sending, Sent
+from jpsi.engine.sides import Side
+from jpsi.engine.spool import is_transient
+from jpsi.engine.written_down import Written, WrittenArray, WrittenJob
 from jpsi.model import plain
 from jpsi.model.dependencies import Dependency
 from jpsi.model.errors import JpsiError, SubmitException
@@ -93,7 +95,7 @@ class Submitting:
 
     Args:
         backend: which batch system it is.
-        spool: where things are written down.
+        side: where they run.
         sending: hands them over.
         setup: whose jobs they are.
         still_open: the dependencies of a job of which the batch system must be told.
@@ -102,13 +104,14 @@ class Submitting:
     def __init__(
         self,
         backend: Backend,
-        spool: Spool,
+        side: Side,
         sending: Sending,
         setup: EngineSetup,
         still_open: Callable[[JobSpec], tuple[Dependency, ...]],
     ) -> None:
         self._backend = backend
-        self._spool = spool
+        self._side = side
+        self._spool = side.spool
         self._sending = sending
         self._setup = setup
         self._still_open = still_open
@@ -182,11 +185,13 @@ class Submitting:
             command=self._backend.submission(script, spec, context).argv,
             script=script.text,
             run=runner.render(self._single_run(submission)),
-            path=Path(written.run),
+            path=Path(self._side.layout().path(written.file("run"))),
         )
 
     def _single_run(self, submission: Submission) -> Run:
-        return self._run(submission, _here(), BatchFrame(self._backend.capabilities.id_variable))
+        return self._run(
+            submission, self._side.directory(), BatchFrame(self._backend.capabilities.id_variable)
+        )
 
     def array(
         self, submissions: Sequence[Submission], arrays: Arrays, at_a_time: int | None = None
@@ -321,8 +326,9 @@ class Submitting:
         return self._spool.prepare(job_id, attempt, intent, runner.render(run))
 
     def _prepare_array(self, array: str, submissions: Sequence[Submission], arrays: Arrays) -> int:
-        spool, here = self._spool, _here()
-        folder = spool.arrays.folder(array)
+        spool, layout = self._spool, self._side.layout()
+        here = self._side.directory()
+        folder = f"{layout.arrays}/{array}"
         runs = [
             self._run(submission, here, ElementFrame("", f"{folder}/run", index))
             for index, submission in enumerate(submissions, 1)
@@ -339,7 +345,7 @@ class Submitting:
             for run, spec in zip(runs, specs, strict=True)
         ]
         functions = runner_staging.functions(runs)
-        script = runner_array.common(array, folder, spool.jobs, spool.events, arrays, functions)
+        script = runner_array.common(array, folder, layout.jobs, layout.events, arrays, functions)
         intent = {**self._intent(array), "spec": shared}
         try:
             return spool.arrays.prepare(array, intent, elements, script, runner_array.blocks(runs))
@@ -373,15 +379,16 @@ class Submitting:
             "executor": self._setup.executor,
             "version": self._setup.version,
             "time": datetime.now(UTC).isoformat(),
+            **self._side.said(),
         }
 
     def _run(self, submission: Submission, here: str, frame: Frame) -> Run:
-        job_id, spec = submission.job_id, submission.spec
+        job_id, spec, layout = submission.job_id, submission.spec, self._side.layout()
         return Run(
             job_id=job_id,
             attempt=submission.attempt,
-            folder=self._spool.folder(job_id),
-            events=self._spool.events,
+            folder=f"{layout.jobs}/{job_id}",
+            events=layout.events,
             directory=str(spec.directory or here),
             spec=spec,
             launch=submission.launch,
@@ -396,7 +403,3 @@ class Submitting:
 def encoded(submission: Submission) -> Mapping[str, Any]:
     """The spec of a job as plain values."""
     return plain.encode(submission.spec) if submission.plain is None else submission.plain
-
-
-def _here() -> str:
-    return os.getcwd()  # noqa: PTH109  as it is now, not resolved

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from jpsi.testing.answers import answered, hooks_of
+    from jpsi.testing.elsewhere_transport import ElsewhereTransport
     from jpsi.testing.executor_conformance import ExecutorConformance
     from jpsi.testing.fake_transport import FakeTransport
     from jpsi.testing.launcher_conformance import LauncherConformance
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "HOSTILE",
+    "ElsewhereTransport",
     "ExecutorConformance",
     "FakeTransport",
     "LauncherConformance",
@@ -56,6 +58,7 @@ __all__ = [
 ]
 
 _MODULES = {
+    "ElsewhereTransport": "elsewhere_transport",
     "ExecutorConformance": "executor_conformance",
     "FakeTransport": "fake_transport",
     "LauncherConformance": "launcher_conformance",

@@ -39,6 +39,8 @@ class Kit:
     executor_name: ClassVar[str]
     #: Where its batch system is; None is here.
     url: ClassVar[str | None] = None
+    #: Whether the url leads to where files are elsewhere; nothing is staged there yet.
+    is_elsewhere: ClassVar[bool] = False
     #: The dialect of its fake batch system, or the name of it; None runs against what is on PATH.
     dialect: ClassVar[str | Dialect | None] = None
     #: The command of the dialect that submits a job.

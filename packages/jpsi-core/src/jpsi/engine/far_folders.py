@@ -1,0 +1,133 @@
+"""Folders where files are elsewhere: shell text that tells what is in them, or removes them.
+
+folder NAME          what follows is in this folder of a job or an array
+marker SECONDS NAME  a file, and when it was written by the clock over there; `-` if nothing tells that
+text NAME            the lines that follow, each after a blank, are what stands in this file
+clock SECONDS        the time by the clock over there
+end                  that is all
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping
+
+import attrs
+
+from jpsi.contract.shell import line, word
+from jpsi.engine.far_markers import TIMES, FarClock, FarMarker, read_line
+
+_END = "end"
+_NAME = re.compile(r"[A-Za-z0-9._-]+\Z")
+# Files whose text is needed: what was asked for, and by whom it is run.
+_TEXTS = "intent.json intent.[0-9]*.json claim claim.[0-9]* array.[0-9]*"
+_TELLING = r"""{
+cd @ROOT@ || exit
+@TIMES@
+printf 'clock %s\n' "$(date +%s.%N)"
+for _jpsi_folder in @FOLDERS@; do
+    [ -d "$_jpsi_folder" ] || continue
+    echo "folder $_jpsi_folder"
+    (
+        cd "$_jpsi_folder" || exit
+        for _jpsi_name in *; do
+            case $_jpsi_name in -* | *[!A-Za-z0-9._-]*) ;; *) printf '%s\n' "$_jpsi_name" ;; esac
+        done | _jpsi_times 2>/dev/null
+        for _jpsi_name in @TEXTS@; do
+            [ -f "$_jpsi_name" ] || continue
+            echo "text $_jpsi_name"
+            sed 's/^/ /' "$_jpsi_name"
+            echo
+        done
+    )
+done
+echo @END@
+}
+"""
+
+
+@attrs.frozen(slots=True)
+class FoundFolder:
+    """What is in one folder over there."""
+
+    #: Its name below the root, such as `jobs/a1`.
+    name: str
+    #: When its files were written, in nanoseconds by the clock over there; None where nothing tells.
+    times: Mapping[str, int | None]
+    #: What stands in those of which that is needed.
+    texts: Mapping[str, str]
+
+
+@attrs.frozen(slots=True)
+class FarFolders:
+    """What one answer tells."""
+
+    folders: Collection[FoundFolder]
+    #: The time by the clock over there; None if it does not say.
+    clock_ns: int | None
+
+
+def listing_text(root: str) -> str:
+    """Shell text that names all folders of jobs and of arrays."""
+    # by what is built into the shell, as there may be more names than a command can have
+    names = r"printf '%s\n' jobs/* arrays/*"
+    return f"{{\ncd {word(root)} 2>/dev/null && {names}\necho {_END}\n}}\n"
+
+
+def read_listing(text: str) -> list[str] | None:
+    """The names of folders; None if some may be missing."""
+    *names, last = text.splitlines() or [""]
+    return None if last != _END else [name for name in names if _is_folder(name)]
+
+
+def telling_text(root: str, folders: Collection[str]) -> str:
+    """Shell text that tells what is in these folders."""
+    values = {
+        "@ROOT@": word(root),
+        "@FOLDERS@": line(*folders),
+        "@TEXTS@": _TEXTS,
+        "@TIMES@": TIMES,
+        "@END@": _END,
+    }
+    return re.sub("@[A-Z]+@", lambda match: values[match[0]], _TELLING)
+
+
+def read_folders(text: str) -> FarFolders | None:
+    """What that answers; None if some of it may be missing."""
+    lines = text.split("\n")
+    if _END not in lines[-2:]:
+        return None
+    clocks = [told.time_ns for told in map(read_line, lines) if isinstance(told, FarClock)]
+    return FarFolders(list(_folders(lines)), clocks[0] if clocks else None)
+
+
+def _folders(lines: list[str]) -> Iterator[FoundFolder]:
+    name, times, texts = "", dict[str, int | None](), dict[str, list[str]]()
+    file = ""
+    for it in [*lines, "folder "]:
+        word_, _, rest = it.partition(" ")
+        if it.startswith(" ") and file:
+            texts[file].append(it[1:])
+        elif word_ == "folder":
+            if _is_folder(name):
+                yield FoundFolder(name, times, {key: "\n".join(value) for key, value in texts.items()})
+            name, times, texts, file = rest, {}, {}, ""
+        elif word_ == "text" and _NAME.match(rest):
+            file = rest
+            texts[file] = []
+        else:
+            told = read_line(it)
+            if isinstance(told, FarMarker) and _NAME.match(told.name):
+                times[told.name] = told.time_ns
+
+
+def _is_folder(name: str) -> bool:
+    room, _, folder = name.partition("/")
+    return (
+        room in {"jobs", "arrays"} and _NAME.match(folder) is not None and not folder.startswith((".", "-"))
+    )
+
+
+def removing_text(root: str, folders: Collection[str]) -> str:
+    """Shell text that removes these folders."""
+    return f"{{\ncd {word(root)} || exit\n{line('rm', '-rf', *folders)}\n}}\n"

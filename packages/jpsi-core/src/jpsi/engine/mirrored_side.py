@@ -1,0 +1,320 @@
+"""The side with files of its own: what jobs need is sent there, and what they leave is brought here."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import re
+import secrets
+import shutil
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from datetime import timedelta
+
+from jpsi.contract.command import Command, CommandResult
+from jpsi.contract.config import BatchConfig, ExecutorConfig
+from jpsi.contract.far_directories import FarDirectories
+from jpsi.contract.protocols import FileTransport
+from jpsi.engine.claims import REVOKED, Claim
+from jpsi.engine.far_claims import FarClaim, claim_text, read_far_claim, revoke_text
+from jpsi.engine.far_folders import (
+    FoundFolder,
+    listing_text,
+    read_folders,
+    read_listing,
+    removing_text,
+    telling_text,
+)
+from jpsi.engine.far_listening import FarListening
+from jpsi.engine.far_markers import ClockDifference, FarMarker
+from jpsi.engine.far_mirror import order
+from jpsi.engine.far_submission import (
+    FarFolder,
+    FarOutcome,
+    FarSubmission,
+    read_submission,
+    submission_text,
+)
+from jpsi.engine.files import PRIVATE_DIRECTORY, write, write_new
+from jpsi.engine.layout import Layout
+from jpsi.engine.markers import parse
+from jpsi.engine.spool import Spool
+from jpsi.engine.tracking import Tracking
+from jpsi.engine.written_down import Written
+from jpsi.model.errors import JpsiError, SubmitException, TransportError
+from jpsi.model.spec import JobSpec
+
+log = logging.getLogger(__name__)
+
+_SHELL = "/bin/sh"
+_NONCE_BYTES = 16
+# What the root over there is called besides the name of the one here, which keeps them apart where both are
+# in the same directory, as in a home that machines share. The name of no folder for a target ends like this.
+_SUFFIX = "@far"
+_ATTEMPT = re.compile(r"(?:intent|array)\.(\d+)")
+# How many folders one question is about.
+_AT_A_TIME = 200
+# Beyond `command_timeout`: whatever is younger may be on its way.
+_SENDING_SECONDS = 60.0
+
+
+class MirroredSide:
+    """Jobs run where files are elsewhere; implements `sides.Side`.
+
+    What is here mirrors what is there, and what decides is asked there; decision record 16 says why.
+    """
+
+    def __init__(self, spool: Spool, transport: FileTransport, config: ExecutorConfig) -> None:
+        self.spool = spool
+        self._transport = transport
+        self._configured = config.work_directory
+        self._timeout = config.command_timeout if isinstance(config, BatchConfig) else None
+        self._directories: FarDirectories | None = None
+        #: Folders over there that came to nothing.
+        self._left: set[str] = set()
+
+    @property
+    def is_here(self) -> bool:
+        """Always false."""
+        return False
+
+    def _known(self) -> FarDirectories:
+        if self._directories is None:
+            self._directories = self._transport.directories()
+        return self._directories
+
+    def layout(self) -> Layout:
+        """See `Side`."""
+        known = self._known()
+        work = known.work if self._configured is None else known.expanded(str(self._configured))
+        return Layout(f"{work}/{_base(self.spool.root)}{_SUFFIX}")
+
+    def directory(self) -> str:
+        """The home directory over there: the directory that this program is in means nothing there."""
+        return self._known().home
+
+    def said(self) -> Mapping[str, object]:
+        """See `Side`; by this the streams of a job are known."""
+        return {"elsewhere": {"root": self.layout().root, "home": self._known().home}}
+
+    def problems(self, spec: JobSpec) -> list[str]:
+        """See `Side`; what files and directories there are tells the job itself, when it runs."""
+        asked = [name for name in ("stage_in", "stage_out", "cleanup") if getattr(spec, name)]
+        return [f"{name} is not offered yet where files are elsewhere" for name in asked]
+
+    # ------------------------------------------------------------------------------------- submissions
+
+    def carry_out(
+        self, command: Command, written: Sequence[Written], lock: int | None, ready: Callable[[], None] | None
+    ) -> CommandResult:
+        """See `Side`: with one round trip all is written down over there and submitted."""
+        layout, nonce = self.layout(), secrets.token_hex(_NONCE_BYTES)
+        submission = FarSubmission(
+            root=layout.root,
+            rooms=[layout.jobs, layout.arrays, layout.events],
+            folders=[self._folder(it, layout) for it in written],
+            command=command,
+            script=_base(written[0].file("submit")),
+            answer=_base(written[0].file("answer")),
+        )
+        text = submission_text(submission, nonce)
+        sent = self._transport.run(
+            Command([_SHELL], stdin=text, timeout=command.timeout or self._timeout), lock, ready
+        )
+        outcome, result = read_submission(sent, nonce)
+        if outcome is FarOutcome.ENDED:
+            if result.returncode != 0:
+                self._left.update(it.folder for it in written if it.is_new)
+            return result
+        if outcome is FarOutcome.UNKNOWN and result.timed_out:
+            return result
+        raise _unsent(outcome, command, layout, result)
+
+    def _folder(self, written: Written, layout: Layout) -> FarFolder:
+        folder = f"{self.spool.root}/{written.folder}"
+        files = {name: _read(f"{folder}/{name}") for name in written.files}
+        return FarFolder(path=layout.path(written.folder), is_new=written.is_new, files=files)
+
+    def forget(self, written: Written) -> None:
+        """See `Side`."""
+        if written.folder in self._left:
+            self._left.discard(written.folder)
+            self._remove([written.folder])
+
+    # ------------------------------------------------------------------------------------------ claims
+
+    def claim(self, written: Written) -> Claim | None:
+        """See `Side`."""
+        found = self._asked(written, claim_text)
+        return None if found.text is None else Claim(found.text, 0)
+
+    def revoke(self, written: Written) -> bool:
+        """See `Side`."""
+        return self._asked(written, revoke_text).is_made
+
+    def _asked(self, written: Written, text: Callable[[str], str]) -> FarClaim:
+        result = self._run(text(self.layout().path(written.file("claim"))))
+        found = read_far_claim(result)
+        if found is None:
+            msg = f"nobody can tell now whether {written.name} runs: {result.complaint}"
+            raise SubmitException(msg, transient=True)
+        kept = REVOKED if found.is_made else found.text
+        if kept:
+            self._keep(f"{self.spool.root}/{written.file('claim')}", kept)
+        return found
+
+    @staticmethod
+    def _keep(path: str, text: str) -> None:
+        """Have a file here that is there; the folder of a job may be gone."""
+        with contextlib.suppress(FileNotFoundError):
+            write(path, os.fsencode(text))
+
+    # --------------------------------------------------------------------------------------- what is there
+
+    def refresh(self, folders: Collection[str]) -> None:
+        """See `Side`."""
+        try:
+            for found, _, clocks in self._told(folders):
+                self._take(found, clocks)
+        except (JpsiError, OSError) as e:
+            log.info("what jobs have left elsewhere is not known now: %s", e)
+
+    def find_others(self) -> None:
+        """See `Side`.
+
+        A submission that nobody has claimed yet is left to whoever may be sending it, and one that was
+        revoked to whoever was told that it failed.
+        """
+        named = read_listing(self._run(listing_text(self.layout().root)).stdout)
+        if named is None:
+            msg = "the jobs over there could not be listed"
+            raise SubmitException(msg, transient=True)
+        new = [name for name in named if not os.path.lexists(f"{self.spool.root}/{name}")]
+        for found, age, clocks in self._told(new):
+            claim = _last_claim(found)
+            if claim != REVOKED and (claim or age is None or age > self._sending_seconds):
+                self._adopt(found, clocks)
+
+    @property
+    def _sending_seconds(self) -> float:
+        timeout = self._timeout or timedelta(0)
+        return timeout.total_seconds() + _SENDING_SECONDS
+
+    def _told(self, folders: Collection[str]) -> list[tuple[FoundFolder, float | None, ClockDifference]]:
+        """What is in folders over there, how old their attempts are in seconds, and by what clock."""
+        root, names, found = self.layout().root, sorted(folders), []
+        for start in range(0, len(names), _AT_A_TIME):
+            result = self._run(telling_text(root, names[start : start + _AT_A_TIME]))
+            told = read_folders(result.stdout)
+            if told is None:
+                msg = f"what jobs have left in {root} could not be read: {result.complaint}"
+                raise SubmitException(msg, transient=True)
+            clocks = ClockDifference()
+            if told.clock_ns is not None:
+                clocks.heard(told.clock_ns, time.time_ns())
+            found += [(it, _age(it, told.clock_ns), clocks) for it in told.folders]
+        return found
+
+    def _take(self, found: FoundFolder, clocks: ClockDifference) -> None:
+        """Have here what is new in a folder that is here."""
+        folder = f"{self.spool.root}/{found.name}"
+        for name, text in found.texts.items():
+            if name.startswith("claim") and text.strip():
+                self._keep(f"{folder}/{name}", text.strip())
+        for marker in sorted((FarMarker(*it) for it in found.times.items()), key=order):
+            is_new = not os.path.lexists(f"{folder}/{marker.name}")
+            if parse(marker.name, 0) is not None and is_new:
+                draft = f"{self.spool.root}/{marker.name}.{secrets.token_hex(4)}"
+                _touch(draft, clocks.here(marker.time_ns, time.time_ns()))
+                os.rename(draft, f"{self.spool.events}/{marker.name}")  # noqa: PTH104
+
+    def _adopt(self, found: FoundFolder, clocks: ClockDifference) -> None:
+        """Have a folder here that is not."""
+        # not in the trash, which somebody may be emptying
+        draft = f"{self.spool.root}/found.{secrets.token_hex(_NONCE_BYTES)}"
+        os.mkdir(draft, PRIVATE_DIRECTORY)  # noqa: PTH102
+        try:
+            for name, text in found.texts.items():
+                write_new(f"{draft}/{name}", os.fsencode(text.rstrip("\n")))
+            for name, time_ns in found.times.items():
+                if parse(name, 0) is not None or name.startswith("start."):
+                    _touch(f"{draft}/{name}", clocks.here(time_ns, time.time_ns()))
+            os.rename(draft, f"{self.spool.root}/{found.name}")  # noqa: PTH104
+        except OSError:
+            # somebody else may have found it meanwhile
+            if not os.path.isdir(f"{self.spool.root}/{found.name}"):  # noqa: PTH112
+                raise
+        finally:
+            shutil.rmtree(draft, ignore_errors=True)
+
+    def remove(self, names: Collection[str]) -> None:
+        """See `Side`."""
+        folders = [f"{room}/{name}" for name in sorted(names) for room in ("jobs", "arrays")]
+        for start in range(0, len(folders), _AT_A_TIME):
+            self._remove(folders[start : start + _AT_A_TIME])
+
+    def _remove(self, folders: Sequence[str]) -> None:
+        try:
+            self._run(removing_text(self.layout().root, folders))
+        except JpsiError as e:
+            log.info("%s stay where they are: %s", ", ".join(folders), e)
+
+    def listening(self, tracking: Tracking) -> FarListening:
+        """See `Side`."""
+        jobs = self.spool.jobs
+
+        def is_ours(job_id: str) -> bool:
+            return (
+                tracking.get(job_id) is not None
+                or os.path.isdir(f"{jobs}/{job_id}")  # noqa: PTH112
+                or any(job.spool_id == job_id for job in tracking.all())
+            )
+
+        return FarListening(
+            self._transport, self.layout, self.spool.root, is_ours, lambda: bool(tracking.all()), self._run
+        )
+
+    def _run(self, text: str) -> CommandResult:
+        return self._transport.run(Command([_SHELL], stdin=text, timeout=self._timeout))
+
+
+def _unsent(outcome: FarOutcome, command: Command, layout: Layout, result: CommandResult) -> TransportError:
+    """Why the submit command did not run, or is not known to have ended."""
+    match outcome:
+        case FarOutcome.TAKEN:
+            return TransportError("it was submitted by another machine in the meantime")
+        case FarOutcome.NOT_WRITTEN:
+            msg = f"it could not be written down in {layout.root}: {result.complaint}"
+            return TransportError(msg, transient=True)
+        case FarOutcome.NOT_FOUND:
+            return TransportError(f"the command {command.argv[0]} was not found on PATH over there")
+    msg = f"what came of {command.argv[0]} was cut short: {result.complaint}"
+    return TransportError(msg, transient=True, may_have_run=True)
+
+
+def _last_claim(found: FoundFolder) -> str:
+    """The claim of an array, or of the last attempt of a job by itself; empty if there is none."""
+    attempts = [int(it[1]) for it in map(_ATTEMPT.match, found.times) if it is not None]
+    name = f"claim.{max(attempts)}" if attempts else "claim"
+    return found.texts.get(name, "").strip()
+
+
+def _age(found: FoundFolder, clock_ns: int | None) -> float | None:
+    """How many seconds ago the last attempt in a folder was written down; None if nothing tells."""
+    times = [it for name, it in found.times.items() if name.startswith("intent") and it is not None]
+    return None if clock_ns is None or not times else (clock_ns - max(times)) / 1e9
+
+
+def _touch(path: str, time_ns: int) -> None:
+    write_new(path, b"")
+    os.utime(path, ns=(time_ns, time_ns))
+
+
+def _base(name: str) -> str:
+    return name.rpartition("/")[2]
+
+
+def _read(path: str) -> str:
+    with open(path, "rb") as file:  # noqa: PTH123
+        return os.fsdecode(file.read())

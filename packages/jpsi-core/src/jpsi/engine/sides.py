@@ -1,0 +1,160 @@
+"""Where jobs run, as seen from where they are submitted: where files are seen here, or are elsewhere."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Protocol
+
+import attrs
+
+from jpsi.contract.command import Command, CommandResult
+from jpsi.contract.protocols import EngineSetup, FileTransport, Transport
+from jpsi.engine.claims import Claim
+from jpsi.engine.layout import Layout
+from jpsi.engine.prechecks import problems_here
+from jpsi.engine.roots import folder_name
+from jpsi.engine.spool import Spool
+from jpsi.engine.tracking import Tracking
+from jpsi.engine.work_directory import work_directory
+from jpsi.engine.written_down import Written
+from jpsi.model.spec import JobSpec
+
+
+class Listening(Protocol):
+    """Hears of markers on files that are elsewhere."""
+
+    def begin(self) -> None:
+        """There are jobs to hear of.
+
+        Raises:
+            RuntimeError: no thread can be started now.
+        """
+
+    def passed(self, since: float, now: float) -> float:
+        """How many of the seconds between these times jobs could be heard of."""
+
+
+class Side(Protocol):
+    """Where the jobs of one executor run. Methods may be called from any thread.
+
+    Methods raise JpsiError where what they ask is not to be known now.
+    """
+
+    @property
+    def spool(self) -> Spool:
+        """What is remembered here."""
+
+    @property
+    def is_here(self) -> bool:
+        """Whether jobs see the files of the spool."""
+
+    def layout(self) -> Layout:
+        """Where the spool is, for jobs."""
+
+    def directory(self) -> str:
+        """Where a job runs that names no directory."""
+
+    def said(self) -> Mapping[str, object]:
+        """What an intent says about this side."""
+
+    def problems(self, spec: JobSpec) -> list[str]:
+        """Why a job cannot run there as things are now."""
+
+    def carry_out(
+        self, command: Command, written: Sequence[Written], lock: int | None, ready: Callable[[], None] | None
+    ) -> CommandResult:
+        """Run the command that submits what is written down; see `Transport.run`."""
+
+    def claim(self, written: Written) -> Claim | None:
+        """Who runs it, if anybody does."""
+
+    def revoke(self, written: Written) -> bool:
+        """Make sure that nobody ever runs it; False if somebody does."""
+
+    def forget(self, written: Written) -> None:
+        """It was discarded: nothing of it is needed; never raises."""
+
+    def refresh(self, folders: Collection[str]) -> None:
+        """See to it that the spool has what jobs have left in these folders; never raises."""
+
+    def find_others(self) -> None:
+        """See to it that the spool has the jobs of this target which other machines have submitted."""
+
+    def remove(self, names: Collection[str]) -> None:
+        """Jobs and arrays of these names were removed from the spool; never raises."""
+
+    def listening(self, tracking: Tracking) -> Listening | None:
+        """What hears of markers for the spool; None if they appear there by themselves."""
+
+
+@attrs.frozen(slots=True)
+class ThisSide:
+    """Jobs run on this machine, or on others that see its files."""
+
+    spool: Spool
+    transport: Transport
+
+    @property
+    def is_here(self) -> bool:
+        """Always true."""
+        return True
+
+    def layout(self) -> Layout:
+        """See `Side`."""
+        return Layout(self.spool.root)
+
+    def directory(self) -> str:
+        """See `Side`."""
+        return os.getcwd()  # noqa: PTH109  as it is now, not resolved
+
+    def said(self) -> Mapping[str, object]:
+        """Nothing, as that is the usual case."""
+        return {}
+
+    def problems(self, spec: JobSpec) -> list[str]:
+        """See `Side`."""
+        return problems_here(spec, "/bin/sh")
+
+    def carry_out(
+        self, command: Command, written: Sequence[Written], lock: int | None, ready: Callable[[], None] | None
+    ) -> CommandResult:
+        """See `Side`."""
+        del written
+        return self.transport.run(command, lock, ready)
+
+    def claim(self, written: Written) -> Claim | None:
+        """See `Side`."""
+        return written.claim()
+
+    def revoke(self, written: Written) -> bool:
+        """See `Side`."""
+        return written.revoke()
+
+    def forget(self, written: Written) -> None:
+        """There is nothing but the spool."""
+
+    def refresh(self, folders: Collection[str]) -> None:
+        """Jobs leave it there themselves."""
+
+    def find_others(self) -> None:
+        """They are there."""
+
+    def remove(self, names: Collection[str]) -> None:
+        """There is nothing but the spool."""
+
+    def listening(self, tracking: Tracking) -> Listening | None:
+        """See `Side`."""
+        del tracking
+        return None
+
+
+def side_of(setup: EngineSetup) -> Side:
+    """Where the jobs of an executor run."""
+    name, configured = folder_name(setup.executor, setup.target), setup.config.work_directory
+    if isinstance(setup.transport, FileTransport):
+        # most programs need nothing of that
+        from jpsi.engine.mirrored_side import MirroredSide  # noqa: PLC0415
+
+        return MirroredSide(Spool(work_directory(None) / name), setup.transport, setup.config)
+    return ThisSide(Spool(work_directory(configured) / name), setup.transport)

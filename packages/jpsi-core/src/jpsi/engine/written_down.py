@@ -1,0 +1,198 @@
+"""What is written down to be submitted: one attempt of a job, or an array."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Sequence
+from typing import Protocol
+
+import attrs
+
+from jpsi.engine.claims import REVOKED, Claim
+from jpsi.engine.files import exists
+from jpsi.engine.native_ids import tag
+from jpsi.engine.runner import SHELL
+from jpsi.engine.runner_frame import SETUP_CODE
+from jpsi.engine.spool import Spool
+from jpsi.engine.tracker import never_ran
+from jpsi.model import plain
+
+
+class Written(Protocol):
+    """What is written down to be submitted. Its files are named as below the root of the spool."""
+
+    @property
+    def name(self) -> str:
+        """What messages call it."""
+
+    @property
+    def tag(self) -> str:
+        """What the batch system carries for it."""
+
+    @property
+    def folder(self) -> str:
+        """The folder that it is in."""
+
+    @property
+    def is_new(self) -> bool:
+        """Whether nobody has made that folder before."""
+
+    @property
+    def files(self) -> Sequence[str]:
+        """What stands in the folder for whoever runs it, the intent first."""
+
+    def file(self, kind: str) -> str:
+        """The file of this kind, such as `run` or `claim`."""
+
+    @property
+    def shell_is_missing(self) -> str:
+        """The marker by which it says that; empty if a batch system alone can tell it."""
+
+    def claim(self) -> Claim | None:
+        """Who runs it, if anybody does, by what the spool says."""
+
+    def revoke(self) -> bool:
+        """Claim it in the spool, so that nobody ever runs it; False if somebody has."""
+
+    def finish(self) -> None:
+        """Write down that it came to nothing, after it was revoked: nobody recovers it."""
+
+    def discard(self) -> bool:
+        """Forget it, as it was never submitted; never raises. False if it is revoked instead."""
+
+
+@attrs.frozen(slots=True)
+class WrittenJob:
+    """One attempt of a job."""
+
+    spool: Spool
+    job_id: str
+    attempt: int
+
+    @property
+    def name(self) -> str:
+        """See `Written`."""
+        return f"job {self.job_id}"
+
+    @property
+    def tag(self) -> str:
+        """See `Written`."""
+        return tag(self.job_id, self.attempt)
+
+    @property
+    def folder(self) -> str:
+        """See `Written`."""
+        return f"jobs/{self.job_id}"
+
+    @property
+    def is_new(self) -> bool:
+        """See `Written`."""
+        return self.attempt == 1
+
+    @property
+    def files(self) -> Sequence[str]:
+        """See `Written`."""
+        return [f"intent.{self.attempt}.json", f"run.{self.attempt}"]
+
+    def file(self, kind: str) -> str:
+        """See `Written`."""
+        return f"jobs/{self.job_id}/{kind}.{self.attempt}"
+
+    @property
+    def shell_is_missing(self) -> str:
+        """See `Written`."""
+        return f"events/{self.job_id}.{self.attempt}.exit.{SHELL}.{SETUP_CODE}"
+
+    def claim(self) -> Claim | None:
+        """See `Written`."""
+        return self.spool.claim(self.job_id, self.attempt)
+
+    def revoke(self) -> bool:
+        """See `Written`."""
+        return self.spool.revoke(self.job_id, self.attempt)
+
+    def finish(self) -> None:
+        """See `Written`."""
+        self.spool.finish(self.job_id, self.attempt, plain.encode_status(never_ran()))
+
+    def discard(self) -> bool:
+        """See `Written`."""
+        self.spool.discard(self.job_id, self.attempt)
+        return self.attempt == 1
+
+
+@attrs.frozen(slots=True)
+class WrittenArray:
+    """An array."""
+
+    spool: Spool
+    array: str
+    #: The job that comes first in it, by which users know it.
+    first: str = ""
+    #: Whether folders of jobs name it already, as they do of jobs that were tried before.
+    is_named: bool = False
+
+    @property
+    def name(self) -> str:
+        """See `Written`."""
+        return f"the array that begins with job {self.first}" if self.first else f"array {self.array}"
+
+    @property
+    def tag(self) -> str:
+        """See `Written`."""
+        return tag(self.array, 1)
+
+    @property
+    def folder(self) -> str:
+        """See `Written`."""
+        return f"arrays/{self.array}"
+
+    @property
+    def is_new(self) -> bool:
+        """See `Written`."""
+        return True
+
+    @property
+    def files(self) -> Sequence[str]:
+        """See `Written`."""
+        found = os.listdir(self.spool.arrays.folder(self.array))  # noqa: PTH208  text, as in the spool
+        return ["intent.json", "run", *sorted(name for name in found if name.startswith("elements."))]
+
+    def file(self, kind: str) -> str:
+        """See `Written`."""
+        return f"arrays/{self.array}/{kind}"
+
+    @property
+    def shell_is_missing(self) -> str:
+        """See `Written`; which element it is, the shell would have to find out."""
+        return ""
+
+    def claim(self) -> Claim | None:
+        """See `Written`."""
+        return self.spool.arrays.claim(self.array)
+
+    def revoke(self) -> bool:
+        """See `Written`."""
+        return self.spool.arrays.revoke(self.array)
+
+    def finish(self) -> None:
+        """See `Written`."""
+        self.spool.arrays.finish(self.array)
+
+    def discard(self) -> bool:
+        """See `Written`."""
+        if self.is_named:
+            # it alone tells that their jobs wait to be submitted again
+            with contextlib.suppress(OSError):
+                self.revoke()
+            return False
+        self.spool.arrays.discard(self.array)
+        return True
+
+    def is_over(self) -> bool:
+        """Whether none of its elements can run any more: it was revoked, or forgotten."""
+        claim = self.claim()
+        if claim is None:
+            return not exists(f"{self.spool.root}/{self.file('run')}")
+        return claim.text == REVOKED

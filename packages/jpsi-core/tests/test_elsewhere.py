@@ -1,0 +1,482 @@
+"""Jobs where files are elsewhere: what is here mirrors what is there, and a line that is cut costs no job."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import attrs
+import pytest
+
+import jpsi
+import jpsi.spooled
+from jpsi import Job, JobExecutor, JobState
+from jpsi.fakes import FakeScheduler, on_path
+from jpsi.plugin import BatchConfig, BytesTransport, Command, FileTransport, LineTransport, TransportError
+from jpsi.testing import ElsewhereTransport, PluginDirectory, toy
+from jpsi.testing.conformance_kit import Gate, Proof, shell
+from jpsi.testing.conformance_recovery import client
+
+PATIENCE = 60.0
+_CONFIG = BatchConfig(
+    command_timeout=timedelta(seconds=10),
+    shortest_interval=timedelta(seconds=0.1),
+    longest_interval=timedelta(seconds=0.3),
+    grace=timedelta(seconds=0.5),
+    kill_delay=timedelta(seconds=0.5),
+)
+
+
+@pytest.fixture(autouse=True)
+def scheduler(plugin_directory: PluginDirectory) -> Iterator[FakeScheduler]:
+    plugin_directory.add(
+        "jpsi-toy",
+        "0.1",
+        entry_points={"jpsi.executors": {"toy": "jpsi_toy"}},
+        files={"jpsi_toy.py": Path(toy.__file__).read_text()},
+    )
+    with FakeScheduler(slots=8, kill_delay=0.5) as scheduler, on_path("toy", scheduler):
+        yield scheduler
+
+
+@pytest.fixture
+def elsewhere(tmp_path: Path) -> ElsewhereTransport:
+    return ElsewhereTransport(tmp_path / "far home")
+
+
+@pytest.fixture
+def executor(elsewhere: ElsewhereTransport) -> Iterator[JobExecutor]:
+    with _executor(elsewhere) as executor:
+        yield executor
+
+
+def _executor(elsewhere: ElsewhereTransport, config: BatchConfig = _CONFIG) -> JobExecutor:
+    return JobExecutor.get_instance("toy", url=elsewhere.url, config=config)
+
+
+def _far_root(elsewhere: ElsewhereTransport) -> Path:
+    (root,) = (elsewhere.home / ".local/state/jpsi/work").iterdir()
+    return root
+
+
+def _mirror(state_home: Path) -> Path:
+    (root,) = (state_home / "jpsi/work").iterdir()
+    return root
+
+
+def _end(job: Job) -> jpsi.JobStatus:
+    status = job.wait(PATIENCE)
+    assert status is not None, f"{job!r} has not ended"
+    return status
+
+
+def _eventually(condition: Callable[[], bool]) -> bool:
+    deadline = time.monotonic() + PATIENCE
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+def test_the_transport_has_files_of_its_own(elsewhere: ElsewhereTransport) -> None:
+    assert isinstance(elsewhere, FileTransport)
+    assert isinstance(elsewhere, LineTransport)
+    assert isinstance(elsewhere, BytesTransport)
+    assert not elsewhere.is_local
+    assert elsewhere.exchange(Command(["cat"]), b"\xff").stdout == b"\xff"
+
+
+def test_a_job_and_what_carries_it_out_know_nothing_of_the_files_here(
+    executor: JobExecutor, elsewhere: ElsewhereTransport, state_home: Path
+) -> None:
+    job = Job(shell('pwd; echo "$HOME"; echo err >&2'))
+    executor.submit(job)
+
+    assert _end(job).exit_code == 0
+    root = _far_root(elsewhere)
+    assert job.streams is not None
+    assert job.streams.stdout == root / "jobs" / job.id / "stdout"
+    assert job.streams.stdout.read_text().splitlines()[0] == str(elsewhere.home)
+    output = job.output("stderr")
+    part = None if output is None else output.read()
+    assert part is not None
+    assert part.data == b"err\n"
+    texts = [path.read_bytes() for path in root.rglob("*") if path.is_file()]
+    assert len(texts) > 3
+    assert not any(os.fsencode(state_home) in text for text in texts)
+
+
+def test_paths_in_the_home_directory_are_those_of_the_one_there(
+    executor: JobExecutor, elsewhere: ElsewhereTransport
+) -> None:
+    (elsewhere.home / "work").mkdir()
+    (elsewhere.home / "pre").write_text("export GREETING=hello\n")
+    spec = shell("echo $GREETING; pwd", directory=Path("~/work"), pre_launch=Path("~/pre"))
+    spec.stdout_path = Path("~/out")
+    job = Job(spec)
+    executor.submit(job)
+
+    assert _end(job).exit_code == 0
+    assert (elsewhere.home / "out").read_text() == f"hello\n{elsewhere.home}/work\n"
+    assert job.streams is not None
+    assert job.streams.stdout == elsewhere.home / "out"
+    assert job.streams.stderr == _far_root(elsewhere) / "jobs" / job.id / "stderr"
+    (spooled,) = jpsi.spooled.jobs()
+    assert spooled.streams == job.streams
+
+
+def test_a_directory_that_is_not_there_fails_the_job_when_it_runs(executor: JobExecutor) -> None:
+    job = Job(shell("exit 0", directory=Path("/no/such/directory")))
+    executor.submit(job)
+
+    assert _end(job).reason is jpsi.Reason.SETUP
+
+
+def test_the_configured_work_directory_is_one_there(elsewhere: ElsewhereTransport, state_home: Path) -> None:
+    with _executor(elsewhere, attrs.evolve(_CONFIG, work_directory=Path("~/kept here"))) as executor:
+        job = Job(shell("exit 3"))
+        executor.submit(job)
+        assert _end(job).exit_code == 3
+
+    assert job.streams is not None
+    assert job.streams.stdout.is_relative_to(elsewhere.home / "kept here")
+    assert (_mirror(state_home) / "jobs" / job.id).is_dir()
+
+
+def test_where_both_directories_are_one_they_are_kept_apart(
+    elsewhere: ElsewhereTransport, state_home: Path
+) -> None:
+    config = attrs.evolve(_CONFIG, work_directory=state_home / "jpsi/work")
+    with _executor(elsewhere, config) as executor:
+        job = Job(shell("exit 3"))
+        executor.submit(job)
+
+        assert _end(job).exit_code == 3
+
+
+def test_a_submission_is_one_command(executor: JobExecutor, elsewhere: ElsewhereTransport) -> None:
+    gate = Gate(elsewhere.home / "gate")
+    first = Job(gate.job())
+    executor.submit(first)
+    alike = [Job(gate.job()) for _ in range(5)]
+    for submit, jobs in ((executor.submit, [Job(gate.job())]), (executor.submit_many, [alike])):
+        before = len([it for it in elsewhere.sent if "tsubmit" in it])
+        submit(*jobs)  # type: ignore[operator]  # either is called as it wants to be
+        assert len([it for it in elsewhere.sent if "tsubmit" in it]) - before == 1
+    gate.open()
+    assert [_end(it).exit_code for it in alike] == [0] * 5
+
+
+def test_markers_go_where_they_belong_on_both_sides(
+    executor: JobExecutor, elsewhere: ElsewhereTransport, state_home: Path
+) -> None:
+    job, other = Job(shell("exit 3")), Job(Gate(elsewhere.home / "never").job())
+    executor.submit(other)
+    executor.submit(job)
+    _end(job)
+
+    name = f"{job.id}.1.exit.run.3"
+    far, here = _far_root(elsewhere), _mirror(state_home)
+    assert _eventually((far / "jobs" / job.id / name).exists)
+    assert (here / "jobs" / job.id / name).exists()
+    assert not list((here / "events").iterdir())
+    other.cancel()
+    _end(other)
+
+
+def test_a_refused_submission_leaves_nothing_on_either_side(
+    executor: JobExecutor, elsewhere: ElsewhereTransport, scheduler: FakeScheduler, state_home: Path
+) -> None:
+    scheduler.faults.fail("tsubmit", returncode=2)
+    job = Job(shell("exit 3"))
+
+    with pytest.raises(jpsi.InvalidJobException):
+        executor.submit(job)
+
+    assert not list((_far_root(elsewhere) / "jobs").iterdir())
+    assert not list((_mirror(state_home) / "jobs").iterdir())
+    executor.submit(job)
+    assert _end(job).exit_code == 3
+
+
+def test_what_cannot_be_written_down_there_is_told(
+    executor: JobExecutor, elsewhere: ElsewhereTransport, scheduler: FakeScheduler
+) -> None:
+    (elsewhere.home / ".local").write_text("a file")
+
+    with pytest.raises(jpsi.SubmitException, match=r"could not be written down in .*far home"):
+        executor.submit(Job(shell("exit 3")))
+
+    assert not scheduler.jobs
+
+
+# --------------------------------------------------------------------------------------- a line that is cut
+
+
+def test_a_line_that_is_down_submits_nothing_and_the_same_job_goes_later(
+    executor: JobExecutor, elsewhere: ElsewhereTransport, scheduler: FakeScheduler
+) -> None:
+    elsewhere.down()
+    job = Job(shell("exit 3"))
+
+    with pytest.raises(jpsi.SubmitException) as caught:
+        executor.submit(job)
+
+    assert caught.value.transient
+    elsewhere.up()
+    executor.submit(job)
+    assert _end(job).exit_code == 3
+    assert len(scheduler.jobs) == 1
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before it runs", "after it has run"])
+@pytest.mark.parametrize("lag", [0, 3600], ids=["shows", "never shows"])
+def test_a_line_that_is_cut_by_a_submission_runs_the_job_once(
+    executor: JobExecutor,
+    elsewhere: ElsewhereTransport,
+    scheduler: FakeScheduler,
+    after: bool,
+    lag: float,
+) -> None:
+    proof = Proof(elsewhere.home / "proof")
+    job = Job(proof.job(3))
+    scheduler.lag = lag
+    elsewhere.cut("tsubmit", after=after)
+
+    try:
+        executor.submit(job)
+    except jpsi.SubmitException:
+        assert job.status.state is JobState.NEW
+        executor.submit(job)
+    scheduler.lag = 0
+    scheduler.settle()
+
+    assert _end(job).exit_code == 3
+    assert scheduler.wait_for(lambda: all(it.state.final for it in scheduler.jobs), PATIENCE)
+    assert proof.runs == 1
+
+
+def test_a_line_that_is_cut_and_stays_down_leaves_open_what_became_of_a_job(
+    executor: JobExecutor, elsewhere: ElsewhereTransport, scheduler: FakeScheduler
+) -> None:
+    proof = Proof(elsewhere.home / "proof")
+    job = Job(proof.job(3))
+    scheduler.lag = 3600
+    elsewhere.cut("tsubmit", after=True, stays_down=True)
+
+    with pytest.raises(jpsi.SubmitException, match="may run or not"):
+        executor.submit(job)
+    with pytest.raises(jpsi.SubmitException):
+        executor.submit(job)
+
+    elsewhere.up()
+    assert scheduler.wait_for(lambda: proof.runs == 1, PATIENCE)
+    with pytest.raises(jpsi.SubmitException, match="runs already"):
+        executor.submit(job)
+    scheduler.lag = 0
+    (found,) = [it for it in executor.recover() if it.id == job.id]
+    assert _end(found).exit_code == 3
+    assert proof.runs == 1
+
+
+def test_while_the_line_is_down_states_freeze_and_nothing_fails(
+    executor: JobExecutor, elsewhere: ElsewhereTransport
+) -> None:
+    gate = Gate(elsewhere.home / "gate")
+    job, waits = Job(gate.job(7)), Job(Gate(elsewhere.home / "other gate").job(8))
+    executor.submit_many([job, waits])
+    for it in (job, waits):
+        assert it.wait(PATIENCE, target_states=JobState.ACTIVE)
+
+    elsewhere.down()
+    gate.open()
+    # longer than anybody's patience
+    assert job.wait(2) is None
+    assert [it.status.state for it in (job, waits)] == [JobState.ACTIVE] * 2
+    elsewhere.up()
+
+    assert _end(job).exit_code == 7
+    Gate(elsewhere.home / "other gate").open()
+    assert _end(waits).exit_code == 8
+
+
+def test_a_job_that_ends_while_markers_cannot_be_heard_of_keeps_its_code(
+    elsewhere: ElsewhereTransport, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gate = Gate(elsewhere.home / "gate")
+    with _executor(elsewhere) as executor:
+        job = Job(gate.job(7))
+        executor.submit(job)
+        assert job.wait(PATIENCE, target_states=JobState.ACTIVE)
+
+        # the queue answers, and nothing tells of markers
+        with monkeypatch.context() as patched:
+            patched.setattr("jpsi.engine.far_listening.looking_text", lambda _: "exit 1")
+            elsewhere.listens = False
+            elsewhere.hang_up()
+            gate.open()
+            assert job.wait(2) is None
+        elsewhere.listens = True
+
+        assert _end(job).exit_code == 7
+
+
+def test_where_nothing_can_be_listened_to_it_is_looked_for_markers(elsewhere: ElsewhereTransport) -> None:
+    elsewhere.listens = False
+    with _executor(elsewhere) as executor:
+        job = Job(shell("exit 7"))
+        executor.submit(job)
+
+        assert _end(job).exit_code == 7
+
+
+# ------------------------------------------------------------------------------------------- other machines
+
+
+@pytest.fixture
+def other_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """Makes this machine another one, which remembers nothing."""
+
+    def move() -> None:
+        monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state of another machine"))
+
+    return move
+
+
+def test_jobs_are_recovered_on_another_machine(
+    executor: JobExecutor, elsewhere: ElsewhereTransport, other_machine: Callable[[], None]
+) -> None:
+    gate = Gate(elsewhere.home / "gate")
+    alone, alike, ended = Job(gate.job(7)), [Job(gate.job(code)) for code in range(3)], Job(shell("exit 5"))
+    executor.submit(ended)
+    _end(ended)
+    executor.submit(alone)
+    executor.submit_many(alike)
+    for job in (alone, *alike):
+        assert job.wait(PATIENCE, target_states=JobState.ACTIVE)
+
+    other_machine()
+    with _executor(elsewhere) as fresh:
+        found = {job.id: job for job in fresh.recover()}
+        assert set(found) >= {alone.id, *(it.id for it in alike)}
+        assert {job.native_id for job in found.values()} >= {alone.native_id}
+        gate.open()
+
+        assert [_end(found[it.id]).exit_code for it in (alone, *alike)] == [7, 0, 1, 2]
+        assert not fresh.recover()
+    assert [_end(it).exit_code for it in (alone, *alike)] == [7, 0, 1, 2]
+
+
+def test_a_job_that_waits_is_found_by_its_tag_on_another_machine(
+    executor: JobExecutor,
+    elsewhere: ElsewhereTransport,
+    scheduler: FakeScheduler,
+    other_machine: Callable[[], None],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    scheduler.slots = 0
+    job = Job(shell("exit 7"))
+    executor.submit(job)
+    other_machine()
+
+    with _executor(elsewhere) as fresh:
+        # nobody can know that it is not being sent just now
+        assert not fresh.recover()
+        monkeypatch.setattr("jpsi.engine.mirrored_side._SENDING_SECONDS", -1000.0)
+        (found,) = fresh.recover()
+        assert (found.id, found.native_id) == (job.id, job.native_id)
+        scheduler.slots = 8
+        scheduler.settle()
+
+        assert _end(found).exit_code == 7
+
+
+def test_a_killed_client_is_succeeded_on_another_machine(
+    elsewhere: ElsewhereTransport, scheduler: FakeScheduler, other_machine: Callable[[], None]
+) -> None:
+    proof = Proof(elsewhere.home / "proof")
+    scheduler.faults.accept_and_hang("tsubmit")
+    with client("toy", _CONFIG, [proof.job(3)], url=elsewhere.url) as process:
+        assert scheduler.wait_for(lambda: scheduler.jobs, PATIENCE)
+        process.kill()
+    assert scheduler.wait_for(lambda: scheduler.jobs[0].state.final, PATIENCE)
+    other_machine()
+
+    with _executor(elsewhere) as fresh:
+        (job,) = fresh.recover()
+        assert _end(job).exit_code == 3
+    assert proof.runs == 1
+
+
+def test_what_is_removed_here_is_removed_there(
+    executor: JobExecutor, elsewhere: ElsewhereTransport, state_home: Path
+) -> None:
+    jobs = [Job(shell("exit 0")) for _ in range(3)]
+    executor.submit(jobs[0])
+    executor.submit_many(jobs[1:])
+    for job in jobs:
+        _end(job)
+    far = _far_root(elsewhere)
+    for path in (_mirror(state_home) / "arrays").iterdir():
+        os.utime(path, (0, 0))
+    for path in (_mirror(state_home) / "jobs").iterdir():
+        os.utime(path, (0, 0))
+
+    with _executor(elsewhere, attrs.evolve(_CONFIG, keep_count=0)) as other:
+        gate = Gate(elsewhere.home / "gate")
+        last = Job(gate.job())
+        other.submit(last)
+
+        assert _eventually(lambda: [it.name for it in (far / "jobs").iterdir()] == [last.id])
+        assert _eventually(lambda: not list((far / "arrays").iterdir()))
+        gate.open()
+        _end(last)
+
+
+def test_two_machines_follow_one_job(
+    executor: JobExecutor, elsewhere: ElsewhereTransport, other_machine: Callable[[], None]
+) -> None:
+    gate = Gate(elsewhere.home / "gate")
+    job = Job(gate.job(7))
+    executor.submit(job)
+    assert job.wait(PATIENCE, target_states=JobState.ACTIVE)
+    other_machine()
+
+    with _executor(elsewhere) as other:
+        (found,) = other.recover()
+        # it hears of nothing before the other one has taken what there is
+        elsewhere.listens = False
+        elsewhere.hang_up()
+        gate.open()
+
+        assert [_end(it).exit_code for it in (job, found)] == [7, 7]
+
+
+def test_a_submission_that_failed_is_nobodys_to_recover(
+    executor: JobExecutor,
+    elsewhere: ElsewhereTransport,
+    scheduler: FakeScheduler,
+    other_machine: Callable[[], None],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    scheduler.faults.fail("tsubmit", returncode=0, stdout="garbage\n")
+    with pytest.raises(jpsi.SubmitException, match="will not run"):
+        executor.submit(Job(shell("exit 3")))
+    other_machine()
+    monkeypatch.setattr("jpsi.engine.mirrored_side._SENDING_SECONDS", -1000.0)
+
+    with _executor(elsewhere) as fresh:
+        assert not fresh.recover()
+
+
+def test_without_a_line_it_is_not_told_that_there_is_nothing_to_recover(
+    executor: JobExecutor, elsewhere: ElsewhereTransport
+) -> None:
+    elsewhere.down()
+
+    with pytest.raises(TransportError):
+        executor.recover()
