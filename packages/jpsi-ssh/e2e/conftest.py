@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
+import weakref
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -36,6 +38,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.skip(reason="takes long; --long runs it"))
 
 
+def servers() -> list[int]:
+    """The processes of sshd that serve connections of this user."""
+    listed = subprocess.run(
+        ["ps", "-u", str(os.geteuid()), "-o", "pid=,args="], capture_output=True, text=True, check=True
+    )
+    lines = (line.split(None, 1) for line in listed.stdout.splitlines())
+    return [int(pid) for pid, args in lines if args.startswith("sshd:")]
+
+
 @pytest.fixture
 def runtime(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """Where connections are shared: a test begins with none, and leaves none."""
@@ -43,6 +54,8 @@ def runtime(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monkey
     folder = Path("/tmp") / f"jpsi-e2e-{tmp_path_factory.mktemp('run').name}"
     folder.mkdir(mode=0o700)
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(folder))
+    # whoever follows jobs of an earlier test that have not ended connects anew, and does it by itself
+    monkeypatch.setattr("jpsi_ssh.transport._links", weakref.WeakValueDictionary())
     yield folder
     for socket in folder.glob("jpsi-ssh/*.?"):
         ending = ["ssh", "-O", "exit", "-S", str(socket), "far"]

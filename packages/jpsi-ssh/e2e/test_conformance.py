@@ -1,4 +1,4 @@
-"""The executors `local` and `slurm` keep the contract where ssh leads to them, on files of both machines."""
+"""The executors `local` and `slurm` keep the contract where ssh leads to them and files are elsewhere."""
 
 from __future__ import annotations
 
@@ -26,10 +26,12 @@ class _Far(ExecutorConformance):
     """Every test of the class that needs no fault made to order."""
 
     url = "ssh://far"
+    is_elsewhere = True
 
     @pytest.fixture(autouse=True)
-    def _connected(self, runtime: object) -> None:
-        """Each test makes a connection of its own."""
+    def _connected(self, runtime: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Each test makes a connection of its own, and remembers its jobs by itself."""
+        monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state here"))
 
     def test_the_environment_is_inherited_or_not(
         self, executor: JobExecutor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

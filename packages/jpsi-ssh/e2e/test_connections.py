@@ -6,7 +6,6 @@ import os
 import pty
 import select
 import signal
-import subprocess
 import sys
 import threading
 import time
@@ -17,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from conftest import servers
 from jpsi.plugin import Command, TransportError
 from jpsi_ssh.address import Address
 from jpsi_ssh.transport import SshTransport
@@ -27,15 +27,6 @@ pytestmark = pytest.mark.alone
 
 def _sh(text: str, seconds: float | None = None) -> Command:
     return Command(["sh", "-c", text], timeout=None if seconds is None else timedelta(seconds=seconds))
-
-
-def _servers() -> list[int]:
-    """The processes of sshd that serve connections of this user."""
-    listed = subprocess.run(
-        ["ps", "-u", str(os.geteuid()), "-o", "pid=,args="], capture_output=True, text=True, check=True
-    )
-    lines = (line.split(None, 1) for line in listed.stdout.splitlines())
-    return [int(pid) for pid, args in lines if args.startswith("sshd:")]
 
 
 def _eventually(condition: Callable[[], bool], seconds: float = 20) -> bool:
@@ -50,13 +41,13 @@ def _eventually(condition: Callable[[], bool], seconds: float = 20) -> bool:
 @pytest.fixture
 def frozen(far: SshTransport) -> Iterator[list[int]]:
     """The server of the connection to `far`, which says nothing more, as behind a line that was cut."""
-    before = _servers()
+    before = servers()
     far.run(Command(["true"]))
-    servers = [pid for pid in _servers() if pid not in before]
-    for pid in servers:
+    own = [pid for pid in servers() if pid not in before]
+    for pid in own:
         os.kill(pid, signal.SIGSTOP)
-    yield servers
-    for pid in set(servers) & set(_servers()):
+    yield own
+    for pid in set(own) & set(servers()):
         os.kill(pid, signal.SIGCONT)
 
 
@@ -76,7 +67,7 @@ def test_large_input_and_output_arrive_whole(transport: SshTransport) -> None:
 
 
 def test_two_hundred_commands_at_once_share_one_connection_of_three_sessions(far: SshTransport) -> None:
-    before = _servers()
+    before = servers()
     lines = iter(far.open(_sh("echo 1; sleep 1000; :")))
     assert next(lines) == "1"
 
@@ -84,7 +75,7 @@ def test_two_hundred_commands_at_once_share_one_connection_of_three_sessions(far
         results = list(pool.map(lambda number: far.run(_sh(f"echo {number}")).stdout, range(200)))
 
     assert results == [f"{number}\n" for number in range(200)]
-    assert len(_servers()) - len(before) == 1
+    assert len(servers()) - len(before) == 1
     lines.close()
 
 
@@ -105,12 +96,12 @@ def test_what_takes_too_long_is_ended_over_there_and_its_session_is_free_again(
 
 
 def test_a_connection_that_is_cut_is_made_again(far: SshTransport, tmp_path: Path) -> None:
-    before = _servers()
+    before = servers()
     begun = tmp_path / "begun"
 
     def cut() -> None:
         assert _eventually(begun.exists)
-        for pid in set(_servers()) - set(before):
+        for pid in set(servers()) - set(before):
             os.kill(pid, signal.SIGKILL)
 
     cutting = threading.Thread(target=cut)
@@ -171,18 +162,19 @@ def test_what_keeps_one_out_is_said_in_a_sentence(runtime: Path, host: str, mean
 
 
 def test_programs_after_this_one_find_the_connection(far: SshTransport) -> None:
-    before = _servers()
+    before = servers()
     far.run(Command(["true"]))
-    connected = _servers()
+    connected = servers()
 
     far.close()
     far.run(Command(["true"]))
 
     assert len(connected) - len(before) == 1
-    assert _servers() == connected
+    assert servers() == connected
 
 
 _ASKING = """
+from conftest import servers
 from jpsi.plugin import Command, TransportError
 from jpsi_ssh.address import Address
 from jpsi_ssh.transport import SshTransport

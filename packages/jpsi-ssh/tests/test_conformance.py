@@ -1,9 +1,12 @@
-"""The executor `slurm` keeps the contract where its commands run by way of ssh, on files that both see."""
+"""The executor `slurm` keeps the contract where its commands run by way of ssh, where files are elsewhere."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from jpsi import escape
 from jpsi.testing import ExecutorConformance
 from jpsi_slurm import SlurmConfig
 from stand_in import StandIn
@@ -14,10 +17,15 @@ class TestSlurm(ExecutorConformance):
 
     executor_name = "slurm"
     url = "ssh://far"
+    is_elsewhere = True
     dialect = "slurm"
     submit_command = "sbatch"
     config_class = SlurmConfig
 
     @pytest.fixture(autouse=True)
-    def _far(self, ssh: StandIn) -> None:
-        """Ssh leads to this machine."""
+    def _far(self, ssh: StandIn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Ssh leads to this machine, with another home directory."""
+        home = tmp_path / "far home"
+        home.mkdir()
+        (ssh.folder / "login").write_text(f"cd {escape(str(home))}; HOME=$PWD; unset XDG_STATE_HOME\n")
+        monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state here"))

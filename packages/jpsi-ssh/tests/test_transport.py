@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from jpsi.plugin import Command, ConfigError, LineTransport, TransportError
+from jpsi.plugin import Command, ConfigError, FileTransport, LineTransport, TransportError
 from jpsi_ssh.address import Address
 from jpsi_ssh.hooks import open_transport
 from jpsi_ssh.link import Link
@@ -31,7 +31,21 @@ def test_a_url_leads_to_a_transport_that_is_elsewhere() -> None:
 
     assert transport.address == Address("big", "me", 22)
     assert isinstance(transport, LineTransport)
+    assert isinstance(transport, FileTransport)
     assert not transport.is_local
+
+
+def test_directories_are_those_of_a_login_there_and_asked_for_once(
+    transport: SshTransport, ssh: StandIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", "/home/far me")
+    monkeypatch.setenv("XDG_STATE_HOME", "/scratch")
+
+    found = transport.directories()
+    ssh.says("Connection refused")
+
+    assert (found.home, found.work) == ("/home/far me", "/scratch/jpsi/work")
+    assert transport.directories() == found
 
 
 def test_a_url_without_a_host_is_refused() -> None:

@@ -6,7 +6,14 @@ import threading
 import weakref
 from collections.abc import Callable
 
-from jpsi.plugin import BytesResult, Command, CommandResult
+from jpsi.plugin import (
+    BytesResult,
+    Command,
+    CommandResult,
+    FarDirectories,
+    directories_command,
+    read_directories,
+)
 
 from .address import Address
 from .lines import FarLines
@@ -14,7 +21,7 @@ from .link import Link
 
 
 class SshTransport:
-    """Runs commands at an address; implements `jpsi.plugin.LineTransport` and `jpsi.plugin.BytesTransport`.
+    """Runs commands at an address: a `FileTransport`, `LineTransport` and `BytesTransport` of `jpsi.plugin`.
 
     It connects when the first command is run. Commands wait for each other where there are more than a
     connection can carry.
@@ -24,6 +31,7 @@ class SshTransport:
         #: Where commands run.
         self.address = address
         self._link: Link | None = None
+        self._directories: FarDirectories | None = None
 
     @property
     def is_local(self) -> bool:
@@ -44,6 +52,12 @@ class SshTransport:
     def open(self, command: Command) -> FarLines:
         """Start a command that is listened to; see `jpsi.plugin.LineTransport`."""
         return self._linked().open(command)
+
+    def directories(self) -> FarDirectories:
+        """Where the user's directories are; see `jpsi.plugin.FileTransport`."""
+        if self._directories is None:
+            self._directories = read_directories(self.run(directories_command()))
+        return self._directories
 
     def close(self) -> None:
         """Give up the channels, unless other executors use them; the connection lasts a while longer."""

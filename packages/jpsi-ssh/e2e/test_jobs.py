@@ -1,0 +1,189 @@
+"""Jobs of a real Slurm by way of a real sshd, while the line to it is cut, and many of them at once."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from conftest import servers
+from jpsi import Job, JobExecutor, JobState, SubmitException
+from jpsi.testing.conformance_kit import Gate, Proof, shell
+from jpsi.testing.conformance_recovery import client
+from jpsi_slurm import SlurmConfig
+
+pytestmark = pytest.mark.skipif(shutil.which("sbatch") is None, reason="there is no sbatch on PATH")
+
+PATIENCE = 120.0
+_URL = "ssh://far"
+
+
+@pytest.fixture
+def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SlurmConfig:
+    """Short intervals, and patience that ends long before a line is there again."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state here"))
+    return SlurmConfig(
+        work_directory=tmp_path / "work",
+        shortest_interval=timedelta(seconds=0.2),
+        longest_interval=timedelta(seconds=0.5),
+        grace=timedelta(seconds=1),
+        command_timeout=timedelta(seconds=20),
+    )
+
+
+@pytest.fixture
+def executor(config: SlurmConfig, runtime: Path) -> Iterator[JobExecutor]:
+    with JobExecutor.get_instance("slurm", url=_URL, config=config) as executor:
+        yield executor
+
+
+@pytest.fixture(params=[3.0, pytest.param(60.0, marks=pytest.mark.long)])
+def cut_seconds(request: pytest.FixtureRequest) -> float:
+    """How long the line is cut."""
+    seconds: float = request.param
+    return seconds
+
+
+@contextmanager
+def cut() -> Iterator[None]:
+    """Whatever connection there is, or is made, breaks at once."""
+    is_over = threading.Event()
+
+    def cutting() -> None:
+        while not is_over.wait(0.05):
+            for pid in servers():
+                os.kill(pid, signal.SIGKILL)
+
+    thread = threading.Thread(target=cutting)
+    thread.start()
+    try:
+        yield
+    finally:
+        is_over.set()
+        thread.join()
+
+
+def _end(job: Job) -> int | None:
+    status = job.wait(PATIENCE)
+    assert status is not None, f"{job!r} has not ended"
+    return status.exit_code
+
+
+def _submitted(executor: JobExecutor, job: Job) -> Job:
+    """A job, submitted however often that takes; one that runs although nobody could know is recovered."""
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        try:
+            executor.submit(job)
+        except SubmitException as e:
+            if "runs already" in str(e):
+                return next(it for it in executor.recover() if it.id == job.id)
+            if not e.transient or time.monotonic() > deadline:
+                raise
+            time.sleep(0.2)
+        else:
+            return job
+
+
+def _eventually(condition: Callable[[], bool]) -> bool:
+    deadline = time.monotonic() + PATIENCE
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.1)
+    return True
+
+
+def test_a_line_that_is_cut_while_a_job_runs_and_ends_costs_nothing(
+    executor: JobExecutor, tmp_path: Path, cut_seconds: float
+) -> None:
+    gates = [Gate(tmp_path / f"gate{number}") for number in range(2)]
+    proofs = [Proof(tmp_path / f"proof{number}") for number in range(2)]
+    jobs = [
+        Job(shell(f"{Gate.WAIT}; shift; {Proof.WRITE}; exit $2", gate.path, proof.path, code))
+        for gate, proof, code in zip(gates, proofs, (7, 8), strict=True)
+    ]
+    for job in jobs:
+        executor.submit(job)
+    for job in jobs:
+        assert job.wait(PATIENCE, target_states=JobState.ACTIVE)
+
+    with cut():
+        gates[0].open()
+        assert jobs[0].wait(cut_seconds) is None
+        assert [job.status.state for job in jobs] == [JobState.ACTIVE] * 2
+
+    assert _end(jobs[0]) == 7
+    gates[1].open()
+    assert _end(jobs[1]) == 8
+    assert [proof.runs for proof in proofs] == [1, 1]
+
+
+def test_a_line_that_is_cut_while_jobs_are_submitted_runs_each_once(
+    executor: JobExecutor, tmp_path: Path, cut_seconds: float
+) -> None:
+    jobs = [Job(Proof(tmp_path / f"proof{number}").job(number)) for number in range(12)]
+    with ThreadPoolExecutor(6) as pool:
+        submitting = [pool.submit(_submitted, executor, job) for job in jobs]
+        assert _eventually(lambda: any(it.done() for it in submitting))
+        with cut():
+            time.sleep(cut_seconds)
+        submitted = [it.result() for it in submitting]
+
+    assert [_end(job) for job in submitted] == list(range(12))
+    assert [Proof(tmp_path / f"proof{number}").runs for number in range(12)] == [1] * 12
+
+
+def test_a_killed_client_is_succeeded_on_another_machine(
+    config: SlurmConfig, tmp_path: Path, runtime: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gate = Gate(tmp_path / "gate")
+    with client("slurm", config, [gate.job(code) for code in range(3)], url=_URL) as process:
+        assert process.stdout is not None
+        *ids, done = [process.stdout.readline().decode().strip() for _ in range(4)]
+        process.kill()
+    assert done == "done"
+    for native_id in _queued():
+        assert _eventually(lambda native_id=native_id: _state(native_id) == "RUNNING")  # type: ignore[misc]  # a default is how a lambda keeps a value
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state of another machine"))
+
+    with JobExecutor.get_instance("slurm", url=_URL, config=config) as executor:
+        jobs = {job.id: job for job in executor.recover()}
+        gate.open()
+
+        assert [_end(jobs[job_id]) for job_id in ids] == [0, 1, 2]
+        assert not executor.recover()
+
+
+def _queued() -> list[str]:
+    listed = subprocess.run(["squeue", "--me", "-h", "-o", "%i"], capture_output=True, text=True, check=True)
+    return listed.stdout.split()
+
+
+def _state(native_id: str) -> str:
+    asked = ["squeue", "-h", "-j", native_id, "-o", "%T"]
+    return subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip()
+
+
+def test_two_hundred_jobs_are_submitted_at_once_over_one_connection(
+    executor: JobExecutor, tmp_path: Path
+) -> None:
+    before = servers()
+    jobs = [Job(Proof(tmp_path / f"proof{number}").job(number % 5)) for number in range(200)]
+
+    with ThreadPoolExecutor(200) as pool:
+        list(pool.map(executor.submit, jobs))
+
+    assert len(servers()) - len(before) == 1
+    assert [_end(job) for job in jobs] == [number % 5 for number in range(200)]
+    assert {Proof(tmp_path / f"proof{number}").runs for number in range(200)} == {1}
