@@ -60,7 +60,8 @@ def runtime(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monkey
     for socket in folder.glob("jpsi-ssh/*.?"):
         ending = ["ssh", "-O", "exit", "-S", str(socket), "far"]
         subprocess.run(ending, capture_output=True, check=False)
-    shutil.rmtree(folder)
+    # whoever follows jobs of this test that have not ended may be connecting just now
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 @pytest.fixture(params=_REACHED)
