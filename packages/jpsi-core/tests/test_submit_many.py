@@ -332,8 +332,8 @@ def test_jobs_that_are_being_submitted_are_not_recovered_beside_that(
     sent, found = threading.Event(), threading.Event()
     send = Submitting._send
 
-    def waiting(self: Submitting, *arguments: Any) -> object:
-        accepted = send(self, *arguments)
+    def waiting(self: Submitting, *arguments: Any, **named: Any) -> object:
+        accepted = send(self, *arguments, **named)
         sent.set()
         assert found.wait(PATIENCE)
         return accepted

@@ -504,17 +504,28 @@ def killed_before(bench: Bench, monkeypatch: pytest.MonkeyPatch, step: str, whos
         # what a killed process cannot do any more
         patched.setattr(Sending, "withdraw", lambda *_: None)
         patched.setattr(Spool, "discard", lambda *_: None)
+        patched.setattr(Spool, "finish", lambda *_: None)
         with pytest.raises(Killed):
             bench.engine.submit(bench.submission())
 
 
 def test_job_that_was_never_sent_comes_back_new(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    killed_before(bench, monkeypatch, "send", Sending)
+    killed_before(bench, monkeypatch, "sync", Spool)
 
     (recovered,) = bench.recover()
 
     assert (recovered.job_id, recovered.attempt, recovered.native_id) == ("a1", 1, None)
     assert bench.engine.submit(bench.submission(attempt=2)) == "1"
+
+
+def test_job_that_was_not_yet_written_down_was_never_submitted(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The submit command has been started by then."""
+    killed_before(bench, monkeypatch, "write_down", Spool)
+
+    assert bench.recover() == []
+    assert not bench.scheduler.jobs
 
 
 def test_job_whose_submitter_died_before_it_knew_the_id_is_found_by_its_tag(

@@ -99,11 +99,11 @@ def no_command(_: BatchEngine, scheduler: FakeScheduler, monkeypatch: pytest.Mon
 
 HANGS = fault("hang", "tsubmit")
 CASES = [
-    ("the disk is full", failing(Spool, "prepare", errno.ENOSPC), True),
-    ("no file may be written", failing(Spool, "prepare", errno.EACCES), False),
+    ("the disk is full", failing(Spool, "write_down", errno.ENOSPC), True),
+    ("no file may be written", failing(Spool, "reserve", errno.EACCES), False),
     ("there is a file in place of the work directory", refused, False),
     ("what was written is not safe", failing(Spool, "sync", errno.EIO), True),
-    ("another process was quicker", failing(Spool, "prepare", errno.EEXIST), False),
+    ("another process was quicker", failing(Spool, "reserve", errno.EEXIST), False),
     ("the system is down", fault("down"), True),
     ("there is no submit command", no_command, False),
     ("no answer, and no job", HANGS, True),

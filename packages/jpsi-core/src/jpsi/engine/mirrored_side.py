@@ -110,6 +110,8 @@ class MirroredSide:
     ) -> CommandResult:
         """See `Side`: with one round trip all is written down over there and submitted."""
         layout, nonce = self.layout(), secrets.token_hex(_NONCE_BYTES)
+        if ready is not None:
+            ready()
         submission = FarSubmission(
             root=layout.root,
             rooms=[layout.jobs, layout.arrays, layout.events],
@@ -118,11 +120,10 @@ class MirroredSide:
             script=_base(written[0].file("submit")),
             answer=_base(written[0].file("answer")),
         )
-        text = submission_text(submission, nonce)
-        sent = self._transport.run(
-            Command([_SHELL], stdin=text, timeout=command.timeout or self._timeout), lock, ready
+        whole = Command(
+            [_SHELL], stdin=submission_text(submission, nonce), timeout=command.timeout or self._timeout
         )
-        outcome, result = read_submission(sent, nonce)
+        outcome, result = read_submission(self._transport.run(whole, lock), nonce)
         if outcome is FarOutcome.ENDED:
             if result.returncode != 0:
                 self._left.update(it.folder for it in written if it.is_new)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import functools
+import contextlib
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
 import attrs
@@ -50,6 +50,18 @@ class _UnsafeError(Exception):
         self.error = error
 
 
+@contextlib.contextmanager
+def _unsafe_if_it_fails() -> Iterator[None]:
+    try:
+        yield
+    except OSError as e:
+        raise _UnsafeError(e) from e
+
+
+def nothing() -> None:
+    """All is written down already."""
+
+
 class Sending:
     """Submissions to one batch system. Methods may be called from any thread.
 
@@ -67,7 +79,14 @@ class Sending:
         #: Seconds until what was written elsewhere is seen here for certain.
         self.grace_seconds = 0.0
 
-    def send(self, written: Written, spec: JobSpec, context: SubmitContext, lock: int) -> str:
+    def send(
+        self,
+        written: Written,
+        spec: JobSpec,
+        context: SubmitContext,
+        lock: int,
+        write: Callable[[], None] = nothing,
+    ) -> str:
         """Have the batch system take what is written down, and return its native id.
 
         Args:
@@ -75,13 +94,18 @@ class Sending:
             spec: a job that the batch system is to see.
             context: how it is submitted.
             lock: the descriptor that holds the lock on what is written down.
+            write: writes down what is not yet, while the submit command starts, which takes longer than that.
 
         Raises:
             SubmitException, InvalidJobException: nothing was submitted, or none of it can run.
             InterruptedSubmission: the batch system has it, and the caller was interrupted.
         """
-        # What is written outlives a crash of this machine before the batch system hears of it.
-        ready = functools.partial(self._sync, lock)
+
+        def ready() -> None:
+            # What is written outlives a crash of this machine before the batch system hears of it.
+            with _unsafe_if_it_fails():
+                write()
+                self._spool.sync(lock)
 
         def run(command: Command) -> CommandResult:
             return self._side.carry_out(command, [written], lock, ready)
@@ -125,8 +149,9 @@ class Sending:
         """
 
         def ready() -> None:
-            for lock in locks:
-                self._sync(lock)
+            with _unsafe_if_it_fails():
+                for lock in locks:
+                    self._spool.sync(lock)
 
         def run(command: Command) -> CommandResult:
             return self._side.carry_out(command, written, locks[0], ready)
@@ -171,12 +196,6 @@ class Sending:
             ValueError: it has no way to say what the spec asks for.
         """
         return attrs.evolve(self._backend.render(spec, context), run=self._run_line(written))
-
-    def _sync(self, lock: int) -> None:
-        try:
-            self._spool.sync(lock)
-        except OSError as e:
-            raise _UnsafeError(e) from e
 
     def _run_line(self, written: Written) -> ShellLine:
         # A script that a crash of this machine, or somebody who cleaned up, has taken ends in no success; nor

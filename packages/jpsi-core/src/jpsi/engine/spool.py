@@ -93,9 +93,21 @@ class Spool:
         return f"{self.jobs}/{job_id}"
 
     def prepare(self, job_id: str, attempt: int, intent: dict[str, Any], script: str) -> int:
-        """Write down one attempt and return a descriptor that holds the lock on it.
+        """Write down one attempt and return a descriptor that holds the lock on it; see `reserve`."""
+        lock = self.reserve(job_id, attempt)
+        try:
+            self.write_down(lock, job_id, attempt, intent, script)
+        except BaseException:
+            os.close(lock)
+            self.discard(job_id, attempt)
+            raise
+        return lock
 
-        While that descriptor or a copy of it is open, nobody else judges the attempt.
+    def reserve(self, job_id: str, attempt: int) -> int:
+        """Make one attempt, of which nothing is known yet, and return a descriptor that holds the lock on it.
+
+        While that descriptor or a copy of it is open, nobody else judges the attempt. Cut short before
+        `write_down` has returned, it counts as never made: until then nothing of it is started.
 
         Raises:
             FileExistsError: somebody else made this attempt.
@@ -110,7 +122,7 @@ class Spool:
                 self.open()
                 os.mkdir(folder, PRIVATE_DIRECTORY)  # noqa: PTH102
         try:
-            lock = _write_intent(folder, attempt, intent)
+            lock = _open_intent(folder, attempt)
         except BaseException:
             if attempt == 1:
                 self.discard(job_id, attempt)
@@ -119,13 +131,16 @@ class Spool:
             os.close(lock)
             forget(f"{folder}/intent.{attempt}.json")
             raise FileExistsError(folder)
-        try:
-            write_new(f"{folder}/run.{attempt}", os.fsencode(script))
-        except BaseException:
-            os.close(lock)
-            self.discard(job_id, attempt)
-            raise
         return lock
+
+    def write_down(self, lock: int, job_id: str, attempt: int, intent: dict[str, Any], script: str) -> None:
+        """Write down what an attempt is that was reserved, and whose lock is held."""
+        try:
+            write_all(lock, json.dumps(intent).encode("ascii"))
+        except BaseException:
+            forget(f"{self.folder(job_id)}/intent.{attempt}.json")
+            raise
+        write_new(f"{self.folder(job_id)}/run.{attempt}", os.fsencode(script))
 
     @staticmethod
     def sync(lock: int) -> None:
@@ -141,7 +156,7 @@ class Spool:
         """Forget an attempt that was never started; never raises."""
         if attempt == 1:
             shutil.rmtree(self.folder(job_id), ignore_errors=True)
-        else:
+        elif self.has_intent(job_id, attempt):
             # Left as it is, the attempt counts as made; revoked, nobody takes it for running.
             with contextlib.suppress(OSError):
                 self.revoke(job_id, attempt)
@@ -404,16 +419,12 @@ def _markers_among(names: Iterable[str]) -> Iterator[Marker]:
             yield marker
 
 
-def _write_intent(folder: str, attempt: int, intent: dict[str, Any]) -> int:
-    """Write an intent, unless there is one, and return a descriptor that holds the lock on it.
-
-    Cut short, it is no JSON and counts as never written: nothing is started before this returns.
-    """
+def _open_intent(folder: str, attempt: int) -> int:
+    """Make the file for an intent, unless there is one, and return a descriptor that holds the lock on it."""
     path = f"{folder}/intent.{attempt}.json"
     fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, PRIVATE_FILE)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX)
-        write_all(fd, json.dumps(intent).encode("ascii"))
     except BaseException:
         os.close(fd)
         forget(path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import logging
 import os
 import threading
@@ -24,7 +25,7 @@ from jpsi.engine.grouping import common
 from jpsi.engine.runner_array import ElementFrame
 from jpsi.engine.runner_frame import BatchFrame, Frame
 from jpsi.engine.runner_run import Run
-from jpsi.engine.sending import Sending, Sent
+from jpsi.engine.sending import Sending, Sent, nothing
 from jpsi.engine.sides import Side
 from jpsi.engine.spool import is_transient
 from jpsi.engine.written_down import Written, WrittenArray, WrittenJob
@@ -128,9 +129,10 @@ class Submitting:
             begun = time.monotonic()
             self.end_earlier(job_id, attempt)
             with self._writing(written.name):
-                lock = self._prepare(submission)
+                lock = self._spool.reserve(job_id, attempt)
             context = SubmitContext(site=self._backend.site, job_id=job_id, tag=written.tag, after=after)
-            return self._send(written, spec, context, lock, begun)
+            write = functools.partial(self._write_down, lock, submission)
+            return self._send(written, spec, context, lock, begun=begun, write=write)
 
     def several(self, submissions: Sequence[Submission]) -> AcceptedSeveral:
         """Submit several jobs with one command: those that the batch system sees no difference between."""
@@ -233,7 +235,7 @@ class Submitting:
             untold = _Untold(array)
             self._untold.update(dict.fromkeys((it.job_id for it in submissions), untold))
             try:
-                whole = self._send(written, spec, context, lock, begun)
+                whole = self._send(written, spec, context, lock, begun=begun)
             except BaseException:
                 untold.has_failed = True
                 if written.is_over():
@@ -246,11 +248,18 @@ class Submitting:
         for submission in submissions:
             self._untold.pop(submission.job_id, None)
 
-    def _send(
-        self, written: Written, spec: JobSpec, context: SubmitContext, lock: int, begun: float
+    def _send(  # noqa: PLR0913  what is sent, and how
+        self,
+        written: Written,
+        spec: JobSpec,
+        context: SubmitContext,
+        lock: int,
+        *,
+        begun: float,
+        write: Callable[[], None] = nothing,
     ) -> Accepted:
         try:
-            native_id = self._sending.send(written, spec, context, lock)
+            native_id = self._sending.send(written, spec, context, lock, write)
             self._note(written.name, lock, native_id)
         except InterruptedSubmission as e:
             return Accepted(e.native_id, begun, e.interrupt)
@@ -315,15 +324,21 @@ class Submitting:
             return self._sending.withdraw(written) is not None
 
     def _prepare(self, submission: Submission) -> int:
-        job_id, attempt = submission.job_id, submission.attempt
+        return self._spool.prepare(submission.job_id, submission.attempt, *self._texts(submission))
+
+    def _write_down(self, lock: int, submission: Submission) -> None:
+        self._spool.write_down(lock, submission.job_id, submission.attempt, *self._texts(submission))
+
+    def _texts(self, submission: Submission) -> tuple[dict[str, Any], str]:
+        """The intent, and the runner's script."""
         run = self._single_run(submission)
         intent = {
-            **self._intent(job_id),
-            "attempt": attempt,
+            **self._intent(submission.job_id),
+            "attempt": submission.attempt,
             "directory": run.directory,
             "spec": encoded(submission),
         }
-        return self._spool.prepare(job_id, attempt, intent, runner.render(run))
+        return intent, runner.render(run)
 
     def _prepare_array(self, array: str, submissions: Sequence[Submission], arrays: Arrays) -> int:
         spool, layout = self._spool, self._side.layout()
