@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -59,7 +60,7 @@ def test_the_program_has_the_commands_on_its_path(run: Run) -> None:
 
 def test_a_job_that_has_failed_is_listed_as_such_though_nobody_follows_it(run: Run) -> None:
     """What Slurm puts back to run again was asked once, when the job had been submitted."""
-    jpsi = f"{sys.executable} -m jpsi_cli"
+    jpsi = f"{shlex.quote(sys.executable)} -m jpsi_cli"
     script = (
         f"{jpsi} submit -x slurm -- sh -c 'exit 3' && until {jpsi} ls --state failed | grep 3; do :; done"
     )

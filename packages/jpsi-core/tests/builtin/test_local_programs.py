@@ -17,7 +17,13 @@ import pytest
 
 from jpsi.builtin import local_answers as answers
 from jpsi.builtin import local_programs as programs
-from jpsi.engine.far_submission import FarOutcome, FarSubmission, read_submission, submission_text
+from jpsi.engine.far_submission import (
+    FarFolder,
+    FarOutcome,
+    FarSubmission,
+    read_submission,
+    submission_text,
+)
 from jpsi.plugin import Command, CommandResult, JobState, Observation, Reason
 
 PATIENCE = 30
@@ -293,9 +299,9 @@ def test_a_job_is_started_as_part_of_a_submission_to_files_elsewhere(tmp_path: P
     submission = FarSubmission(
         root=str(tmp_path / "root"),
         rooms=[str(tmp_path / "root" / "jobs")],
-        folder=str(tmp_path / "root" / "jobs" / "5"),
-        is_new=True,
-        files={"intent": "{}\n"},
+        folders=[
+            FarFolder(path=str(tmp_path / "root" / "jobs" / "5"), is_new=True, files={"intent": "{}\n"})
+        ],
         command=command,
         script="script",
         answer="answer",

@@ -16,6 +16,7 @@ from jpsi.model.errors import (
     JpsiError,
     PluginError,
     SubmitException,
+    TransferError,
     TransportError,
     UnreachableStateException,
 )
@@ -29,6 +30,7 @@ ALL = [
     SubmitException("a sentence"),
     BulkException("a sentence"),
     TransportError("a sentence"),
+    TransferError("a sentence"),
     UnreachableStateException("a sentence", STATUS),
     PluginError("a sentence"),
     ConfigError("a sentence"),
