@@ -6,6 +6,7 @@ import gc
 import os
 import signal
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
@@ -15,6 +16,7 @@ from typing import Any
 import pytest
 
 from jpsi.plugin import Command, ConfigError, FileTransport, LineTransport, TransportError
+from jpsi_ssh import channel
 from jpsi_ssh.address import Address
 from jpsi_ssh.hooks import open_transport
 from jpsi_ssh.link import Link
@@ -371,15 +373,23 @@ def test_one_command_is_listened_to_at_a_time(transport: SshTransport) -> None:
     assert list(transport.open(Command(["echo", "x"]))) == ["x"]
 
 
-def test_nothing_is_left_of_a_transport_that_nobody_holds(runtime: Path, ssh: StandIn) -> None:
+def test_nothing_is_left_of_a_transport_that_nobody_holds(
+    runtime: Path, ssh: StandIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Garbage is collected in a thread that is at something else, and must not be held up."""
     transport = SshTransport(Address("far"))
     transport.run(Command(["true"]))
     lines = transport.open(_sh("sleep 1000; :"))
 
     del transport, lines
-    gc.collect()
+    with monkeypatch.context() as patched:
+        patched.setattr(time, "sleep", lambda _: pytest.fail("it was waited for somebody"))
+        gc.collect()
 
     assert eventually(lambda: not sessions(runtime))
+    later = SshTransport(Address("far"))
+    later.run(Command(["true"]))
+    assert channel._ending == []
 
 
 def test_a_forked_child_uses_channels_of_its_own(

@@ -23,6 +23,8 @@ _NONCE_BYTES = 16
 # After it was told to end, what runs over there is gone at once, unless nothing gets there.
 _END_SECONDS = 1.0
 _REAP_SECONDS = 1.0
+# Clients that were killed and that nobody has waited for.
+_ending: list[subprocess.Popen[bytes]] = []
 # A line that is no request: whatever runs ends, with the shell.
 _ABORT = b"end\n"
 
@@ -52,6 +54,7 @@ class Channel:
     """
 
     def __init__(self, command: list[str]) -> None:
+        _wait_for_those_that_have_ended()
         self._process = subprocess.Popen(  # noqa: S603  no shell of this machine takes part
             command,
             stdin=subprocess.PIPE,
@@ -199,16 +202,31 @@ class Channel:
 
     def close(self) -> None:
         """Give up the client, which nobody uses any more; a forked child leaves it to its parent."""
-        self.kill()
         if os.getpid() == self._owner:
+            self.kill()
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._process.wait(_REAP_SECONDS)
-        else:
+        self.drop()
+
+    def drop(self) -> None:
+        """As `close`, but wait for nobody: garbage is collected in a thread that may be at anything."""
+        if os.getpid() != self._owner:
             self._process.returncode = 0
+        elif self._process.returncode is None:
+            self.kill()
+            _ending.append(self._process)
         self._open.clear()
         for stream in (self._process.stdin, self._process.stdout, self._process.stderr):
             if stream is not None:
                 stream.close()
+
+
+def _wait_for_those_that_have_ended() -> None:
+    for process in list(_ending):
+        if process.poll() is not None:
+            # another thread may have been quicker
+            with contextlib.suppress(ValueError):
+                _ending.remove(process)
 
 
 def _widen(fd: int) -> None:

@@ -17,7 +17,7 @@ class FarLines:
         self._request = request
         #: Whether the channel is in use.
         self.is_open = True
-        weakref.finalize(self, channel.close)
+        weakref.finalize(self, channel.drop)
 
     def __iter__(self) -> Iterator[str]:
         """The lines, without their ends, until the command has ended or the connection has."""

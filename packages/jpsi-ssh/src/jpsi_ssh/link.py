@@ -52,7 +52,7 @@ class Link:
     def _renew(self) -> None:
         """Hold nothing: after a fork, connections and locks stay with the parent."""
         self._channels = _Channels()
-        weakref.finalize(self, self._channels.close)
+        weakref.finalize(self, self._channels.drop)
         self._changed = threading.Condition()
         self._idle: list[Channel] = []
         #: How many channels there are, those that are being opened among them, and how many there may be.
@@ -242,6 +242,11 @@ class _Channels:
     def close(self) -> None:
         for channel in list(self._all):
             self.remove(channel)
+
+    def drop(self) -> None:
+        """As `close`, while garbage is collected."""
+        for channel in self._all:
+            channel.drop()
 
 
 def _nonce() -> str:
