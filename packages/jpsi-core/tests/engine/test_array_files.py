@@ -174,7 +174,7 @@ def test_a_job_that_is_submitted_again_by_itself_is_no_element_any_more(spool: S
     assert spool.last_attempt("job2") == 2
 
 
-@pytest.mark.parametrize("text", ["", "x", "x y", "x 1 2"])
+@pytest.mark.parametrize("text", ["", "x", "x y", "x 1 2", "../x 1", ".. 1", "/x 1"])
 def test_a_link_that_is_odd_is_none(tmp_path: Path, text: str) -> None:
     (tmp_path / "array.1").write_text(text)
 
@@ -199,7 +199,9 @@ def test_a_link_that_was_cut_short_is_written_anew(tmp_path: Path, text: str) ->
     assert read_link(str(tmp_path / "job"), 1) == Place("x", 1)
 
 
-@pytest.mark.parametrize("odd", [{"attempt": "1b"}, {"id": 1}, {"spec": []}, {"attempt": None}])
+@pytest.mark.parametrize(
+    "odd", [{"attempt": "1b"}, {"id": 1}, {"id": "../x"}, {"id": ""}, {"spec": []}, {"attempt": None}]
+)
 def test_an_array_with_an_element_that_is_something_else_is_none(spool: Spool, odd: dict[str, Any]) -> None:
     os.close(spool.arrays.prepare("x", COMMON, [{**elements(1)[0], **odd}], "exit 1\n", ["a\n"]))
 

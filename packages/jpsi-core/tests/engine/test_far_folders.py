@@ -91,6 +91,19 @@ def test_names_that_nobody_gives_are_left_out(root: Path) -> None:
     assert _told(root, "jobs/a1").folders == [FoundFolder("jobs/a1", {}, {})]
 
 
+@pytest.mark.parametrize("name", ["jobs/..", "jobs/../a1", "jobs/a1/..", "jobs/", "events/a1", "/jobs/a1"])
+def test_no_name_that_is_told_leads_to_another_directory(name: str) -> None:
+    assert read_listing(f"{name}\nend\n") == []
+    assert read_folders(f"folder {name}\nend\n") == FarFolders([], None)
+
+
+@pytest.mark.parametrize("name", ["..", "../x", "final.1.json", "stop.1.json", "run.1", "intent.1.json/../x"])
+def test_no_text_is_taken_that_was_not_asked_for(name: str) -> None:
+    told = read_folders(f"folder jobs/a1\ntext {name}\n {{}}\nmarker 5 {name}/x\nend\n")
+
+    assert told == FarFolders([FoundFolder("jobs/a1", {}, {})], None)
+
+
 @pytest.mark.parametrize("length", range(0, 80, 7))
 def test_an_answer_that_is_cut_short_tells_nothing(root: Path, length: int) -> None:
     (root / "jobs/a1/claim.1").write_text("17\n")

@@ -17,6 +17,7 @@ import fcntl
 import functools
 import json
 import os
+import re
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -39,6 +40,8 @@ from jpsi.engine.files import (
 BLOCK = 64
 # More bytes than any native id has.
 _LONGEST_ID = 256
+# The names of jobs and arrays become those of folders. Not all that is read was written on this machine.
+_NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]*\Z")
 
 
 @attrs.frozen(slots=True)
@@ -207,7 +210,11 @@ _ELEMENT = {"id": str, "attempt": int, "spec": dict}
 
 def _is_element(line: object) -> bool:
     """Whether it is what this version writes for an element."""
-    return isinstance(line, dict) and all(isinstance(line.get(name), kind) for name, kind in _ELEMENT.items())
+    return (
+        isinstance(line, dict)
+        and all(isinstance(line.get(name), kind) for name, kind in _ELEMENT.items())
+        and _NAME.match(line["id"]) is not None
+    )
 
 
 def adopt(folder: str, attempt: int, place: Place) -> bool:
@@ -235,7 +242,7 @@ def read_link(folder: str, attempt: int) -> Place | None:
     """Which element an attempt is; None if it is a job by itself."""
     try:
         array, index = read_text(link(folder, attempt)).split()
-        return Place(array, int(index))
+        return Place(array, int(index)) if _NAME.match(array) else None
     except (FileNotFoundError, ValueError):
         return None
 

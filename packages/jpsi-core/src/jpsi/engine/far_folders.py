@@ -18,9 +18,11 @@ from jpsi.contract.shell import line, word
 from jpsi.engine.far_markers import TIMES, FarClock, FarMarker, read_line
 
 _END = "end"
-_NAME = re.compile(r"[A-Za-z0-9._-]+\Z")
-# Files whose text is needed: what was asked for, and by whom it is run.
+_FOLDER = re.compile(r"(?:jobs|arrays)/[A-Za-z0-9][A-Za-z0-9._-]*\Z")
+# Files whose text is needed: what was asked for, and by whom it is run. Others are not taken from there: what
+# says here how a job ended, or that it was told to, was written here.
 _TEXTS = "intent.json intent.[0-9]*.json claim claim.[0-9]* array.[0-9]*"
+_TEXT = re.compile(r"intent\.json|intent\.\d+\.json|claim|claim\.\d+|array\.\d+")
 _TELLING = r"""{
 cd @ROOT@ || exit
 @TIMES@
@@ -112,20 +114,17 @@ def _folders(lines: list[str]) -> Iterator[FoundFolder]:
             if _is_folder(name):
                 yield FoundFolder(name, times, {key: "\n".join(value) for key, value in texts.items()})
             name, times, texts, file = rest, {}, {}, ""
-        elif word_ == "text" and _NAME.match(rest):
+        elif word_ == "text" and _TEXT.fullmatch(rest):
             file = rest
             texts[file] = []
         else:
             told = read_line(it)
-            if isinstance(told, FarMarker) and _NAME.match(told.name):
+            if isinstance(told, FarMarker):
                 times[told.name] = told.time_ns
 
 
 def _is_folder(name: str) -> bool:
-    room, _, folder = name.partition("/")
-    return (
-        room in {"jobs", "arrays"} and _NAME.match(folder) is not None and not folder.startswith((".", "-"))
-    )
+    return _FOLDER.match(name) is not None
 
 
 def removing_text(root: str, folders: Collection[str]) -> str:

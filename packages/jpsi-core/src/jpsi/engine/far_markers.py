@@ -18,6 +18,8 @@ from jpsi.contract.shell import line, word
 
 _NANOSECONDS = 1_000_000_000
 _SECONDS = re.compile(r"(\d{1,12})(?:\.(\d+))?\Z")
+# What is told becomes the name of a file here: it leads to no other directory, whoever is over there.
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}\Z")
 #: Shell text for a directory that is entered: makes of names, one a line, lines about markers.
 # stat(1) is in no standard: it is that of GNU, of Busybox, which tells whole seconds, or of BSD.
 TIMES = r"""case $(stat -c %.9Y . 2>/dev/null) in
@@ -114,7 +116,7 @@ def read_line(text: str) -> FarMarker | FarClock | FarAll | None:
     FarMarker(name='a1.1.active', time_ns=1500000000)
     """
     match text.split(" "):
-        case ["marker", seconds, name] if name:
+        case ["marker", seconds, name] if _NAME.match(name):
             return FarMarker(name, _nanoseconds(seconds))
         case ["clock", seconds] if (time_ns := _nanoseconds(seconds)) is not None:
             return FarClock(time_ns)
