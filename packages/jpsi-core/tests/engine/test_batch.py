@@ -30,7 +30,7 @@ from jpsi.engine.spool import Intent, Spool
 from jpsi.engine.submitting import Submitting
 from jpsi.engine.tracked import Tracked
 from jpsi.engine.written_down import WrittenJob
-from jpsi.fakes import FakeClock, FakeScheduler, FakeState, Outcome
+from jpsi.fakes import FakeClock, FakeJob, FakeScheduler, FakeState, Outcome
 from jpsi.job import Job
 from jpsi.model.errors import InvalidJobException, SubmitException
 from jpsi.model.spec import JobAttributes, JobSpec
@@ -734,6 +734,42 @@ def test_own_job_is_attached_with_its_markers(bench: Bench) -> None:
     bench.see()
 
     assert bench.last("b1") == (JobState.FAILED, 7, Reason.EXIT_CODE, Evidence.MARKER)
+
+
+@pytest.mark.parametrize("many", [False, True], ids=["attach", "attach_many"])
+def test_living_job_is_attached_to_and_not_one_of_ours_that_had_its_native_id(
+    bench: Bench, many: bool
+) -> None:
+    """A batch system that was set up anew, or whose ids go round, gives them again."""
+    native_id = bench.submit("a1")
+    bench.leave("active", "exit.run.0")
+    with FakeScheduler(bench.clock, outcome=Outcome(seconds=60), slots=1) as bench.scheduler:
+        bench.engine = bench.process()
+        bench.scheduler.submit(FakeJob(native_id, tag="another"))
+
+        if many:
+            bench.engine.attach_many({"b1": native_id})
+        else:
+            bench.engine.attach("b1", native_id)
+        bench.follow("b1")
+        bench.ask()
+
+    assert bench.last("b1")[0] is JobState.ACTIVE
+
+
+@pytest.mark.parametrize("fails", [False, True], ids=["forgotten", "does not answer"])
+def test_job_of_ours_that_has_ended_is_attached_to_where_no_other_is_known(bench: Bench, fails: bool) -> None:
+    native_id = bench.submit("a1")
+    bench.leave("active", "exit.run.0")
+    bench.scheduler.vanish(native_id)
+    if fails:
+        bench.scheduler.faults.fail("tstat")
+    bench.engine = bench.process()
+
+    bench.engine.attach("b1", native_id)
+    bench.follow("b1")
+
+    assert bench.last("b1") == (JobState.COMPLETED, 0, None, Evidence.MARKER)
 
 
 # ------------------------------------------------------------------------------- several who follow it

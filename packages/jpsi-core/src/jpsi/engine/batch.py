@@ -38,6 +38,7 @@ from jpsi.engine.bulk import Bulk
 from jpsi.engine.changing import Changing
 from jpsi.engine.elements import Elements
 from jpsi.engine.filesystems import is_on_network
+from jpsi.engine.given_anew import given_anew
 from jpsi.engine.hearing import Hearing, hearing
 from jpsi.engine.judging import Judging
 from jpsi.engine.native_ids import NativeIds
@@ -263,9 +264,7 @@ class BatchEngine:
         """Let a job stand for one of the batch system's; see `jpsi.plugin.Engine`."""
         native_id = self._canonical(native_id)
         tracking, _ = self._open()
-        with self._reading():
-            own = self._native_ids.owner(native_id)
-        _attach(tracking, job_id, native_id, own)
+        _attach(tracking, job_id, native_id, self._owners([native_id]).get(native_id))
         return native_id
 
     def attach_many(self, native_ids: Mapping[str, str]) -> Outcomes:
@@ -278,11 +277,17 @@ class BatchEngine:
             except SubmitException as e:
                 outcomes[job_id] = e
         named = {job_id: name for job_id, name in outcomes.items() if isinstance(name, str)}
-        with self._reading():
-            own = self._native_ids.owners(frozenset(named.values()))
+        own = self._owners(frozenset(named.values()))
         for job_id, native_id in named.items():
             _attach(tracking, job_id, native_id, own.get(native_id))
         return outcomes
+
+    def _owners(self, native_ids: Collection[str]) -> Mapping[str, Intent]:
+        """The last attempts of those jobs of jpsi's that the batch system means by these native ids."""
+        with self._reading():
+            own = self._native_ids.owners(native_ids)
+            others = given_anew(self._backend, self._spool, own)
+        return {native_id: intent for native_id, intent in own.items() if native_id not in others}
 
     def _canonical(self, native_id: str) -> str:
         try:
