@@ -775,6 +775,30 @@ def test_job_of_ours_that_has_ended_is_attached_to_where_no_other_is_known(bench
 # ------------------------------------------------------------------------------- several who follow it
 
 
+def test_job_is_not_lost_before_it_was_looked_for_what_it_has_left_elsewhere(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where another machine has taken its markers, and the line is down."""
+    native_id = bench.submit()
+    bench.leave("active")
+    bench.scheduler.vanish(native_id)
+    monkeypatch.setattr(bench.engine._native_ids, "_refresh", lambda _: False)
+
+    for _ in range(3):
+        bench.ask()
+        bench.clock.advance(GRACE)
+
+    assert bench.states() == [JobState.ACTIVE]
+
+    def brings(_: object) -> bool:
+        bench.leave("exit.run.0")
+        return True
+
+    monkeypatch.setattr(bench.engine._native_ids, "_refresh", brings)
+    bench.ask()
+    assert bench.last() == (JobState.COMPLETED, 0, None, Evidence.MARKER)
+
+
 def test_marker_that_another_process_took_is_seen_when_it_is_announced(bench: Bench) -> None:
     bench.submit()
     bench.leave("active", "exit.run.0")

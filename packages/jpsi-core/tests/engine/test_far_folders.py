@@ -45,6 +45,14 @@ def test_all_jobs_and_arrays_are_named(root: Path) -> None:
 
 def test_where_nothing_was_sent_yet_there_is_none(tmp_path: Path) -> None:
     assert read_listing(_said(listing_text(str(tmp_path / "missing")))) == []
+    assert _told(tmp_path / "missing", "jobs/a1").folders == []
+
+
+def test_what_cannot_be_entered_is_not_taken_for_empty(tmp_path: Path) -> None:
+    (tmp_path / "root").touch()
+
+    assert read_listing(_said(listing_text(str(tmp_path / "root")))) is None
+    assert read_folders(_said(telling_text(str(tmp_path / "root"), ["jobs/a1"]))) is None
 
 
 def test_what_is_in_folders_is_told(root: Path) -> None:

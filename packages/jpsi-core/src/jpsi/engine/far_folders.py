@@ -24,7 +24,7 @@ _FOLDER = re.compile(r"(?:jobs|arrays)/[A-Za-z0-9][A-Za-z0-9._-]*\Z")
 _TEXTS = "intent.json intent.[0-9]*.json claim claim.[0-9]* array.[0-9]*"
 _TEXT = re.compile(r"intent\.json|intent\.\d+\.json|claim|claim\.\d+|array\.\d+")
 _TELLING = r"""{
-cd @ROOT@ || exit
+@ENTERING@
 @TIMES@
 printf 'clock %s\n' "$(date +%s.%N)"
 for _jpsi_folder in @FOLDERS@; do
@@ -73,7 +73,13 @@ def listing_text(root: str) -> str:
     """Shell text that names all folders of jobs and of arrays."""
     # by what is built into the shell, as there may be more names than a command can have
     names = r"printf '%s\n' jobs/* arrays/*"
-    return f"{{\ncd {word(root)} 2>/dev/null && {names}\necho {_END}\n}}\n"
+    return f"{{\n{_entering(root)}\n{names}\necho {_END}\n}}\n"
+
+
+def _entering(root: str) -> str:
+    """A line that enters the root; where there is none, there is nothing, and that is all."""
+    path = word(root)
+    return f"cd {path} || {{ [ -e {path} ] || echo {_END}; exit; }}"
 
 
 def read_listing(text: str) -> list[str] | None:
@@ -85,7 +91,7 @@ def read_listing(text: str) -> list[str] | None:
 def telling_text(root: str, folders: Collection[str]) -> str:
     """Shell text that tells what is in these folders."""
     values = {
-        "@ROOT@": word(root),
+        "@ENTERING@": _entering(root),
         "@FOLDERS@": line(*folders),
         "@TEXTS@": _TEXTS,
         "@TIMES@": TIMES,

@@ -173,13 +173,15 @@ class MirroredSide:
 
     # --------------------------------------------------------------------------------------- what is there
 
-    def refresh(self, folders: Collection[str]) -> None:
+    def refresh(self, folders: Collection[str]) -> bool:
         """See `Side`."""
         try:
             for found, _, clocks in self._told(folders):
                 self._take(found, clocks)
         except (JpsiError, OSError) as e:
             log.info("what jobs have left elsewhere is not known now: %s", e)
+            return False
+        return True
 
     def find_others(self) -> None:
         """See `Side`.

@@ -31,11 +31,12 @@ class NativeIds:
     Args:
         backend: whose ids they are.
         spool: where the jobs are.
-        refresh: sees to it that what jobs have left in these folders of the spool is there.
+        refresh: sees to it that what jobs have left in these folders of the spool is there; False if it may
+            not be.
     """
 
     def __init__(
-        self, backend: Backend, spool: Spool, refresh: Callable[[Collection[str]], None] = lambda _: None
+        self, backend: Backend, spool: Spool, refresh: Callable[[Collection[str]], bool] = lambda _: True
     ) -> None:
         self._backend = backend
         self._spool = spool
@@ -146,7 +147,9 @@ class NativeIds:
         known: dict[str, str] = {}
         unnamed: dict[str, Tracked] = {}
         arrays = {job.place.array for job in jobs if job.place is not None}
-        self._refresh({f"jobs/{job.spool_id}" for job in jobs} | {f"arrays/{array}" for array in arrays})
+        folders = {f"jobs/{job.spool_id}" for job in jobs} | {f"arrays/{array}" for array in arrays}
+        if not self._refresh(folders):
+            return {}
         claimants = self._array_claimants(arrays)
         for job in jobs:
             try:

@@ -75,8 +75,11 @@ class Side(Protocol):
     def forget(self, written: Written) -> None:
         """It was discarded: nothing of it is needed; never raises."""
 
-    def refresh(self, folders: Collection[str]) -> None:
-        """See to it that the spool has what jobs have left in these folders; never raises."""
+    def refresh(self, folders: Collection[str]) -> bool:
+        """See to it that the spool has what jobs have left in these folders; never raises.
+
+        Returns whether it has: otherwise nothing follows from what it has not.
+        """
 
     def find_others(self) -> None:
         """See to it that the spool has the jobs of this target which other machines have submitted."""
@@ -134,8 +137,10 @@ class ThisSide:
     def forget(self, written: Written) -> None:
         """There is nothing but the spool."""
 
-    def refresh(self, folders: Collection[str]) -> None:
+    def refresh(self, folders: Collection[str]) -> bool:
         """Jobs leave it there themselves."""
+        del folders
+        return True
 
     def find_others(self) -> None:
         """They are there."""

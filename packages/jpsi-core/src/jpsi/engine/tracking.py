@@ -348,13 +348,15 @@ class Tracking:
             self.see_markers(now)
             if self._ask_accounting(jobs, now):
                 self.see_markers(now)
+            doubtful = self._judge_all(jobs, now)
+            if doubtful:
+                # under no lock: other jobs have news while the batch system looks for these
+                right = self._right_ids(doubtful)
+                # their folders elsewhere were looked into as well
+                self.see_markers(now)
+                self._judge_all(right, now, is_right=True)
         except OSError:
             log.warning("%s cannot be read", self._spool.root, exc_info=True)
-            return
-        doubtful = self._judge_all(jobs, now)
-        if doubtful:
-            # under no lock: other jobs have news while the batch system looks for these
-            self._judge_all(self._right_ids(doubtful), now, is_right=True)
 
     def _arrays_there(self, said: Said) -> frozenset[str]:
         """The native ids of the arrays of which an answer mentions elements, whoever follows these."""
