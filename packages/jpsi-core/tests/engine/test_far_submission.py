@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
@@ -95,6 +96,28 @@ def test_a_submit_command_that_is_not_there_is_told(submission: FarSubmission) -
     outcome, _ = _outcome(attrs.evolve(submission, command=Command(["no-such-command"], stdin="x")))
 
     assert outcome is FarOutcome.NOT_FOUND
+    assert not list((_root(submission) / "jobs").iterdir())
+
+
+@pytest.mark.parametrize("gone", ["jobs", "events"])
+def test_a_directory_that_somebody_has_removed_is_made_again(submission: FarSubmission, gone: str) -> None:
+    _outcome(submission)
+    shutil.rmtree(_root(submission) / gone)
+    other = _folder(_root(submission), {"intent.1.json": _INTENT}, "b2")
+
+    assert _outcome(attrs.evolve(submission, folders=[other]))[0] is FarOutcome.ENDED
+    assert (_root(submission) / "events").is_dir()
+
+
+def test_the_answer_is_kept_where_nobody_listens_any_more(submission: FarSubmission) -> None:
+    text = submission_text(submission, _NONCE)
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer, "wb") as closed:
+        subprocess.run(["sh"], input=text.encode(), stdout=closed, check=False)
+
+    answer = _root(submission) / "jobs" / "a1" / "answer.1"
+    assert answer.read_text().endswith("Submitted 17\n")
 
 
 def test_a_job_is_submitted_once_whoever_sends_it(submission: FarSubmission) -> None:

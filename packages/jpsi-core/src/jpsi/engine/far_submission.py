@@ -81,7 +81,8 @@ def _lines(submission: FarSubmission, nonce: str) -> Iterator[str]:
     yield '    _jpsi_end "$1"'
     yield "}"
     rooms = line("mkdir", "-p", submission.root, *submission.rooms)
-    yield f"[ -d {word(submission.rooms[-1])} ] || {rooms} || _jpsi_end {_NOT_WRITTEN}"
+    are_there = " && ".join(line("test", "-d", room) for room in submission.rooms)
+    yield f"{{ {are_there}; }} || {rooms} || _jpsi_end {_NOT_WRITTEN}"
     for number, folder in enumerate(submission.folders, 1):
         yield from _made(folder, number)
         for name, content in folder.files.items():
@@ -96,11 +97,11 @@ def _lines(submission: FarSubmission, nonce: str) -> Iterator[str]:
     yield from command_lines(command, ShellLine(f"{line('echo', _missing(nonce))}; exit"))
     yield ")"
     yield "_jpsi_code=$?"
-    yield f'[ "$_jpsi_said" = {word(_missing(nonce))} ] && _jpsi_end {_NOT_FOUND}'
-    # The answer counts, whether there is room for it or not.
-    yield 'printf "%s\\n" "$_jpsi_said"'
+    yield f'[ "$_jpsi_said" = {word(_missing(nonce))} ] && _jpsi_undo {_NOT_FOUND}'
+    # It counts, whether there is room for it or not; where nobody listens any more, all ends with telling it.
     answer = word(f"{first}/{submission.answer}")
     yield f'printf "%s\\n" "$_jpsi_code" "$_jpsi_said" 2>/dev/null >{answer}'
+    yield 'printf "%s\\n" "$_jpsi_said"'
     yield '_jpsi_end "$_jpsi_code"'
 
 

@@ -36,7 +36,8 @@ from jpsi.engine.far_submission import (
     read_submission,
     submission_text,
 )
-from jpsi.engine.files import PRIVATE_DIRECTORY, write, write_new
+from jpsi.engine.file_errors import cause_of
+from jpsi.engine.files import PRIVATE_DIRECTORY, is_transient, write, write_new
 from jpsi.engine.layout import Layout
 from jpsi.engine.markers import parse
 from jpsi.engine.spool import Spool
@@ -289,7 +290,8 @@ def _unsent(outcome: FarOutcome, command: Command, layout: Layout, result: Comma
             return TransportError("it was submitted by another machine in the meantime")
         case FarOutcome.NOT_WRITTEN:
             msg = f"it could not be written down in {layout.root}: {result.complaint}"
-            return TransportError(msg, transient=True)
+            cause = cause_of(result.stderr)
+            return TransportError(msg, cause, transient=cause is None or is_transient(cause))
         case FarOutcome.NOT_FOUND:
             return TransportError(f"the command {command.argv[0]} was not found on PATH over there")
     msg = f"what came of {command.argv[0]} was cut short: {result.complaint}"
