@@ -43,6 +43,10 @@ class Watching:
             text=True,
         )
 
+    def end(self) -> None:
+        self.process.kill()
+        self.process.communicate()
+
     def next(self) -> list[FarMarker]:
         """The markers of the next look at which anything was there."""
         found: list[FarMarker] = []
@@ -66,8 +70,7 @@ def events(tmp_path: Path) -> Path:
 def watching(request: pytest.FixtureRequest, events: Path, tmp_path: Path) -> Iterator[Watching]:
     watching = Watching(events, request.param, tmp_path / "bin")
     yield watching
-    watching.process.kill()
-    watching.process.communicate()
+    watching.end()
 
 
 def _left(events: Path, name: str, time_ns: int) -> Path:
@@ -103,6 +106,25 @@ def test_a_file_that_is_no_marker_hides_none(events: Path, watching: Watching) -
     _left(events, "a1.1.active", 1_500_000_000_000_000_000)
 
     assert [marker.name for marker in watching.next()] == ["a1.1.active"]
+
+
+def test_a_directory_that_another_has_taken_the_place_of_is_not_watched_any_more(tmp_path: Path) -> None:
+    """As where somebody has cleaned up, and the next submission has made another one."""
+    for name in ("old", "new"):
+        (tmp_path / name / "events").mkdir(parents=True)
+    (tmp_path / "root").symlink_to("old")
+    (tmp_path / "next").symlink_to("new")
+    watching = Watching(tmp_path / "root" / "events", "gnu", tmp_path / "bin")
+    try:
+        _left(tmp_path / "old" / "events", "a1.1.active", 1_500_000_000_000_000_000)
+        watching.next()
+
+        _left(tmp_path / "new" / "events", "b2.1.active", 1_500_000_000_000_000_000)
+        (tmp_path / "next").replace(tmp_path / "root")
+
+        assert [marker.name for marker in watching.next()] == ["b2.1.active"]
+    finally:
+        watching.end()
 
 
 def test_where_the_directory_cannot_be_it_ends(tmp_path: Path) -> None:
