@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gc
 import os
 import signal
@@ -175,6 +176,21 @@ def test_where_others_use_up_a_connection_another_is_made(ssh: StandIn, transpor
     assert ssh.connections == 2
 
 
+def test_where_others_have_used_up_all_connections_the_first_is_tried_again(ssh: StandIn) -> None:
+    now = [0.0]
+    link = Link(Address("far"), lambda: now[0])
+    ssh.allow(0)
+    with pytest.raises(TransportError, match="Session open refused"):
+        link.run(Command(["true"]))
+    assert ssh.connections == 4
+
+    ssh.allow(1)
+    now[0] = 100
+    assert link.run(Command(["echo", "x"])).stdout == "x\n"
+    assert ssh.connections == 4
+    assert ".0 " in ssh.calls[-1]
+
+
 def test_what_takes_too_long_is_killed_on_the_other_side(runtime: Path, transport: SshTransport) -> None:
     command = _sh("echo begun; sleep 1000 & sleep 1000; :", timeout=timedelta(seconds=0.3))
 
@@ -267,6 +283,19 @@ def test_without_a_client_there_is_an_error(
         transport.run(Command(["true"]))
 
 
+def test_without_descriptors_there_is_an_error(
+    transport: SshTransport, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(_: object) -> None:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    monkeypatch.setattr("jpsi_ssh.link.Channel", fails)
+    with pytest.raises(TransportError, match=r"cannot be opened from here: .*Too many open files") as raised:
+        transport.run(Command(["true"]))
+
+    assert raised.value.transient
+
+
 def test_a_place_that_cannot_be_reached_is_not_knocked_at_all_the_time(ssh: StandIn) -> None:
     now = [0.0]
     link = Link(Address("far"), lambda: now[0])
@@ -352,6 +381,12 @@ def test_lines_come_while_a_command_runs(transport: SshTransport, tmp_path: Path
     assert next(lines) == "1"
     (tmp_path / "go").touch()
     assert list(lines) == ["2"]
+
+
+def test_a_command_that_is_listened_to_may_be_given_much_to_read(transport: SshTransport) -> None:
+    much = "x" * 5_000_000
+
+    assert [int(it) for it in transport.open(Command(["wc", "-c"], stdin=much))] == [len(much)]
 
 
 def test_a_command_that_is_listened_to_ends_when_it_is_closed(runtime: Path, transport: SshTransport) -> None:

@@ -138,8 +138,8 @@ class Channel:
 
         data = request.sent
         while self._stdout in self._open:
-            self._converse(data, take, lambda: bool(received), None)
-            data = b""
+            unsent = self._converse(data, take, lambda: bool(received), None)
+            data = data[len(data) - unsent :]
             yield b"".join(received)
             received.clear()
 

@@ -196,6 +196,10 @@ class Link:
         except TransportError as e:
             self._patience.failed(self._clock(), str(e))
             raise
+        except OSError as e:
+            # such as no descriptors left, or no room for what ssh says
+            msg = f"a connection to {self._address} cannot be opened from here: {e}"
+            raise TransportError(msg, e, transient=True) from e
         self._patience.succeeded()
         self._has_connected = True
         return channel
@@ -213,6 +217,8 @@ class Link:
                 if is_full(e.words) and self._channels:
                     raise _FullError from e
                 if not is_full(e.words) or self._slot + 1 == _SLOTS:
+                    # whoever uses up the others may be gone the next time
+                    self._slot = 0
                     why = explained(self._address, e.words, is_connected=True)
                     raise TransportError(why, e, transient=True) from e
                 self._slot += 1
