@@ -21,6 +21,7 @@ from jpsi.engine.moving import SMALL
 from jpsi.engine.part_files import part_of
 from jpsi.engine.transport import LocalTransport
 from jpsi.model.errors import TransferError, TransportError
+from jpsi.testing import ElsewhereTransport
 
 _HOSTILE = [
     "a b",
@@ -272,6 +273,35 @@ def test_what_is_not_allowed_is_named(files: JobFiles, tree: Path, tmp_path: Pat
 def test_paths_where_jobs_run_are_absolute(far: JobFiles) -> None:
     with pytest.raises(ValueError, match="must be absolute"):
         far.get("x", "y")
+
+
+@pytest.mark.parametrize("is_here", [True, False], ids=["here", "far"])
+def test_a_path_where_jobs_run_may_begin_in_the_home_directory_there(
+    is_here: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = tmp_path / "home there"
+    home.mkdir()
+    (tmp_path / "x").write_text("1")
+    if is_here:
+        monkeypatch.setenv("HOME", str(home))
+    files = job_files(LocalTransport() if is_here else ElsewhereTransport(home))
+
+    files.put(str(tmp_path / "x"), "~/runs/x")
+    files.get("~/runs/x", str(tmp_path / "y"))
+
+    assert (home / "runs" / "x").read_text() == (tmp_path / "y").read_text() == "1"
+
+
+def test_a_path_here_means_what_it_says(
+    files: JobFiles, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The shell has made of ~ what it means here."""
+    monkeypatch.chdir(tmp_path)
+    Path("~").write_text("1")
+
+    files.put("~", str(tmp_path / "there"))
+
+    assert (tmp_path / "there").read_text() == "1"
 
 
 # ------------------------------------------------------------------------------------------ what breaks

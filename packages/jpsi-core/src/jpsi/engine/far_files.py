@@ -6,7 +6,7 @@ import errno
 import os
 import posixpath
 
-from jpsi.contract.protocols import BytesTransport
+from jpsi.contract.protocols import BytesTransport, FileTransport
 from jpsi.engine.far_file_commands import looking_into
 from jpsi.engine.far_get import FarGet
 from jpsi.engine.far_put import FarPut
@@ -20,6 +20,7 @@ class FarFiles:
     """The files of the machine that a transport leads to; implements `JobFiles`."""
 
     def __init__(self, transport: BytesTransport) -> None:
+        self._transport = transport
         self._side = FarSide(transport)
 
     @property
@@ -29,11 +30,11 @@ class FarFiles:
 
     def put(self, source: str, target: str, progress: Progress | None = None) -> None:
         """Put a file or a tree there; see `JobFiles`."""
-        FarPut(self._side, source, _absolute(target), progress).run()
+        FarPut(self._side, source, self._there(target), progress).run()
 
     def get(self, source: str, target: str, progress: Progress | None = None) -> None:
         """Get a file or a tree from there; see `JobFiles`."""
-        FarGet(self._side, _absolute(source), os.path.abspath(target), progress).run()  # noqa: PTH100  text
+        FarGet(self._side, self._there(source), os.path.abspath(target), progress).run()  # noqa: PTH100  text
 
     def read(self, path: str, offset: int, most: int) -> OutputPart | None:
         """What is in a file from an offset on; see `JobFiles`."""
@@ -47,9 +48,16 @@ class FarFiles:
         size, at = map(int, said.split())
         return OutputPart(data, at, size)
 
+    def _there(self, path: str) -> str:
+        """The path over there that somebody means, where a transport can tell the home directory."""
+        is_at_home = path == "~" or path.startswith("~/")
+        if is_at_home and isinstance(self._transport, FileTransport):
+            return _absolute(self._transport.directories().expanded(path))
+        return _absolute(path)
+
 
 def _absolute(path: str) -> str:
     if not path.startswith("/") or "\0" in path:
-        msg = f"a path where jobs run must be absolute: {path!r}"
+        msg = f"a path where jobs run must be absolute, or begin with ~/: {path!r}"
         raise ValueError(msg)
     return posixpath.normpath(path) if "//" in path or path.endswith("/") else path

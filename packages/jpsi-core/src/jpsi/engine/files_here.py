@@ -26,18 +26,11 @@ class FilesHere:
 
     def put(self, source: str, target: str, progress: Progress | None = None) -> None:
         """Copy a file or a tree; see `JobFiles`."""
-        target = os.path.abspath(target)  # noqa: PTH100  text
-        entries = tree(source)
-        count = Count(progress, sum(entry.size for entry in entries))
-        made = made_entries(entries, target)
-        for entry in entries:
-            if entry.kind is Kind.FILE:
-                _copy(entry, source, target, count)
-        set_modes(made, target)
+        _copy_all(source, _at_home(target), progress)
 
     def get(self, source: str, target: str, progress: Progress | None = None) -> None:
         """Copy a file or a tree; see `JobFiles`."""
-        self.put(source, target, progress)
+        _copy_all(_at_home(source), target, progress)
 
     def read(self, path: str, offset: int, most: int) -> OutputPart | None:
         """What is in a file from an offset on; see `JobFiles`."""
@@ -47,6 +40,22 @@ class FilesHere:
             return None
         except OSError as e:
             raise failed_here(path, "read", e) from e
+
+
+def _at_home(path: str) -> str:
+    """A path where jobs run, which another machine would be told, too."""
+    return os.path.expanduser(path) if path == "~" or path.startswith("~/") else path  # noqa: PTH111  text
+
+
+def _copy_all(source: str, target: str, progress: Progress | None) -> None:
+    target = os.path.abspath(target)  # noqa: PTH100  text
+    entries = tree(source)
+    count = Count(progress, sum(entry.size for entry in entries))
+    made = made_entries(entries, target)
+    for entry in entries:
+        if entry.kind is Kind.FILE:
+            _copy(entry, source, target, count)
+    set_modes(made, target)
 
 
 def _copy(entry: Entry, source_root: str, target_root: str, count: Count) -> None:

@@ -29,8 +29,9 @@ class OutputPart:
 
 
 class JobFiles(Protocol):
-    """Files where jobs run. Any thread may call its methods; paths over there are absolute.
+    """Files where jobs run. Any thread may call its methods.
 
+    Paths over there are absolute, or begin with `~/`, which is the home directory there.
     A tree arrives with its permission bits, its links as they are, and directories that are empty. A
     directory that is there already keeps what is in it. Each file appears whole, under its name, or not at
     all: what came of it is beside it until then. Whoever tries again after a break goes on from there.
