@@ -30,7 +30,7 @@ _PATIENCE = 300
 _HIDDEN = (
     *("sbatch", "squeue", "sacct", "scancel", "scontrol", "sinfo", "srun"),
     *("qsub", "qstat", "qdel", "qhold", "qrls", "qacct", "qconf"),
-    *("bsub", "bjobs", "flux", "docker"),
+    *("bsub", "bjobs", "flux", "docker", "ssh"),
 )
 
 

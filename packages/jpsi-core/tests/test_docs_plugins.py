@@ -9,8 +9,8 @@ import pytest
 from pages import PageError, Reader, steps
 
 DOCS = Path(__file__).parents[3] / "docs"
-#: What is about the package jpsi-cli alone is followed by its own tests.
-OF_THE_COMMAND_LINE = {"cli.md"}
+#: What is about another package, jpsi-cli or jpsi-ssh, is followed by the tests of that.
+OF_OTHERS = {"cli.md", "remote.md"}
 # The one that takes longest comes first.
 PAGES = (
     "plugins/executor.md",
@@ -19,7 +19,7 @@ PAGES = (
     "plugins/launcher.md",
     "plugins/override.md",
     "plugins/transport.md",
-    *(f"guide/{it.name}" for it in sorted(DOCS.glob("guide/*.md")) if it.name not in OF_THE_COMMAND_LINE),
+    *(f"guide/{it.name}" for it in sorted(DOCS.glob("guide/*.md")) if it.name not in OF_OTHERS),
 )
 
 

@@ -23,6 +23,10 @@ while [ $# -gt 0 ]; do
         *) echo "unknown option $1" >&2; exit 255 ;;
     esac
 done
+if [ -e "$folder/hosts" ] && ! grep -qxF -e "$1" "$folder/hosts"; then
+    echo "ssh: Could not resolve hostname $1: Name or service not known" >&2
+    exit 255
+fi
 shift
 if [ -n "$asks" ]; then
     [ -e "$socket" ] && ! [ -e "$folder/says" ]
@@ -79,6 +83,10 @@ class StandIn:
             (self.folder / "says").write_text(f"{words}\n")
         else:
             (self.folder / "says").unlink()
+
+    def know(self, host: str) -> None:
+        """Find this host, and no other."""
+        (self.folder / "hosts").write_text(f"{host}\n")
 
     def login(self, text: str) -> None:
         """Let this be what the login shell does first; in it `$*` is what it is told."""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import pytest
 
-from jpsi import escape
 from jpsi.testing import ExecutorConformance
 from jpsi_slurm import SlurmConfig
 from stand_in import StandIn
@@ -27,5 +27,5 @@ class TestSlurm(ExecutorConformance):
         """Ssh leads to this machine, with another home directory."""
         home = tmp_path / "far home"
         home.mkdir()
-        (ssh.folder / "login").write_text(f"cd {escape(str(home))}; HOME=$PWD; unset XDG_STATE_HOME\n")
+        (ssh.folder / "login").write_text(f"cd {shlex.quote(str(home))}; HOME=$PWD; unset XDG_STATE_HOME\n")
         monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state here"))

@@ -89,7 +89,8 @@ LS = command(
 
     Jobs that have not ended are shown, and those that ended within a day. What is shown is what jobs and
     programs have left on disk, which is the same in every terminal; batch systems are asked only with
-    --refresh, which brings to light the ends of jobs that left nothing, and why jobs wait.
+    --refresh, which brings to light the ends of jobs that left nothing, and why jobs wait. With
+    the name of a target of another machine (-x), it also finds jobs that were submitted there from elsewhere.
     """,
     epilog="""\b
 Examples:
@@ -97,6 +98,7 @@ Examples:
   jpsi ls --state failed --since 2h
   jpsi ls --name 'sim-*' --ids | xargs jpsi cancel
   jpsi ls --watch --refresh
+  jpsi ls --refresh -x cluster
 
 \b
 Exit codes:

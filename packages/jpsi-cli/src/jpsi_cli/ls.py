@@ -19,7 +19,7 @@ from . import job_json, job_table, messages, terminal
 from .fence import fenced
 from .job_table import Row
 from .picking import short_ids
-from .recalling import best, recalled, refreshed
+from .recalling import best, find_those_of_others, recalled, refreshed
 
 #: How long a job that has ended is listed without being asked for.
 RECENT = timedelta(days=1)
@@ -65,7 +65,13 @@ class Form:
 
 def ls(wanted: Wanted, form: Form) -> int:
     """Show the jobs and return the exit code."""
-    return fenced(lambda: _watch(wanted, form) if form.is_watching else _show(wanted, form))
+
+    def command() -> int:
+        if form.is_refreshing and wanted.executor is not None:
+            find_those_of_others(wanted.executor)
+        return _watch(wanted, form) if form.is_watching else _show(wanted, form)
+
+    return fenced(command)
 
 
 def _show(wanted: Wanted, form: Form) -> int:

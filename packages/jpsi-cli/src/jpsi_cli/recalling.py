@@ -79,6 +79,16 @@ def refreshed(jobs: Iterable[SpooledJob]) -> Mapping[str, jpsi.JobStatus]:
     return {job_id: job.status for job_id, job in live.jobs.items()}
 
 
+def find_those_of_others(name: str) -> None:
+    """Have on disk here the jobs that other machines have submitted to an executor or target that is elsewhere."""
+    try:
+        with jpsi.JobExecutor(name) as executor:
+            if executor.system.is_elsewhere:
+                executor.recover()
+    except jpsi.JpsiError as e:
+        messages.warning(f"{name}: {e}")
+
+
 def best(job: SpooledJob, heard: jpsi.JobStatus) -> jpsi.JobStatus:
     """What is known best of a job: what is on disk, unless something further or more was heard."""
     written = job.status

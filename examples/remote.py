@@ -1,0 +1,81 @@
+"""A job on a cluster behind SSH: its input goes there, its output is shown, and its result comes back.
+
+python remote.py [EXECUTOR [URL]]
+
+As in `python remote.py slurm ssh://me@login.example`, or `python remote.py cluster` where the configuration
+has a target of this name. The program may be stopped, or lose its connection: started again, here or on
+another machine, it goes on with the job that is there.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from datetime import timedelta
+from pathlib import Path
+
+import jpsi
+
+NAME = "count-words"
+#: Where it works over there; ~ is the home directory of that machine.
+PLACE = "~/jpsi-example"
+
+
+def run(executor: jpsi.JobExecutor, text: Path, result: Path) -> jpsi.JobStatus:
+    """Have the words of a file counted over there."""
+    job = started(executor) or start(executor, text)
+    status = followed(job)
+    if status.state is jpsi.JobState.COMPLETED:
+        executor.files.get(f"{PLACE}/result.txt", str(result))
+    return status
+
+
+def started(executor: jpsi.JobExecutor) -> jpsi.Job | None:
+    """The job that an earlier call has left there and that has not ended, if there is one."""
+    jobs = [job for job in executor.recover() if job.spec is not None and job.spec.name == NAME]
+    return next((job for job in jobs if job.native_id is not None), None)
+
+
+def start(executor: jpsi.JobExecutor, text: Path) -> jpsi.Job:
+    executor.files.put(str(text), f"{PLACE}/words.txt")
+    count = 'wc -w <"$1" >result.txt && echo "counted the words of $1"'
+    spec = jpsi.JobSpec("/bin/sh", ["-c", count, "sh", "words.txt"], name=NAME)
+    spec.directory = Path(PLACE)
+    spec.attributes = jpsi.JobAttributes(duration=timedelta(minutes=5))
+    job = jpsi.Job(spec)
+    executor.submit(job)
+    return job
+
+
+def followed(job: jpsi.Job) -> jpsi.JobStatus:
+    """Show what a job writes until it has ended; a connection that breaks is waited for."""
+    output, end = job.output(), 0
+    assert output is not None
+    while True:
+        status = job.wait(1)
+        try:
+            while (part := output.read(end)) is not None and part.data:
+                print(part.data.decode(errors="replace"), end="", flush=True)
+                end = part.end
+        except jpsi.SubmitException as error:
+            if not error.transient:
+                raise
+            print(error, file=sys.stderr)
+            time.sleep(10)
+        else:
+            if status is not None:
+                return status
+
+
+def main(name: str | None = None, url: str | None = None) -> int:
+    text = Path(__file__).parent / "hello" / "words.txt"
+    result = Path("result.txt")
+    status = run(jpsi.JobExecutor(name, url=url), text, result)
+    print(status)
+    if status.state is jpsi.JobState.COMPLETED:
+        print(result.read_text(), end="")
+    return status.exit_code or 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

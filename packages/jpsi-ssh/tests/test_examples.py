@@ -1,0 +1,64 @@
+"""The program examples/remote.py, by way of a stand-in for ssh: with processes there, and a fake of Slurm."""
+
+from __future__ import annotations
+
+import runpy
+import shlex
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+import jpsi
+from jpsi.fakes import on_path
+from stand_in import StandIn
+
+EXAMPLE = Path(__file__).parents[3] / "examples/remote.py"
+
+
+@pytest.fixture
+def there(ssh: StandIn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The home directory over there; the program runs in another place."""
+    home = tmp_path / "there"
+    here = tmp_path / "here"
+    home.mkdir()
+    here.mkdir()
+    ssh.login(f"cd {shlex.quote(str(home))}; HOME=$PWD; unset XDG_STATE_HOME\n")
+    monkeypatch.setenv("XDG_STATE_HOME", str(here / "state"))
+    monkeypatch.chdir(here)
+    return home
+
+
+@pytest.fixture
+def example() -> SimpleNamespace:
+    return SimpleNamespace(**runpy.run_path(str(EXAMPLE)))
+
+
+@pytest.mark.parametrize("name", ["local", "slurm"])
+def test_its_result_comes_back(
+    name: str, there: Path, example: SimpleNamespace, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with on_path("slurm"):
+        code = example.main(name, "ssh://far")
+
+    assert code == 0
+    assert capsys.readouterr().out == "counted the words of words.txt\nCOMPLETED, exit code 0\n127\n"
+    assert sorted(path.name for path in there.glob("jpsi-example/*")) == ["result.txt", "words.txt"]
+
+
+def test_it_goes_on_with_a_job_of_another_machine(
+    there: Path, example: SimpleNamespace, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    spec = jpsi.JobSpec("/bin/sh", ["-c", "until [ -e go ]; do sleep 0.1; done"], name=example.NAME)
+    spec.directory = Path("~")
+    job = jpsi.Job(spec)
+    with on_path("slurm"):
+        jpsi.JobExecutor("slurm", url="ssh://far").submit(job)
+        monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "another machine"))
+        found = example.started(jpsi.JobExecutor("slurm", url="ssh://far"))
+        (there / "go").touch()
+
+        status = found.wait()
+
+    assert found.id == job.id
+    assert status.state is jpsi.JobState.COMPLETED
