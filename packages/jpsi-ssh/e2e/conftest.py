@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 import subprocess
@@ -45,6 +46,17 @@ def servers() -> list[int]:
     )
     lines = (line.split(None, 1) for line in listed.stdout.splitlines())
     return [int(pid) for pid, args in lines if args.startswith("sshd:")]
+
+
+def random_file(path: Path, size: int) -> str:
+    """Make a file; returns its checksum."""
+    block, digest = os.urandom(1 << 24), hashlib.sha256()
+    with path.open("wb") as file:
+        for at in range(0, size, len(block)):
+            piece = at.to_bytes(8) + block[8 : min(len(block), size - at)]
+            file.write(piece)
+            digest.update(piece)
+    return digest.hexdigest()
 
 
 @pytest.fixture

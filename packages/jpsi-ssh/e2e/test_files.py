@@ -16,6 +16,7 @@ import pytest
 from test_connections import _eventually, _servers
 
 import jpsi
+from conftest import random_file
 from jpsi.engine.job_files import job_files
 from jpsi.plugin import Command, TransferError, TransportError
 from jpsi_ssh.transport import SshTransport
@@ -49,17 +50,6 @@ def far_place(far: SshTransport) -> Iterator[str]:
     far.run(Command(["rm", "-rf", path]))
 
 
-def _random_file(path: Path, size: int) -> str:
-    """Make a file; returns its checksum."""
-    block, digest = os.urandom(1 << 24), hashlib.sha256()
-    with path.open("wb") as file:
-        for at in range(0, size, len(block)):
-            piece = at.to_bytes(8) + block[8 : min(len(block), size - at)]
-            file.write(piece)
-            digest.update(piece)
-    return digest.hexdigest()
-
-
 def _contents(root: Path) -> dict[str, object]:
     return {
         str(path.relative_to(root)): path.readlink()
@@ -80,7 +70,7 @@ def test_a_tree_comes_back_as_it_was_whatever_the_login_shell_is(
     (tree / "program").write_text("#!/bin/sh\n")
     (tree / "program").chmod(0o750)
     (tree / "empty").mkdir(mode=0o500)
-    _random_file(tree / "large", 5_000_000)
+    random_file(tree / "large", 5_000_000)
 
     job_files(transport).put(str(tree), place)
     job_files(transport).get(place, str(tmp_path / "back"))
@@ -93,7 +83,7 @@ def test_lines_that_are_cut_while_a_file_is_moved_cost_no_more_than_a_piece_each
     far: SshTransport, far_place: str, tmp_path: Path, direction: str
 ) -> None:
     source, before = tmp_path / "source", _servers()
-    digest = _random_file(source, 100_000_000)
+    digest = random_file(source, 100_000_000)
     files, there = job_files(far), f"{far_place}/file"
     if direction == "get":
         files.put(str(source), there)
@@ -135,7 +125,7 @@ def test_two_hundred_commands_go_on_while_files_are_moved(
     far: SshTransport, far_place: str, tmp_path: Path
 ) -> None:
     before = _servers()
-    digests = [_random_file(tmp_path / f"{n}", 20_000_000) for n in range(2)]
+    digests = [random_file(tmp_path / f"{n}", 20_000_000) for n in range(2)]
     lines = iter(far.open(_sh("echo 1; sleep 1000; :")))
     assert next(lines) == "1"
 
@@ -158,7 +148,7 @@ def test_a_full_disk_is_named_and_once_there_is_room_the_file_is_gone_on_with(
     far: SshTransport, tmp_path: Path
 ) -> None:
     files, target = job_files(far), f"{_SMALL}/{secrets.token_hex(4)}"
-    digest = _random_file(tmp_path / "source", 3_000_000)
+    digest = random_file(tmp_path / "source", 3_000_000)
     far.run(_sh(f"head -c 2500000 /dev/zero >{target}.other"))
 
     with pytest.raises(TransferError, match=r"cannot be written: No space left on device") as raised:
@@ -192,7 +182,7 @@ def test_what_is_written_over_there_is_read_while_it_is_written(far: SshTranspor
 @pytest.mark.long
 def test_a_gigabyte_goes_there_and_comes_back(far: SshTransport, far_place: str, tmp_path: Path) -> None:
     files, target = job_files(far), f"{far_place}/file"
-    digest = _random_file(tmp_path / "source", _GIGABYTE)
+    digest = random_file(tmp_path / "source", _GIGABYTE)
 
     files.put(str(tmp_path / "source"), target)
     assert far.run(Command(["sha256sum", target])).stdout.split()[0] == digest

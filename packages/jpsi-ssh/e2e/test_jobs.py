@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 import signal
@@ -16,8 +17,8 @@ from pathlib import Path
 
 import pytest
 
-from conftest import servers
-from jpsi import Job, JobExecutor, JobState, SubmitException
+from conftest import random_file, servers
+from jpsi import Job, JobExecutor, JobState, StageIn, StageOut, StagingMode, SubmitException
 from jpsi.testing.conformance_kit import Gate, Proof, shell
 from jpsi.testing.conformance_recovery import client
 from jpsi_slurm import SlurmConfig
@@ -187,3 +188,74 @@ def test_two_hundred_jobs_are_submitted_at_once_over_one_connection(
     assert len(servers()) - len(before) == 1
     assert [_end(job) for job in jobs] == [number % 5 for number in range(200)]
     assert {Proof(tmp_path / f"proof{number}").runs for number in range(200)} == {1}
+
+
+def _checksum(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+@pytest.mark.parametrize(
+    "size",
+    [pytest.param(20_000_000, id="small"), pytest.param(1 << 30, id="a gigabyte", marks=pytest.mark.long)],
+)
+def test_files_are_staged_in_and_out_with_their_checksums(
+    executor: JobExecutor, tmp_path: Path, size: int
+) -> None:
+    digest = random_file(tmp_path / "source", size)
+    job = Job(
+        shell(
+            "sha256sum source >sum",
+            directory=tmp_path / "run",
+            create_directory=True,
+            stage_in=[StageIn(str(tmp_path / "source"), Path("source"), StagingMode.MOVE)],
+            stage_out=[
+                StageOut(Path("source"), f"{tmp_path}/back", mode=StagingMode.MOVE),
+                StageOut(Path("sum"), f"{tmp_path}/sum"),
+            ],
+            cleanup=[Path("sum")],
+        )
+    )
+    executor.submit(job)
+
+    # a gigabyte goes at the pace of the machine
+    status = job.wait(10 * PATIENCE)
+
+    assert status is not None
+    assert status.state is JobState.COMPLETED, status
+    assert (tmp_path / "sum").read_text().split()[0] == digest
+    assert _checksum(tmp_path / "back") == digest
+    assert not list((tmp_path / "run").iterdir())
+    assert not list((tmp_path / "work").glob("*/staged/*"))
+
+
+def test_a_line_that_is_cut_while_files_are_staged_costs_none_of_them(
+    executor: JobExecutor, tmp_path: Path, cut_seconds: float
+) -> None:
+    digest, gate = random_file(tmp_path / "source", 20_000_000), Gate(tmp_path / "gate")
+    job = Job(
+        shell(
+            Gate.WAIT,
+            gate.path,
+            directory=tmp_path / "run",
+            create_directory=True,
+            stage_in=[StageIn(str(tmp_path / "source"), Path("source"))],
+            stage_out=[StageOut(Path("source"), f"{tmp_path}/back")],
+        )
+    )
+    with ThreadPoolExecutor(1) as pool:
+        submitting = pool.submit(_submitted, executor, job)
+        begun = (tmp_path / "work").glob
+        assert _eventually(lambda: submitting.done() or any(begun("*/staged/*/in.*/.jpsi-*")))
+        with cut():
+            time.sleep(cut_seconds)
+        job = submitting.result()
+    assert job.wait(PATIENCE, target_states=JobState.ACTIVE)
+
+    gate.open()
+    assert _eventually(lambda: job.status.final or any(begun("*/staged/*/out.*/*")))
+    with cut():
+        job.wait(cut_seconds)
+
+    assert _end(job) == 0
+    assert _checksum(tmp_path / "back") == digest

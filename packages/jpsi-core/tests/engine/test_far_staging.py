@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from jpsi.engine.far_staging import Carriage, far_plan, left, record
+from jpsi.engine.far_staging import Carriage, far_plan, left, record, recorded, where
 from jpsi.engine.staging import plan
 from jpsi.model.spec import JobSpec, StageIn, StageOut, StageOutFlags, StagingMode
 from runners import Ended, Place, shell_job
@@ -83,8 +83,36 @@ def test_what_has_a_record_is_not_got_again() -> None:
     spec = JobSpec("x", stage_out=[StageOut(Path("a"), f"/{name}") for name in "abc"])
     gets = far_plan(plan(spec), "/far/jobs/a1", 2).gets
 
-    assert numbers(left(gets, {1, 3})) == [2]
-    assert record("/here/jobs/a1", 2, 3) == "/here/jobs/a1/got.2.3"
+    names = [Path(record("/here/jobs/a1", 2, number)).name for number in (1, 3)]
+
+    assert names == ["got.2.1", "got.2.3"]
+    assert numbers(left(gets, recorded([*names, "got.1.2", "get.2"], 2))) == [2]
+
+
+def test_what_goes_into_a_directory_keeps_the_name_that_it_has_there(tmp_path: Path) -> None:
+    spec = JobSpec("x", stage_out=[StageOut(Path("a/out"), str(tmp_path)), StageOut(Path("~"), "/b")])
+    into, home = far_plan(plan(spec), "/far/staged/a1", 1).gets
+
+    assert into.there == "/far/staged/a1/out.1.1/out"
+    assert home.there == "/far/staged/a1/out.1.2/files"
+    assert where(into, is_directory=False) == f"{tmp_path}/out"
+    assert where(into, is_directory=True) == str(tmp_path)
+    assert where(home, is_directory=False) == "/b"
+
+
+def test_nothing_is_linked(tmp_path: Path) -> None:
+    spec = JobSpec(
+        "x",
+        stage_in=[StageIn("/a", Path("a"), StagingMode.LINK)],
+        stage_out=[
+            StageOut(Path("b"), "/b", mode=StagingMode.LINK),
+            StageOut(Path("c"), "/c", mode=StagingMode.MOVE),
+        ],
+    )
+    runner = far_plan(plan(spec), str(tmp_path), 1).runner
+
+    modes = [it.mode for it in (*runner.stage_in, *runner.stage_out)]
+    assert modes == [StagingMode.COPY, StagingMode.COPY, StagingMode.MOVE]
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import itertools
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import attrs
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -49,6 +50,7 @@ WRITTEN = st.builds(
     markers=st.lists(MARKERS, max_size=5),
     stop=st.none() | st.just(Stop(CANCEL, NOW).content),
     final=st.none() | FINALS,
+    awaits_files=st.booleans(),
 )
 
 
@@ -66,3 +68,27 @@ def test_the_last_status_ends_the_history(written: Written, codes: Any, is_gone:
     assert not (past.status.final and past.remark(is_gone=is_gone))
     if written.final is not None:
         assert past.status.state.value == written.final["state"]
+
+
+def test_a_job_has_not_ended_before_its_files_are_here() -> None:
+    times = int(NOW.timestamp() * 10**9)
+    markers = [
+        Marker("a", 1, 0, "active", "", None, times, "a.1.active"),
+        Marker("a", 1, 0, "exit", "run", 0, times + 1, "a.1.exit.run.0"),
+    ]
+    written = Written(
+        job_id="a",
+        attempt=1,
+        intent={"time": NOW.isoformat()},
+        native_id="17",
+        markers=markers,
+        awaits_files=True,
+    )
+
+    past = Past(written, frozenset())
+
+    assert past.status.state is JobState.ACTIVE
+    assert past.remark(is_gone=False) == (
+        "it ended with exit code 0; its output is being brought, or waits to be"
+    )
+    assert Past(attrs.evolve(written, awaits_files=False), frozenset()).status.state is JobState.COMPLETED

@@ -205,6 +205,11 @@ class BatchEngine:
             listening = self._side.listening(tracking)
             if listening is not None:
                 judging.passed = listening.passed
+            if self._side.carrying is not None:
+                # most programs need nothing of that
+                from jpsi.engine.bringing import Bringing  # noqa: PLC0415
+
+                judging.is_held = Bringing(self._spool, self._side.carrying, judging).holds
             rounds = Rounds(tracking, self._spool.events, is_announced=not is_shared)
             keep_codes(self._spool.root, self._backend.requeue_exit_codes)
             self._opened = tracking, rounds

@@ -111,7 +111,8 @@ class Bulk:
             except JpsiError as e:
                 told({submission.job_id: e})
             else:
-                keys.append(kinds[key] or submission.job_id)
+                is_alone = self._submitting.carries(submission.spec)
+                keys.append(submission.job_id if is_alone else kinds[key] or submission.job_id)
                 sound.append(submission)
         return [[sound[position] for position in group] for group in chunks(keys, largest)]
 

@@ -25,8 +25,8 @@ _CULPRITS = {
     runner.PRE_LAUNCH: "pre_launch",
 }
 
-# How much of what was said last becomes a message.
-_SAID_BYTES = 4096
+#: How much of what was said last becomes a message.
+SAID_BYTES = 4096
 
 
 def explained(spool: Spool, job_id: str, attempt: int, status: JobStatus) -> JobStatus:
@@ -58,7 +58,7 @@ def _culprit(spool: Spool, job_id: str, phase: str) -> str:
 def _said(path: str) -> str:
     try:
         with open(path, "rb") as file:  # noqa: PTH123  text, as all of the spool's paths
-            file.seek(max(0, os.fstat(file.fileno()).st_size - _SAID_BYTES))
-            return file.read(_SAID_BYTES).decode(errors="replace").strip()
+            file.seek(max(0, os.fstat(file.fileno()).st_size - SAID_BYTES))
+            return file.read(SAID_BYTES).decode(errors="replace").strip()
     except OSError:
         return ""

@@ -16,7 +16,7 @@ from jpsi.engine.outbox import Outbox
 from jpsi.engine.spool import Spool
 from jpsi.engine.tracked import Tracked, is_final
 from jpsi.engine.tracker import Stop
-from jpsi.engine.verdict import Facts, judge, settles
+from jpsi.engine.verdict import Facts, begun, judge, settles
 from jpsi.model.plain import decode_status, encode_status
 from jpsi.model.states import Evidence, JobStatus
 
@@ -45,6 +45,8 @@ class Judging:
     ) -> None:
         #: How many of the seconds between two times count, where jobs cannot be heard of all the time.
         self.passed: Callable[[float, float], float] = _all_of_it
+        #: Whether the end of a job, and how it ended, is not to be told before somebody calls `end`.
+        self.is_held: Callable[[Tracked, JobStatus], bool] = _is_never_held
         self._backend = backend
         self._spool = spool
         self._grace = grace
@@ -127,10 +129,22 @@ class Judging:
         """Publish what follows from all that is known of a job."""
         status = self._status(job, now)
         job.is_unjudged = False
+        if status is not None and status.final and self.is_held(job, status):
+            status = begun(self._facts(job, now))
         if status is not None and status.final:
             self._end(job, explained(self._spool, job.spool_id, job.attempt, status), self._write)
         elif status is not None:
             self._outbox.put(job.job_id, status)
+
+    def end(self, job: Tracked, status: JobStatus) -> None:
+        """Publish the end of a job that was held, unless it is told already how it ended."""
+        with self.session():
+            content = self._spool.read_final(job.spool_id, job.attempt)
+            if content is None:
+                known = explained(self._spool, job.spool_id, job.attempt, status)
+            else:
+                known = decode_status(content)
+            self._end(job, known, self._write)
 
     def _status(self, job: Tracked, now: float) -> JobStatus | None:
         """What follows from all that is known of a job.
@@ -215,6 +229,11 @@ class Judging:
     def _stop_on_disk(self, job: Tracked) -> Stop | None:
         content = self._spool.read_stop(job.spool_id, job.attempt)
         return None if content is None else Stop.of(content)
+
+
+def _is_never_held(job: Tracked, status: JobStatus) -> bool:
+    del job, status
+    return False
 
 
 def _all_of_it(since: float, now: float) -> float:

@@ -15,7 +15,8 @@ from datetime import timedelta
 from jpsi.contract.command import Command, CommandResult
 from jpsi.contract.config import BatchConfig, ExecutorConfig
 from jpsi.contract.far_directories import FarDirectories
-from jpsi.contract.protocols import FileTransport
+from jpsi.contract.protocols import BytesTransport, FileTransport
+from jpsi.engine.carrying import STAGED, Carrying
 from jpsi.engine.claims import REVOKED, Claim
 from jpsi.engine.far_claims import FarClaim, claim_text, read_far_claim, revoke_text
 from jpsi.engine.far_folders import (
@@ -38,6 +39,7 @@ from jpsi.engine.far_submission import (
 )
 from jpsi.engine.file_errors import cause_of
 from jpsi.engine.files import PRIVATE_DIRECTORY, is_transient, write, write_new
+from jpsi.engine.job_files import job_files
 from jpsi.engine.layout import Layout
 from jpsi.engine.markers import parse
 from jpsi.engine.spool import Spool
@@ -74,6 +76,8 @@ class MirroredSide:
         self._directories: FarDirectories | None = None
         #: Folders over there that came to nothing.
         self._left: set[str] = set()
+        #: See `Side`.
+        self.carrying = _carrying(transport, self._run, self.layout)
 
     @property
     def is_here(self) -> bool:
@@ -101,8 +105,10 @@ class MirroredSide:
 
     def problems(self, spec: JobSpec) -> list[str]:
         """See `Side`; what files and directories there are tells the job itself, when it runs."""
+        if self.carrying is not None:
+            return []
         asked = [name for name in ("stage_in", "stage_out", "cleanup") if getattr(spec, name)]
-        return [f"{name} is not offered yet where files are elsewhere" for name in asked]
+        return [f"{name} is not offered where files are elsewhere and cannot be moved" for name in asked]
 
     # ------------------------------------------------------------------------------------- submissions
 
@@ -254,7 +260,7 @@ class MirroredSide:
 
     def remove(self, names: Collection[str]) -> None:
         """See `Side`."""
-        folders = [f"{room}/{name}" for name in sorted(names) for room in ("jobs", "arrays")]
+        folders = [f"{room}/{name}" for name in sorted(names) for room in ("jobs", "arrays", STAGED)]
         for start in range(0, len(folders), _AT_A_TIME):
             self._remove(folders[start : start + _AT_A_TIME])
 
@@ -281,6 +287,12 @@ class MirroredSide:
 
     def _run(self, text: str) -> CommandResult:
         return self._transport.run(Command([_SHELL], stdin=text, timeout=self._timeout))
+
+
+def _carrying(
+    transport: FileTransport, run: Callable[[str], CommandResult], layout: Callable[[], Layout]
+) -> Carrying | None:
+    return Carrying(job_files(transport), run, layout) if isinstance(transport, BytesTransport) else None
 
 
 def _unsent(outcome: FarOutcome, command: Command, layout: Layout, result: CommandResult) -> TransportError:

@@ -86,6 +86,8 @@ class Past:
             return decode_status(self.written.final)
         if self.requeue_exit_codes is None:
             return conclude(self.written.markers, self._stop, None)
+        if self.written.awaits_files:
+            return None
         status = self._told(self.written.markers)
         return status if status is not None and status.final else None
 
@@ -117,6 +119,8 @@ class Past:
         if is_gone:
             return "its process is gone, and nobody has looked yet how it ended"
         code = _last_code(self.written.markers)
+        if code is not None and self.written.awaits_files:
+            return f"it ended with exit code {code}; its output is being brought, or waits to be"
         if code is not None and self.requeue_exit_codes is not None:
             return f"it ended with exit code {code}; the batch system was not asked yet whether that is all"
         return self._undone or (_UNCLEAR if state is JobState.NEW else None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import attrs
 
@@ -19,6 +19,9 @@ from jpsi.engine.tracking import Tracking
 from jpsi.engine.work_directory import work_directory
 from jpsi.engine.written_down import Written
 from jpsi.model.spec import JobSpec
+
+if TYPE_CHECKING:
+    from jpsi.engine.carrying import Carrying
 
 
 class Listening(Protocol):
@@ -57,6 +60,10 @@ class Side(Protocol):
 
     def said(self) -> Mapping[str, object]:
         """What an intent says about this side."""
+
+    @property
+    def carrying(self) -> Carrying | None:
+        """Carries files there and back; None if jobs see those of this machine, or nothing can be carried."""
 
     def problems(self, spec: JobSpec) -> list[str]:
         """Why a job cannot run there as things are now."""
@@ -114,6 +121,11 @@ class ThisSide:
     def said(self) -> Mapping[str, object]:
         """Nothing, as that is the usual case."""
         return {}
+
+    @property
+    def carrying(self) -> Carrying | None:
+        """There is nothing to carry."""
+        return None
 
     def problems(self, spec: JobSpec) -> list[str]:
         """See `Side`."""

@@ -7,6 +7,7 @@
     <root>/jobs/<id>/claim.<n>          made exclusively by the runner (its pid) or by whoever revokes it
     <root>/jobs/<id>/stop.<n>.json      jpsi told attempt n to end
     <root>/jobs/<id>/final.<n>.json     the final status, where it does not follow from the exit marker alone
+    <root>/jobs/<id>/get.<n>            files of attempt n are elsewhere, and not yet here as they are to be
     <root>/jobs/<id>/stdout, stderr     streams without a path of their own
     <root>/arrays/                      jobs that were submitted as one; see `array_files`
     <root>/trash/                       folders that are being removed
@@ -42,6 +43,7 @@ from jpsi.engine.files import (
     make_private,
     read_json,
     take_lock,
+    write,
     write_all,
     write_new,
     write_once,
@@ -50,6 +52,9 @@ from jpsi.engine.markers import Marker, parse, scan
 from jpsi.engine.roots import open_root
 
 __all__ = ["REVOKED", "Claim", "Intent", "Spool", "is_transient"]
+
+#: How the file is called that says that files of an attempt are still elsewhere, before its number.
+AWAITED = "get"
 
 
 @attrs.frozen(slots=True)
@@ -217,6 +222,19 @@ class Spool:
         """Write down a final status that does not follow from the exit marker alone."""
         write_once(f"{self.folder(job_id)}/final.{attempt}.json", json.dumps(content).encode("ascii"))
 
+    def awaited(self, job_id: str, attempt: int) -> str:
+        """The file that is there while files of an attempt are elsewhere that are to be here in the end."""
+        return f"{self.folder(job_id)}/{AWAITED}.{attempt}"
+
+    def await_files(self, job_id: str, attempt: int) -> None:
+        """Write down that an attempt has not ended before its files are here."""
+        write(self.awaited(job_id, attempt), b"")
+
+    def await_no_more(self, job_id: str, attempt: int) -> None:
+        """The files of an attempt are here, or will never be."""
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(self.awaited(job_id, attempt))  # noqa: PTH108
+
     def collect(
         self,
         job_ids: Iterable[str],
@@ -283,7 +301,7 @@ class Spool:
 
     def has_begun(self, job_id: str, attempt: int) -> bool:
         """Whether an attempt began to run, as its folder tells, whatever became of its markers."""
-        return any(name.startswith(f"start.{attempt}.") for name in self._names(job_id))
+        return any(name.startswith(f"start.{attempt}.") for name in self.names(job_id))
 
     def is_final(self, job_id: str, settles: Callable[[list[Marker]], bool]) -> bool:
         """Whether the last attempt of a job is settled: nobody needs to follow it any more.
@@ -293,24 +311,24 @@ class Spool:
             settles: whether these markers of an attempt say all that there is to know; it is asked only if
                 the attempt was not told to end.
         """
-        names = self._names(job_id)
+        names = self.names(job_id)
         attempt = _last_attempt(names)
         if f"final.{attempt}.json" in names:
             return True
-        if f"stop.{attempt}.json" in names:
+        if f"stop.{attempt}.json" in names or f"{AWAITED}.{attempt}" in names:
             return False
         return settles([marker for marker in _markers_among(names) if marker.attempt == attempt])
 
     def last_attempt(self, job_id: str) -> int:
         """The number of the last attempt that the folder of a job knows; 0 if there is none."""
-        return _last_attempt(self._names(job_id))
+        return _last_attempt(self.names(job_id))
 
     def places(self, job_id: str) -> dict[int, Place | None]:
         """Which elements the attempts of a job are, by their numbers; None where that cannot be read.
 
         Those that the job made by itself, and those that its folder does not know, are left out.
         """
-        linked = [name for name in self._names(job_id) if name.startswith("array.")]
+        linked = [name for name in self.names(job_id) if name.startswith("array.")]
         return {attempt: read_link(self.folder(job_id), attempt) for attempt in _attempts(linked)}
 
     def last_place(self, job_id: str) -> Place | None:
@@ -327,7 +345,7 @@ class Spool:
         One that was cut short while it was written asked for the same as the one before; one in an array that
         is gone asked for what nobody knows, and runs no more.
         """
-        attempts = sorted(set(_attempts(self._names(job_id))), reverse=True)
+        attempts = sorted(set(_attempts(self.names(job_id))), reverse=True)
         for attempt in attempts:
             intent = self._read_intent(job_id, attempt) or self._read_element(job_id, attempt)
             is_last = attempt == attempts[0]
@@ -388,7 +406,8 @@ class Spool:
             forget(f"{self._trash}/{name}")
         return names
 
-    def _names(self, job_id: str) -> list[str]:
+    def names(self, job_id: str) -> list[str]:
+        """What is in the folder of a job."""
         try:
             return os.listdir(self.folder(job_id))  # noqa: PTH208
         except (FileNotFoundError, NotADirectoryError):

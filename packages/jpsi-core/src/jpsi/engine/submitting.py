@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
@@ -21,6 +21,7 @@ from jpsi.contract.protocols import EngineSetup, InterruptedSubmission, Preview,
 from jpsi.engine import runner, runner_array, runner_staging
 from jpsi.engine.array_files import Place, read_link
 from jpsi.engine.backend import Backend
+from jpsi.engine.far_staging import FarPlan
 from jpsi.engine.grouping import common
 from jpsi.engine.runner_array import ElementFrame
 from jpsi.engine.runner_frame import BatchFrame, Frame
@@ -28,11 +29,15 @@ from jpsi.engine.runner_run import Run
 from jpsi.engine.sending import Sending, Sent, nothing
 from jpsi.engine.sides import Side
 from jpsi.engine.spool import is_transient
+from jpsi.engine.staging import has_staging, plan
 from jpsi.engine.written_down import Written, WrittenArray, WrittenJob
 from jpsi.model import plain
 from jpsi.model.dependencies import Dependency
 from jpsi.model.errors import JpsiError, SubmitException
 from jpsi.model.spec import JobSpec
+
+if TYPE_CHECKING:
+    from jpsi.engine.carrying import Carrying
 
 log = logging.getLogger(__name__)
 
@@ -132,7 +137,39 @@ class Submitting:
                 lock = self._spool.reserve(job_id, attempt)
             context = SubmitContext(site=self._backend.site, job_id=job_id, tag=written.tag, after=after)
             write = functools.partial(self._write_down, lock, submission)
-            return self._send(written, spec, context, lock, begun=begun, write=write)
+            with self._carried(submission, lock):
+                return self._send(written, spec, context, lock, begun=begun, write=write)
+
+    def carries(self, spec: JobSpec) -> bool:
+        """Whether files are carried for a job, which is submitted by itself then."""
+        return self._side.carrying is not None and has_staging(spec)
+
+    @contextlib.contextmanager
+    def _carried(self, submission: Submission, lock: int) -> Iterator[None]:
+        """Put the files of a job where it runs; they are removed if it comes to nothing."""
+        job_id, carrying = submission.job_id, self._side.carrying
+        if carrying is None or not has_staging(submission.spec):
+            yield
+            return
+        written = WrittenJob(self._spool, job_id, submission.attempt)
+        is_there = False
+        try:
+            try:
+                carrying.put(job_id, self._far_plan(carrying, submission).puts)
+            except BaseException:
+                os.close(lock)
+                written.discard()
+                raise
+            yield
+            is_there = True
+        finally:
+            # what may run or not needs them
+            if not is_there and written.is_over():
+                carrying.remove(job_id)
+
+    @staticmethod
+    def _far_plan(carrying: Carrying, submission: Submission) -> FarPlan:
+        return carrying.planned(plan(submission.spec), submission.job_id, submission.attempt)
 
     def several(self, submissions: Sequence[Submission]) -> AcceptedSeveral:
         """Submit several jobs with one command: those that the batch system sees no difference between."""
@@ -327,6 +364,8 @@ class Submitting:
         return self._spool.prepare(submission.job_id, submission.attempt, *self._texts(submission))
 
     def _write_down(self, lock: int, submission: Submission) -> None:
+        if self.carries(submission.spec):
+            self._spool.await_files(submission.job_id, submission.attempt)
         self._spool.write_down(lock, submission.job_id, submission.attempt, *self._texts(submission))
 
     def _texts(self, submission: Submission) -> tuple[dict[str, Any], str]:
@@ -399,6 +438,8 @@ class Submitting:
 
     def _run(self, submission: Submission, here: str, frame: Frame) -> Run:
         job_id, spec, layout = submission.job_id, submission.spec, self._side.layout()
+        carrying = self._side.carrying
+        staged = plan(spec) if carrying is None else self._far_plan(carrying, submission).runner
         return Run(
             job_id=job_id,
             attempt=submission.attempt,
@@ -412,6 +453,7 @@ class Submitting:
             nodes=submission.nodes,
             prologue=self._backend.config.prologue,
             frame=frame,
+            plan=staged,
         )
 
 

@@ -229,10 +229,9 @@ def _lost(facts: Facts) -> JobStatus:
 
 
 def _not_ended(facts: Facts) -> JobStatus | None:
-    active = [marker for marker in facts.markers if marker.kind == "active"]
-    if active:
-        first = min(active, key=lambda marker: marker.time_ns)
-        return JobStatus(JobState.ACTIVE, time=first.time, evidence=Evidence.MARKER)
+    status = begun(facts)
+    if status is not None:
+        return status
     if facts.absent:
         return None if facts.has_runner else _missed(facts)
     queued = facts.queued
@@ -245,6 +244,13 @@ def _not_ended(facts: Facts) -> JobStatus | None:
         evidence=Evidence.QUEUE,
         metadata=_metadata(facts, queued),
     )
+
+
+def begun(facts: Facts) -> JobStatus | None:
+    """That a job runs, if it has told so, whatever came after that."""
+    active = [marker for marker in facts.markers if marker.kind == "active"]
+    first = min(active, key=lambda marker: marker.time_ns, default=None)
+    return None if first is None else JobStatus(JobState.ACTIVE, time=first.time, evidence=Evidence.MARKER)
 
 
 def _missed(facts: Facts) -> JobStatus:

@@ -18,6 +18,7 @@ from jpsi.engine.claims import REVOKED, Claim, read_claim
 from jpsi.engine.files import read_text
 from jpsi.engine.markers import Marker, parse, scan
 from jpsi.engine.runner_frame import UNNAMED
+from jpsi.engine.spool import AWAITED
 
 #: The native ids of elements of an array, given that of the array and their indices.
 ElementIds = Callable[[str, Sequence[int]], Sequence[str]]
@@ -46,6 +47,8 @@ class Written:
     stop: Mapping[str, Any] | None = None
     #: The final status, where somebody had to find it out.
     final: Mapping[str, Any] | None = None
+    #: Whether it has not ended before files of it are here that are elsewhere.
+    awaits_files: bool = False
 
 
 class WrittenJobs:
@@ -117,6 +120,7 @@ class WrittenJobs:
             "markers": _markers(folder, names, f"{job_id}.{attempt}.", new),
             "stop": _read_json(f"{folder}/{stop}") if stop in names else None,
             "final": _read_json(f"{folder}/{final}") if final in names else None,
+            "awaits_files": f"{AWAITED}.{attempt}" in names,
         }
         if f"array.{attempt}" in names and f"intent.{attempt}.json" not in names:
             place = read_link(folder, attempt)

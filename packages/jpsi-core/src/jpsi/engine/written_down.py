@@ -121,6 +121,13 @@ class WrittenJob:
         self.spool.discard(self.job_id, self.attempt)
         return self.attempt == 1
 
+    def is_over(self) -> bool:
+        """Whether it cannot run any more: it was revoked, or forgotten."""
+        claim = self.claim()
+        return (
+            not self.spool.has_intent(self.job_id, self.attempt) if claim is None else claim.text == REVOKED
+        )
+
 
 @attrs.frozen(slots=True)
 class WrittenArray:

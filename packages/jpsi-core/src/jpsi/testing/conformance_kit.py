@@ -39,7 +39,7 @@ class Kit:
     executor_name: ClassVar[str]
     #: Where its batch system is; None is here.
     url: ClassVar[str | None] = None
-    #: Whether the url leads to where files are elsewhere; nothing is staged there yet.
+    #: Whether the url leads to where files are elsewhere.
     is_elsewhere: ClassVar[bool] = False
     #: The dialect of its fake batch system, or the name of it; None runs against what is on PATH.
     dialect: ClassVar[str | Dialect | None] = None

@@ -1,0 +1,426 @@
+"""Staging where files are elsewhere: there before a job runs, and here before its end is told."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import attrs
+import pytest
+
+import jpsi
+import jpsi.spooled
+from jpsi import Job, JobExecutor, JobSpec, JobState, Reason, StageIn, StageOut, StageOutFlags, StagingMode
+from jpsi.engine.far_staging import record
+from jpsi.engine.spool import Spool
+from jpsi.fakes import FakeScheduler, on_path
+from jpsi.plugin import BatchConfig
+from jpsi.testing import ElsewhereTransport, PluginDirectory, toy
+from jpsi.testing.conformance_kit import Gate, shell
+from jpsi.testing.conformance_recovery import client
+
+PATIENCE = 60.0
+_CONFIG = BatchConfig(
+    command_timeout=timedelta(seconds=10),
+    shortest_interval=timedelta(seconds=0.1),
+    longest_interval=timedelta(seconds=0.3),
+    grace=timedelta(seconds=0.5),
+    kill_delay=timedelta(seconds=0.5),
+)
+# The size of a file at which dd(1) halts over there.
+_HALTING = 12345
+_DD = """#!/bin/sh
+case " $* " in
+*" bs={size} "*)
+    echo >>{halts}
+    while [ ! -e {gate} ]; do sleep 0.05; done
+esac
+exec {dd} "$@"
+"""
+
+
+@pytest.fixture(autouse=True)
+def scheduler(plugin_directory: PluginDirectory) -> Iterator[FakeScheduler]:
+    plugin_directory.add(
+        "jpsi-toy",
+        "0.1",
+        entry_points={"jpsi.executors": {"toy": "jpsi_toy"}},
+        files={"jpsi_toy.py": Path(toy.__file__).read_text()},
+    )
+    with FakeScheduler(slots=8, kill_delay=0.5) as scheduler, on_path("toy", scheduler):
+        yield scheduler
+
+
+@pytest.fixture
+def elsewhere(tmp_path: Path) -> ElsewhereTransport:
+    return ElsewhereTransport(tmp_path / "far home")
+
+
+@pytest.fixture
+def executor(elsewhere: ElsewhereTransport) -> Iterator[JobExecutor]:
+    with _executor(elsewhere) as executor:
+        yield executor
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The working directory of the program that submits."""
+    path = tmp_path / "here"
+    path.mkdir()
+    monkeypatch.chdir(path)
+    return path
+
+
+@attrs.frozen
+class Halt:
+    """Halts whoever moves a file of a certain size, over there."""
+
+    halts: Path
+    gate: Gate
+
+    def wait(self) -> None:
+        """Wait until somebody is halted."""
+        assert _eventually(self.halts.exists)
+
+
+@pytest.fixture
+def halt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Halt]:
+    halt, folder = Halt(tmp_path / "halts", Gate(tmp_path / "halted")), tmp_path / "bin"
+    folder.mkdir()
+    dd = _DD.format(size=_HALTING, halts=halt.halts, gate=halt.gate.path, dd=shutil.which("dd"))
+    (folder / "dd").write_text(dd)
+    (folder / "dd").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+    yield halt
+    halt.gate.open()
+
+
+def _executor(elsewhere: ElsewhereTransport) -> JobExecutor:
+    return JobExecutor.get_instance("toy", url=elsewhere.url, config=_CONFIG)
+
+
+def _staged(elsewhere: ElsewhereTransport) -> list[Path]:
+    """The folders, over there, of jobs that have something staged."""
+    return list((elsewhere.home / ".local/state/jpsi/work").glob("*/staged/*"))
+
+
+def _folders(state_home: Path) -> list[Path]:
+    return list((state_home / "jpsi/work").glob("*/jobs/*"))
+
+
+def _end(job: Job) -> jpsi.JobStatus:
+    status = job.wait(PATIENCE)
+    assert status is not None, f"{job!r} has not ended"
+    return status
+
+
+def _eventually(condition: Callable[[], bool]) -> bool:
+    deadline = time.monotonic() + PATIENCE
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+def _answer(gate: Gate, answer: str = "42", **fields: object) -> JobSpec:
+    """A job that writes `out` once a gate is open."""
+    staged = {"stage_out": [StageOut(Path("out"), "out", mode=StagingMode.MOVE)], **fields}
+    return shell(f"{Gate.WAIT}; printf %s {answer} >out", gate.path, **staged)
+
+
+# ----------------------------------------------------------------------------------------- before the job
+
+
+def test_files_are_there_before_the_job_and_nothing_of_them_after_it(
+    executor: JobExecutor, elsewhere: ElsewhereTransport, here: Path
+) -> None:
+    (here / "large").write_bytes(b"x" * 700_000)
+    (here / "tree/below").mkdir(parents=True)
+    (here / "tree/below/script").write_text("#!/bin/sh\necho ran\n")
+    (here / "tree/below/script").chmod(0o755)
+    job = Job(
+        shell(
+            "wc -c <large >out; ./tree/below/script >>out",
+            stage_in=[StageIn("large", Path("large")), StageIn("tree", Path("tree"))],
+            stage_out=[StageOut(Path("out"), "out"), StageOut(Path("tree"), "got/tree")],
+            cleanup=[Path("large"), Path("tree"), Path("out")],
+        )
+    )
+    executor.submit(job)
+
+    assert _end(job).exit_code == 0
+    assert (here / "out").read_text().split() == ["700000", "ran"]
+    assert os.access(here / "got/tree/below/script", os.X_OK)
+    assert not _staged(elsewhere)
+    assert sorted(it.name for it in elsewhere.home.iterdir()) == [".local"]
+    assert not executor.recover()
+
+
+@pytest.mark.parametrize("stays_down", [False, True], ids=["comes again", "stays down"])
+def test_a_line_that_is_cut_as_files_are_put_fails_the_submission(
+    executor: JobExecutor,
+    elsewhere: ElsewhereTransport,
+    scheduler: FakeScheduler,
+    here: Path,
+    state_home: Path,
+    stays_down: bool,
+) -> None:
+    for name in "ab":
+        (here / name).write_bytes(name.encode() * 700_000)
+    spec = shell("cat a b | wc -c >out", stage_out=[StageOut(Path("out"), "out")])
+    spec.stage_in = [StageIn(name, Path(name)) for name in "ab"]
+    job = Job(spec)
+    elsewhere.cut("in.1.2", after=True, stays_down=stays_down)
+
+    with pytest.raises(jpsi.SubmitException) as caught:
+        executor.submit(job)
+
+    assert caught.value.transient
+    assert not scheduler.jobs
+    assert not _folders(state_home)
+    assert bool(_staged(elsewhere)) is stays_down
+    elsewhere.up()
+    executor.submit(job)
+    assert _end(job).exit_code == 0
+    assert int((here / "out").read_text()) == 1_400_000
+
+
+def test_what_cannot_be_put_fails_the_submission_and_leaves_nothing(
+    executor: JobExecutor,
+    elsewhere: ElsewhereTransport,
+    scheduler: FakeScheduler,
+    here: Path,
+    state_home: Path,
+) -> None:
+    (here / "a").write_text("text")
+    (here / "tree").mkdir()
+    os.mkfifo(here / "tree/pipe")
+    job = Job(shell("exit 0", stage_in=[StageIn("a", Path("a")), StageIn("tree", Path("tree"))]))
+
+    with pytest.raises(jpsi.SubmitException, match="tree/pipe cannot be read") as caught:
+        executor.submit(job)
+
+    assert not caught.value.transient
+    assert not scheduler.jobs
+    assert not _folders(state_home)
+    assert not _staged(elsewhere)
+
+
+def test_a_submission_that_is_refused_leaves_none_of_its_files(
+    executor: JobExecutor, elsewhere: ElsewhereTransport, scheduler: FakeScheduler, here: Path
+) -> None:
+    (here / "a").write_text("text")
+    scheduler.faults.fail("tsubmit", returncode=2)
+
+    with pytest.raises(jpsi.InvalidJobException):
+        executor.submit(Job(shell("exit 0", stage_in=[StageIn("a", Path("a"))])))
+
+    assert not _staged(elsewhere)
+
+
+def test_a_client_that_is_killed_as_files_are_put_leaves_nothing_to_recover(
+    elsewhere: ElsewhereTransport, scheduler: FakeScheduler, here: Path, state_home: Path, halt: Halt
+) -> None:
+    for name, size in (("a", 5), ("b", _HALTING)):
+        (here / name).write_bytes(b"x" * size)
+    spec = shell("exit 0", stage_in=[StageIn(str(here / name), Path(name)) for name in "ab"])
+    with client("toy", _CONFIG, [spec], url=elsewhere.url) as process:
+        halt.wait()
+        process.kill()
+    halt.gate.open()
+
+    with _executor(elsewhere) as executor:
+        assert not executor.recover()
+    assert not scheduler.jobs
+    assert _staged(elsewhere)
+    (folder,) = _folders(state_home)
+    os.utime(folder, (0, 0))
+    # what nobody needs goes when the next one comes
+    with _executor(elsewhere) as executor:
+        assert not executor.recover()
+        assert _eventually(lambda: not _staged(elsewhere))
+
+
+# ------------------------------------------------------------------------------------------ after the job
+
+
+def test_a_line_that_is_cut_as_files_are_got_freezes_the_job(
+    executor: JobExecutor, elsewhere: ElsewhereTransport, here: Path
+) -> None:
+    gate = Gate(elsewhere.home / "gate")
+    job = Job(_answer(gate))
+    executor.submit(job)
+    assert job.wait(PATIENCE, target_states=JobState.ACTIVE)
+    elsewhere.cut("out.1.1", stays_down=True)
+    gate.open()
+    assert _eventually(lambda: elsewhere.is_down)
+
+    assert job.wait(1) is None
+    assert job.status.state is JobState.ACTIVE
+    (spooled,) = jpsi.spooled.jobs()
+    assert spooled.status.state is JobState.ACTIVE
+    assert spooled.remark == "it ended with exit code 0; its output is being brought, or waits to be"
+    assert not (here / "out").exists()
+    elsewhere.up()
+
+    assert _end(job).state is JobState.COMPLETED
+    assert (here / "out").read_text() == "42"
+    (spooled,) = jpsi.spooled.jobs()
+    assert spooled.status.state is JobState.COMPLETED
+
+
+def test_files_that_take_long_keep_no_other_job(
+    executor: JobExecutor, elsewhere: ElsewhereTransport, here: Path, halt: Halt
+) -> None:
+    text = f"head -c {_HALTING} /dev/zero >out"
+    slow = Job(shell(text, stage_out=[StageOut(Path("out"), "out")]))
+    executor.submit(slow)
+    halt.wait()
+
+    quick, staged = Job(shell("exit 3")), Job(_answer(Gate(elsewhere.home), directory=elsewhere.home))
+    executor.submit_many([quick, staged])
+    assert _end(quick).exit_code == 3
+    assert slow.status.state is JobState.ACTIVE
+    halt.gate.open()
+
+    assert _end(slow).state is JobState.COMPLETED
+    assert (here / "out").stat().st_size == _HALTING
+
+
+def test_a_client_that_is_killed_as_files_are_got_is_succeeded(
+    elsewhere: ElsewhereTransport, here: Path, halt: Halt
+) -> None:
+    targets = [StageOut(Path("small"), str(here / "small")), StageOut(Path("out"), str(here / "out"))]
+    text = f"echo 42 >small; head -c {_HALTING} /dev/zero >out; exit 3"
+    spec = shell(text, stage_out=[attrs.evolve(it, flags=StageOutFlags.ALWAYS) for it in targets])
+    with client("toy", _CONFIG, [spec], url=elsewhere.url) as process:
+        halt.wait()
+        process.kill()
+    (spooled,) = jpsi.spooled.jobs()
+    assert spooled.status.state is JobState.ACTIVE
+    assert not (here / "out").exists()
+    (here / "small").unlink()
+    halt.gate.open()
+
+    with _executor(elsewhere) as executor:
+        (job,) = executor.recover()
+        status = _end(job)
+        assert not executor.recover()
+
+    assert (status.state, status.exit_code, status.reason) == (JobState.FAILED, 3, Reason.EXIT_CODE)
+    assert (here / "out").stat().st_size == _HALTING
+    # what was got is not got again
+    assert not (here / "small").exists()
+    assert not _staged(elsewhere)
+
+
+def test_a_job_whose_files_are_here_and_whose_end_was_not_told_is_recovered(
+    elsewhere: ElsewhereTransport, here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def killed(spool: Spool, job_id: str, attempt: int) -> None:
+        assert Path(record(spool.folder(job_id), attempt, 1)).exists()
+        raise OSError
+
+    gate = Gate(elsewhere.home / "gate")
+    with monkeypatch.context() as patched, _executor(elsewhere) as executor:
+        patched.setattr(Spool, "await_no_more", killed)
+        patched.setattr("jpsi.engine.bringing._FIRST_PAUSE_SECONDS", PATIENCE)
+        first = Job(_answer(gate))
+        executor.submit(first)
+        gate.open()
+        assert _eventually((here / "out").exists)
+        assert _eventually(lambda: not _staged(elsewhere))
+        assert first.wait(0.5) is None
+
+    with _executor(elsewhere) as executor:
+        (job,) = executor.recover()
+        assert _end(job).state is JobState.COMPLETED
+        assert not executor.recover()
+    assert (here / "out").read_text() == "42"
+
+
+@pytest.mark.parametrize("code", [0, 3])
+def test_what_cannot_be_got_fails_the_job_and_stays_where_it_is(
+    executor: JobExecutor, elsewhere: ElsewhereTransport, here: Path, code: int
+) -> None:
+    (here / "file").write_text("")
+    flags = StageOutFlags.ALWAYS
+    job = Job(
+        shell(
+            f"echo 42 >out; exit {code}",
+            stage_out=[StageOut(Path("out"), "file/below", flags), StageOut(Path("out"), "kept", flags)],
+        )
+    )
+    executor.submit(job)
+
+    status = _end(job)
+
+    reason = Reason.EXIT_CODE if code else Reason.STAGING
+    assert (status.state, status.exit_code, status.reason) == (JobState.FAILED, code, reason)
+    assert status.metadata["stage_out"] == "failed"
+    assert f"stage_out failed: {here}/file/below cannot be written" in (status.message or "")
+    (folder,) = _staged(elsewhere)
+    assert f"it is still in {folder}/out.1.1/out" in (status.message or "")
+    assert (folder / "out.1.1/out").read_text() == "42\n"
+    assert (here / "kept").read_text() == "42\n"
+    assert jpsi.spooled.jobs()[0].status == status
+    assert not executor.recover()
+
+
+def test_a_file_goes_into_a_directory_and_a_directory_joins_one(executor: JobExecutor, here: Path) -> None:
+    (here / "into").mkdir()
+    (here / "tree").mkdir()
+    (here / "tree/old").write_text("old")
+    job = Job(
+        shell(
+            "mkdir tree; echo new >tree/new; cp tree/new out",
+            stage_out=[StageOut(Path("out"), "into"), StageOut(Path("tree"), "tree")],
+        )
+    )
+    executor.submit(job)
+
+    assert _end(job).state is JobState.COMPLETED
+    assert (here / "into/out").read_text() == "new\n"
+    assert sorted(it.name for it in (here / "tree").iterdir()) == ["new", "old"]
+
+
+def test_a_job_that_is_cancelled_before_it_runs_leaves_no_files_there(
+    executor: JobExecutor, elsewhere: ElsewhereTransport, scheduler: FakeScheduler, here: Path
+) -> None:
+    (here / "a").write_text("text")
+    scheduler.slots = 0
+    job = Job(shell("exit 0", stage_in=[StageIn("a", Path("a"))]))
+    executor.submit(job)
+    assert _staged(elsewhere)
+
+    job.cancel()
+
+    assert _end(job).state is JobState.CANCELED
+    assert not _staged(elsewhere)
+
+
+def test_files_come_to_the_machine_that_submitted_and_to_no_other(
+    executor: JobExecutor,
+    elsewhere: ElsewhereTransport,
+    here: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    gate = Gate(elsewhere.home / "gate")
+    job = Job(_answer(gate))
+    executor.submit(job)
+    assert job.wait(PATIENCE, target_states=JobState.ACTIVE)
+    with monkeypatch.context() as patched:
+        patched.setenv("XDG_STATE_HOME", str(tmp_path / "state of another machine"))
+        with _executor(elsewhere) as other:
+            (found,) = other.recover()
+            gate.open()
+            assert _end(found).state is JobState.COMPLETED
+
+    assert _end(job).state is JobState.COMPLETED
+    assert (here / "out").read_text() == "42"
