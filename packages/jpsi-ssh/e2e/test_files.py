@@ -13,10 +13,10 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from test_connections import _eventually, _servers
+from test_connections import _eventually
 
 import jpsi
-from conftest import random_file
+from conftest import random_file, servers
 from jpsi.engine.job_files import job_files
 from jpsi.plugin import Command, TransferError, TransportError
 from jpsi_ssh.transport import SshTransport
@@ -82,7 +82,7 @@ def test_a_tree_comes_back_as_it_was_whatever_the_login_shell_is(
 def test_lines_that_are_cut_while_a_file_is_moved_cost_no_more_than_a_piece_each(
     far: SshTransport, far_place: str, tmp_path: Path, direction: str
 ) -> None:
-    source, before = tmp_path / "source", _servers()
+    source, before = tmp_path / "source", servers()
     digest = random_file(source, 100_000_000)
     files, there = job_files(far), f"{far_place}/file"
     if direction == "get":
@@ -93,9 +93,9 @@ def test_lines_that_are_cut_while_a_file_is_moved_cost_no_more_than_a_piece_each
     def progress(done: int, _: int) -> None:
         steps.append(done)
         if done > 30_000_000 * (len(cut) + 1):
-            servers = set(_servers()) - set(before) - set(cut)
-            cut.extend(servers)
-            for pid in servers:
+            ours = set(servers()) - set(before) - set(cut)
+            cut.extend(ours)
+            for pid in ours:
                 os.kill(pid, signal.SIGKILL)
 
     def move() -> bool:
@@ -124,7 +124,7 @@ def test_lines_that_are_cut_while_a_file_is_moved_cost_no_more_than_a_piece_each
 def test_two_hundred_commands_go_on_while_files_are_moved(
     far: SshTransport, far_place: str, tmp_path: Path
 ) -> None:
-    before = _servers()
+    before = servers()
     digests = [random_file(tmp_path / f"{n}", 20_000_000) for n in range(2)]
     lines = iter(far.open(_sh("echo 1; sleep 1000; :")))
     assert next(lines) == "1"
@@ -137,7 +137,7 @@ def test_two_hundred_commands_go_on_while_files_are_moved(
             it.result()
 
     assert results == [f"{number}\n" for number in range(200)]
-    assert len(_servers()) - len(before) == 1
+    assert len(servers()) - len(before) == 1
     lines.close()
     sums = far.run(_sh(f"sha256sum {far_place}/*")).stdout.splitlines()
     assert [line.split()[0] for line in sums] == digests
