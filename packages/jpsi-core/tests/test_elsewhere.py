@@ -438,6 +438,32 @@ def test_what_is_removed_here_is_removed_there(
         _end(last)
 
 
+def test_what_could_not_be_removed_there_is_nobodys_to_recover_and_goes_later(
+    executor: JobExecutor, elsewhere: ElsewhereTransport, state_home: Path
+) -> None:
+    """Such as a job that was cancelled, which nothing over there tells."""
+    job = Job(Gate(elsewhere.home / "never").job())
+    executor.submit(job)
+    assert job.wait(PATIENCE, target_states=JobState.ACTIVE)
+    job.cancel()
+    _end(job)
+    os.utime(_mirror(state_home) / "jobs" / job.id, (0, 0))
+    far = _far_root(elsewhere) / "jobs" / job.id
+    config = attrs.evolve(_CONFIG, keep_count=0)
+
+    elsewhere.down()
+    with _executor(elsewhere, config) as other:
+        with pytest.raises(jpsi.SubmitException):
+            other.recover()
+        assert _eventually(lambda: not (_mirror(state_home) / "jobs" / job.id).exists())
+        elsewhere.up()
+        assert far.exists()
+        assert not other.recover()
+    with _executor(elsewhere, config) as other:
+        assert not other.recover()
+        assert _eventually(lambda: not far.exists())
+
+
 def test_two_machines_follow_one_job(
     executor: JobExecutor, elsewhere: ElsewhereTransport, other_machine: Callable[[], None]
 ) -> None:

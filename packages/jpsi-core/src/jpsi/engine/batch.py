@@ -221,13 +221,18 @@ class BatchEngine:
     def _prune(self) -> None:
         config = self._config
         try:
-            gone = prune(
-                self._spool, time.time(), config.keep_time.total_seconds(), config.keep_count, self._settles
+            prune(
+                self._spool,
+                time.time(),
+                config.keep_time.total_seconds(),
+                config.keep_count,
+                self._settles,
+                removed=self._side.remove,
             )
         except OSError:
             log.warning("old jobs in %s could not be removed", self._spool.root, exc_info=True)
-        else:
-            self._side.remove(gone)
+        except JpsiError as e:
+            log.info("old jobs are removed elsewhere when that is possible: %s", e)
 
     def _settles(self, markers: list[Any]) -> bool:
         return settles(markers, self._backend.requeue_exit_codes)

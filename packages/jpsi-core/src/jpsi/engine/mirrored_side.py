@@ -148,7 +148,10 @@ class MirroredSide:
         """See `Side`."""
         if written.folder in self._left:
             self._left.discard(written.folder)
-            self._remove([written.folder])
+            try:
+                self._run(removing_text(self.layout().root, [written.folder]))
+            except JpsiError as e:
+                log.info("%s stays where it is: %s", written.folder, e)
 
     # ------------------------------------------------------------------------------------------ claims
 
@@ -200,11 +203,15 @@ class MirroredSide:
         if named is None:
             msg = "the jobs over there could not be listed"
             raise SubmitException(msg, transient=True)
-        new = [name for name in named if not os.path.lexists(f"{self.spool.root}/{name}")]
+        removed = frozenset(self.spool.trash())
+        new = [name for name in named if _base(name) not in removed and not self._has(name)]
         for found, age, clocks in self._told(new):
             claim = _last_claim(found)
             if claim != REVOKED and (claim or age is None or age > self._sending_seconds):
                 self._adopt(found, clocks)
+
+    def _has(self, name: str) -> bool:
+        return os.path.lexists(f"{self.spool.root}/{name}")
 
     @property
     def _sending_seconds(self) -> float:
@@ -262,13 +269,9 @@ class MirroredSide:
         """See `Side`."""
         folders = [f"{room}/{name}" for name in sorted(names) for room in ("jobs", "arrays", STAGED)]
         for start in range(0, len(folders), _AT_A_TIME):
-            self._remove(folders[start : start + _AT_A_TIME])
-
-    def _remove(self, folders: Sequence[str]) -> None:
-        try:
-            self._run(removing_text(self.layout().root, folders))
-        except JpsiError as e:
-            log.info("%s stay where they are: %s", ", ".join(folders), e)
+            result = self._run(removing_text(self.layout().root, folders[start : start + _AT_A_TIME]))
+            if result.timed_out:
+                raise result.no_answer
 
     def listening(self, tracking: Tracking) -> FarListening:
         """See `Side`."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 from jpsi.engine.files import forget
 from jpsi.engine.markers import Marker, scan
@@ -16,17 +16,27 @@ log = logging.getLogger(__name__)
 _UNCLAIMED_SECONDS = 600.0
 
 
-def prune(
+def prune(  # noqa: PLR0913  what goes, and who is told
     spool: Spool,
     now: float,
     keep_seconds: float,
     keep_count: int,
     settles: Callable[[list[Marker]], bool],
-) -> list[str]:
+    *,
+    removed: Callable[[Collection[str]], None] = lambda _: None,
+) -> None:
     """Remove the folders of final jobs that are older than `keep_seconds` or beyond `keep_count`.
 
     An array goes with the folders of its elements, once all of them are final and old. Markers that nobody
-    asked for go to their jobs' folders, so that `events` stays small. Returns which jobs and arrays are gone.
+    asked for go to their jobs' folders, so that `events` stays small.
+
+    Args:
+        spool: where they are.
+        now: how late it is.
+        keep_seconds: how old they may be.
+        keep_count: how many may be kept.
+        settles: see `Spool.is_final`.
+        removed: called with which jobs and arrays are gone; as long as it fails, that is remembered.
 
     Raises:
         OSError: the spool cannot be read.
@@ -43,7 +53,9 @@ def prune(
     for index, (age, job_id) in enumerate(ages):
         if job_id in gone or age > keep_seconds or index >= keep_count:
             pruning.folder(job_id, is_nothing=job_id in gone)
-    return spool.empty_trash()
+    names = spool.trash()
+    removed(names)
+    spool.empty_trash(names)
 
 
 class _Pruning:

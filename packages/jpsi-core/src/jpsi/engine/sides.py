@@ -92,7 +92,7 @@ class Side(Protocol):
         """See to it that the spool has the jobs of this target which other machines have submitted."""
 
     def remove(self, names: Collection[str]) -> None:
-        """Jobs and arrays of these names were removed from the spool; never raises."""
+        """Jobs and arrays of these names were removed from the spool."""
 
     def listening(self, tracking: Tracking) -> Listening | None:
         """What hears of markers for the spool; None if they appear there by themselves."""

@@ -397,14 +397,19 @@ class Spool:
         with contextlib.suppress(OSError):
             os.rename(self.folder(job_id), f"{self._trash}/{job_id}")  # noqa: PTH104
 
-    def empty_trash(self) -> list[str]:
-        """Have the room again that removed folders took; returns what they were called."""
-        names = os.listdir(self._trash)  # noqa: PTH208
+    def trash(self) -> list[str]:
+        """What removed folders were called that still take room."""
+        try:
+            return os.listdir(self._trash)  # noqa: PTH208
+        except FileNotFoundError:
+            return []
+
+    def empty_trash(self, names: Iterable[str]) -> None:
+        """Have the room again that these removed folders took."""
         for name in names:
             shutil.rmtree(f"{self._trash}/{name}", ignore_errors=True)
             # what somebody else has left among the folders
             forget(f"{self._trash}/{name}")
-        return names
 
     def names(self, job_id: str) -> list[str]:
         """What is in the folder of a job."""
