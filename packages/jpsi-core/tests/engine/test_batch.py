@@ -425,6 +425,27 @@ def test_interrupt_while_a_job_is_sent_is_raised(
     assert claim_of(bench) == ("1" if has_begun else "revoked")
 
 
+def test_interrupt_is_raised_where_nobody_can_tell_what_became_of_the_job(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As by Ctrl-C while a line is cut: a loop that goes on after errors ends."""
+
+    def interrupted(*_: object) -> CommandResult:
+        raise KeyboardInterrupt
+
+    def unknown(*_: object) -> bool:
+        msg = "nobody can tell now"
+        raise SubmitException(msg)
+
+    monkeypatch.setattr(FakeTransport, "run", interrupted)
+    monkeypatch.setattr(WrittenJob, "revoke", unknown)
+
+    with pytest.raises(KeyboardInterrupt) as caught:
+        bench.engine.submit(bench.submission())
+
+    assert "may run or not" in caught.value.__notes__[0]
+
+
 def test_native_id_that_is_none_is_no_answer(bench: Bench) -> None:
     bench.scheduler.faults.fail("tsubmit", returncode=0, stdout="accepted as job none\n")
 

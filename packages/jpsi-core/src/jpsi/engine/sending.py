@@ -29,7 +29,9 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
+# How often a claim is looked at that is being made: where that is here, and where it takes a command.
 _CLAIM_POLL_SECONDS = 0.02
+_FAR_CLAIM_POLL_SECONDS = 2.0
 _SUBJECT = "the job"
 
 
@@ -116,7 +118,7 @@ class Sending:
             raise self._unsafe(written, e) from e
         except BaseException as e:
             # Whether the command had its effect or never began: it can run no more, or has begun.
-            native_id = self._given_up(written)
+            native_id = self._given_up_after(e, written)
             if native_id is None:
                 raise
             if not isinstance(e, Exception):
@@ -250,16 +252,27 @@ class Sending:
             raise SubmitException(msg, e, transient=True) from e
         return native_id
 
+    def _given_up_after(self, error: BaseException, written: Written) -> str | None:
+        """As `_given_up`; but who was interrupted is told of that, whatever became of the submission."""
+        try:
+            return self._given_up(written)
+        except JpsiError as unclear:
+            if isinstance(error, Exception):
+                raise
+            error.add_note(str(unclear))
+            return None
+
     def withdraw(self, written: Written) -> str | None:
         """Make sure that it can never run; if it has begun to, return its native id."""
         if self._side.revoke(written):
             return None
         # Between making its claim and writing into it a runner may be seen, or may have died.
+        pause = _CLAIM_POLL_SECONDS if self._side.is_here else _FAR_CLAIM_POLL_SECONDS
         deadline = time.monotonic() + self.grace_seconds
         while (claim := self._side.claim(written)) is not None and not claim.text:
             if time.monotonic() > deadline:
                 break
-            time.sleep(_CLAIM_POLL_SECONDS)
+            time.sleep(pause)
         return None if claim is None or claim.text in {"", REVOKED} else self._backend.spelled(claim.text)
 
 
