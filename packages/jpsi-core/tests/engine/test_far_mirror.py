@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import os
+import threading
 from pathlib import Path
 
 import pytest
@@ -120,3 +122,25 @@ def test_what_is_told_by_half_a_look_waits_for_the_rest(spool: Spool, mirror: Ma
     assert not mirror.take("marker 990 a1.1.exit.run.0")
 
     assert not list(Path(spool.events).iterdir())
+
+
+def test_two_of_one_program_that_hear_of_a_marker_at_the_same_time_do_not_disturb_each_other(
+    spool: Spool, mirror: MarkerMirror, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = MarkerMirror(spool.root, {"a1"}.__contains__, lambda: 1000 * _SECOND)
+    utime, line = os.utime, "marker 990 a1.1.active"
+
+    def meanwhile(path: str, *, ns: tuple[int, int]) -> None:
+        with monkeypatch.context() as patched:
+            patched.setattr(os, "utime", utime)
+            thread = threading.Thread(target=_look, args=(other, line))
+            thread.start()
+            thread.join()
+        utime(path, ns=ns)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "utime", meanwhile)
+        assert _look(mirror, line)
+
+    assert [path.name for path in Path(spool.events).iterdir()] == ["a1.1.active"]
+    assert not list(Path(spool.root).glob("a1.*"))

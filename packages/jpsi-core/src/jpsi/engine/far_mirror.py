@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable, Mapping
 
 from jpsi.engine.far_markers import ClockDifference, FarAll, FarClock, FarMarker, read_line
@@ -69,7 +70,8 @@ class MarkerMirror:
 
     def _make(self, path: str, time_ns: int) -> None:
         """Have a marker appear; whoever sees it looks at its time at once."""
-        draft = f"{self._root}/{path.rpartition('/')[2]}.{os.getpid()}"
+        # others of this program may hear of it as well
+        draft = f"{self._root}/{path.rpartition('/')[2]}.{os.getpid()}.{threading.get_ident()}"
         try:
             os.close(os.open(draft, os.O_WRONLY | os.O_CREAT, PRIVATE_FILE))
             os.utime(draft, ns=(time_ns, time_ns))
