@@ -30,8 +30,14 @@ def given_anew(backend: Backend, spool: Spool, owners: Mapping[str, Intent]) -> 
     Raises:
         OSError: the spool cannot be read.
     """
-    spool.collect({owner.job_id for owner in owners.values()}, only_new=True)
-    ended = {it: owner for it, owner in owners.items() if spool.is_final(owner.job_id, _has_ended)}
+    job_ids = {owner.job_id for owner in owners.values()}
+    # left where they are, for those who follow these jobs
+    new = {marker.job_id for marker in spool.news(job_ids) if _has_ended([marker])}
+    ended = {
+        native_id: owner
+        for native_id, owner in owners.items()
+        if owner.job_id in new or spool.is_final(owner.job_id, _has_ended)
+    }
     if not ended:
         return frozenset()
     try:

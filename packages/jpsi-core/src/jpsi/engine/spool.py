@@ -26,7 +26,7 @@ import fcntl
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -263,10 +263,14 @@ class Spool:
 
     def has_news(self, job_id: str) -> bool:
         """Whether a job has left markers that nobody has taken to its folder yet."""
+        return bool(self.news({job_id}))
+
+    def news(self, job_ids: Collection[str]) -> list[Marker]:
+        """The markers of these jobs that nobody has taken to their folders yet."""
         try:
-            return bool(scan(self.events, {job_id}))
+            return scan(self.events, job_ids)
         except FileNotFoundError:
-            return False
+            return []
 
     def consumed(self, job_id: str) -> list[Marker]:
         """The markers that this process or another has taken to the job's folder."""
