@@ -284,6 +284,26 @@ def test_a_line_that_is_cut_and_stays_down_leaves_open_what_became_of_a_job(
     assert proof.runs == 1
 
 
+def test_a_job_that_was_never_sent_is_not_said_to_run(
+    executor: JobExecutor, elsewhere: ElsewhereTransport, scheduler: FakeScheduler
+) -> None:
+    """Where nothing was ever reached, nothing is in doubt."""
+    job = Job(shell("exit 3"))
+    elsewhere.down()
+
+    with pytest.raises(jpsi.SubmitException) as caught:
+        executor.submit(job)
+
+    assert "may run" not in str(caught.value)
+    assert caught.value.transient
+    assert job.status.state is JobState.NEW
+    assert jpsi.spooled.jobs() == []
+    elsewhere.up()
+    executor.submit(job)
+    assert _end(job).exit_code == 3
+    assert len(scheduler.jobs) == 1
+
+
 def test_while_the_line_is_down_states_freeze_and_nothing_fails(
     executor: JobExecutor, elsewhere: ElsewhereTransport
 ) -> None:

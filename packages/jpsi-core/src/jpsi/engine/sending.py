@@ -112,8 +112,10 @@ class Sending:
         def run(command: Command) -> CommandResult:
             return self._side.carry_out(command, [written], lock, ready)
 
+        with _forgotten_if_it_fails([written]):
+            script = self.script(written, spec, context)
         try:
-            submitted = self._backend.submit(self.script(written, spec, context), spec, context, run)
+            submitted = self._backend.submit(script, spec, context, run)
         except _UnsafeError as e:
             raise self._unsafe(written, e) from e
         except BaseException as e:
@@ -274,6 +276,17 @@ class Sending:
                 break
             time.sleep(pause)
         return None if claim is None or claim.text in {"", REVOKED} else self._backend.spelled(claim.text)
+
+
+@contextlib.contextmanager
+def _forgotten_if_it_fails(written: Sequence[Written]) -> Iterator[None]:
+    """What fails in the block, such as the first connection to where files are, has sent nothing."""
+    try:
+        yield
+    except BaseException:
+        for it in written:
+            it.discard()
+        raise
 
 
 def _tried(do: Callable[[], T]) -> T | JpsiError:
