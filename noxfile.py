@@ -304,10 +304,10 @@ def _control(session: nox.Session, system: str) -> Iterator[list[str]]:
 
 @nox.session
 def benchmarks(session: nox.Session) -> None:
-    """Measure jpsi beside its competitors; the first argument may be many, local, slurm or discovery."""
+    """Measure jpsi beside its competitors; the first may be many, local, slurm, over_ssh or discovery."""
     is_named = session.posargs and not session.posargs[0].startswith("-")
     name, *options = session.posargs if is_named else ["many", *session.posargs]
-    _install(session, "jpsi-core", "jpsi-cli", "jpsi-slurm", "psij-python")
+    _install(session, "jpsi-core", "jpsi-cli", "jpsi-slurm", "jpsi-ssh", "psij-python")
     session.run("python", "-m", f"benchmarks.{name}", *options)
 
 

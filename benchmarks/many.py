@@ -5,9 +5,10 @@
     ./dev benchmarks many --quick     smaller numbers, to see that it works
     ./dev benchmarks many --json      the same for programs
 
-Where no Slurm answers, what is measured on one is left out. Competitors take turns, each in a process of its
-own, and medians are told. State directories are on a tmpfs unless `--directory` says otherwise: jpsi
-waits until what it has written down is safe. Figures of different machines or runs do not compare: ratios do.
+Where no Slurm answers, what is measured on one is left out, and submitting over SSH where there can be no
+sshd, which takes root. Competitors take turns, each in a process of its own, and medians are told. State
+directories are on a tmpfs unless `--directory` says otherwise: jpsi waits until what it has written down is
+safe. Figures of different machines or runs do not compare: ratios do.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from typing import Any
 
 import attrs
 
-from benchmarks import ending, growing, listing, local, submitting, waiting
+from benchmarks import ending, growing, listing, local, over_ssh, submitting, waiting
 from benchmarks.fake_slurm import fake_slurm
 from benchmarks.libraries import installed
 from benchmarks.side_by_side import in_turns, machine, measured, percentile, say, sliced
@@ -51,6 +52,8 @@ class Size:
     #: Jobs that run.
     ended: int
     local: int
+    #: Jobs that are submitted here, and as many over SSH, to each executor.
+    over_ssh: int
 
 
 FULL = Size(
@@ -63,9 +66,19 @@ FULL = Size(
     listed=10_000,
     ended=200,
     local=1000,
+    over_ssh=300,
 )
 QUICK = Size(
-    rounds=1, submitted=50, slices=5, faked=500, settling=5, looking=20, listed=500, ended=20, local=100
+    rounds=1,
+    submitted=50,
+    slices=5,
+    faked=500,
+    settling=5,
+    looking=20,
+    listed=500,
+    ended=20,
+    local=100,
+    over_ssh=20,
 )
 
 
@@ -107,6 +120,7 @@ class Many:
         if self._has_slurm:
             yield self._ends()
         yield from self._local()
+        yield from over_ssh.rows(self._directory, self._size.over_ssh)
 
     def _medians(
         self, rounds: int, competitors: list[str], measurement: Callable[..., float], count: int

@@ -39,6 +39,15 @@ def test_the_words_of_ssh_are_explained_and_kept(words: str, meaning: str) -> No
     assert " ".join(words.split())[-100:] in said
 
 
+def test_of_many_words_the_last_are_told_and_none_is_cut() -> None:
+    words = f"{'warning ' * 100}Connection refused"
+
+    sentence = explained(Address("big"), words)
+
+    assert sentence.startswith("big cannot be reached: ... warning warning")
+    assert sentence.endswith("warning Connection refused")
+
+
 def test_a_connection_without_room_is_told_from_one_that_is_lost() -> None:
     assert is_full("mux_client_request_session: session request failed: Session open refused by peer")
     assert not is_full("kex_exchange_identification: Connection closed by remote host")

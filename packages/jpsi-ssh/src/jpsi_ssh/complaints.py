@@ -51,15 +51,20 @@ def explained(address: Address, words: str, *, is_connected: bool = False) -> st
     for marks, meaning in _MEANINGS:
         if any(mark in said for mark in marks):
             sentence = meaning.format(host=address, ssh=ssh)
-            return f"{sentence}: {said[-_LENGTH:]}"
+            return f"{sentence}: {_last(said)}"
     if is_connected:
-        return f"{address} lets you in, but runs no {FAR_SHELL[-1]} for you: {said[-_LENGTH:] or _SILENT}"
-    return f"there is no connection to {address}: {said[-_LENGTH:] or _SILENT}"
+        return f"{address} lets you in, but runs no {FAR_SHELL[-1]} for you: {_last(said) or _SILENT}"
+    return f"there is no connection to {address}: {_last(said) or _SILENT}"
 
 
 def is_full(words: str) -> bool:
     """Whether the other side lets nobody have another session on a connection that has some."""
     return any(mark in words for mark in _NO_SESSION)
+
+
+def _last(said: str) -> str:
+    """The last of it, in whole words."""
+    return said if len(said) <= _LENGTH else f"... {said[-_LENGTH:].partition(' ')[2]}"
 
 
 def _trying(address: Address) -> list[str]:
