@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
+import threading
 import time
 from collections.abc import Callable, Iterator
 from datetime import timedelta
@@ -317,6 +319,49 @@ def test_a_client_that_is_killed_as_files_are_got_is_succeeded(
     # what was got is not got again
     assert not (here / "small").exists()
     assert not _staged(elsewhere)
+
+
+def test_of_two_that_follow_a_job_one_gets_its_files(
+    executor: JobExecutor, elsewhere: ElsewhereTransport, here: Path, halt: Halt
+) -> None:
+    text = f"head -c {_HALTING} /dev/zero >out"
+    job = Job(shell(text, stage_out=[StageOut(Path("out"), "out")]))
+    executor.submit(job)
+    halt.wait()
+    with _executor(elsewhere) as other:
+        (found,) = other.recover()
+        assert found.wait(1) is None
+        halt.gate.open()
+
+        assert [_end(it).state for it in (job, found)] == [JobState.COMPLETED] * 2
+    assert len(halt.halts.read_text().splitlines()) == 1
+    assert (here / "out").stat().st_size == _HALTING
+
+
+def test_a_line_that_stays_down_keeps_no_thread_whose_executor_is_gone(
+    elsewhere: ElsewhereTransport, here: Path
+) -> None:
+    def waits() -> bool:
+        return any(it.name == "jpsi-bring" for it in threading.enumerate())
+
+    gate = Gate(elsewhere.home / "gate")
+    job, executor = Job(_answer(gate)), _executor(elsewhere)
+    executor.submit(job)
+    assert job.wait(PATIENCE, target_states=JobState.ACTIVE)
+    elsewhere.cut("out.1.1", stays_down=True)
+    gate.open()
+    assert _eventually(lambda: elsewhere.is_down)
+    assert waits()
+
+    del job, executor
+
+    def has_ended() -> bool:
+        # whoever is at work now lets go in a moment
+        gc.collect()
+        return not waits()
+
+    assert _eventually(has_ended)
+    assert not (here / "out").exists()
 
 
 def test_a_job_whose_files_are_here_and_whose_end_was_not_told_is_recovered(

@@ -76,8 +76,7 @@ class MirroredSide:
         self._directories: FarDirectories | None = None
         #: Folders over there that came to nothing.
         self._left: set[str] = set()
-        #: See `Side`.
-        self.carrying = _carrying(transport, self._run, self.layout)
+        self._files = job_files(transport) if isinstance(transport, BytesTransport) else None
 
     @property
     def is_here(self) -> bool:
@@ -103,9 +102,14 @@ class MirroredSide:
         """See `Side`; by this the streams of a job are known."""
         return {"elsewhere": {"root": self.layout().root, "home": self._known().home}}
 
+    @property
+    def carrying(self) -> Carrying | None:
+        """See `Side`."""
+        return None if self._files is None else Carrying(self._files, self._run, self.layout)
+
     def problems(self, spec: JobSpec) -> list[str]:
         """See `Side`; what files and directories there are tells the job itself, when it runs."""
-        if self.carrying is not None:
+        if self._files is not None:
             return []
         asked = [name for name in ("stage_in", "stage_out", "cleanup") if getattr(spec, name)]
         return [f"{name} is not offered where files are elsewhere and cannot be moved" for name in asked]
@@ -290,12 +294,6 @@ class MirroredSide:
 
     def _run(self, text: str) -> CommandResult:
         return self._transport.run(Command([_SHELL], stdin=text, timeout=self._timeout))
-
-
-def _carrying(
-    transport: FileTransport, run: Callable[[str], CommandResult], layout: Callable[[], Layout]
-) -> Carrying | None:
-    return Carrying(job_files(transport), run, layout) if isinstance(transport, BytesTransport) else None
 
 
 def _unsent(outcome: FarOutcome, command: Command, layout: Layout, result: CommandResult) -> TransportError:
