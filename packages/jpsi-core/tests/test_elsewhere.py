@@ -182,8 +182,8 @@ def test_markers_go_where_they_belong_on_both_sides(
     name = f"{job.id}.1.exit.run.3"
     far, here = _far_root(elsewhere), _mirror(state_home)
     assert _eventually((far / "jobs" / job.id / name).exists)
-    assert (here / "jobs" / job.id / name).exists()
-    assert not list((here / "events").iterdir())
+    assert _eventually((here / "jobs" / job.id / name).exists)
+    assert _eventually(lambda: not list((here / "events").iterdir()))
     other.cancel()
     _end(other)
 
