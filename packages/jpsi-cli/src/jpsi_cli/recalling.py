@@ -80,7 +80,7 @@ def refreshed(jobs: Iterable[SpooledJob]) -> Mapping[str, jpsi.JobStatus]:
 
 
 def find_those_of_others(name: str) -> None:
-    """Have on disk here the jobs that other machines have submitted to an executor that is elsewhere."""
+    """Have on disk here the jobs that others have submitted to a target of another machine."""
     try:
         with jpsi.JobExecutor(name) as executor:
             if executor.system.is_elsewhere:
