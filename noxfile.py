@@ -156,7 +156,7 @@ def e2e_mpi(session: nox.Session) -> None:
 @nox.session(venv_backend="none")
 def e2e_gridengine(session: nox.Session) -> None:
     """Run jobs on a real Grid Engine that ci/gridengine brings up here (as root); `--long` tries all."""
-    _e2e(session, "gridengine", "jpsi-gridengine", choices=(SIDE_BY_SIDE, ALONE))
+    _e2e(session, "gridengine", "jpsi-gridengine")
 
 
 @nox.session(venv_backend="none")
