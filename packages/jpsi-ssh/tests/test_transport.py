@@ -335,9 +335,11 @@ def test_a_connection_that_broke_while_nobody_used_it_is_replaced(
     runtime: Path, transport: SshTransport
 ) -> None:
     transport.run(Command(["true"]))
+    assert transport._link is not None
+    clients = [it._process for it in transport._link._channels._all]
     for group in sessions(runtime):
         os.killpg(group, signal.SIGKILL)
-    assert eventually(lambda: not sessions(runtime))
+    assert eventually(lambda: not sessions(runtime) and all(it.poll() is not None for it in clients))
 
     assert transport.run(Command(["echo", "x"])).stdout == "x\n"
 
