@@ -130,7 +130,7 @@ def _paths(argument: str) -> list[str]:
 @nox.session(venv_backend="none")
 def e2e_slurm(session: nox.Session) -> None:
     """Run jobs on a real Slurm that ci/slurm brings up here (as root); `--long` tries everything."""
-    _e2e(session, "slurm", "jpsi-slurm", choices=(SIDE_BY_SIDE, ALONE))
+    _e2e(session, "slurm", "jpsi-slurm")
 
 
 @nox.session(venv_backend="none")
@@ -165,7 +165,7 @@ def e2e_ssh(session: nox.Session) -> None:
     _root(session, "sshd")
     session.run("ci/sshd/up", external=True)
     try:
-        _e2e(session, "slurm", "jpsi-ssh", "jpsi-slurm", choices=(SIDE_BY_SIDE, ALONE))
+        _e2e(session, "slurm", "jpsi-ssh", "jpsi-slurm")
     finally:
         session.run("ci/sshd/down", external=True)
 
