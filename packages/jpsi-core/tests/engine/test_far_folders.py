@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -129,5 +130,20 @@ def test_folders_are_removed(root: Path) -> None:
     (root / "jobs/a1/claim.1").write_text("17\n")
 
     _said(removing_text(str(root), ["jobs/a1", "arrays/a1"]))
+
+    assert read_listing(_said(listing_text(str(root)))) == ["arrays/b2"]
+
+
+def test_what_comes_into_a_folder_as_it_is_removed_does_not_keep_it(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = tmp_path / "bin" / "rm"
+    program.parent.mkdir()
+    once = f'[ -e "$0.ran" ] || {{ : >"$0.ran"; : >"{root}/jobs/a1/a1.1.active"; exit 1; }}'
+    program.write_text(f'#!/bin/sh\n{once}\nexec {shutil.which("rm")} "$@"\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+
+    _said(removing_text(str(root), ["jobs/a1"]))
 
     assert read_listing(_said(listing_text(str(root)))) == ["arrays/b2"]

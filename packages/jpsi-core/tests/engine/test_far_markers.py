@@ -162,6 +162,26 @@ def test_markers_are_moved_to_their_jobs_and_those_of_nobody_go(events: Path) ->
     assert [path.name for path in events.iterdir()] == ["c3.1.active"]
 
 
+def test_a_folder_that_is_removed_as_its_marker_is_moved_stays_removed(
+    events: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = events.parent / "jobs" / "a1"
+    folder.mkdir(parents=True)
+    (events / "a1.1.active").touch()
+    program = tmp_path / "bin" / "mv"
+    program.parent.mkdir()
+    program.write_text(f'#!/bin/sh\nrmdir "{folder}"\nexec {shutil.which("mv")} "$@"\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+
+    subprocess.run(
+        ["sh"], input=moving_text(str(events.parent), {"a1": ["a1.1.active"]}), text=True, check=False
+    )
+
+    assert not list(folder.parent.iterdir())
+    assert not list(events.iterdir())
+
+
 @pytest.mark.parametrize(
     ("line", "told"),
     [

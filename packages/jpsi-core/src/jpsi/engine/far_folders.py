@@ -135,4 +135,6 @@ def _is_folder(name: str) -> bool:
 
 def removing_text(root: str, folders: Collection[str]) -> str:
     """Shell text that removes these folders."""
-    return f"{{\ncd {word(root)} || exit\n{line('rm', '-rf', *folders)}\n}}\n"
+    removing = line("rm", "-rf", *folders)
+    # what comes into a folder meanwhile, as a marker that is moved there, keeps it: it goes with the next
+    return f"{{\ncd {word(root)} || exit\n{removing} 2>/dev/null || {removing}\n}}\n"

@@ -86,8 +86,9 @@ def moving_text(root: str, names: Mapping[str, Iterable[str]]) -> str:
 
 def _moves(names: Mapping[str, Iterable[str]]) -> Iterator[str]:
     for job_id, markers in names.items():
-        words, folder = line(*markers), word(f"../jobs/{job_id}")
-        yield f"if [ -d {folder} ]; then mv -f {words} {folder}; else rm -f {words}; fi 2>/dev/null"
+        # with a slash: where the folder is removed meanwhile, none of them takes its place
+        words, folder = line(*markers), word(f"../jobs/{job_id}/")
+        yield f"mv -f {words} {folder} 2>/dev/null || [ -d {folder} ] || rm -f {words}"
 
 
 @attrs.frozen(slots=True)
