@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-import time
-from collections.abc import Callable, Iterator
+import threading
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 
@@ -13,73 +13,13 @@ import pytest
 
 import jpsi
 import jpsi.spooled
+from far_jobs import CONFIG, PATIENCE, end, eventually, executor_of, far_root, mirror
 from jpsi import Job, JobExecutor, JobState
-from jpsi.fakes import FakeScheduler, on_path
-from jpsi.plugin import BatchConfig, BytesTransport, Command, FileTransport, LineTransport, TransportError
-from jpsi.testing import ElsewhereTransport, PluginDirectory, toy
+from jpsi.fakes import FakeScheduler
+from jpsi.plugin import BytesTransport, Command, FileTransport, LineTransport, TransportError
+from jpsi.testing import ElsewhereTransport
 from jpsi.testing.conformance_kit import Gate, Proof, shell
 from jpsi.testing.conformance_recovery import client
-
-PATIENCE = 60.0
-_CONFIG = BatchConfig(
-    command_timeout=timedelta(seconds=10),
-    shortest_interval=timedelta(seconds=0.1),
-    longest_interval=timedelta(seconds=0.3),
-    grace=timedelta(seconds=0.5),
-    kill_delay=timedelta(seconds=0.5),
-)
-
-
-@pytest.fixture(autouse=True)
-def scheduler(plugin_directory: PluginDirectory) -> Iterator[FakeScheduler]:
-    plugin_directory.add(
-        "jpsi-toy",
-        "0.1",
-        entry_points={"jpsi.executors": {"toy": "jpsi_toy"}},
-        files={"jpsi_toy.py": Path(toy.__file__).read_text()},
-    )
-    with FakeScheduler(slots=8, kill_delay=0.5) as scheduler, on_path("toy", scheduler):
-        yield scheduler
-
-
-@pytest.fixture
-def elsewhere(tmp_path: Path) -> ElsewhereTransport:
-    return ElsewhereTransport(tmp_path / "far home")
-
-
-@pytest.fixture
-def executor(elsewhere: ElsewhereTransport) -> Iterator[JobExecutor]:
-    with _executor(elsewhere) as executor:
-        yield executor
-
-
-def _executor(elsewhere: ElsewhereTransport, config: BatchConfig = _CONFIG) -> JobExecutor:
-    return JobExecutor.get_instance("toy", url=elsewhere.url, config=config)
-
-
-def _far_root(elsewhere: ElsewhereTransport) -> Path:
-    (root,) = (elsewhere.home / ".local/state/jpsi/work").iterdir()
-    return root
-
-
-def _mirror(state_home: Path) -> Path:
-    (root,) = (state_home / "jpsi/work").iterdir()
-    return root
-
-
-def _end(job: Job) -> jpsi.JobStatus:
-    status = job.wait(PATIENCE)
-    assert status is not None, f"{job!r} has not ended"
-    return status
-
-
-def _eventually(condition: Callable[[], bool]) -> bool:
-    deadline = time.monotonic() + PATIENCE
-    while not condition():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.02)
-    return True
 
 
 def test_the_transport_has_files_of_its_own(elsewhere: ElsewhereTransport) -> None:
@@ -96,8 +36,8 @@ def test_a_job_and_what_carries_it_out_know_nothing_of_the_files_here(
     job = Job(shell('pwd; echo "$HOME"; echo err >&2'))
     executor.submit(job)
 
-    assert _end(job).exit_code == 0
-    root = _far_root(elsewhere)
+    assert end(job).exit_code == 0
+    root = far_root(elsewhere)
     assert job.streams is not None
     assert job.streams.stdout == root / "jobs" / job.id / "stdout"
     assert job.streams.stdout.read_text().splitlines()[0] == str(elsewhere.home)
@@ -120,11 +60,11 @@ def test_paths_in_the_home_directory_are_those_of_the_one_there(
     job = Job(spec)
     executor.submit(job)
 
-    assert _end(job).exit_code == 0
+    assert end(job).exit_code == 0
     assert (elsewhere.home / "out").read_text() == f"hello\n{elsewhere.home}/work\n"
     assert job.streams is not None
     assert job.streams.stdout == elsewhere.home / "out"
-    assert job.streams.stderr == _far_root(elsewhere) / "jobs" / job.id / "stderr"
+    assert job.streams.stderr == far_root(elsewhere) / "jobs" / job.id / "stderr"
     (spooled,) = jpsi.spooled.jobs()
     assert spooled.streams == job.streams
 
@@ -133,29 +73,29 @@ def test_a_directory_that_is_not_there_fails_the_job_when_it_runs(executor: JobE
     job = Job(shell("exit 0", directory=Path("/no/such/directory")))
     executor.submit(job)
 
-    assert _end(job).reason is jpsi.Reason.SETUP
+    assert end(job).reason is jpsi.Reason.SETUP
 
 
 def test_the_configured_work_directory_is_one_there(elsewhere: ElsewhereTransport, state_home: Path) -> None:
-    with _executor(elsewhere, attrs.evolve(_CONFIG, work_directory=Path("~/kept here"))) as executor:
+    with executor_of(elsewhere, attrs.evolve(CONFIG, work_directory=Path("~/kept here"))) as executor:
         job = Job(shell("exit 3"))
         executor.submit(job)
-        assert _end(job).exit_code == 3
+        assert end(job).exit_code == 3
 
     assert job.streams is not None
     assert job.streams.stdout.is_relative_to(elsewhere.home / "kept here")
-    assert (_mirror(state_home) / "jobs" / job.id).is_dir()
+    assert (mirror(state_home) / "jobs" / job.id).is_dir()
 
 
 def test_where_both_directories_are_one_they_are_kept_apart(
     elsewhere: ElsewhereTransport, state_home: Path
 ) -> None:
-    config = attrs.evolve(_CONFIG, work_directory=state_home / "jpsi/work")
-    with _executor(elsewhere, config) as executor:
+    config = attrs.evolve(CONFIG, work_directory=state_home / "jpsi/work")
+    with executor_of(elsewhere, config) as executor:
         job = Job(shell("exit 3"))
         executor.submit(job)
 
-        assert _end(job).exit_code == 3
+        assert end(job).exit_code == 3
 
 
 def test_a_submission_is_one_command(executor: JobExecutor, elsewhere: ElsewhereTransport) -> None:
@@ -168,7 +108,7 @@ def test_a_submission_is_one_command(executor: JobExecutor, elsewhere: Elsewhere
         submit(*jobs)  # type: ignore[operator]  # either is called as it wants to be
         assert len([it for it in elsewhere.sent if "tsubmit" in it]) - before == 1
     gate.open()
-    assert [_end(it).exit_code for it in alike] == [0] * 5
+    assert [end(it).exit_code for it in alike] == [0] * 5
 
 
 def test_markers_go_where_they_belong_on_both_sides(
@@ -177,15 +117,15 @@ def test_markers_go_where_they_belong_on_both_sides(
     job, other = Job(shell("exit 3")), Job(Gate(elsewhere.home / "never").job())
     executor.submit(other)
     executor.submit(job)
-    _end(job)
+    end(job)
 
     name = f"{job.id}.1.exit.run.3"
-    far, here = _far_root(elsewhere), _mirror(state_home)
-    assert _eventually((far / "jobs" / job.id / name).exists)
-    assert _eventually((here / "jobs" / job.id / name).exists)
-    assert _eventually(lambda: not list((here / "events").iterdir()))
+    far, here = far_root(elsewhere), mirror(state_home)
+    assert eventually((far / "jobs" / job.id / name).exists)
+    assert eventually((here / "jobs" / job.id / name).exists)
+    assert eventually(lambda: not list((here / "events").iterdir()))
     other.cancel()
-    _end(other)
+    end(other)
 
 
 def test_a_refused_submission_leaves_nothing_on_either_side(
@@ -197,10 +137,10 @@ def test_a_refused_submission_leaves_nothing_on_either_side(
     with pytest.raises(jpsi.InvalidJobException):
         executor.submit(job)
 
-    assert not list((_far_root(elsewhere) / "jobs").iterdir())
-    assert not list((_mirror(state_home) / "jobs").iterdir())
+    assert not list((far_root(elsewhere) / "jobs").iterdir())
+    assert not list((mirror(state_home) / "jobs").iterdir())
     executor.submit(job)
-    assert _end(job).exit_code == 3
+    assert end(job).exit_code == 3
 
 
 def test_what_cannot_be_written_down_there_is_told(
@@ -230,7 +170,7 @@ def test_a_line_that_is_down_submits_nothing_and_the_same_job_goes_later(
     assert caught.value.transient
     elsewhere.up()
     executor.submit(job)
-    assert _end(job).exit_code == 3
+    assert end(job).exit_code == 3
     assert len(scheduler.jobs) == 1
 
 
@@ -256,7 +196,7 @@ def test_a_line_that_is_cut_by_a_submission_runs_the_job_once(
     scheduler.lag = 0
     scheduler.settle()
 
-    assert _end(job).exit_code == 3
+    assert end(job).exit_code == 3
     assert scheduler.wait_for(lambda: all(it.state.final for it in scheduler.jobs), PATIENCE)
     assert proof.runs == 1
 
@@ -280,7 +220,7 @@ def test_a_line_that_is_cut_and_stays_down_leaves_open_what_became_of_a_job(
         executor.submit(job)
     scheduler.lag = 0
     (found,) = [it for it in executor.recover() if it.id == job.id]
-    assert _end(found).exit_code == 3
+    assert end(found).exit_code == 3
     assert proof.runs == 1
 
 
@@ -300,7 +240,7 @@ def test_a_job_that_was_never_sent_is_not_said_to_run(
     assert jpsi.spooled.jobs() == []
     elsewhere.up()
     executor.submit(job)
-    assert _end(job).exit_code == 3
+    assert end(job).exit_code == 3
     assert len(scheduler.jobs) == 1
 
 
@@ -320,16 +260,16 @@ def test_while_the_line_is_down_states_freeze_and_nothing_fails(
     assert [it.status.state for it in (job, waits)] == [JobState.ACTIVE] * 2
     elsewhere.up()
 
-    assert _end(job).exit_code == 7
+    assert end(job).exit_code == 7
     Gate(elsewhere.home / "other gate").open()
-    assert _end(waits).exit_code == 8
+    assert end(waits).exit_code == 8
 
 
 def test_a_job_that_ends_while_markers_cannot_be_heard_of_keeps_its_code(
     elsewhere: ElsewhereTransport, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gate = Gate(elsewhere.home / "gate")
-    with _executor(elsewhere) as executor:
+    with executor_of(elsewhere) as executor:
         job = Job(gate.job(7))
         executor.submit(job)
         assert job.wait(PATIENCE, target_states=JobState.ACTIVE)
@@ -343,16 +283,16 @@ def test_a_job_that_ends_while_markers_cannot_be_heard_of_keeps_its_code(
             assert job.wait(2) is None
         elsewhere.listens = True
 
-        assert _end(job).exit_code == 7
+        assert end(job).exit_code == 7
 
 
 def test_where_nothing_can_be_listened_to_it_is_looked_for_markers(elsewhere: ElsewhereTransport) -> None:
     elsewhere.listens = False
-    with _executor(elsewhere) as executor:
+    with executor_of(elsewhere) as executor:
         job = Job(shell("exit 7"))
         executor.submit(job)
 
-        assert _end(job).exit_code == 7
+        assert end(job).exit_code == 7
 
 
 # ------------------------------------------------------------------------------------------- other machines
@@ -374,22 +314,22 @@ def test_jobs_are_recovered_on_another_machine(
     gate = Gate(elsewhere.home / "gate")
     alone, alike, ended = Job(gate.job(7)), [Job(gate.job(code)) for code in range(3)], Job(shell("exit 5"))
     executor.submit(ended)
-    _end(ended)
+    end(ended)
     executor.submit(alone)
     executor.submit_many(alike)
     for job in (alone, *alike):
         assert job.wait(PATIENCE, target_states=JobState.ACTIVE)
 
     other_machine()
-    with _executor(elsewhere) as fresh:
+    with executor_of(elsewhere) as fresh:
         found = {job.id: job for job in fresh.recover()}
         assert set(found) >= {alone.id, *(it.id for it in alike)}
         assert {job.native_id for job in found.values()} >= {alone.native_id}
         gate.open()
 
-        assert [_end(found[it.id]).exit_code for it in (alone, *alike)] == [7, 0, 1, 2]
+        assert [end(found[it.id]).exit_code for it in (alone, *alike)] == [7, 0, 1, 2]
         assert not fresh.recover()
-    assert [_end(it).exit_code for it in (alone, *alike)] == [7, 0, 1, 2]
+    assert [end(it).exit_code for it in (alone, *alike)] == [7, 0, 1, 2]
 
 
 def test_a_job_that_waits_is_found_by_its_tag_on_another_machine(
@@ -404,7 +344,7 @@ def test_a_job_that_waits_is_found_by_its_tag_on_another_machine(
     executor.submit(job)
     other_machine()
 
-    with _executor(elsewhere) as fresh:
+    with executor_of(elsewhere) as fresh:
         # nobody can know that it is not being sent just now
         assert not fresh.recover()
         monkeypatch.setattr("jpsi.engine.mirrored_side._SENDING_SECONDS", -1000.0)
@@ -413,7 +353,7 @@ def test_a_job_that_waits_is_found_by_its_tag_on_another_machine(
         scheduler.slots = 8
         scheduler.settle()
 
-        assert _end(found).exit_code == 7
+        assert end(found).exit_code == 7
 
 
 def test_a_killed_client_is_succeeded_on_another_machine(
@@ -421,41 +361,41 @@ def test_a_killed_client_is_succeeded_on_another_machine(
 ) -> None:
     proof = Proof(elsewhere.home / "proof")
     scheduler.faults.accept_and_hang("tsubmit")
-    with client("toy", _CONFIG, [proof.job(3)], url=elsewhere.url) as process:
+    with client("toy", CONFIG, [proof.job(3)], url=elsewhere.url) as process:
         assert scheduler.wait_for(lambda: scheduler.jobs, PATIENCE)
         process.kill()
     assert scheduler.wait_for(lambda: scheduler.jobs[0].state.final, PATIENCE)
     other_machine()
 
-    with _executor(elsewhere) as fresh:
+    with executor_of(elsewhere) as fresh:
         (job,) = fresh.recover()
-        assert _end(job).exit_code == 3
+        assert end(job).exit_code == 3
     assert proof.runs == 1
 
 
-def test_what_is_removed_here_is_removed_there(
-    executor: JobExecutor, elsewhere: ElsewhereTransport, state_home: Path
-) -> None:
+def test_what_is_removed_here_is_removed_there(elsewhere: ElsewhereTransport, state_home: Path) -> None:
+    # markers tell all: with what the queue tells, claims come here, which make a folder young
+    unasked = attrs.evolve(CONFIG, shortest_interval=2 * timedelta(seconds=PATIENCE))
     jobs = [Job(shell("exit 0")) for _ in range(3)]
-    executor.submit(jobs[0])
-    executor.submit_many(jobs[1:])
-    for job in jobs:
-        _end(job)
-    far = _far_root(elsewhere)
-    for path in (_mirror(state_home) / "arrays").iterdir():
-        os.utime(path, (0, 0))
-    for path in (_mirror(state_home) / "jobs").iterdir():
+    with executor_of(elsewhere, unasked) as executor:
+        executor.submit(jobs[0])
+        executor.submit_many(jobs[1:])
+        for job in jobs:
+            end(job)
+    far, here = far_root(elsewhere), mirror(state_home)
+    assert eventually(lambda: not [*(far / "events").iterdir(), *(here / "events").iterdir()])
+    for path in (*(here / "arrays").iterdir(), *(here / "jobs").iterdir()):
         os.utime(path, (0, 0))
 
-    with _executor(elsewhere, attrs.evolve(_CONFIG, keep_count=0)) as other:
+    with executor_of(elsewhere, attrs.evolve(CONFIG, keep_count=0)) as other:
         gate = Gate(elsewhere.home / "gate")
         last = Job(gate.job())
         other.submit(last)
 
-        assert _eventually(lambda: [it.name for it in (far / "jobs").iterdir()] == [last.id])
-        assert _eventually(lambda: not list((far / "arrays").iterdir()))
+        assert eventually(lambda: [it.name for it in (far / "jobs").iterdir()] == [last.id])
+        assert eventually(lambda: not list((far / "arrays").iterdir()))
         gate.open()
-        _end(last)
+        end(last)
 
 
 def test_what_could_not_be_removed_there_is_nobodys_to_recover_and_goes_later(
@@ -466,22 +406,24 @@ def test_what_could_not_be_removed_there_is_nobodys_to_recover_and_goes_later(
     executor.submit(job)
     assert job.wait(PATIENCE, target_states=JobState.ACTIVE)
     job.cancel()
-    _end(job)
-    os.utime(_mirror(state_home) / "jobs" / job.id, (0, 0))
-    far = _far_root(elsewhere) / "jobs" / job.id
-    config = attrs.evolve(_CONFIG, keep_count=0)
+    end(job)
+    os.utime(mirror(state_home) / "jobs" / job.id, (0, 0))
+    far = far_root(elsewhere) / "jobs" / job.id
+    config = attrs.evolve(CONFIG, keep_count=0)
 
     elsewhere.down()
-    with _executor(elsewhere, config) as other:
+    with executor_of(elsewhere, config) as other:
         with pytest.raises(jpsi.SubmitException):
             other.recover()
-        assert _eventually(lambda: not (_mirror(state_home) / "jobs" / job.id).exists())
+        assert eventually(lambda: not (mirror(state_home) / "jobs" / job.id).exists())
+        # it was tried and given up
+        assert eventually(lambda: not any(it.name == "jpsi-prune" for it in threading.enumerate()))
         elsewhere.up()
         assert far.exists()
         assert not other.recover()
-    with _executor(elsewhere, config) as other:
+    with executor_of(elsewhere, config) as other:
         assert not other.recover()
-        assert _eventually(lambda: not far.exists())
+        assert eventually(lambda: not far.exists())
 
 
 def test_two_machines_follow_one_job(
@@ -493,14 +435,14 @@ def test_two_machines_follow_one_job(
     assert job.wait(PATIENCE, target_states=JobState.ACTIVE)
     other_machine()
 
-    with _executor(elsewhere) as other:
+    with executor_of(elsewhere) as other:
         (found,) = other.recover()
         # it hears of nothing before the other one has taken what there is
         elsewhere.listens = False
         elsewhere.hang_up()
         gate.open()
 
-        assert [_end(it).exit_code for it in (job, found)] == [7, 7]
+        assert [end(it).exit_code for it in (job, found)] == [7, 7]
 
 
 def test_a_submission_that_failed_is_nobodys_to_recover(
@@ -516,7 +458,7 @@ def test_a_submission_that_failed_is_nobodys_to_recover(
     other_machine()
     monkeypatch.setattr("jpsi.engine.mirrored_side._SENDING_SECONDS", -1000.0)
 
-    with _executor(elsewhere) as fresh:
+    with executor_of(elsewhere) as fresh:
         assert not fresh.recover()
 
 

@@ -6,9 +6,7 @@ import gc
 import os
 import shutil
 import threading
-import time
-from collections.abc import Callable, Iterator
-from datetime import timedelta
+from collections.abc import Iterator
 from pathlib import Path
 
 import attrs
@@ -16,23 +14,15 @@ import pytest
 
 import jpsi
 import jpsi.spooled
+from far_jobs import CONFIG, PATIENCE, end, eventually, executor_of
 from jpsi import Job, JobExecutor, JobSpec, JobState, Reason, StageIn, StageOut, StageOutFlags, StagingMode
 from jpsi.engine.far_staging import record
 from jpsi.engine.spool import Spool
-from jpsi.fakes import FakeScheduler, on_path
-from jpsi.plugin import BatchConfig
-from jpsi.testing import ElsewhereTransport, PluginDirectory, toy
+from jpsi.fakes import FakeScheduler
+from jpsi.testing import ElsewhereTransport
 from jpsi.testing.conformance_kit import Gate, shell
 from jpsi.testing.conformance_recovery import client
 
-PATIENCE = 60.0
-_CONFIG = BatchConfig(
-    command_timeout=timedelta(seconds=10),
-    shortest_interval=timedelta(seconds=0.1),
-    longest_interval=timedelta(seconds=0.3),
-    grace=timedelta(seconds=0.5),
-    kill_delay=timedelta(seconds=0.5),
-)
 # The size of a file at which dd(1) halts over there.
 _HALTING = 12345
 _DD = """#!/bin/sh
@@ -43,29 +33,6 @@ case " $* " in
 esac
 exec {dd} "$@"
 """
-
-
-@pytest.fixture(autouse=True)
-def scheduler(plugin_directory: PluginDirectory) -> Iterator[FakeScheduler]:
-    plugin_directory.add(
-        "jpsi-toy",
-        "0.1",
-        entry_points={"jpsi.executors": {"toy": "jpsi_toy"}},
-        files={"jpsi_toy.py": Path(toy.__file__).read_text()},
-    )
-    with FakeScheduler(slots=8, kill_delay=0.5) as scheduler, on_path("toy", scheduler):
-        yield scheduler
-
-
-@pytest.fixture
-def elsewhere(tmp_path: Path) -> ElsewhereTransport:
-    return ElsewhereTransport(tmp_path / "far home")
-
-
-@pytest.fixture
-def executor(elsewhere: ElsewhereTransport) -> Iterator[JobExecutor]:
-    with _executor(elsewhere) as executor:
-        yield executor
 
 
 @pytest.fixture
@@ -86,7 +53,7 @@ class Halt:
 
     def wait(self) -> None:
         """Wait until somebody is halted."""
-        assert _eventually(self.halts.exists)
+        assert eventually(self.halts.exists)
 
 
 @pytest.fixture
@@ -101,10 +68,6 @@ def halt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Halt]:
     halt.gate.open()
 
 
-def _executor(elsewhere: ElsewhereTransport) -> JobExecutor:
-    return JobExecutor.get_instance("toy", url=elsewhere.url, config=_CONFIG)
-
-
 def _staged(elsewhere: ElsewhereTransport) -> list[Path]:
     """The folders, over there, of jobs that have something staged."""
     return list((elsewhere.home / ".local/state/jpsi/work").glob("*/staged/*"))
@@ -112,21 +75,6 @@ def _staged(elsewhere: ElsewhereTransport) -> list[Path]:
 
 def _folders(state_home: Path) -> list[Path]:
     return list((state_home / "jpsi/work").glob("*/jobs/*"))
-
-
-def _end(job: Job) -> jpsi.JobStatus:
-    status = job.wait(PATIENCE)
-    assert status is not None, f"{job!r} has not ended"
-    return status
-
-
-def _eventually(condition: Callable[[], bool]) -> bool:
-    deadline = time.monotonic() + PATIENCE
-    while not condition():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.02)
-    return True
 
 
 def _answer(gate: Gate, answer: str = "42", **fields: object) -> JobSpec:
@@ -155,7 +103,7 @@ def test_files_are_there_before_the_job_and_nothing_of_them_after_it(
     )
     executor.submit(job)
 
-    assert _end(job).exit_code == 0
+    assert end(job).exit_code == 0
     assert (here / "out").read_text().split() == ["700000", "ran"]
     assert os.access(here / "got/tree/below/script", os.X_OK)
     assert not _staged(elsewhere)
@@ -188,7 +136,7 @@ def test_a_line_that_is_cut_as_files_are_put_fails_the_submission(
     assert bool(_staged(elsewhere)) is stays_down
     elsewhere.up()
     executor.submit(job)
-    assert _end(job).exit_code == 0
+    assert end(job).exit_code == 0
     assert int((here / "out").read_text()) == 1_400_000
 
 
@@ -231,21 +179,21 @@ def test_a_client_that_is_killed_as_files_are_put_leaves_nothing_to_recover(
     for name, size in (("a", 5), ("b", _HALTING)):
         (here / name).write_bytes(b"x" * size)
     spec = shell("exit 0", stage_in=[StageIn(str(here / name), Path(name)) for name in "ab"])
-    with client("toy", _CONFIG, [spec], url=elsewhere.url) as process:
+    with client("toy", CONFIG, [spec], url=elsewhere.url) as process:
         halt.wait()
         process.kill()
     halt.gate.open()
 
-    with _executor(elsewhere) as executor:
+    with executor_of(elsewhere) as executor:
         assert not executor.recover()
     assert not scheduler.jobs
     assert _staged(elsewhere)
     (folder,) = _folders(state_home)
     os.utime(folder, (0, 0))
     # what nobody needs goes when the next one comes
-    with _executor(elsewhere) as executor:
+    with executor_of(elsewhere) as executor:
         assert not executor.recover()
-        assert _eventually(lambda: not _staged(elsewhere))
+        assert eventually(lambda: not _staged(elsewhere))
 
 
 # ------------------------------------------------------------------------------------------ after the job
@@ -260,7 +208,7 @@ def test_a_line_that_is_cut_as_files_are_got_freezes_the_job(
     assert job.wait(PATIENCE, target_states=JobState.ACTIVE)
     elsewhere.cut("out.1.1", stays_down=True)
     gate.open()
-    assert _eventually(lambda: elsewhere.is_down)
+    assert eventually(lambda: elsewhere.is_down)
 
     assert job.wait(1) is None
     assert job.status.state is JobState.ACTIVE
@@ -270,7 +218,7 @@ def test_a_line_that_is_cut_as_files_are_got_freezes_the_job(
     assert not (here / "out").exists()
     elsewhere.up()
 
-    assert _end(job).state is JobState.COMPLETED
+    assert end(job).state is JobState.COMPLETED
     assert (here / "out").read_text() == "42"
     (spooled,) = jpsi.spooled.jobs()
     assert spooled.status.state is JobState.COMPLETED
@@ -285,12 +233,12 @@ def test_files_that_take_long_keep_no_other_job(executor: JobExecutor, here: Pat
     quick = Job(shell("exit 3"))
     staged = Job(shell("echo 42 >small", stage_out=[StageOut(Path("small"), "small")]))
     executor.submit_many([quick, staged])
-    assert [_end(it).exit_code for it in (quick, staged)] == [3, 0]
+    assert [end(it).exit_code for it in (quick, staged)] == [3, 0]
     assert (here / "small").read_text() == "42\n"
     assert slow.status.state is JobState.ACTIVE
     halt.gate.open()
 
-    assert _end(slow).state is JobState.COMPLETED
+    assert end(slow).state is JobState.COMPLETED
     assert (here / "out").stat().st_size == _HALTING
 
 
@@ -300,7 +248,7 @@ def test_a_client_that_is_killed_as_files_are_got_is_succeeded(
     targets = [StageOut(Path("small"), str(here / "small")), StageOut(Path("out"), str(here / "out"))]
     text = f"echo 42 >small; head -c {_HALTING} /dev/zero >out; exit 3"
     spec = shell(text, stage_out=[attrs.evolve(it, flags=StageOutFlags.ALWAYS) for it in targets])
-    with client("toy", _CONFIG, [spec], url=elsewhere.url) as process:
+    with client("toy", CONFIG, [spec], url=elsewhere.url) as process:
         halt.wait()
         process.kill()
     (spooled,) = jpsi.spooled.jobs()
@@ -309,9 +257,9 @@ def test_a_client_that_is_killed_as_files_are_got_is_succeeded(
     (here / "small").unlink()
     halt.gate.open()
 
-    with _executor(elsewhere) as executor:
+    with executor_of(elsewhere) as executor:
         (job,) = executor.recover()
-        status = _end(job)
+        status = end(job)
         assert not executor.recover()
 
     assert (status.state, status.exit_code, status.reason) == (JobState.FAILED, 3, Reason.EXIT_CODE)
@@ -328,12 +276,12 @@ def test_of_two_that_follow_a_job_one_gets_its_files(
     job = Job(shell(text, stage_out=[StageOut(Path("out"), "out")]))
     executor.submit(job)
     halt.wait()
-    with _executor(elsewhere) as other:
+    with executor_of(elsewhere) as other:
         (found,) = other.recover()
         assert found.wait(1) is None
         halt.gate.open()
 
-        assert [_end(it).state for it in (job, found)] == [JobState.COMPLETED] * 2
+        assert [end(it).state for it in (job, found)] == [JobState.COMPLETED] * 2
     assert len(halt.halts.read_text().splitlines()) == 1
     assert (here / "out").stat().st_size == _HALTING
 
@@ -345,12 +293,12 @@ def test_a_line_that_stays_down_keeps_no_thread_whose_executor_is_gone(
         return any(it.name == "jpsi-bring" for it in threading.enumerate())
 
     gate = Gate(elsewhere.home / "gate")
-    job, executor = Job(_answer(gate)), _executor(elsewhere)
+    job, executor = Job(_answer(gate)), executor_of(elsewhere)
     executor.submit(job)
     assert job.wait(PATIENCE, target_states=JobState.ACTIVE)
     elsewhere.cut("out.1.1", stays_down=True)
     gate.open()
-    assert _eventually(lambda: elsewhere.is_down)
+    assert eventually(lambda: elsewhere.is_down)
     assert waits()
 
     del job, executor
@@ -360,7 +308,7 @@ def test_a_line_that_stays_down_keeps_no_thread_whose_executor_is_gone(
         gc.collect()
         return not waits()
 
-    assert _eventually(has_ended)
+    assert eventually(has_ended)
     assert not (here / "out").exists()
 
 
@@ -372,19 +320,19 @@ def test_a_job_whose_files_are_here_and_whose_end_was_not_told_is_recovered(
         raise OSError
 
     gate = Gate(elsewhere.home / "gate")
-    with monkeypatch.context() as patched, _executor(elsewhere) as executor:
+    with monkeypatch.context() as patched, executor_of(elsewhere) as executor:
         patched.setattr(Spool, "await_no_more", killed)
         patched.setattr("jpsi.engine.bringing._FIRST_PAUSE_SECONDS", PATIENCE)
         first = Job(_answer(gate))
         executor.submit(first)
         gate.open()
-        assert _eventually((here / "out").exists)
-        assert _eventually(lambda: not _staged(elsewhere))
+        assert eventually((here / "out").exists)
+        assert eventually(lambda: not _staged(elsewhere))
         assert first.wait(0.5) is None
 
-    with _executor(elsewhere) as executor:
+    with executor_of(elsewhere) as executor:
         (job,) = executor.recover()
-        assert _end(job).state is JobState.COMPLETED
+        assert end(job).state is JobState.COMPLETED
         assert not executor.recover()
     assert (here / "out").read_text() == "42"
 
@@ -403,7 +351,7 @@ def test_what_cannot_be_got_fails_the_job_and_stays_where_it_is(
     )
     executor.submit(job)
 
-    status = _end(job)
+    status = end(job)
 
     reason = Reason.EXIT_CODE if code else Reason.STAGING
     assert (status.state, status.exit_code, status.reason) == (JobState.FAILED, code, reason)
@@ -429,7 +377,7 @@ def test_a_file_goes_into_a_directory_and_a_directory_joins_one(executor: JobExe
     )
     executor.submit(job)
 
-    assert _end(job).state is JobState.COMPLETED
+    assert end(job).state is JobState.COMPLETED
     assert (here / "into/out").read_text() == "new\n"
     assert sorted(it.name for it in (here / "tree").iterdir()) == ["new", "old"]
 
@@ -445,7 +393,7 @@ def test_a_job_that_is_cancelled_before_it_runs_leaves_no_files_there(
 
     job.cancel()
 
-    assert _end(job).state is JobState.CANCELED
+    assert end(job).state is JobState.CANCELED
     assert not _staged(elsewhere)
 
 
@@ -462,10 +410,10 @@ def test_files_come_to_the_machine_that_submitted_and_to_no_other(
     assert job.wait(PATIENCE, target_states=JobState.ACTIVE)
     with monkeypatch.context() as patched:
         patched.setenv("XDG_STATE_HOME", str(tmp_path / "state of another machine"))
-        with _executor(elsewhere) as other:
+        with executor_of(elsewhere) as other:
             (found,) = other.recover()
             gate.open()
-            assert _end(found).state is JobState.COMPLETED
+            assert end(found).state is JobState.COMPLETED
 
-    assert _end(job).state is JobState.COMPLETED
+    assert end(job).state is JobState.COMPLETED
     assert (here / "out").read_text() == "42"
