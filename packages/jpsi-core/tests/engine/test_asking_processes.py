@@ -1,22 +1,27 @@
-"""Real processes that follow jobs through real commands ask together."""
+"""Real processes that follow jobs through real commands ask together; what time it is, the test says."""
 
 from __future__ import annotations
 
+import itertools
 import subprocess
 import sys
+from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
+import attrs
 import pytest
 
 from jpsi.fakes import FakeScheduler, Outcome, on_path
 from jpsi.testing import toy_dialect
 
 PROCESSES = 4
-SHORTEST = 0.5
-QUESTIONS = 6
+SHORTEST = 1.0
+INTERVALS = 8
+# What one process lets go by before the next has its turn.
+PAUSE = 0.05
 
-# Submits a job, says when it was told something about it, and follows it until its input ends.
+# Submits a job, and follows it: asks when that is due at the time that it reads, and says what it was told.
 PROGRAM = f"""
 import sys
 from datetime import timedelta
@@ -38,55 +43,90 @@ manager = pluggy.PluginManager(PROJECT)
 manager.add_hookspecs(ExecutorHooks)
 manager.register(defaults)
 manager.register(toy)
+told = []
 engine = BatchEngine(
     EngineSetup(
         executor="toy",
         version="1",
         config=BatchConfig(work_directory=root, shortest_interval=interval, longest_interval=interval),
         transport=LocalTransport(),
-        publish=lambda job_id, status: print(status.state, flush=True),
+        publish=lambda job_id, status: told.append(status.state.name),
         process_engine=lambda setup: None,
     ),
     manager.hook,
 )
 spec = JobSpec("/bin/true", directory=Path(root))
 engine.submit(Submission(job_id=job_id, attempt=1, spec=spec, launch=[ShellLine('exec "$@"')]))
-engine.track(job_id)
-sys.stdin.read()
+tracking, _ = engine._open()
+job = tracking.get(job_id)
+for line in sys.stdin:
+    time = float(line)
+    if not job.is_followed:
+        tracking.follow(job, time)
+    if tracking.next_question() <= time:
+        tracking.ask(lambda: time)
+    print(*told, flush=True)
 """
 
 
-@pytest.mark.clause("bulk-status")
-@pytest.mark.alone
-def test_processes_ask_about_as_often_as_one(tmp_path: Path) -> None:
+@attrs.define
+class Client:
+    """A process that follows a job."""
+
+    process: subprocess.Popen[str]
+
+    def at(self, time: float) -> list[str]:
+        """Let it do what it does at a time; returns the states that it was told until then."""
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        print(time, file=self.process.stdin, flush=True)
+        line = self.process.stdout.readline()
+        assert line, "it has ended"
+        return line.split()
+
+
+@pytest.fixture
+def scheduler() -> Iterator[FakeScheduler]:
+    with FakeScheduler(outcome=Outcome(seconds=600)) as scheduler, on_path(toy_dialect, scheduler):
+        yield scheduler
+
+
+@pytest.fixture
+def clients(scheduler: FakeScheduler, tmp_path: Path) -> Iterator[list[Client]]:
     with ExitStack() as stack:
-        scheduler = stack.enter_context(FakeScheduler(outcome=Outcome(seconds=600)))
-        stack.enter_context(on_path(toy_dialect, scheduler))
-        clients = [
-            stack.enter_context(
-                subprocess.Popen(
-                    [sys.executable, "-c", PROGRAM, str(tmp_path), f"a{number}"],
-                    stdin=subprocess.PIPE,
-                    stdout=subprocess.PIPE,
+        yield [
+            Client(
+                stack.enter_context(
+                    subprocess.Popen(
+                        [sys.executable, "-c", PROGRAM, str(tmp_path), f"a{number}"],
+                        stdin=subprocess.PIPE,
+                        stdout=subprocess.PIPE,
+                        text=True,
+                    )
                 )
             )
             for number in range(PROCESSES)
         ]
-        for client in clients:
-            assert client.stdout is not None
-            assert client.stdout.readline() == b"ACTIVE\n"
-        assert scheduler.wait_for(lambda: len(scheduler.log.of("tstat")) >= QUESTIONS)
-        # on a busy machine the last of them may ask about some only
-        assert scheduler.wait_for(lambda: {"1", "2", "3", "4"} in _asked(scheduler))
-        for client in clients:
-            client.communicate()
-
-    calls = [call for call in scheduler.log.of("tstat") if "--finished" not in call.invocation.argv]
-    seconds = calls[-1].time - calls[0].time
-    # one that is slow to be answered on a busy machine is not waited for without end
-    assert len(calls) - 1 <= 1.5 * seconds / SHORTEST
 
 
-def _asked(scheduler: FakeScheduler) -> list[set[str]]:
+@pytest.mark.clause("bulk-status")
+def test_processes_ask_about_as_often_as_one(scheduler: FakeScheduler, clients: list[Client]) -> None:
+    begin = 1000.0
+    told: list[list[str]] = []
+    times: list[float] = []
+
+    for turn in range(int(INTERVALS * SHORTEST / PAUSE)):
+        time, asked = begin + turn * PAUSE, len(_questions(scheduler))
+        told.append(clients[turn % PROCESSES].at(time))
+        times += [time] * (len(_questions(scheduler)) - asked)
+
+    assert all("ACTIVE" in it for it in told[-PROCESSES:])
+    assert all(it == {"1", "2", "3", "4"} for it in _questions(scheduler)[1:])
+    assert all(later >= earlier + SHORTEST for earlier, later in itertools.pairwise(times))
+    assert len(times) >= INTERVALS / 2
+
+
+def _questions(scheduler: FakeScheduler) -> list[set[str]]:
     """What each question was about."""
-    return [set(call.invocation.argv[1:]) for call in scheduler.log.of("tstat")]
+    argvs = [call.invocation.argv[1:] for call in scheduler.log.of("tstat")]
+    return [set(argv) for argv in argvs if "--finished" not in argv]
