@@ -6,6 +6,7 @@ import hashlib
 import os
 import shutil
 import subprocess
+import tempfile
 import weakref
 from collections.abc import Iterator
 from pathlib import Path
@@ -60,11 +61,10 @@ def random_file(path: Path, size: int) -> str:
 
 
 @pytest.fixture
-def runtime(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def runtime(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """Where connections are shared: a test begins with none, and leaves none."""
     # a socket has no room for the long names of pytest
-    folder = Path("/tmp") / f"jpsi-e2e-{tmp_path_factory.mktemp('run').name}"
-    folder.mkdir(mode=0o700)
+    folder = Path(tempfile.mkdtemp(prefix="jpsi-e2e-", dir="/tmp"))
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(folder))
     # whoever follows jobs of an earlier test that have not ended connects anew, and does it by itself
     monkeypatch.setattr("jpsi_ssh.transport._links", weakref.WeakValueDictionary())

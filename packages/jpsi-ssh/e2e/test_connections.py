@@ -174,7 +174,6 @@ def test_programs_after_this_one_find_the_connection(far: SshTransport) -> None:
 
 
 _ASKING = """
-from conftest import servers
 from jpsi.plugin import Command, TransportError
 from jpsi_ssh.address import Address
 from jpsi_ssh.transport import SshTransport
@@ -205,5 +204,9 @@ def _read(terminal: int, end: str) -> str:
     shown = ""
     while end not in shown:
         assert select.select([terminal], [], [], 30)[0], shown
-        shown += os.read(terminal, 4096).decode()
+        try:
+            shown += os.read(terminal, 4096).decode()
+        except OSError as e:
+            # whoever had the terminal is gone
+            raise AssertionError(shown) from e
     return shown
