@@ -11,6 +11,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import attrs
 import pytest
@@ -672,13 +673,14 @@ def test_job_runs_although_markers_cannot_be_written(place: Place, code: int, wi
     assert place.proof.read_text() == "ran\n"
 
 
-def spawned(place: Place, written: Path) -> int:
+def spawned(place: Place, written: Path, **options: Any) -> int:
     return os.posix_spawn(
         place.shell,
         [place.shell, str(written)],
         {"PATH": PATH, "JOB_ID": "17"},
         file_actions=[(os.POSIX_SPAWN_OPEN, fd, "/dev/null", os.O_RDWR, 0) for fd in (0, 1, 2)],
         setsigdef=signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP},
+        **options,
     )
 
 
@@ -760,6 +762,25 @@ def test_batch_job_that_the_signal_kills_has_its_code(batch: Place, fifo: Callab
 
     assert os.waitstatus_to_exitcode(status) == 143
     assert batch.markers() == ["exit.run.143", "signalled"]
+
+
+def test_batch_job_that_ends_by_a_signal_to_all_is_marked_as_signalled_first(
+    batch: Place, fifo: Callable[[str], Path]
+) -> None:
+    """The job may be gone already when its runner takes the signal."""
+    up = fifo("up")
+    written = batch.write(shell_job('trap "exit 0" TERM; echo >"$1"; while :; do sleep 0.01; done', up))
+
+    pid = spawned(batch, written, setpgroup=0)
+    with up.open() as heard:
+        heard.read()
+    os.killpg(pid, signal.SIGTERM)
+    os.waitpid(pid, 0)
+
+    times = {it.name.removeprefix("a1.1."): it.stat().st_mtime_ns for it in batch.events.iterdir()}
+    # bash may lose the code of what ends just when the signal comes
+    (end,) = times.keys() & {"exit.run.0", "exit.run.143"}
+    assert times["signalled"] <= times[end]
 
 
 def is_bash(shell: str) -> bool:

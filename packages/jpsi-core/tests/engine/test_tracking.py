@@ -29,7 +29,7 @@ from jpsi.engine.tracked import Tracked
 from jpsi.engine.tracker import CANCEL, Stop
 from jpsi.engine.tracking import Tracking
 from jpsi.engine.verdict import Facts, judge
-from jpsi.fakes import FakeClock, FakeJob, FakeScheduler, Outcome
+from jpsi.fakes import FakeClock, FakeJob, FakeScheduler, FakeState, Outcome
 from jpsi.model.errors import SubmitException
 from jpsi.model.spec import JobSpec
 from jpsi.model.states import JobState, JobStatus
@@ -669,6 +669,38 @@ def test_of_an_array_that_was_submitted_twice_the_one_that_runs_counts(client: C
     job = Tracked("j1", "j1", 1, "1.1", place=Place("x", 1))
 
     assert client.engine._native_ids.corrected([job]) == {"j1": "2.1"}
+
+
+# ---------------------------------------------------------------------------------------------- requests
+
+
+@pytest.mark.parametrize(
+    ("is_cancelled", "end"), [(True, JobState.CANCELED), (False, JobState.COMPLETED)], ids=["is", "is not"]
+)
+def test_whether_an_end_after_a_request_came_of_it_is_the_batch_systems_to_say(
+    client: Client, clock: FakeClock, is_cancelled: bool, end: JobState
+) -> None:
+    """The signal may reach the job before its runner, whose marker tells of none; all processes wait."""
+    job = client.submit("a1")[0]
+    other = another(client)
+    other.engine.attach("b1", job.native_id)
+    other.tracking.follow(other.job("b1"), clock())
+    client.tracking.remember_stop(job, Stop(CANCEL, datetime.fromtimestamp(clock(), UTC)))
+    clock.advance(1)
+    client.leave("a1", "active", "exit.run.0")
+
+    other.tracking.see_markers(clock())
+    assert other.states("b1") == [JobState.ACTIVE]
+    if is_cancelled:
+        client.scheduler.cancel(job.native_id)
+    else:
+        client.scheduler.end_as(job.native_id, FakeState.COMPLETED)
+    # what the other has taken to the folder of the job is seen with the first answer
+    for process in (other, client, client):
+        clock.advance(5)
+        process.ask()
+
+    assert (other.states("b1")[-1], client.states("a1")[-1]) == (end, end)
 
 
 # ---------------------------------------------------------------------------------------------- silence

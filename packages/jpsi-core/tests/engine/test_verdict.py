@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -21,6 +21,7 @@ MARKER, QUEUE, ACCOUNTING, ABSENCE = Evidence.MARKER, Evidence.QUEUE, Evidence.A
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 STOP = Stop(CANCEL, NOW)
+LATE_STOP = Stop(CANCEL, NOW + timedelta(seconds=4))
 REQUEUE = 99
 
 
@@ -64,8 +65,8 @@ VERDICTS: dict[str, tuple[dict[str, Any], Any]] = {
     "in a state that nobody knows": ({"queued": seen(None)}, None),
     "ended well": ({"markers": ended("run.0")}, (COMPLETED, 0, None, MARKER)),
     "ended badly": ({"markers": ended("run.7")}, (FAILED, 7, Reason.EXIT_CODE, MARKER)),
-    "ended before the cancel reached it": (
-        {"markers": ended("run.0"), "stop": STOP, "queued": seen(CANCELED)},
+    "ended before it was told to": (
+        {"markers": ended("run.0"), "stop": LATE_STOP, "queued": seen(CANCELED)},
         (COMPLETED, 0, None, MARKER),
     ),
     "ended well, and the queue is late": (
@@ -73,7 +74,23 @@ VERDICTS: dict[str, tuple[dict[str, Any], Any]] = {
         (COMPLETED, 0, None, MARKER),
     ),
     "could not be set up": ({"markers": ended("directory.125")}, (FAILED, 125, Reason.SETUP, MARKER)),
-    # An exit after a signal is provisional.
+    # An exit after a signal is provisional, and so is one after a request to end.
+    "ended after it was told to, and nothing is known of why": (
+        {"markers": ended("run.0"), "stop": STOP},
+        (ACTIVE, None, None, MARKER),
+    ),
+    "told to end, and its runner ended before the signal came": (
+        {"markers": ended("run.0"), "stop": STOP, "queued": seen(CANCELED)},
+        (CANCELED, 0, Reason.CANCELLED, QUEUE),
+    ),
+    "ended before the cancel reached it": (
+        {"markers": ended("run.0"), "stop": STOP, "queued": seen(COMPLETED, 0)},
+        (COMPLETED, 0, None, MARKER),
+    ),
+    "told to end, ended unsignalled, and the queue has forgotten it": (
+        {"markers": ended("run.7"), "stop": STOP, **GONE},
+        (FAILED, 7, Reason.EXIT_CODE, MARKER),
+    ),
     "signalled, and nothing is known of why": ({"markers": stopped("run.0")}, (ACTIVE, None, None, MARKER)),
     "signalled, and the queue still has it": (
         {"markers": stopped("run.0"), "queued": seen(ACTIVE)},

@@ -115,15 +115,16 @@ class Judging:
 
     def take(self, job: Tracked, markers: Iterable[Marker], now: float) -> bool:
         """Know what a job has left, and judge it; returns whether the batch system must tell how it ended."""
-        is_open = job.take(markers, now) and not self.settles(job)
-        if is_open:
+        is_end = job.take(markers, now)
+        if is_end:
+            # another process may have told it to end
             job.stop = job.stop or self._stop_on_disk(job)
         self.judge(job, now)
-        return is_open
+        return is_end and not self.settles(job)
 
     def settles(self, job: Tracked) -> bool:
         """Whether the markers of a job say all that there is to know about how it ended."""
-        return settles(job.markers, self._backend.requeue_exit_codes)
+        return settles(job.markers, self._backend.requeue_exit_codes, job.stop)
 
     def judge(self, job: Tracked, now: float) -> None:
         """Publish what follows from all that is known of a job."""

@@ -83,9 +83,13 @@ class Facts:
         return self.queued is not None and not self.absent and not self.queued.final
 
 
-def settles(markers: Iterable[Marker], requeue_exit_codes: Collection[int] = ()) -> bool:
+def settles(
+    markers: Iterable[Marker], requeue_exit_codes: Collection[int] = (), stop: Stop | None = None
+) -> bool:
     """Whether the markers of an attempt say all that there is to know about how it ended."""
-    facts = Facts(system="", now=_NEVER, markers=list(markers), requeue_exit_codes=requeue_exit_codes)
+    facts = Facts(
+        system="", now=_NEVER, markers=list(markers), requeue_exit_codes=requeue_exit_codes, stop=stop
+    )
     return facts.exit_marker is not None and not _is_provisional(facts, facts.exit_marker)
 
 
@@ -123,9 +127,18 @@ def _is_provisional(facts: Facts, exit_marker: Marker) -> bool:
     code = exit_marker.code or 0
     return (
         signalled_before(exit_marker, facts.last_run)
+        or _was_asked_for(facts.stop, exit_marker)
         or code > SIGNAL_BASE
         or code in facts.requeue_exit_codes
     )
+
+
+def _was_asked_for(stop: Stop | None, exit_marker: Marker) -> bool:
+    """Whether jpsi had told the job to end before it did.
+
+    The signal may reach the job first, which ends with whatever code it likes, and its runner too late.
+    """
+    return stop is not None and stop.time <= exit_marker.time
 
 
 def _ended_provisionally(facts: Facts, exit_marker: Marker) -> JobStatus | None:
