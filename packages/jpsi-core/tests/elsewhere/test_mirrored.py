@@ -462,6 +462,30 @@ def test_a_submission_that_failed_is_nobodys_to_recover(
         assert not fresh.recover()
 
 
+def test_an_attempt_that_another_machine_has_made_is_left_to_it(
+    executor: JobExecutor,
+    elsewhere: ElsewhereTransport,
+    scheduler: FakeScheduler,
+    other_machine: Callable[[], None],
+) -> None:
+    """Both have found the job as one that was never sent; the one that waits runs."""
+    scheduler.slots = 0
+    job, twin = Job(shell("exit 7")), Job(shell("exit 7"))
+    twin._id, job._attempt, twin._attempt = job.id, 1, 1
+    executor.submit(job)
+    other_machine()
+
+    with (
+        _executor(elsewhere) as other,
+        pytest.raises(jpsi.SubmitException, match="another machine"),
+    ):
+        other.submit(twin)
+    scheduler.slots = 8
+    scheduler.settle()
+
+    assert _end(job).exit_code == 7
+
+
 def test_without_a_line_it_is_not_told_that_there_is_nothing_to_recover(
     executor: JobExecutor, elsewhere: ElsewhereTransport
 ) -> None:

@@ -126,6 +126,21 @@ def test_a_job_is_submitted_once_whoever_sends_it(submission: FarSubmission) -> 
     assert _outcome(submission)[0] is FarOutcome.TAKEN
 
 
+def test_what_was_made_is_undone_if_another_attempt_is_taken(submission: FarSubmission) -> None:
+    root = _root(submission)
+    _outcome(submission)
+    second = _folder(root, {"intent.2.json": _INTENT, "run.2": _RUN}, is_new=False)
+    new, taken = (
+        _folder(root, {"intent.1.json": _INTENT, "run.1": _RUN}, "b2"),
+        _folder(root, {"intent.1.json": _INTENT}),
+    )
+
+    assert _outcome(attrs.evolve(submission, folders=[second, new, taken]))[0] is FarOutcome.TAKEN
+    assert [it.name for it in (root / "jobs").iterdir()] == ["a1"]
+    assert not list((root / "jobs" / "a1").glob("*.2*"))
+    assert (root / "jobs" / "a1" / "run.1").exists()
+
+
 def test_a_later_attempt_is_made_once(submission: FarSubmission) -> None:
     _outcome(submission)
     files = {"intent.2.json": _INTENT, "run.2": _RUN}

@@ -76,8 +76,8 @@ def _lines(submission: FarSubmission, nonce: str) -> Iterator[str]:
     yield "_jpsi_made=0"
     yield "_jpsi_undo() {"
     for number, folder in enumerate(submission.folders, 1):
-        if folder.is_new:
-            yield f'    [ "$_jpsi_made" -lt {number} ] || rm -rf {word(folder.path)}'
+        made = [folder.path] if folder.is_new else [f"{folder.path}/{name}" for name in folder.files]
+        yield f'    [ "$_jpsi_made" -lt {number} ] || {line("rm", "-rf", *made)}'
     yield '    _jpsi_end "$1"'
     yield "}"
     rooms = line("mkdir", "-p", submission.root, *submission.rooms)
@@ -117,6 +117,7 @@ def _made(folder: FarFolder, number: int) -> Iterator[str]:
     # the shell itself would end with what it cannot make
     yield f"( set -C; true >{first} ) || {{ [ -e {first} ] && _jpsi_undo {_TAKEN}"
     yield f"_jpsi_undo {_NOT_WRITTEN}; }}"
+    yield f"_jpsi_made={number}"
 
 
 def _written(path: str, content: str, nonce: str) -> Iterator[str]:

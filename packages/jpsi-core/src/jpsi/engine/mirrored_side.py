@@ -42,6 +42,7 @@ from jpsi.engine.files import PRIVATE_DIRECTORY, is_transient, write, write_new
 from jpsi.engine.job_files import job_files
 from jpsi.engine.layout import Layout
 from jpsi.engine.markers import parse
+from jpsi.engine.sides import TakenError
 from jpsi.engine.spool import Spool
 from jpsi.engine.tracking import Tracking
 from jpsi.engine.written_down import Written
@@ -141,6 +142,9 @@ class MirroredSide:
             return result
         if outcome is FarOutcome.UNKNOWN and result.timed_out:
             return result
+        if outcome is FarOutcome.TAKEN:
+            msg = f"{', '.join(it.name for it in written)}: submitted by another machine in the meantime"
+            raise TakenError(msg)
         raise _unsent(outcome, command, layout, result)
 
     def _folder(self, written: Written, layout: Layout) -> FarFolder:
@@ -299,8 +303,6 @@ class MirroredSide:
 def _unsent(outcome: FarOutcome, command: Command, layout: Layout, result: CommandResult) -> TransportError:
     """Why the submit command did not run, or is not known to have ended."""
     match outcome:
-        case FarOutcome.TAKEN:
-            return TransportError("it was submitted by another machine in the meantime")
         case FarOutcome.NOT_WRITTEN:
             msg = f"it could not be written down in {layout.root}: {result.complaint}"
             cause = cause_of(result.stderr)

@@ -19,7 +19,7 @@ from jpsi.contract.shell import Script, ShellLine, line, word
 from jpsi.engine.backend import Backend
 from jpsi.engine.claims import REVOKED
 from jpsi.engine.runner_frame import SETUP_CODE
-from jpsi.engine.sides import Side
+from jpsi.engine.sides import Side, TakenError
 from jpsi.engine.spool import is_transient
 from jpsi.engine.written_down import Written
 from jpsi.model.errors import InvalidJobException, JpsiError, SubmitException
@@ -118,6 +118,9 @@ class Sending:
             submitted = self._backend.submit(script, spec, context, run)
         except _UnsafeError as e:
             raise self._unsafe(written, e) from e
+        except TakenError:
+            written.discard()
+            raise
         except BaseException as e:
             # Whether the command had its effect or never began: it can run no more, or has begun.
             native_id = self._given_up_after(e, written)
@@ -165,6 +168,10 @@ class Sending:
             submitted = self._backend.submit_several(scripts, spec, contexts, run)
         except _UnsafeError as e:
             return Sent([self._unsafe(it, e) for it in written])
+        except TakenError as e:
+            for it in written:
+                it.discard()
+            return Sent([e] * len(written))
         except BaseException as e:  # noqa: BLE001  handed to the caller, with what has begun all the same
             otherwise = e if isinstance(e, JpsiError) else None
             outcomes = [_tried(lambda it=it: self._given_up(it)) or otherwise for it in written]  # type: ignore[misc]  # a default is how a lambda keeps a value

@@ -18,10 +18,15 @@ from jpsi.engine.spool import Spool
 from jpsi.engine.tracking import Tracking
 from jpsi.engine.work_directory import work_directory
 from jpsi.engine.written_down import Written
+from jpsi.model.errors import SubmitException
 from jpsi.model.spec import JobSpec
 
 if TYPE_CHECKING:
     from jpsi.engine.carrying import Carrying
+
+
+class TakenError(SubmitException):
+    """Another machine has made an attempt that was to be submitted, and has it; nothing was sent."""
 
 
 class Listening(Protocol):
@@ -71,7 +76,11 @@ class Side(Protocol):
     def carry_out(
         self, command: Command, written: Sequence[Written], lock: int | None, ready: Callable[[], None] | None
     ) -> CommandResult:
-        """Run the command that submits what is written down; see `Transport.run`."""
+        """Run the command that submits what is written down; see `Transport.run`.
+
+        Raises:
+            TakenError: some of it is another machine's.
+        """
 
     def claim(self, written: Written) -> Claim | None:
         """Who runs it, if anybody does."""
