@@ -172,6 +172,20 @@ def test_who_reads_on_passes(tmp_path: Path) -> None:
     assert "3 passed" in done.stdout, done.stdout
 
 
+def test_who_submits_by_way_of_a_shell_passes(tmp_path: Path) -> None:
+    """As one that looks first whether it has the whole script."""
+    right = 'Command(["tsubmit"], stdin=script.text, unset=["TOY_*"])'
+    check = 'all=$(cat); case $all in *"exit 125") printf "%s\\n" "$all" | tsubmit; esac'
+    source = Path(toy.__file__).read_text()
+    assert source.count(right) == 1, "the toy has changed"
+
+    done = conforms(
+        tmp_path, source.replace('["tsubmit"]', repr(["sh", "-c", check])), "found_by_its_tag", _TEST
+    )
+
+    assert "1 passed" in done.stdout, done.stdout
+
+
 @pytest.mark.parametrize("command", ["", "tsubmti"])
 def test_a_submit_command_that_is_not_there_is_told(tmp_path: Path, command: str) -> None:
     test = _TEST.replace('"tsubmit"', repr(command))

@@ -28,7 +28,7 @@ def _as_it_is(name: str, value: str | None) -> tuple[str, str | None]:
 class ScriptForm:
     """The form of one system's scripts: for the hooks `check_spec` and `render_script`."""
 
-    #: How each directive begins.
+    #: How each directive begins; a blank follows.
     mark: str
     #: What stands before the name of an option,
     dashes: str = "--"

@@ -80,7 +80,7 @@ class Hooks:
         except ValueError:
             return None
         assert isinstance(script, Script)
-        return attrs.evolve(script, run=ShellLine("exec /bin/sh /x/run"))
+        return attrs.evolve(script, run=ShellLine("exec /bin/sh /x/run; exit 125"))
 
 
 def assert_leads_to(group: str, name: str, plugin: object) -> None:

@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import posixpath
 import re
+import subprocess
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import attrs
 import pytest
 
 from jpsi import JobSpec
-from jpsi.fakes import Dialect, FakeClock, FakeScheduler, FakeState, Invocation, Outcome, answer
+from jpsi.fakes import Dialect, FakeClock, FakeScheduler, FakeState, Invocation, Outcome, answer, on_path
 from jpsi.fakes import dialect as dialect_of
-from jpsi.plugin import CommandResult, JobState, NotOffered, Observation, SubmitContext, SubmitException
+from jpsi.plugin import (
+    Command,
+    CommandResult,
+    JobState,
+    NotOffered,
+    Observation,
+    SubmitContext,
+    SubmitException,
+)
 from jpsi.testing.asking import TAG, Hooks
 from jpsi.testing.conformance_hooks import HookTests
 
@@ -170,8 +180,25 @@ class AnswerTests(HookTests):
         return found
 
     @staticmethod
-    def _call(played: tuple[FakeScheduler, Dialect], command: Any) -> CommandResult:  # noqa: ANN401  a hook's answer
+    def _call(played: tuple[FakeScheduler, Dialect], command: Command) -> CommandResult:
         scheduler, dialect = played
+        if posixpath.basename(command.argv[0]) not in dialect.commands:
+            return _started(played, command)
         environment = {"PATH": "/usr/bin:/bin", **command.environment}
         invocation = Invocation(argv=command.argv, stdin=command.stdin or "", environment=environment)
         return answer(scheduler, dialect, invocation)
+
+
+def _started(played: tuple[FakeScheduler, Dialect], command: Command) -> CommandResult:
+    """How a program ends that calls the commands of the dialect, such as a shell."""
+    scheduler, dialect = played
+    with on_path(dialect, scheduler):
+        done = subprocess.run(
+            command.argv,
+            check=False,
+            capture_output=True,
+            env={**os.environ, **command.environment},
+            input=command.stdin or "",
+            text=True,
+        )
+    return CommandResult(returncode=done.returncode, stdout=done.stdout, stderr=done.stderr)
