@@ -58,6 +58,21 @@ def test_names_that_lead_out_of_the_tree_are_refused(path: str) -> None:
         read_listing(_printed(_DIRECTORY, _said("/r/a"), _said(path)), "/r")
 
 
+@pytest.mark.parametrize("path", ["/r/../x", "/r/x", "/x"])
+def test_what_comes_first_is_the_tree_itself(path: str) -> None:
+    with pytest.raises(TransferError, match="leads out of it"):
+        read_listing(_printed(_said(path)), "/r")
+
+
+def test_a_name_is_that_of_one_thing() -> None:
+    """A link that is said to be a directory as well would have what is in that written where it leads."""
+    link = _said("/r/a", "lrwxrwxrwx 1 0 0 1 Nov 22 03:00 /r/a -> /etc\n", "/etc\n.")
+    directory = _said("/r/a", "drwxr-xr-x 2 0 0 4096 Nov 22 03:00 /r/a\n")
+
+    with pytest.raises(TransferError, match="leads out of it"):
+        read_listing(_printed(_DIRECTORY, link, directory, _said("/r/a/passwd")), "/r")
+
+
 @pytest.mark.parametrize("printed", [b"", b"cksum\n", b"cksum\nls: wrong\0/r", b"md5sum\nx\0/r\0\0"])
 def test_a_listing_that_is_not_whole_is_an_error_that_may_pass(printed: bytes) -> None:
     with pytest.raises(TransferError) as raised:

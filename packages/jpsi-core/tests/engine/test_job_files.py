@@ -212,6 +212,32 @@ def test_a_source_that_is_a_link_is_followed(files: JobFiles, tree: Path, tmp_pa
     assert not (tmp_path / "there").is_symlink()
 
 
+def test_a_link_that_came_before_leads_nothing_elsewhere(files: JobFiles, tmp_path: Path) -> None:
+    """Such as one that whoever is over there has made of a directory for a while."""
+    tree, elsewhere, back = tmp_path / "tree", tmp_path / "elsewhere", tmp_path / "back"
+    tree.mkdir()
+    elsewhere.mkdir()
+    (tree / "sub").symlink_to(elsewhere)
+    files.get(str(tree), str(back))
+    (tree / "sub").unlink()
+    (tree / "sub").mkdir()
+    (tree / "sub/file").write_text("x")
+
+    with pytest.raises(TransferError, match=f"{back}/sub cannot be written: File exists"):
+        files.get(str(tree), str(back))
+
+    assert not list(elsewhere.iterdir())
+
+
+def test_a_directory_may_be_reached_by_a_link(files: JobFiles, tree: Path, tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "back").symlink_to("real")
+
+    files.get(str(tree), str(tmp_path / "back"))
+
+    assert _contents(tmp_path / "real") == _contents(tree)
+
+
 def test_progress_tells_bytes_until_all_are_there(files: JobFiles, tree: Path, tmp_path: Path) -> None:
     told: list[tuple[int, int]] = []
     total = sum(path.stat().st_size for path in tree.rglob("*") if path.is_file() and not path.is_symlink())

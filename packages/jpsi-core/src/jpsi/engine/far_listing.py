@@ -39,13 +39,16 @@ def _entry(said: str, path: str, link: str, root: str) -> Entry:
 
 def _check_names(entries: list[Entry], root: str) -> None:
     """See that everything is in a directory of the tree: what comes from elsewhere must lead nowhere else."""
-    directories = {it.name for it in entries if it.kind is Kind.DIRECTORY}
-    for entry in entries[1:]:
+    known: dict[str, Kind] = {}
+    for entry in entries:
         parent, _, last = entry.name.rpartition("/")
         is_plain = last not in ("", ".", "..") and not entry.name.startswith("/")
-        if not (is_plain and parent in directories):
+        is_below = is_plain and known.get(parent) is Kind.DIRECTORY
+        # what is a directory and, by the same name, a link as well may lead anywhere
+        if entry.name in known or not (is_below if known else not entry.name):
             msg = f"{root}, where jobs run, cannot be read: the name {entry.name!r} leads out of it"
             raise TransferError(msg)
+        known[entry.name] = entry.kind
 
 
 def read_mode(text: str) -> int:

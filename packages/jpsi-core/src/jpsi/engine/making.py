@@ -14,7 +14,8 @@ from jpsi.engine.trees import Entry, Kind
 def made_entries(entries: Iterable[Entry], root: str) -> list[Entry]:
     """Make directories, open to their owner for now, and links; returns the directories to give modes to.
 
-    A directory that was there keeps its mode if it is the root: it may be anybody's, their home, say.
+    A directory that was there keeps its mode if it is the root: it may be anybody's, their home, say. A link
+    may lead to it; one below it is in the way, as it may have come with the tree before, and lead anywhere.
 
     Raises:
         TransferError: one cannot be made.
@@ -25,7 +26,7 @@ def made_entries(entries: Iterable[Entry], root: str) -> list[Entry]:
         try:
             if entry.kind is Kind.LINK:
                 _link(path, entry.text)
-            elif entry.kind is Kind.DIRECTORY and (_make(path, entry.mode) or entry.name):
+            elif entry.kind is Kind.DIRECTORY and (_make(path, entry) or entry.name):
                 directories.append(entry)
         except OSError as e:
             raise failed_here(path, "written", e) from e
@@ -46,11 +47,11 @@ def set_modes(directories: Iterable[Entry], root: str) -> None:
             raise failed_here(path, "written", e) from e
 
 
-def _make(path: str, mode: int) -> bool:
-    if os.path.isdir(path):  # noqa: PTH112
+def _make(path: str, entry: Entry) -> bool:
+    if os.path.isdir(path) and not (entry.name and os.path.islink(path)):  # noqa: PTH112, PTH114
         return False
     os.makedirs(os.path.dirname(path), exist_ok=True)  # noqa: PTH103, PTH120
-    os.mkdir(path, mode | 0o700)  # noqa: PTH102
+    os.mkdir(path, entry.mode | 0o700)  # noqa: PTH102
     return True
 
 
