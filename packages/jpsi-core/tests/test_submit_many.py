@@ -489,6 +489,24 @@ def test_what_is_odd_among_the_arrays_costs_no_job_its_recovery(
     assert attached.native_id == "999.1"
 
 
+@pytest.mark.parametrize("is_first", [True, False])
+def test_what_one_job_brings_along_no_other_has(
+    toys: JobExecutor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_first: bool
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "there").mkdir()
+    (tmp_path / "before.sh").write_text("true\n")
+    fields: dict[str, Any] = {"directory": tmp_path / "there", "pre_launch": Path("before.sh")}
+    brings = coded(7, stage_in=[jpsi.StageIn("before.sh", Path("before.sh"))], **fields)
+    lacks = coded(7, **fields)
+
+    with pytest.raises(BulkException) as raised:
+        toys.submit_many([brings, lacks] if is_first else [lacks, brings])
+
+    assert set(raised.value.failed) == {lacks}
+    assert ends([brings]) == [7]
+
+
 def test_an_element_that_waits_is_cancelled_without_delay(batch: BatchConfig, fake: FakeScheduler) -> None:
     """Its array is known: nobody waits until a batch system that does not mention it is believed."""
     fake.slots = 0

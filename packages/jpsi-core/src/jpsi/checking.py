@@ -11,6 +11,7 @@ from jpsi.contract.protocols import Submission
 from jpsi.dependencies import resolved
 from jpsi.engine.grouping import shape
 from jpsi.engine.prechecks import staged
+from jpsi.engine.staging import has_staging
 from jpsi.model import plain
 from jpsi.model.errors import InvalidJobException
 from jpsi.model.problems import problems, sound_part
@@ -99,7 +100,8 @@ class Checking:
         if found:
             here, nodes = self._engine.problems(spec), _NO_NODES
         else:
-            here, nodes = _once(self._known, key, self._now, spec)
+            # what one job brings along may be what another lacks
+            here, nodes = _once(self._known, None if has_staging(spec) else key, self._now, spec)
         found += here
         if launcher is not None:
             found += _flat(launcher.hooks.check_spec(spec=spec))
