@@ -31,8 +31,9 @@ from jpsi.engine.tracking import Tracking
 from jpsi.engine.verdict import Facts, judge
 from jpsi.fakes import FakeClock, FakeJob, FakeScheduler, FakeState, Outcome
 from jpsi.model.errors import SubmitException
+from jpsi.model.plain import encode_status
 from jpsi.model.spec import JobSpec
-from jpsi.model.states import JobState, JobStatus
+from jpsi.model.states import JobState, JobStatus, Reason
 from jpsi.testing import FakeTransport, toy, toy_dialect
 
 GRACE = 90.0
@@ -239,6 +240,18 @@ def test_answer_of_another_process_from_before_the_exit_marker_tells_nothing_of_
 
     assert job.queued is None
     assert not any(state.final for state in client.states("a1"))
+
+
+def test_an_end_that_another_process_has_written_down_is_told_by_all(client: Client) -> None:
+    (job,) = client.submit("a1")
+    failed = JobStatus(JobState.FAILED, exit_code=0, reason=Reason.STAGING)
+    client.engine._spool.finish("a1", 1, encode_status(failed))
+    client.leave("a1", "active", "exit.run.0")
+
+    client.tracking.see_markers(client.clock())
+
+    (told,) = [status for name, status in client.published if name == job.job_id and status.final]
+    assert (told.state, told.reason) == (JobState.FAILED, Reason.STAGING)
 
 
 def test_processes_with_other_configurations_that_ask_otherwise_do_not_share(client: Client) -> None:

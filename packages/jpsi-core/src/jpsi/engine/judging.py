@@ -133,19 +133,23 @@ class Judging:
         if status is not None and status.final and self.is_held(job, status):
             status = begun(self._facts(job, now))
         if status is not None and status.final:
-            self._end(job, explained(self._spool, job.spool_id, job.attempt, status), self._write)
+            self._end_as_told(job, status)
         elif status is not None:
             self._outbox.put(job.job_id, status)
 
     def end(self, job: Tracked, status: JobStatus) -> None:
-        """Publish the end of a job that was held, unless it is told already how it ended."""
+        """Publish the end of a job that was held."""
         with self.session():
-            content = self._spool.read_final(job.spool_id, job.attempt)
-            if content is None:
-                known = explained(self._spool, job.spool_id, job.attempt, status)
-            else:
-                known = decode_status(content)
-            self._end(job, known, self._write)
+            self._end_as_told(job, status)
+
+    def _end_as_told(self, job: Tracked, status: JobStatus) -> None:
+        """Publish the end of a job: as it is told on disk already, or else like this."""
+        content = self._spool.read_final(job.spool_id, job.attempt) if job.has_runner else None
+        if content is None:
+            known = explained(self._spool, job.spool_id, job.attempt, status)
+        else:
+            known = decode_status(content)
+        self._end(job, known, self._write)
 
     def _status(self, job: Tracked, now: float) -> JobStatus | None:
         """What follows from all that is known of a job.
