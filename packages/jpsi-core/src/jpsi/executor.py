@@ -305,7 +305,8 @@ class JobExecutor(Many):
         Where files are elsewhere, as behind ssh, jobs are found that other machines have submitted.
 
         Raises:
-            SubmitException: the work directory cannot be read, or the place where files are not be reached.
+            SubmitException: the work directory cannot be read, or nothing is known here and the place where
+                files are cannot be reached.
         """
         return self._take_over(self._engine.recover())
 

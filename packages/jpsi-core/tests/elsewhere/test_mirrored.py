@@ -486,6 +486,52 @@ def test_an_attempt_that_another_machine_has_made_is_left_to_it(
     assert _end(job).exit_code == 7
 
 
+def test_a_job_of_another_machine_is_attached_to_with_what_it_leaves(
+    executor: JobExecutor,
+    elsewhere: ElsewhereTransport,
+    other_machine: Callable[[], None],
+) -> None:
+    gate = Gate(elsewhere.home / "gate")
+    job = Job(gate.job(7))
+    executor.submit(job)
+    assert job.wait(PATIENCE, target_states=JobState.ACTIVE)
+    assert job.native_id is not None
+    other_machine()
+
+    with _executor(elsewhere) as other:
+        found = Job()
+        other.attach(found, job.native_id)
+        gate.open()
+
+        assert (_end(found).exit_code, _end(found).evidence) == (7, jpsi.Evidence.MARKER)
+
+
+def test_without_a_line_nobody_knows_whose_a_job_is_that_is_not_known_here(
+    executor: JobExecutor, elsewhere: ElsewhereTransport
+) -> None:
+    elsewhere.down()
+
+    with pytest.raises(TransportError):
+        executor.attach(Job(), "17")
+
+
+def test_without_a_line_the_jobs_that_are_known_here_are_recovered(
+    executor: JobExecutor, elsewhere: ElsewhereTransport, caplog: pytest.LogCaptureFixture
+) -> None:
+    gate = Gate(elsewhere.home / "gate")
+    job = Job(gate.job(7))
+    executor.submit(job)
+
+    with _executor(elsewhere) as fresh:
+        elsewhere.down()
+        (found,) = fresh.recover()
+        assert "jobs of other machines are left out" in caplog.text
+        elsewhere.up()
+        gate.open()
+
+        assert (found.id, _end(found).exit_code) == (job.id, 7)
+
+
 def test_without_a_line_it_is_not_told_that_there_is_nothing_to_recover(
     executor: JobExecutor, elsewhere: ElsewhereTransport
 ) -> None:

@@ -26,6 +26,7 @@ from jpsi.engine.batch import BatchEngine
 from jpsi.engine.rounds import Rounds
 from jpsi.engine.sending import Sending
 from jpsi.engine.site_codes import EVERY_FAILURE, read_codes
+from jpsi.engine.sides import ThisSide
 from jpsi.engine.spool import Intent, Spool
 from jpsi.engine.submitting import Submitting
 from jpsi.engine.tracked import Tracked
@@ -818,6 +819,26 @@ def test_job_is_not_lost_before_it_was_looked_for_what_it_has_left_elsewhere(
     monkeypatch.setattr(bench.engine._native_ids, "_refresh", brings)
     bench.ask()
     assert bench.last() == (JobState.COMPLETED, 0, None, Evidence.MARKER)
+
+
+def test_attempt_that_another_machine_has_made_since_is_the_one_that_is_recovered(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was found here as a job that was never sent."""
+    killed_before(bench, monkeypatch, "sync", Spool)
+    bench.recover()
+    bench.engine = bench.process()
+
+    def brings(*_: object) -> bool:
+        os.close(bench.spool.prepare("a1", 2, {**intent.content, "attempt": 2}, ""))
+        Path(bench.spool.folder("a1"), "claim.2").write_text("17")
+        return True
+
+    intent = bench.spool.last_intent("a1")
+    assert intent is not None
+    monkeypatch.setattr(ThisSide, "refresh", brings)
+
+    assert [(it.attempt, it.native_id) for it in bench.engine.recover()] == [(2, "17")]
 
 
 def test_marker_that_another_process_took_is_seen_when_it_is_announced(bench: Bench) -> None:

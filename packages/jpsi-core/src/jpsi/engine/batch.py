@@ -296,6 +296,11 @@ class BatchEngine:
         """The last attempts of those jobs of jpsi's that the batch system means by these native ids."""
         with self._reading():
             own = self._native_ids.owners(native_ids)
+            strange = [native_id for native_id in native_ids if native_id not in own]
+            if strange and not self._side.is_here:
+                # they may be another machine's
+                self._side.find_others()
+                own |= self._native_ids.owners(strange)
             others = given_anew(self._backend, self._spool, own)
         return {native_id: intent for native_id, intent in own.items() if native_id not in others}
 
@@ -309,20 +314,14 @@ class BatchEngine:
     def recover(self) -> Sequence[Recovered]:
         """Find the jobs on disk that are not final; see `jpsi.plugin.Engine`."""
         tracking, _ = self._open()
+        unheard = self._find_others()
         with self._reading():
-            self._side.find_others()
             job_ids = self._spool.job_ids()
-        intents = []
-        for job_id in job_ids:
-            try:
-                is_left_out = self._spool.last_place(job_id) is not None or self._is_known(tracking, job_id)
-                intent = None if is_left_out else self._spool.last_intent(job_id)
-            except (OSError, ValueError):
-                log.warning("job %s: its folder cannot be understood", job_id, exc_info=True)
-                continue
-            if intent is not None:
-                intents.append(intent)
-        self._side.refresh([f"jobs/{it.job_id}" for it in intents if self._native_ids.of(it) is None])
+        intents = self._open_intents(tracking, job_ids)
+        unnamed = [it.job_id for it in intents if self._native_ids.of(it) is None]
+        if unnamed and self._side.refresh([f"jobs/{job_id}" for job_id in unnamed]):
+            intents = [it for it in intents if it.job_id not in unnamed]
+            intents += self._open_intents(tracking, unnamed)
         tags = self._find([intent for intent in intents if self._native_ids.of(intent) is None])
         found, busy = self._judge_each(intents, tags, 0.0)
         # those that are held up keep no other from being found
@@ -344,12 +343,40 @@ class BatchEngine:
         )
         places = {it.intent.job_id: it.intent.place for it in elements}
         chosen = list(self._unended(_once(found)))
+        if unheard is not None:
+            if not chosen:
+                raise unheard
+            msg = "%s: jobs of other machines are left out until recover() is called again: %s"
+            log.warning(msg, self._backend.name, unheard)
         # Only now, as an error before leaves all of them to the next call.
         for job in chosen:
             if job.native_id is not None:
                 place = places.get(job.job_id)
                 tracking.add_found(Tracked(job.job_id, job.job_id, job.attempt, job.native_id, place=place))
         return chosen
+
+    def _find_others(self) -> JpsiError | None:
+        """Have the jobs here that other machines have submitted; returns why they are not to be found now."""
+        try:
+            with self._reading():
+                self._side.find_others()
+        except JpsiError as e:
+            return e
+        return None
+
+    def _open_intents(self, tracking: Tracking, job_ids: Iterable[str]) -> list[Intent]:
+        """The last attempts of those jobs by themselves that nobody here follows, and that are not final."""
+        intents = []
+        for job_id in job_ids:
+            try:
+                is_left_out = self._spool.last_place(job_id) is not None or self._is_known(tracking, job_id)
+                intent = None if is_left_out else self._spool.last_intent(job_id)
+            except (OSError, ValueError):
+                log.warning("job %s: its folder cannot be understood", job_id, exc_info=True)
+                continue
+            if intent is not None:
+                intents.append(intent)
+        return intents
 
     def recall(self, job_ids: Collection[str]) -> Sequence[Recovered]:
         """Find single jobs on disk; see `jpsi.plugin.RecallingEngine`."""

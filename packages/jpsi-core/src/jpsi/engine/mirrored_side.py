@@ -38,7 +38,7 @@ from jpsi.engine.far_submission import (
     submission_text,
 )
 from jpsi.engine.file_errors import cause_of
-from jpsi.engine.files import PRIVATE_DIRECTORY, is_transient, write, write_new
+from jpsi.engine.files import PRIVATE_DIRECTORY, is_transient, write, write_new, write_once
 from jpsi.engine.job_files import job_files
 from jpsi.engine.layout import Layout
 from jpsi.engine.markers import parse
@@ -245,8 +245,13 @@ class MirroredSide:
         """Have here what is new in a folder that is here."""
         folder = f"{self.spool.root}/{found.name}"
         for name, text in found.texts.items():
+            path = f"{folder}/{name}"
             if name.startswith("claim") and text.strip():
-                self._keep(f"{folder}/{name}", text.strip())
+                self._keep(path, text.strip())
+            elif text.strip() and not os.path.lexists(path):
+                # it is of an attempt that another machine has made
+                with contextlib.suppress(FileNotFoundError):
+                    write_once(path, os.fsencode(text.strip()))
         for marker in sorted((FarMarker(*it) for it in found.times.items()), key=order):
             is_new = not os.path.lexists(f"{folder}/{marker.name}")
             if parse(marker.name, 0) is not None and is_new:
