@@ -165,7 +165,7 @@ def e2e_ssh(session: nox.Session) -> None:
     _root(session, "sshd")
     session.run("ci/sshd/up", external=True)
     try:
-        _e2e(session, "slurm", "jpsi-ssh", "jpsi-slurm")
+        _e2e(session, "slurm", "jpsi-ssh", "jpsi-slurm", choices=(SIDE_BY_SIDE, ALONE))
     finally:
         session.run("ci/sshd/down", external=True)
 

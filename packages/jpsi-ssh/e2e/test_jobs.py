@@ -22,7 +22,11 @@ from jpsi.testing.conformance_kit import Gate, Proof, shell
 from jpsi.testing.conformance_recovery import client
 from jpsi_slurm import SlurmConfig
 
-pytestmark = pytest.mark.skipif(shutil.which("sbatch") is None, reason="there is no sbatch on PATH")
+pytestmark = [
+    pytest.mark.skipif(shutil.which("sbatch") is None, reason="there is no sbatch on PATH"),
+    # Every line of the user is cut.
+    pytest.mark.alone,
+]
 
 PATIENCE = 120.0
 _URL = "ssh://far"
