@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import threading
 from collections.abc import Callable
 from datetime import timedelta
@@ -356,6 +357,27 @@ def test_a_job_that_waits_is_found_by_its_tag_on_another_machine(
         assert end(found).exit_code == 7
 
 
+def test_a_folder_that_is_being_made_is_looked_at_again(
+    executor: JobExecutor, elsewhere: ElsewhereTransport, tmp_path: Path, other_machine: Callable[[], None]
+) -> None:
+    job = Job(Gate(elsewhere.home / "never").job())
+    executor.submit(job)
+    assert job.wait(PATIENCE, target_states=JobState.ACTIVE)
+    folder = far_root(elsewhere) / "jobs" / job.id
+    other_machine()
+
+    with executor_of(elsewhere) as fresh:
+        shutil.move(folder, tmp_path / "whole")
+        folder.mkdir()
+        assert not fresh.recover()
+        shutil.rmtree(folder)
+        shutil.move(tmp_path / "whole", folder)
+
+        assert [it.id for it in fresh.recover()] == [job.id]
+    job.cancel()
+    end(job)
+
+
 def test_a_killed_client_is_succeeded_on_another_machine(
     elsewhere: ElsewhereTransport, scheduler: FakeScheduler, other_machine: Callable[[], None]
 ) -> None:
@@ -476,14 +498,14 @@ def test_an_attempt_that_another_machine_has_made_is_left_to_it(
     other_machine()
 
     with (
-        _executor(elsewhere) as other,
+        executor_of(elsewhere) as other,
         pytest.raises(jpsi.SubmitException, match="another machine"),
     ):
         other.submit(twin)
     scheduler.slots = 8
     scheduler.settle()
 
-    assert _end(job).exit_code == 7
+    assert end(job).exit_code == 7
 
 
 def test_a_job_of_another_machine_is_attached_to_with_what_it_leaves(
@@ -498,12 +520,12 @@ def test_a_job_of_another_machine_is_attached_to_with_what_it_leaves(
     assert job.native_id is not None
     other_machine()
 
-    with _executor(elsewhere) as other:
+    with executor_of(elsewhere) as other:
         found = Job()
         other.attach(found, job.native_id)
         gate.open()
 
-        assert (_end(found).exit_code, _end(found).evidence) == (7, jpsi.Evidence.MARKER)
+        assert (end(found).exit_code, end(found).evidence) == (7, jpsi.Evidence.MARKER)
 
 
 def test_without_a_line_nobody_knows_whose_a_job_is_that_is_not_known_here(
@@ -522,14 +544,14 @@ def test_without_a_line_the_jobs_that_are_known_here_are_recovered(
     job = Job(gate.job(7))
     executor.submit(job)
 
-    with _executor(elsewhere) as fresh:
+    with executor_of(elsewhere) as fresh:
         elsewhere.down()
         (found,) = fresh.recover()
         assert "jobs of other machines are left out" in caplog.text
         elsewhere.up()
         gate.open()
 
-        assert (found.id, _end(found).exit_code) == (job.id, 7)
+        assert (found.id, end(found).exit_code) == (job.id, 7)
 
 
 def test_without_a_line_it_is_not_told_that_there_is_nothing_to_recover(

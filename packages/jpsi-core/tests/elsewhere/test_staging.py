@@ -14,7 +14,7 @@ import pytest
 
 import jpsi
 import jpsi.spooled
-from far_jobs import CONFIG, PATIENCE, end, eventually, executor_of
+from far_jobs import CONFIG, PATIENCE, end, eventually, executor_of, far_root
 from jpsi import Job, JobExecutor, JobSpec, JobState, Reason, StageIn, StageOut, StageOutFlags, StagingMode
 from jpsi.engine.far_staging import record
 from jpsi.engine.spool import Spool
@@ -417,3 +417,33 @@ def test_files_come_to_the_machine_that_submitted_and_to_no_other(
 
     assert end(job).state is JobState.COMPLETED
     assert (here / "out").read_text() == "42"
+
+
+def test_files_that_are_not_here_yet_are_kept_by_who_removes_old_jobs(
+    executor: JobExecutor,
+    elsewhere: ElsewhereTransport,
+    here: Path,
+    halt: Halt,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """On another machine, nothing tells that somebody is still to get them."""
+    job = Job(shell(f"head -c {_HALTING} /dev/zero >out", stage_out=[StageOut(Path("out"), "out")]))
+    executor.submit(job)
+    halt.wait()
+    with monkeypatch.context() as patched:
+        patched.setenv("XDG_STATE_HOME", str(tmp_path / "state of another machine"))
+        with executor_of(elsewhere) as other:
+            other.recover()
+        (folder,) = (tmp_path / "state of another machine").glob("jpsi/work/*/jobs/*")
+        os.utime(folder, (0, 0))
+        with executor_of(elsewhere, attrs.evolve(CONFIG, keep_count=0)) as other:
+            other.recover()
+            far = far_root(elsewhere) / "jobs" / job.id
+            assert eventually(lambda: not far.exists())
+            assert eventually(lambda: not list((folder.parents[1] / "trash").iterdir()))
+    halt.gate.open()
+
+    assert end(job).state is JobState.COMPLETED
+    assert (here / "out").stat().st_size == _HALTING
+    assert not _staged(elsewhere)

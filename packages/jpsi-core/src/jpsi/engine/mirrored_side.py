@@ -43,7 +43,7 @@ from jpsi.engine.job_files import job_files
 from jpsi.engine.layout import Layout
 from jpsi.engine.markers import parse
 from jpsi.engine.sides import TakenError
-from jpsi.engine.spool import Spool
+from jpsi.engine.spool import FOUND, Spool
 from jpsi.engine.tracking import Tracking
 from jpsi.engine.written_down import Written
 from jpsi.model.errors import JpsiError, SubmitException, TransportError
@@ -215,7 +215,9 @@ class MirroredSide:
         new = [name for name in named if _base(name) not in removed and not self._has(name)]
         for found, age, clocks in self._told(new):
             claim = _last_claim(found)
-            if claim != REVOKED and (claim or age is None or age > self._sending_seconds):
+            is_sent = claim or age is None or age > self._sending_seconds
+            # one without a word was made just now; taken as it is, it would never be looked at again
+            if found.texts and is_sent and claim != REVOKED:
                 self._adopt(found, clocks)
 
     def _has(self, name: str) -> bool:
@@ -265,6 +267,7 @@ class MirroredSide:
         draft = f"{self.spool.root}/found.{secrets.token_hex(_NONCE_BYTES)}"
         os.mkdir(draft, PRIVATE_DIRECTORY)  # noqa: PTH102
         try:
+            write_new(f"{draft}/{FOUND}", b"")
             for name, text in found.texts.items():
                 write_new(f"{draft}/{name}", os.fsencode(text.rstrip("\n")))
             for name, time_ns in found.times.items():
@@ -279,8 +282,9 @@ class MirroredSide:
             shutil.rmtree(draft, ignore_errors=True)
 
     def remove(self, names: Collection[str]) -> None:
-        """See `Side`."""
-        folders = [f"{room}/{name}" for name in sorted(names) for room in ("jobs", "arrays", STAGED)]
+        """See `Side`; files that are staged are left to the machine that is to get them."""
+        folders = [f"{room}/{name}" for name in sorted(names) for room in ("jobs", "arrays")]
+        folders += [f"{STAGED}/{name}" for name in sorted(names) if FOUND not in self.spool.removed(name)]
         for start in range(0, len(folders), _AT_A_TIME):
             result = self._run(removing_text(self.layout().root, folders[start : start + _AT_A_TIME]))
             if result.timed_out:

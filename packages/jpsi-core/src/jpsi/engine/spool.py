@@ -8,6 +8,7 @@
     <root>/jobs/<id>/stop.<n>.json      jpsi told attempt n to end
     <root>/jobs/<id>/final.<n>.json     the final status, where it does not follow from the exit marker alone
     <root>/jobs/<id>/get.<n>            files of attempt n are elsewhere, and not yet here as they are to be
+    <root>/jobs/<id>/found              another machine has submitted it
     <root>/jobs/<id>/stdout, stderr     streams without a path of their own
     <root>/arrays/                      jobs that were submitted as one; see `array_files`
     <root>/trash/                       folders that are being removed
@@ -55,6 +56,8 @@ __all__ = ["REVOKED", "Claim", "Intent", "Spool", "is_transient"]
 
 #: How the file is called that says that files of an attempt are still elsewhere, before its number.
 AWAITED = "get"
+#: How the file is called that says that another machine has submitted a job or an array.
+FOUND = "found"
 
 
 @attrs.frozen(slots=True)
@@ -406,6 +409,13 @@ class Spool:
         try:
             return os.listdir(self._trash)  # noqa: PTH208
         except FileNotFoundError:
+            return []
+
+    def removed(self, name: str) -> list[str]:
+        """What is in a removed folder that still takes room."""
+        try:
+            return os.listdir(f"{self._trash}/{name}")  # noqa: PTH208
+        except (FileNotFoundError, NotADirectoryError):
             return []
 
     def empty_trash(self, names: Iterable[str]) -> None:
