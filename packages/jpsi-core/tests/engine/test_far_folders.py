@@ -56,6 +56,14 @@ def test_what_cannot_be_entered_is_not_taken_for_empty(tmp_path: Path) -> None:
     assert read_folders(_said(telling_text(str(tmp_path / "root"), ["jobs/a1"]))) is None
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may give a directory to somebody else")
+def test_what_belongs_to_somebody_else_is_not_entered(root: Path) -> None:
+    os.chown(root, 1, 1)
+
+    assert read_listing(_said(listing_text(str(root)))) is None
+    assert read_folders(_said(telling_text(str(root), ["jobs/a1"]))) is None
+
+
 def test_what_is_in_folders_is_told(root: Path) -> None:
     for name, text in {
         "intent.1.json": '{"id": "a1"}',

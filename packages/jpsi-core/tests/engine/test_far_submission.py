@@ -78,6 +78,32 @@ def test_what_is_written_down_is_for_the_user_alone_and_jobs_have_the_mask_of_th
     assert modes == {0}
 
 
+@pytest.mark.parametrize("mode", [0o770, 0o707, 0o777])
+def test_where_others_can_write_nothing_is_submitted(submission: FarSubmission, mode: int) -> None:
+    _outcome(submission)
+    _root(submission).chmod(mode)
+    other = _folder(_root(submission), {"intent.1.json": _INTENT}, "b2")
+
+    assert _outcome(attrs.evolve(submission, folders=[other]))[0] is FarOutcome.NOT_PRIVATE
+    assert not (_root(submission) / "jobs" / "b2").exists()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may give a directory to somebody else")
+def test_in_a_directory_of_somebody_else_nothing_is_submitted(submission: FarSubmission) -> None:
+    _outcome(submission)
+    os.chown(_root(submission), 1, 1)
+    other = _folder(_root(submission), {"intent.1.json": _INTENT}, "b2")
+
+    assert _outcome(attrs.evolve(submission, folders=[other]))[0] is FarOutcome.NOT_PRIVATE
+
+
+def test_the_root_may_be_reached_by_a_link(submission: FarSubmission, tmp_path: Path) -> None:
+    (tmp_path / "large disk").mkdir(mode=0o700)
+    _root(submission).symlink_to("large disk")
+
+    assert _outcome(submission)[0] is FarOutcome.ENDED
+
+
 def test_an_exit_code_of_the_submit_command_is_told(submission: FarSubmission) -> None:
     command = Command(["sh", "-c", "echo no >&2; exit 3"], stdin="x")
 

@@ -77,9 +77,12 @@ def listing_text(root: str) -> str:
 
 
 def _entering(root: str) -> str:
-    """A line that enters the root; where there is none, there is nothing, and that is all."""
+    """A line that enters the root; where there is none, there is nothing, and that is all.
+
+    One that belongs to somebody else is not entered: what is in it may have been asked for by anybody.
+    """
     path = word(root)
-    return f"cd {path} || {{ [ -e {path} ] || echo {_END}; exit; }}"
+    return f"cd {path} && [ -O . ] || {{ [ -e {path} ] || echo {_END}; exit; }}"
 
 
 def read_listing(text: str) -> list[str] | None:

@@ -18,6 +18,7 @@ from jpsi.engine.tracker import SIGNAL_BASE
 
 # What the last line says, after the nonce, where it is not the exit code of the submit command.
 _TAKEN = "taken"
+_NOT_PRIVATE = "not-private"
 _NOT_WRITTEN = "not-written"
 _NOT_FOUND = "not-found"
 _LAST = r"\n%s %s\n"
@@ -30,6 +31,8 @@ class FarOutcome(Enum):
     ENDED = auto()
     #: Somebody else made this attempt; nothing was submitted.
     TAKEN = auto()
+    #: Others could change what is written down; nothing was submitted.
+    NOT_PRIVATE = auto()
     #: It could not be written down; nothing was submitted.
     NOT_WRITTEN = auto()
     #: There is no such submit command; nothing was submitted.
@@ -81,8 +84,12 @@ def _lines(submission: FarSubmission, nonce: str) -> Iterator[str]:
     yield '    _jpsi_end "$1"'
     yield "}"
     rooms = line("mkdir", "-p", submission.root, *submission.rooms)
+    # where a directory has an access control list, the mask means nothing
+    making = f"{{ {rooms} && {line('chmod', '700', submission.root)}; }}"
     are_there = " && ".join(line("test", "-d", room) for room in submission.rooms)
-    yield f"{{ {are_there}; }} || {rooms} || _jpsi_end {_NOT_WRITTEN}"
+    yield f"{{ {are_there}; }} || {making} || _jpsi_end {_NOT_WRITTEN}"
+    # a script that others can change is not run
+    yield f"{_is_private(submission.root)} || _jpsi_end {_NOT_PRIVATE}"
     for number, folder in enumerate(submission.folders, 1):
         yield from _made(folder, number)
         for name, content in folder.files.items():
@@ -103,6 +110,12 @@ def _lines(submission: FarSubmission, nonce: str) -> Iterator[str]:
     yield f'printf "%s\\n" "$_jpsi_code" "$_jpsi_said" 2>/dev/null >{answer}'
     yield 'printf "%s\\n" "$_jpsi_said"'
     yield '_jpsi_end "$_jpsi_code"'
+
+
+def _is_private(path: str) -> str:
+    """A condition: the directory is the user's, and nobody else can write to it."""
+    writable = line("find", "-H", path, "-prune", "(", "-perm", "-020", "-o", "-perm", "-002", ")")
+    return f'[ -O {word(path)} ] && [ -z "$({writable})" ]'
 
 
 def _made(folder: FarFolder, number: int) -> Iterator[str]:
@@ -153,6 +166,7 @@ def _returncode(code: int) -> int:
 _SIGNALS = frozenset(map(int, signal.valid_signals()))
 _OUTCOMES = {
     _TAKEN: FarOutcome.TAKEN,
+    _NOT_PRIVATE: FarOutcome.NOT_PRIVATE,
     _NOT_WRITTEN: FarOutcome.NOT_WRITTEN,
     _NOT_FOUND: FarOutcome.NOT_FOUND,
 }

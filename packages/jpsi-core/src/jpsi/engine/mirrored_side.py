@@ -312,6 +312,11 @@ class MirroredSide:
 def _unsent(outcome: FarOutcome, command: Command, layout: Layout, result: CommandResult) -> TransportError:
     """Why the submit command did not run, or is not known to have ended."""
     match outcome:
+        case FarOutcome.NOT_PRIVATE:
+            return TransportError(
+                f"the work directory {layout.root} over there belongs to or can be written by others; "
+                "choose another work_directory or run there: chmod go-w"
+            )
         case FarOutcome.NOT_WRITTEN:
             msg = f"it could not be written down in {layout.root}: {result.complaint}"
             cause = cause_of(result.stderr)
