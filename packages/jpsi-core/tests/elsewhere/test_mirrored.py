@@ -508,6 +508,28 @@ def test_an_attempt_that_another_machine_has_made_is_left_to_it(
     assert end(job).exit_code == 7
 
 
+def test_a_job_that_was_cancelled_while_it_waited_is_nobodys_to_recover(
+    executor: JobExecutor,
+    elsewhere: ElsewhereTransport,
+    scheduler: FakeScheduler,
+    other_machine: Callable[[], None],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Without the request it would look like one that never reached the batch system."""
+    scheduler.slots = 0
+    job = Job(shell("exit 7"))
+    executor.submit(job)
+    job.cancel()
+    assert _end(job).state is JobState.CANCELED
+    assert job.native_id is not None
+    scheduler.vanish(job.native_id)
+    other_machine()
+    monkeypatch.setattr("jpsi.engine.mirrored_side._SENDING_SECONDS", -1000.0)
+
+    with _executor(elsewhere) as fresh:
+        assert not fresh.recover()
+
+
 def test_a_job_of_another_machine_is_attached_to_with_what_it_leaves(
     executor: JobExecutor,
     elsewhere: ElsewhereTransport,

@@ -25,8 +25,8 @@ from jpsi.engine import defaults
 from jpsi.engine.batch import BatchEngine
 from jpsi.engine.rounds import Rounds
 from jpsi.engine.sending import Sending
-from jpsi.engine.site_codes import EVERY_FAILURE, read_codes
 from jpsi.engine.sides import ThisSide
+from jpsi.engine.site_codes import EVERY_FAILURE, read_codes
 from jpsi.engine.spool import Intent, Spool
 from jpsi.engine.submitting import Submitting
 from jpsi.engine.tracked import Tracked

@@ -8,7 +8,7 @@ import pytest
 
 from jpsi.contract.config import BatchConfig
 from jpsi.engine.mirrored_side import MirroredSide
-from jpsi.engine.spool import Spool
+from jpsi.engine.spool import Spool, stop_file
 from jpsi.testing import ElsewhereTransport
 
 
@@ -40,6 +40,26 @@ def test_a_later_attempt_of_another_machine_is_taken_with_its_claim(side: Mirror
     assert intent is not None
     assert claim is not None
     assert (intent.attempt, intent.native_id, claim.text) == (2, None, "18")
+
+
+def test_a_request_to_end_is_known_to_other_machines(side: MirroredSide, far: Path, tmp_path: Path) -> None:
+    side.find_others()
+    for job_id in ("a1", "without a folder"):
+        Path(side.spool.folder(job_id)).mkdir(exist_ok=True)
+        side.spool.stop(job_id, 1, {"why": "cancel", "time": "2026-01-01T00:00:00+00:00"})
+    side.pass_on([stop_file("a1", 1), stop_file("without a folder", 1)])
+
+    other = MirroredSide(Spool(tmp_path / "other" / "mirror"), side._transport, BatchConfig())
+    other.spool.open()
+    other.find_others()
+
+    assert other.spool.read_stop("a1", 1) == side.spool.read_stop("a1", 1)
+    assert (far / "stop.1.json").stat().st_mode & 0o777 == 0o600
+    assert [it.name for it in far.parent.iterdir()] == ["a1"]
+
+
+def test_a_request_to_end_that_cannot_be_passed_on_is_made_all_the_same(side: MirroredSide) -> None:
+    side.pass_on([stop_file("a1", 1)])
 
 
 def test_an_attempt_that_is_here_stays_as_it_is(side: MirroredSide, far: Path) -> None:

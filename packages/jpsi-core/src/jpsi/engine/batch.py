@@ -510,7 +510,7 @@ class BatchEngine:
         return refused | self._changing().cancel_many(jobs)
 
     def _changing(self) -> Changing:
-        return Changing(self._backend, *self._open())
+        return Changing(self._backend, *self._open(), self._side.pass_on)
 
     def hold(self, job_id: str) -> None:
         """Keep a pending job from starting; see `jpsi.plugin.Engine`."""

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime
 
 from jpsi.engine.backend import Backend
 from jpsi.engine.files import is_transient
 from jpsi.engine.rounds import Rounds
+from jpsi.engine.spool import stop_file
 from jpsi.engine.stopping import CANCEL
 from jpsi.engine.tracked import Tracked
 from jpsi.engine.tracker import Stop
@@ -25,16 +26,25 @@ class Changing:
         backend: who is asked for it.
         tracking: the jobs.
         rounds: in which is found out what came of it.
+        pass_on: see `Side`.
     """
 
-    def __init__(self, backend: Backend, tracking: Tracking, rounds: Rounds) -> None:
+    def __init__(
+        self,
+        backend: Backend,
+        tracking: Tracking,
+        rounds: Rounds,
+        pass_on: Callable[[Collection[str]], None],
+    ) -> None:
         self._backend = backend
         self._tracking = tracking
         self._rounds = rounds
+        self._pass_on = pass_on
 
     def cancel(self, job: Tracked) -> None:
         """Ask a job to end."""
         self._remember_stop(job)
+        self._tell_others([job])
         _check(self._backend.cancel([job.native_id]), job, "cancelled")
         self._ask_about([job])
 
@@ -48,6 +58,7 @@ class Changing:
             left = [job for job in part if self._tracking.get(job.job_id) is job]
             stopped, failed = self._remember_stops(left)
             refused |= failed
+            self._tell_others(stopped)
             try:
                 refused |= self._cancelled(stopped) if stopped else {}
             except JpsiError as e:
@@ -87,6 +98,10 @@ class Changing:
         except OSError as e:
             msg = f"job {job.job_id} could not be told to end: {e}"
             raise SubmitException(msg, e, transient=is_transient(e)) from e
+
+    def _tell_others(self, jobs: Sequence[Tracked]) -> None:
+        """Have other machines know that jobs are told to end, too."""
+        self._pass_on([stop_file(job.spool_id, job.attempt) for job in jobs if job.has_runner])
 
     def hold(self, job: Tracked) -> None:
         """Keep a pending job from starting."""

@@ -19,10 +19,10 @@ from jpsi.engine.far_markers import TIMES, FarClock, FarMarker, read_line
 
 _END = "end"
 _FOLDER = re.compile(r"(?:jobs|arrays)/[A-Za-z0-9][A-Za-z0-9._-]*\Z")
-# Files whose text is needed: what was asked for, and by whom it is run. Others are not taken from there: what
-# says here how a job ended, or that it was told to, was written here.
-_TEXTS = "intent.json intent.[0-9]*.json claim claim.[0-9]* array.[0-9]*"
-_TEXT = re.compile(r"intent\.json|intent\.\d+\.json|claim|claim\.\d+|array\.\d+")
+# Files whose text is needed: what was asked for, by whom it is run, and that it was told to end. Others are
+# not taken from there: what says here how a job ended was written here.
+_TEXTS = "intent.json intent.[0-9]*.json claim claim.[0-9]* array.[0-9]* stop.[0-9]*.json"
+_TEXT = re.compile(r"intent\.json|(?:intent|stop)\.\d+\.json|claim|claim\.\d+|array\.\d+")
 _TELLING = r"""{
 @ENTERING@
 @TIMES@
@@ -134,6 +134,17 @@ def _folders(lines: list[str]) -> Iterator[FoundFolder]:
 
 def _is_folder(name: str) -> bool:
     return _FOLDER.match(name) is not None
+
+
+def keeping_text(root: str, files: Mapping[str, str]) -> str:
+    """Shell text that makes files of a line, by their names below the root, where their folders are there."""
+    return "\n".join(["{", f"cd {word(root)} || exit", "umask 077", *_kept(files), "}", ""])
+
+
+def _kept(files: Mapping[str, str]) -> Iterator[str]:
+    for name, text in files.items():
+        folder, says = word(name.rpartition("/")[0]), line("printf", r"%s\n", text)
+        yield f"[ ! -d {folder} ] || ( set -C; {says} >{word(name)} ) 2>/dev/null"
 
 
 def removing_text(root: str, folders: Collection[str]) -> str:

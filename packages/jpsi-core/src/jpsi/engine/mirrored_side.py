@@ -21,6 +21,7 @@ from jpsi.engine.claims import REVOKED, Claim
 from jpsi.engine.far_claims import FarClaim, claim_text, read_far_claim, revoke_text
 from jpsi.engine.far_folders import (
     FoundFolder,
+    keeping_text,
     listing_text,
     read_folders,
     read_listing,
@@ -200,6 +201,15 @@ class MirroredSide:
             log.info("what jobs have left elsewhere is not known now: %s", e)
             return False
         return True
+
+    def pass_on(self, names: Collection[str]) -> None:
+        """See `Side`; where that fails, what they are about does so, too, or is known here alone."""
+        try:
+            files = {name: _read(f"{self.spool.root}/{name}").strip() for name in names}
+            if files:
+                self._run(keeping_text(self.layout().root, files))
+        except (JpsiError, OSError) as e:
+            log.info("other machines do not know of %s: %s", ", ".join(names), e)
 
     def find_others(self) -> None:
         """See `Side`.

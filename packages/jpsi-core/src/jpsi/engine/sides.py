@@ -97,6 +97,9 @@ class Side(Protocol):
         Returns whether it has: otherwise nothing follows from what it has not.
         """
 
+    def pass_on(self, names: Collection[str]) -> None:
+        """See to it that other machines find these files, named as below the root; never raises."""
+
     def find_others(self) -> None:
         """See to it that the spool has the jobs of this target which other machines have submitted."""
 
@@ -162,6 +165,9 @@ class ThisSide:
         """Jobs leave it there themselves."""
         del folders
         return True
+
+    def pass_on(self, names: Collection[str]) -> None:
+        """They see the spool itself."""
 
     def find_others(self) -> None:
         """They are there."""

@@ -73,6 +73,11 @@ class Intent:
     place: Place | None = None
 
 
+def stop_file(job_id: str, attempt: int) -> str:
+    """The file, below the root, that says that an attempt was told to end."""
+    return f"jobs/{job_id}/stop.{attempt}.json"
+
+
 class Spool:
     """The files below one root. Threads and processes may share them; every method is safe between both.
 
@@ -209,13 +214,13 @@ class Spool:
 
     def stop(self, job_id: str, attempt: int, content: dict[str, Any]) -> dict[str, Any]:
         """Write down that an attempt was told to end; the first one to say so is remembered."""
-        path = f"{self.folder(job_id)}/stop.{attempt}.json"
+        path = f"{self.root}/{stop_file(job_id, attempt)}"
         is_first = write_once(path, json.dumps(content).encode("ascii"))
         return content if is_first else self.read_stop(job_id, attempt) or content
 
     def read_stop(self, job_id: str, attempt: int) -> dict[str, Any] | None:
         """What `stop` wrote down for an attempt, or None."""
-        return read_json(f"{self.folder(job_id)}/stop.{attempt}.json")
+        return read_json(f"{self.root}/{stop_file(job_id, attempt)}")
 
     def read_final(self, job_id: str, attempt: int) -> dict[str, Any] | None:
         """What `finish` wrote down for an attempt, or None."""
