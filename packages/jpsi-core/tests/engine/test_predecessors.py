@@ -116,6 +116,19 @@ def test_a_job_that_another_process_follows_is_waited_for(engine: BatchEngine, l
     assert layer.after == (Dependency(native_id),)
 
 
+def test_a_living_job_is_waited_for_and_not_one_of_ours_that_had_its_native_id(
+    engine: BatchEngine, scheduler: FakeScheduler, layer: Overhearing
+) -> None:
+    native_id = submit(engine, "a1")
+    end(engine, "a1", 0)
+    scheduler.vanish(native_id)
+    scheduler.submit(FakeJob(native_id, tag="another"))
+
+    submit(engine, "a2", after=[native_id])
+
+    assert layer.after == (Dependency(native_id),)
+
+
 # --------------------------------------------------------------------------------------- what it costs
 
 COUNT = 40
@@ -189,6 +202,19 @@ def test_many_that_wait_for_a_forgotten_job_ask_the_accounting_once(
 
     questions = [call for call in scheduler.log.of("tstat") if "--finished" in call.invocation.argv]
     assert len(questions) == 1
+
+
+def test_many_that_wait_for_one_that_has_ended_ask_once_whose_native_id_it_is(
+    engine: BatchEngine, scheduler: FakeScheduler
+) -> None:
+    native_id = submit(engine, "a1")
+    end(engine, "a1", 0)
+    scheduler.vanish(native_id)
+
+    for number in range(COUNT):
+        submit(engine, f"b{number}", after=[native_id])
+
+    assert scheduler.log.count("tstat") == 2, "by its tag, and by its native id"
 
 
 def test_answer_that_does_not_know_a_job_is_not_believed_of_one_that_came_later(

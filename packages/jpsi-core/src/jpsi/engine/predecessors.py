@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
 from jpsi.contract.asked import dependencies
 from jpsi.engine.backend import Backend
 from jpsi.engine.dependencies import weigh
+from jpsi.engine.given_anew import given_anew
 from jpsi.engine.native_ids import NativeIds
-from jpsi.engine.spool import Spool
+from jpsi.engine.spool import Intent, Spool
 from jpsi.engine.tracking import Tracking
 from jpsi.engine.verdict import Facts, judge
 from jpsi.model.dependencies import Dependency
@@ -30,7 +31,7 @@ class Predecessors:
         backend: whose jobs they are.
         spool: where those of jpsi's are.
         native_ids: tells which they are.
-        shortest: how long what the accounting said is believed, in seconds.
+        shortest: how long what was said of a job that has ended is believed, in seconds.
     """
 
     def __init__(self, backend: Backend, spool: Spool, native_ids: NativeIds, shortest: float) -> None:
@@ -40,6 +41,8 @@ class Predecessors:
         self._shortest = shortest
         # How jobs ended that the queue has forgotten, and when the accounting said so.
         self._accounted: dict[str, tuple[float, JobState]] = {}
+        # When native ids were those of the jobs that had them first.
+        self._kept: dict[str, float] = {}
 
     def still_open(self, spec: JobSpec, tracking: Tracking) -> tuple[Dependency, ...]:
         """The dependencies of which the batch system must be told, since the jobs have not ended.
@@ -74,7 +77,7 @@ class Predecessors:
         with contextlib.suppress(JpsiError):
             # which exit codes are final; without that, every failure may be run again
             self._backend.probe()
-        own = {it: attempt for it in native_ids if (attempt := self._attempt(it, tracking)) is not None}
+        own = self._own(native_ids, tracking)
         ends = {native_id: self._end_on_disk(*attempt) for native_id, attempt in own.items()}
         known: dict[str, JobState | None] = {name: end for name, end in ends.items() if end is not None}
         left = [native_id for native_id in native_ids if native_id not in known]
@@ -83,16 +86,32 @@ class Predecessors:
         # What the queue has forgotten is over, even if the accounting has not heard of it.
         return dict.fromkeys(own) | known | self._ended(missing)
 
-    def _attempt(self, native_id: str, tracking: Tracking) -> tuple[str, int] | None:
-        """Which attempt of which job of jpsi's has this native id; what it has left is in its folder then."""
-        job = tracking.known_as(native_id, time.monotonic())
-        if job is not None:
-            return (job.spool_id, job.attempt) if job.has_runner else None
-        intent = self._native_ids.owner(native_id)
-        if intent is None:
-            return None
-        self._spool.collect([intent.job_id])
-        return intent.job_id, intent.attempt
+    def _own(self, native_ids: Sequence[str], tracking: Tracking) -> dict[str, tuple[str, int]]:
+        """Which attempt of which job of jpsi's has a native id; what it has left is in its folder then."""
+        now = time.monotonic()
+        followed = {it: job for it in native_ids if (job := tracking.known_as(it, now)) is not None}
+        owners = {
+            it: intent
+            for it in native_ids
+            if it not in followed and (intent := self._native_ids.owner(it)) is not None
+        }
+        if owners:
+            others = self._given_anew(owners, now)
+            owners = {it: intent for it, intent in owners.items() if it not in others}
+            self._spool.collect({intent.job_id for intent in owners.values()})
+        own = {it: (job.spool_id, job.attempt) for it, job in followed.items() if job.has_runner}
+        return own | {it: (intent.job_id, intent.attempt) for it, intent in owners.items()}
+
+    def _given_anew(self, owners: Mapping[str, Intent], now: float) -> frozenset[str]:
+        """Those of these native ids that the batch system has given to other jobs."""
+        doubtful = {
+            native_id: owner
+            for native_id, owner in owners.items()
+            if now - self._kept.get(native_id, float("-inf")) >= self._shortest
+        }
+        others = given_anew(self._backend, self._spool, doubtful)
+        self._kept.update(dict.fromkeys(doubtful.keys() - others, now))
+        return others
 
     def _ended(self, native_ids: Sequence[str]) -> dict[str, JobState | None]:
         """What the accounting says of jobs that the queue has forgotten, or has said only just now."""
