@@ -237,3 +237,22 @@ def test_the_order_of_what_happened_is_kept() -> None:
     clocks.heard(1_000, 5_000)
 
     assert clocks.here(1_500, 9_000) < clocks.here(1_501, 9_000)
+
+
+def test_the_order_is_kept_when_more_is_known_of_the_clocks() -> None:
+    clocks = ClockDifference()
+    clocks.heard(1_000, 5_000)
+    before = clocks.here(1_500, 9_000)
+    clocks.heard(2_000, 5_500)
+
+    assert clocks.here(1_501, 9_000) == before
+    assert clocks.here(2_500, 9_000) == 6_000
+
+
+def test_a_clock_that_is_set_right_is_believed_after_a_while() -> None:
+    clocks = ClockDifference()
+    clocks.heard(1_000, 5_000)
+    for _ in range(20):
+        clocks.heard(2_000, 8_000)
+
+    assert clocks.here(2_500, 9_000) == 8_500

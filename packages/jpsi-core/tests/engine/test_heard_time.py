@@ -30,11 +30,18 @@ def test_what_comes_after_the_last_word_does_not_count_yet(time: HeardTime) -> N
     assert time.passed(130, 10_000) == 0
 
 
-def test_silence_does_not_count(time: HeardTime) -> None:
+def test_a_long_silence_counts_for_a_short_one(time: HeardTime) -> None:
     time.heard(1000)
     time.heard(1003)
 
-    assert time.passed(115, 1003) == 5 + 3
+    assert time.passed(115, 1003) == 5 + 10 + 3
+
+
+def test_where_each_word_takes_long_time_passes_all_the_same(time: HeardTime) -> None:
+    for second in range(150, 1000, 30):
+        time.heard(second)
+
+    assert time.passed(120, 1000) == 290
 
 
 def test_a_connection_that_ended_does_not_count_however_soon_another_is_there(time: HeardTime) -> None:

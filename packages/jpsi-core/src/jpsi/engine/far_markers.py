@@ -10,6 +10,7 @@ A marker is told again each time when another appears, until somebody has moved 
 from __future__ import annotations
 
 import re
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 
 import attrs
@@ -59,6 +60,8 @@ done
 """
 # So many rounds pass between two words about the time.
 _ROUNDS = 15
+# How many of these words count.
+_WORDS = 20
 
 
 def watching_text(events: str, pause: int = 1) -> str:
@@ -140,18 +143,24 @@ def _nanoseconds(text: str) -> int | None:
 class ClockDifference:
     """By how much the clock here is ahead of the one over there, as far as one connection tells.
 
-    What is told there is heard here later, by nobody knows how much: the least difference is the best guess.
+    What is told there is heard here later, by nobody knows how much: the least difference is the best guess,
+    of the last ones, as clocks drift apart and are set right. Whatever that does, the order of times is kept.
     """
 
-    _least: int | None = attrs.field(default=None, init=False)
+    _last: deque[int] = attrs.field(factory=lambda: deque(maxlen=_WORDS), init=False)
+    #: The latest time over there that was asked for, and what it was here.
+    _latest: tuple[int, int] | None = attrs.field(default=None, init=False)
 
     def heard(self, far_ns: int, here_ns: int) -> None:
         """The clock over there was said to show this, and the clock here shows that."""
-        difference = here_ns - far_ns
-        self._least = difference if self._least is None else min(self._least, difference)
+        self._last.append(here_ns - far_ns)
 
     def here(self, far_ns: int | None, here_ns: int) -> int:
         """What the clock here showed when the one over there showed this; at the latest it was just now."""
-        if far_ns is None or self._least is None:
+        if far_ns is None or not self._last:
             return here_ns
-        return min(far_ns + self._least, here_ns)
+        found = far_ns + min(self._last)
+        if self._latest is None or far_ns >= self._latest[0]:
+            found = found if self._latest is None else max(found, self._latest[1])
+            self._latest = far_ns, min(found, here_ns)
+        return min(found, here_ns)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import threading
 from collections import deque
 
-# Who says nothing for longer is not there. One who is there says something each second, or every other.
+# Who says nothing for longer is not there. One who is there says something each second, or every other; by a
+# line that takes longer than that for each word, time passes, if slowly.
 _SILENCE_SECONDS = 10.0
 # More gaps than anybody's patience spans.
 _KEPT = 1000
@@ -25,8 +26,10 @@ class HeardTime:
         with self._lock:
             if self._last is None:
                 self._gaps.append((float("-inf"), now))
-            elif self._is_lost or now - self._last > _SILENCE_SECONDS:
+            elif self._is_lost:
                 self._gaps.append((self._last, now))
+            elif now - self._last > _SILENCE_SECONDS:
+                self._gaps.append((self._last + _SILENCE_SECONDS, now))
             self._last, self._is_lost = now, False
 
     def lost(self) -> None:
