@@ -98,6 +98,23 @@ def test_what_is_nobodys_leaves_nothing_here(spool: Spool, mirror: MarkerMirror,
     assert mirror.made() == {}
 
 
+def test_markers_that_nobody_takes_for_a_day_go_to_the_folders_of_their_jobs(spool: Spool) -> None:
+    """So that the directory that everybody looks into each second does not grow for ever."""
+    day = 86_400
+    mirror = MarkerMirror(spool.root, {"a1"}.__contains__, lambda: 2 * day * _SECOND)
+
+    assert not _look(
+        mirror,
+        f"clock {2 * day}",
+        f"marker {day - 1} b1.1.active",
+        f"marker {day + 1} b2.1.active",
+        "marker - b3.1.active",
+    )
+
+    assert mirror.made() == {"b1": ["b1.1.active"]}
+    assert not list(Path(spool.events).iterdir())
+
+
 def test_nothing_else_is_left_in_the_mirror(spool: Spool, mirror: MarkerMirror) -> None:
     before = set(Path(spool.root).iterdir())
 

@@ -8,7 +8,10 @@ from collections.abc import Callable, Mapping
 
 from jpsi.engine.far_markers import ClockDifference, FarAll, FarClock, FarMarker, read_line
 from jpsi.engine.files import PRIVATE_FILE, forget
-from jpsi.engine.markers import parse
+from jpsi.engine.markers import Marker, parse
+
+# A machine that has not taken the markers of its jobs for so long may not come back.
+_ABANDONED_NS = 86_400_000_000_000
 
 
 class MarkerMirror:
@@ -50,23 +53,37 @@ class MarkerMirror:
         return False
 
     def made(self) -> Mapping[str, list[str]]:
-        """The markers that have come since this was called last, by job; over there nobody needs them."""
+        """The markers that have come since this was called last, by job; over there nobody needs them.
+
+        Those of others are among them that nobody has taken for a day: in the folders of their jobs, whoever
+        follows these finds them.
+        """
         made, self._made = self._made, {}
         return made
 
     def _appears(self, told: FarMarker) -> bool:
         marker = parse(told.name, 0)
-        if marker is None or not self._is_ours(marker.job_id):
+        if marker is None:
+            return False
+        now_ns = self._now_ns()
+        time_ns = self._clocks.here(told.time_ns, now_ns)
+        if not self._is_ours(marker.job_id):
+            if now_ns - time_ns > _ABANDONED_NS:
+                self._take_away(marker)
             return False
         path = f"{self._root}/events/{told.name}"
         taken = f"{self._root}/jobs/{marker.job_id}/{told.name}"
         is_new = not any(map(os.path.exists, (path, taken)))
         if is_new:
-            self._make(path, self._clocks.here(told.time_ns, self._now_ns()))
-        names = self._made.setdefault(marker.job_id, [])
-        if told.name not in names:
-            names.append(told.name)
+            self._make(path, time_ns)
+        self._take_away(marker)
         return is_new
+
+    def _take_away(self, marker: Marker) -> None:
+        """A marker is to go from where it is told again and again."""
+        names = self._made.setdefault(marker.job_id, [])
+        if marker.name not in names:
+            names.append(marker.name)
 
     def _make(self, path: str, time_ns: int) -> None:
         """Have a marker appear; whoever sees it looks at its time at once."""
