@@ -370,6 +370,23 @@ def test_a_job_that_was_told_to_end_stages_out_on_cancel(
     assert names(here) == [outcome]
 
 
+def test_a_job_that_was_told_to_end_before_its_runner_was_stages_out_on_cancel(
+    place: Place, here: Path, tmp_path: Path
+) -> None:
+    """The runner hears of it while it waits a moment."""
+    script(tmp_path / "bin/sleep", '#!/bin/sh\nkill -TERM "$PPID"\n')
+    flags = {"error": ON_ERROR, "cancel": ON_CANCEL}
+    spec = shell_job(
+        "echo >out; exit 3",
+        stage_out=[StageOut(Path("out"), str(here / name), flag) for name, flag in flags.items()],
+    )
+
+    ended = place.run(spec, {"PATH": f"{tmp_path / 'bin'}:{PATH}"})
+
+    assert ended.markers == ["exit.run.3", "signalled"]
+    assert names(here) == ["cancel"]
+
+
 def test_what_was_begun_is_staged_out_whatever_signals_come(
     place: Place, here: Path, fifo: Callable[[str], Path]
 ) -> None:

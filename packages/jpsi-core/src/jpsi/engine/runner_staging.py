@@ -19,6 +19,8 @@ from jpsi.model.spec import StagingMode
 _LOG = "staging"
 # What tells the job something, and does not end it.
 _NOTICES = "ALRM USR1 USR2"
+# How long after a job its runner may be told that it is to end.
+_MOMENT_SECONDS = 0.1
 
 # The functions: `_jpsi_staging` is the path of a log, `_jpsi_draft` begins the name of what is not whole.
 _FUNCTIONS = r"""
@@ -100,11 +102,16 @@ _jpsi_draft=.{prefix}{name}
 _jpsi_told=
 _jpsi_note() {{ [ "$1" != signalled ] || _jpsi_told=1; true >"$_jpsi_mark.$1" || :; }}"""
 
-# Some signals only tell the job something: one that ends well after them was not cancelled.
+# Some signals only tell the job something: one that ends well after them was not cancelled. A batch system
+# may signal the job before its runner, as Slurm does: what is about to come is waited for. Where sleep knows
+# no fractions, it ends at once.
 _OUTCOME = """\
 _jpsi_end() {{
   _jpsi_outcome={success}
-  [ "$2" -eq 0 ] || _jpsi_outcome={error}
+  if [ "$2" -ne 0 ]; then
+    _jpsi_outcome={error}
+    [ -n "$_jpsi_told" ] || _jpsi_tool sleep {moment} 2>/dev/null || :
+  fi
   if [ -n "$_jpsi_told" ]; then
     _jpsi_stop=
     {{ read -r _jpsi_stop <{stop}; }} 2>/dev/null || :
@@ -170,6 +177,7 @@ def _staging_in(transfers: Iterable[Transfer]) -> Iterator[str]:
 def _ending(run: Run) -> Iterator[str]:
     yield _OUTCOME.format(
         success=Outcome.SUCCESS.value,
+        moment=_MOMENT_SECONDS,
         error=Outcome.ERROR.value,
         cancel=Outcome.CANCEL.value,
         stop=word(f"{run.file('stop')}.json"),
