@@ -16,6 +16,8 @@ import pytest
 from jpsi_ssh.address import Address
 from jpsi_ssh.transport import SshTransport
 
+#: A file system of a few megabytes that ci/sshd/up has made.
+SMALL = Path("/var/lib/jpsi-ci-sshd/small")
 _KEY = Path("~/.ssh/jpsi-client")
 # Hosts that ci/sshd/up configures; both are this machine.
 _REACHED = ("far", "far-csh")

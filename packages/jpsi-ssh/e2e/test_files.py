@@ -16,7 +16,7 @@ import pytest
 from test_connections import _eventually
 
 import jpsi
-from conftest import random_file, servers
+from conftest import SMALL, random_file, servers
 from jpsi.engine.job_files import job_files
 from jpsi.plugin import Command, TransferError, TransportError
 from jpsi_ssh.transport import SshTransport
@@ -24,8 +24,6 @@ from jpsi_ssh.transport import SshTransport
 # Lines are cut, and servers counted.
 pytestmark = pytest.mark.alone
 
-# A file system of a few megabytes that ci/sshd/up has made.
-_SMALL = Path("/var/lib/jpsi-ci-sshd/small")
 _GIGABYTE = 1 << 30
 
 
@@ -143,11 +141,11 @@ def test_two_hundred_commands_go_on_while_files_are_moved(
     assert [line.split()[0] for line in sums] == digests
 
 
-@pytest.mark.skipif(not _SMALL.is_mount(), reason="ci/sshd/up could not make a small file system")
+@pytest.mark.skipif(not SMALL.is_mount(), reason="ci/sshd/up could not make a small file system")
 def test_a_full_disk_is_named_and_once_there_is_room_the_file_is_gone_on_with(
     far: SshTransport, tmp_path: Path
 ) -> None:
-    files, target = job_files(far), f"{_SMALL}/{secrets.token_hex(4)}"
+    files, target = job_files(far), f"{SMALL}/{secrets.token_hex(4)}"
     digest = random_file(tmp_path / "source", 3_000_000)
     far.run(_sh(f"head -c 2500000 /dev/zero >{target}.other"))
 

@@ -6,6 +6,8 @@ import hashlib
 import os
 import shutil
 import signal
+import subprocess
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -14,9 +16,10 @@ from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
 
+import attrs
 import pytest
 
-from conftest import random_file, servers
+from conftest import SMALL, random_file, servers
 from jpsi import Job, JobExecutor, JobState, StageIn, StageOut, StagingMode, SubmitException
 from jpsi.testing.conformance_kit import Gate, Proof, shell
 from jpsi.testing.conformance_recovery import client
@@ -178,6 +181,34 @@ def test_a_killed_client_is_succeeded_on_another_machine(
         assert [_end(jobs[job_id]) for job_id in ids] == [0, 1, 2]
         assert not executor.recover()
     assert [proof.runs for proof in proofs] == [1, 1, 1]
+
+
+@pytest.mark.skipif(not SMALL.is_mount(), reason="ci/sshd/up could not make a small file system")
+def test_a_disk_that_is_full_over_there_is_named_and_costs_no_job(
+    config: SlurmConfig, runtime: Path, tmp_path: Path
+) -> None:
+    place = Path(tempfile.mkdtemp(dir=SMALL))
+    gate, filler = Gate(tmp_path / "gate"), place / "filler"
+    runs, waits = Job(gate.job(7)), Job(Proof(tmp_path / "proof").job(8))
+    config = attrs.evolve(config, work_directory=place / "work")
+    try:
+        with JobExecutor.get_instance("slurm", url=_URL, config=config) as executor:
+            executor.submit(runs)
+            assert runs.wait(PATIENCE, target_states=JobState.ACTIVE)
+            subprocess.run(["sh", "-c", 'cat /dev/zero >"$0"', filler], stderr=subprocess.PIPE, check=False)
+
+            with pytest.raises(SubmitException, match="No space left on device") as raised:
+                executor.submit(waits)
+            gate.open()
+            code = _end(runs)
+            filler.unlink()
+            executor.submit(waits)
+
+            assert raised.value.transient
+            assert (code, _end(waits)) == (7, 8)
+            assert Proof(tmp_path / "proof").runs == 1
+    finally:
+        shutil.rmtree(place)
 
 
 def test_two_hundred_jobs_are_submitted_at_once_over_one_connection(
