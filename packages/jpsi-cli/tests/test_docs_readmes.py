@@ -13,6 +13,7 @@ import pytest
 
 import jpsi
 from jpsi.fakes import on_path
+from pages import Reader
 
 ROOT = Path(__file__).parents[3]
 END = "executor.submit(job)\nprint(job.wait())\n"
@@ -49,8 +50,6 @@ def test_a_backend_takes_the_program_of_its_readme(
 @pytest.mark.parametrize("readme", ["README.md", "packages/jpsi-core/README.md"])
 def test_the_program_of_a_readme_ends_well(readme: str, environment: dict[str, str], tmp_path: Path) -> None:
     (program,) = blocks(ROOT / readme, "python")
-    (tmp_path / "words.txt").write_text("b\na\nb\n")
-
     done = subprocess.run(
         [sys.executable, "-c", program],
         check=True,
@@ -72,3 +71,36 @@ def test_the_command_of_the_readme_does_what_it_says(
 
     assert command[0] == "jpsi"
     assert done.stdout.startswith(b"hello from ")
+
+
+FILES = {
+    "words.txt": "two\nwords\n",
+    "job.sh": "#!/bin/sh\n#SBATCH --time=5\ntrue\n",
+    "simulate": "#!/bin/sh\necho step 1\n",
+    "test_it.py": "def test_it(): ...\n",
+    "job.yaml": """\
+version: 1
+resources: [{type: slot, label: mine, count: 1, with: {type: core, count: 1}}]
+tasks: [{command: ["true"], slot: mine, count: {total: 1}}]
+attributes: {system: {duration: 60}}
+""",
+}
+
+
+@pytest.mark.parametrize(
+    "block", blocks(ROOT / "packages/jpsi-cli/README.md", "sh"), ids=["commands", "fake"]
+)
+def test_the_commands_of_the_readme_of_the_command_line_can_be_typed(block: str, tmp_path: Path) -> None:
+    files = "".join(
+        f"```{{code-block}} text\n:caption: {name}\n\n{text}```\n"
+        for name, text in {**FILES, "block.sh": block}.items()
+    )
+    typed = "```console\n$ chmod +x simulate job.sh\n$ jpsi fake slurm -- sh -eu block.sh\n...\n```\n"
+
+    Reader(tmp_path).follow(files + typed)
+
+
+def test_the_readme_names_packages_that_there_are() -> None:
+    named = set(re.findall(r"packages/jpsi-\w+", (ROOT / "README.md").read_text()))
+
+    assert named == {f"packages/{path.name}" for path in ROOT.glob("packages/jpsi-*")}

@@ -1,9 +1,11 @@
-"""The page about clusters behind SSH does what it says, by a stand-in for ssh and with a fake of Slurm."""
+"""What is written about clusters behind SSH is so, by a stand-in for ssh and with a fake of Slurm."""
 
 from __future__ import annotations
 
 import os
+import re
 import shlex
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,12 +15,12 @@ from pages import Reader
 from stand_in import StandIn
 
 PAGE = Path(__file__).parents[3] / "docs/guide/remote.md"
+README = Path(__file__).parents[1] / "README.md"
 
 
-def test_who_follows_the_page_sees_what_it_shows(
-    tmp_path: Path, runtime: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The reader has no batch system: its commands are where ssh leads to, with another home directory."""
+@pytest.fixture
+def reader(tmp_path: Path, runtime: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Reader]:
+    """One who has no batch system: its commands are where ssh leads to, with another home directory."""
     monkeypatch.setenv("TMPDIR", str(runtime))
     home = tmp_path / "there"
     home.mkdir()
@@ -31,4 +33,15 @@ def test_who_follows_the_page_sees_what_it_shows(
     with on_path("slurm"):
         path = shlex.quote(os.environ["PATH"])
         ssh.login(f"cd {shlex.quote(str(home))}; export HOME=$PWD PATH={path}; unset XDG_STATE_HOME\n")
-        reader.follow(PAGE.read_text())
+        yield reader
+
+
+def test_who_follows_the_page_sees_what_it_shows(reader: Reader) -> None:
+    reader.follow(PAGE.read_text())
+
+
+def test_the_program_of_the_readme_ends_well(reader: Reader) -> None:
+    (program,) = re.findall(r"^```python\n(.*?)^```$", README.read_text(), re.DOTALL | re.MULTILINE)
+    file = f"```{{code-block}} python\n:caption: readme.py\n\n{program}```\n"
+
+    reader.follow(f"{file}```console\n$ python readme.py\nCOMPLETED, exit code 0\n```\n")
