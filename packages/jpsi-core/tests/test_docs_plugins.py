@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
+import attrs
 import pytest
 
+import jpsi
 from pages import PageError, Reader, steps
 
 DOCS = Path(__file__).parents[3] / "docs"
@@ -30,6 +33,26 @@ def test_who_follows_a_page_sees_what_it_shows(page: str, tmp_path: Path) -> Non
 
 def test_every_page_for_authors_is_followed() -> None:
     assert {f"plugins/{path.name}" for path in DOCS.glob("plugins/*.md")} < set(PAGES)
+
+
+#: The first steps are followed by the tests of jpsi-cli.
+FOLLOWED = {*PAGES, "start.md", *(f"guide/{name}" for name in OF_OTHERS)}
+# What Sphinx makes text of; the programs in examples/ have tests of their own.
+_MADE = re.compile(r"^```+\{(?:eval-rst|literalinclude)\}.*?^```+$", re.DOTALL | re.MULTILINE)
+
+
+@pytest.mark.parametrize("page", sorted({str(it.relative_to(DOCS)) for it in DOCS.rglob("*.md")} - FOLLOWED))
+def test_no_other_page_shows_what_could_be_run(page: str) -> None:
+    assert steps(_MADE.sub("", (DOCS / page).read_text())) == []
+
+
+def test_the_page_about_documents_has_a_place_for_every_field() -> None:
+    text = (DOCS / "guide/documents.md").read_text()
+    fields = [it for of in (jpsi.JobSpec, jpsi.JobAttributes, jpsi.ResourceSpecV1) for it in attrs.fields(of)]
+
+    names = {field.name for field in fields} - {"attributes", "resources"}
+
+    assert [name for name in names if not re.search(rf"`(attributes\.)?{name}`", text)] == []
 
 
 FILE = "```{code-block} python\n:caption: a.py\n\nprint('hello')\n```\n"
