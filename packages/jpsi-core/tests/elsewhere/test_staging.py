@@ -438,10 +438,12 @@ def test_files_that_are_not_here_yet_are_kept_by_who_removes_old_jobs(
         (folder,) = (tmp_path / "state of another machine").glob("jpsi/work/*/jobs/*")
         os.utime(folder, (0, 0))
         with executor_of(elsewhere, attrs.evolve(CONFIG, keep_count=0)) as other:
-            other.recover()
-            far = far_root(elsewhere) / "jobs" / job.id
-            assert eventually(lambda: not far.exists())
+            later = Job(shell("exit 0"))
+            other.submit(later)
+            end(later)
+            assert eventually(lambda: not folder.exists())
             assert eventually(lambda: not list((folder.parents[1] / "trash").iterdir()))
+    assert (far_root(elsewhere) / "jobs" / job.id).exists()
     halt.gate.open()
 
     assert end(job).state is JobState.COMPLETED

@@ -15,6 +15,7 @@ from jpsi.engine.far_folders import (
     listing_text,
     read_folders,
     read_listing,
+    removing_done_text,
     removing_text,
     telling_text,
 )
@@ -138,6 +139,15 @@ def test_folders_are_removed(root: Path) -> None:
     _said(removing_text(str(root), ["jobs/a1", "arrays/a1"]))
 
     assert read_listing(_said(listing_text(str(root)))) == ["arrays/b2"]
+
+
+def test_folders_of_jobs_whose_files_wait_to_be_got_stay(root: Path) -> None:
+    (root / "jobs/c3").mkdir()
+    (root / "staged/a1").mkdir(parents=True)
+
+    _said(removing_done_text(str(root), ["a1", "b2", "c3"]))
+
+    assert read_listing(_said(listing_text(str(root)))) == ["jobs/a1"]
 
 
 def test_what_comes_into_a_folder_as_it_is_removed_does_not_keep_it(

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Mapping
 
 from jpsi.contract.command import CommandResult
 from jpsi.contract.shell import line, word
-from jpsi.engine.far_folders import removing_text
+from jpsi.engine.far_folders import STAGED, removing_text
 from jpsi.engine.far_staging import Carriage, FarPlan, far_plan, where
 from jpsi.engine.job_files import JobFiles
 from jpsi.engine.layout import Layout
@@ -15,9 +15,6 @@ from jpsi.engine.staging import Plan
 from jpsi.model.errors import JpsiError, TransportError
 
 log = logging.getLogger(__name__)
-
-#: The room, over there, with a folder for each job that has something staged.
-STAGED = "staged"
 
 _DIRECTORY, _FILE, _END = "directory", "file", "end"
 

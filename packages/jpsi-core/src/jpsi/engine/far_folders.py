@@ -17,6 +17,8 @@ import attrs
 from jpsi.contract.shell import line, word
 from jpsi.engine.far_markers import TIMES, FarClock, FarMarker, read_line
 
+#: The room, over there, with a folder for each job that has something staged.
+STAGED = "staged"
 _END = "end"
 _FOLDER = re.compile(r"(?:jobs|arrays)/[A-Za-z0-9][A-Za-z0-9._-]*\Z")
 # Files whose text is needed: what was asked for, by whom it is run, and that it was told to end. Others are
@@ -152,3 +154,11 @@ def removing_text(root: str, folders: Collection[str]) -> str:
     removing = line("rm", "-rf", *folders)
     # what comes into a folder meanwhile, as a marker that is moved there, keeps it: it goes with the next
     return f"{{\ncd {word(root)} || exit\n{removing} 2>/dev/null || {removing}\n}}\n"
+
+
+def removing_done_text(root: str, names: Collection[str]) -> str:
+    """Shell text that removes the folders of these jobs and arrays, unless files of them wait to be got."""
+    loop = f"""for _jpsi_name in {line(*names)}; do
+    [ -e "{STAGED}/$_jpsi_name" ] || rm -rf "jobs/$_jpsi_name" "arrays/$_jpsi_name"
+done"""
+    return f"{{\ncd {word(root)} || exit\n{loop}\n}}\n"

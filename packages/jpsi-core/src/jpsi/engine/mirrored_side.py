@@ -16,15 +16,17 @@ from jpsi.contract.command import Command, CommandResult
 from jpsi.contract.config import BatchConfig, ExecutorConfig
 from jpsi.contract.far_directories import FarDirectories
 from jpsi.contract.protocols import BytesTransport, FileTransport
-from jpsi.engine.carrying import STAGED, Carrying
+from jpsi.engine.carrying import Carrying
 from jpsi.engine.claims import REVOKED, Claim
 from jpsi.engine.far_claims import FarClaim, claim_text, read_far_claim, revoke_text
 from jpsi.engine.far_folders import (
+    STAGED,
     FoundFolder,
     keeping_text,
     listing_text,
     read_folders,
     read_listing,
+    removing_done_text,
     removing_text,
     telling_text,
 )
@@ -292,13 +294,15 @@ class MirroredSide:
             shutil.rmtree(draft, ignore_errors=True)
 
     def remove(self, names: Collection[str]) -> None:
-        """See `Side`; files that are staged are left to the machine that is to get them."""
-        folders = [f"{room}/{name}" for name in sorted(names) for room in ("jobs", "arrays")]
-        folders += [f"{STAGED}/{name}" for name in sorted(names) if FOUND not in self.spool.removed(name)]
-        for start in range(0, len(folders), _AT_A_TIME):
-            result = self._run(removing_text(self.layout().root, folders[start : start + _AT_A_TIME]))
-            if result.timed_out:
-                raise result.no_answer
+        """See `Side`; what another machine has submitted stays until it has got the files of that."""
+        root, found = self.layout().root, sorted(it for it in names if FOUND in self.spool.removed(it))
+        own = sorted(set(names).difference(found))
+        folders = [f"{room}/{name}" for name in own for room in ("jobs", "arrays", STAGED)]
+        for text, those in ((removing_text, folders), (removing_done_text, found)):
+            for start in range(0, len(those), _AT_A_TIME):
+                result = self._run(text(root, those[start : start + _AT_A_TIME]))
+                if result.timed_out:
+                    raise result.no_answer
 
     def listening(self, tracking: Tracking) -> FarListening:
         """See `Side`."""
