@@ -520,13 +520,13 @@ def test_a_job_that_was_cancelled_while_it_waited_is_nobodys_to_recover(
     job = Job(shell("exit 7"))
     executor.submit(job)
     job.cancel()
-    assert _end(job).state is JobState.CANCELED
+    assert end(job).state is JobState.CANCELED
     assert job.native_id is not None
     scheduler.vanish(job.native_id)
     other_machine()
     monkeypatch.setattr("jpsi.engine.mirrored_side._SENDING_SECONDS", -1000.0)
 
-    with _executor(elsewhere) as fresh:
+    with executor_of(elsewhere) as fresh:
         assert not fresh.recover()
 
 
