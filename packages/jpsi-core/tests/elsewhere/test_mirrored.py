@@ -112,21 +112,22 @@ def test_a_submission_is_one_command(executor: JobExecutor, elsewhere: Elsewhere
     assert [end(it).exit_code for it in alike] == [0] * 5
 
 
-def test_markers_go_where_they_belong_on_both_sides(
-    executor: JobExecutor, elsewhere: ElsewhereTransport, state_home: Path
-) -> None:
-    job, other = Job(shell("exit 3")), Job(Gate(elsewhere.home / "never").job())
-    executor.submit(other)
-    executor.submit(job)
-    end(job)
+def test_markers_go_where_they_belong_on_both_sides(elsewhere: ElsewhereTransport, state_home: Path) -> None:
+    # what the queue says is no end before its marker is here, which nobody would take to the job then
+    patient = attrs.evolve(CONFIG, grace=timedelta(seconds=PATIENCE))
+    with executor_of(elsewhere, patient) as executor:
+        job, other = Job(shell("exit 3")), Job(Gate(elsewhere.home / "never").job())
+        executor.submit(other)
+        executor.submit(job)
+        end(job)
 
-    name = f"{job.id}.1.exit.run.3"
-    far, here = far_root(elsewhere), mirror(state_home)
-    assert eventually((far / "jobs" / job.id / name).exists)
-    assert eventually((here / "jobs" / job.id / name).exists)
-    assert eventually(lambda: not list((here / "events").iterdir()))
-    other.cancel()
-    end(other)
+        name = f"{job.id}.1.exit.run.3"
+        far, here = far_root(elsewhere), mirror(state_home)
+        assert eventually((far / "jobs" / job.id / name).exists)
+        assert eventually((here / "jobs" / job.id / name).exists)
+        assert eventually(lambda: not list((here / "events").iterdir()))
+        other.cancel()
+        end(other)
 
 
 def test_a_refused_submission_leaves_nothing_on_either_side(

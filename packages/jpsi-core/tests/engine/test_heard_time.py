@@ -30,6 +30,11 @@ def test_what_comes_after_the_last_word_does_not_count_yet(time: HeardTime) -> N
     assert time.passed(130, 10_000) == 0
 
 
+def test_a_word_that_comes_later_does_not_count(time: HeardTime) -> None:
+    assert time.passed(105, 119.5) == 14
+    assert time.passed(0, 99) == 0
+
+
 def test_a_long_silence_counts_for_a_short_one(time: HeardTime) -> None:
     time.heard(1000)
     time.heard(1003)

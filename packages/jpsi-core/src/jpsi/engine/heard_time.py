@@ -8,7 +8,7 @@ from collections import deque
 # Who says nothing for longer is not there. One who is there says something each second, or every other; by a
 # line that takes longer than that for each word, time passes, if slowly.
 _SILENCE_SECONDS = 10.0
-# More gaps than anybody's patience spans.
+# More gaps than anybody's patience spans, and more words than come while a question is asked.
 _KEPT = 1000
 
 
@@ -17,20 +17,21 @@ class HeardTime:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._last: float | None = None
+        self._words: deque[float] = deque(maxlen=_KEPT)
         self._is_lost = True
         self._gaps: deque[tuple[float, float]] = deque(maxlen=_KEPT)
 
     def heard(self, now: float) -> None:
         """Something was said."""
         with self._lock:
-            if self._last is None:
+            if not self._words:
                 self._gaps.append((float("-inf"), now))
             elif self._is_lost:
-                self._gaps.append((self._last, now))
-            elif now - self._last > _SILENCE_SECONDS:
-                self._gaps.append((self._last + _SILENCE_SECONDS, now))
-            self._last, self._is_lost = now, False
+                self._gaps.append((self._words[-1], now))
+            elif now - self._words[-1] > _SILENCE_SECONDS:
+                self._gaps.append((self._words[-1] + _SILENCE_SECONDS, now))
+            self._words.append(now)
+            self._is_lost = False
 
     def lost(self) -> None:
         """Nothing is said from now on, or since the last time."""
@@ -40,11 +41,10 @@ class HeardTime:
     def passed(self, since: float, now: float) -> float:
         """How many of the seconds between these times count.
 
-        Those after the last word do not yet: it may be the last one for long.
+        Those after the last word before `now` do not: what comes later may tell of them, and whoever asks has
+        looked at what had come by then.
         """
         with self._lock:
-            if self._last is None:
-                return 0.0
-            until = min(now, self._last)
+            until = next((word for word in reversed(self._words) if word <= now), float("-inf"))
             missed = sum(max(0.0, min(end, until) - max(begin, since)) for begin, end in self._gaps)
             return max(0.0, until - since - missed)
