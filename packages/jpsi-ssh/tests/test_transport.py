@@ -19,8 +19,9 @@ import pytest
 from jpsi.plugin import Command, ConfigError, FileTransport, LineTransport, TransportError
 from jpsi_ssh import channel
 from jpsi_ssh.address import Address
+from jpsi_ssh.channel import Channel
 from jpsi_ssh.hooks import open_transport
-from jpsi_ssh.link import Link
+from jpsi_ssh.link import Link, _Channels
 from jpsi_ssh.transport import SshTransport
 from stand_in import StandIn, eventually, lives, sessions
 
@@ -427,6 +428,23 @@ def test_nothing_is_left_of_a_transport_that_nobody_holds(
     later = SshTransport(Address("far"))
     later.run(Command(["true"]))
     assert channel._ending == []
+
+
+def test_channels_that_come_and_go_as_a_program_ends_are_in_nobodys_way() -> None:
+    channels, dropped = _Channels(), list[Channel]()
+
+    class Going(Channel):
+        def __init__(self) -> None:
+            channels.add(self)
+
+        def drop(self) -> None:
+            channels._all.discard(self)
+            dropped.append(self)
+
+    going = [Going(), Going()]
+    channels.drop()
+
+    assert set(dropped) == set(going)
 
 
 def test_a_forked_child_uses_channels_of_its_own(

@@ -250,8 +250,8 @@ class _Channels:
             self.remove(channel)
 
     def drop(self) -> None:
-        """As `close`, while garbage is collected."""
-        for channel in self._all:
+        """As `close`, while garbage is collected, or the program ends and its threads go on."""
+        for channel in list(self._all):
             channel.drop()
 
 
