@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from pathlib import Path
 
+import attrs
 import pytest
 
 import jpsi
@@ -19,7 +20,7 @@ from jpsi.engine.predecessors import Predecessors
 from jpsi.engine.spool import Spool
 from jpsi.fakes import FakeScheduler, on_path
 from jpsi.plugin import BatchConfig, Dependency, Script
-from jpsi.testing import PluginDirectory, toy
+from jpsi.testing import ElsewhereTransport, PluginDirectory, toy
 
 PATIENCE = 60.0
 COUNT = 4
@@ -306,3 +307,80 @@ def test_of_jobs_whose_submitter_is_interrupted_none_runs_that_it_was_not_told_o
     monkeypatch.undo()
     let_go(fake)
     assert runs(tmp_path) == []
+
+
+# ------------------------------------------------------------------------------ where files are elsewhere
+
+
+@pytest.fixture
+def elsewhere(tmp_path: Path) -> ElsewhereTransport:
+    return ElsewhereTransport(tmp_path / "far home")
+
+
+@pytest.fixture
+def far_toys(batch: BatchConfig, fake: FakeScheduler, elsewhere: ElsewhereTransport) -> Iterator[JobExecutor]:
+    config = attrs.evolve(batch, work_directory=None)
+    with JobExecutor.get_instance("toy", url=elsewhere.url, config=config) as executor:
+        yield executor
+
+
+def far_folders(elsewhere: ElsewhereTransport) -> list[str]:
+    return [it.name for it in elsewhere.home.glob(".local/state/jpsi/work/*/jobs/*")]
+
+
+def test_what_is_refused_elsewhere_is_removed_there_by_one_command(
+    far_toys: JobExecutor, fake: FakeScheduler, elsewhere: ElsewhereTransport
+) -> None:
+    spec = JobSpec("/bin/true", attributes=jpsi.JobAttributes(queue_name="nowhere"))
+
+    with pytest.raises(BulkException, match="refuses it"):
+        far_toys.submit_many([Job(spec) for _ in range(COUNT)])
+
+    assert far_folders(elsewhere) == []
+    assert len([it for it in elsewhere.sent if "rm -rf" in it and "tsubmit" not in it]) == 1
+
+
+def test_without_a_line_it_is_not_said_that_jobs_may_run(
+    far_toys: JobExecutor, fake: FakeScheduler, elsewhere: ElsewhereTransport, tmp_path: Path
+) -> None:
+    jobs = [proving(tmp_path, code) for code in range(COUNT)]
+    far_toys.submit(proving(tmp_path, COUNT))
+    elsewhere.down()
+
+    # the second time there are folders here
+    for _ in range(2):
+        with pytest.raises(BulkException) as caught:
+            far_toys.submit_many(jobs)
+
+        assert not any("may run" in str(it) for it in caught.value.failed.values())
+        assert caught.value.transient
+    elsewhere.up()
+    far_toys.submit_many(jobs)
+    assert ends(jobs) == list(range(COUNT))
+
+
+def test_attempts_of_which_another_machine_has_made_one_are_left_to_it(
+    far_toys: JobExecutor,
+    batch: BatchConfig,
+    fake: FakeScheduler,
+    elsewhere: ElsewhereTransport,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It waits there, and none of the others is submitted."""
+    fake.slots = 0
+    waits, jobs = proving(tmp_path, 0), [proving(tmp_path, code) for code in range(2)]
+    jobs[0]._id, jobs[0]._attempt, waits._attempt = waits.id, 1, 1
+    far_toys.submit(waits)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state of another machine"))
+
+    config = attrs.evolve(batch, work_directory=None)
+    with (
+        JobExecutor.get_instance("toy", url=elsewhere.url, config=config) as other,
+        pytest.raises(BulkException, match="another machine"),
+    ):
+        other.submit_many(jobs)
+    let_go(fake)
+
+    assert ends([waits]) == [0]
+    assert far_folders(elsewhere) == [waits.id]

@@ -9,7 +9,7 @@ import re
 import secrets
 import shutil
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import timedelta
 
 from jpsi.contract.command import Command, CommandResult
@@ -45,7 +45,7 @@ from jpsi.engine.files import PRIVATE_DIRECTORY, is_transient, write, write_new,
 from jpsi.engine.job_files import job_files
 from jpsi.engine.layout import Layout
 from jpsi.engine.markers import parse
-from jpsi.engine.sides import TakenError
+from jpsi.engine.sides import UnsentError
 from jpsi.engine.spool import FOUND, Spool
 from jpsi.engine.tracking import Tracking
 from jpsi.engine.written_down import Written
@@ -138,16 +138,19 @@ class MirroredSide:
         whole = Command(
             [_SHELL], stdin=submission_text(submission, nonce), timeout=command.timeout or self._timeout
         )
-        outcome, result = read_submission(self._transport.run(whole, lock), nonce)
+        try:
+            answer = self._transport.run(whole, lock)
+        except TransportError as e:
+            if e.may_have_run:
+                raise
+            raise UnsentError(str(e), e, transient=e.transient) from e
+        outcome, result = read_submission(answer, nonce)
         if outcome is FarOutcome.ENDED:
             if result.returncode != 0:
                 self._left.update(it.folder for it in written if it.is_new)
             return result
         if outcome is FarOutcome.UNKNOWN and result.timed_out:
             return result
-        if outcome is FarOutcome.TAKEN:
-            msg = f"{', '.join(it.name for it in written)}: submitted by another machine in the meantime"
-            raise TakenError(msg)
         raise _unsent(outcome, command, layout, result)
 
     def _folder(self, written: Written, layout: Layout) -> FarFolder:
@@ -155,14 +158,15 @@ class MirroredSide:
         files = {name: _read(f"{folder}/{name}") for name in written.files}
         return FarFolder(path=layout.path(written.folder), is_new=written.is_new, files=files)
 
-    def forget(self, written: Written) -> None:
+    def forget(self, written: Collection[Written]) -> None:
         """See `Side`."""
-        if written.folder in self._left:
-            self._left.discard(written.folder)
-            try:
-                self._run(removing_text(self.layout().root, [written.folder]))
-            except JpsiError as e:
-                log.info("%s stays where it is: %s", written.folder, e)
+        folders = [it.folder for it in written if it.folder in self._left]
+        self._left.difference_update(folders)
+        try:
+            for part in _parts(folders):
+                self._run(removing_text(self.layout().root, part))
+        except JpsiError as e:
+            log.info("%s stay where they are: %s", ", ".join(folders), e)
 
     # ------------------------------------------------------------------------------------------ claims
 
@@ -242,9 +246,9 @@ class MirroredSide:
 
     def _told(self, folders: Collection[str]) -> list[tuple[FoundFolder, float | None, ClockDifference]]:
         """What is in folders over there, how old their attempts are in seconds, and by what clock."""
-        root, names, found = self.layout().root, sorted(folders), []
-        for start in range(0, len(names), _AT_A_TIME):
-            result = self._run(telling_text(root, names[start : start + _AT_A_TIME]))
+        root, found = self.layout().root, []
+        for part in _parts(sorted(folders)):
+            result = self._run(telling_text(root, part))
             told = read_folders(result.stdout)
             if told is None:
                 msg = f"what jobs have left in {root} could not be read: {result.complaint}"
@@ -299,8 +303,8 @@ class MirroredSide:
         own = sorted(set(names).difference(found))
         folders = [f"{room}/{name}" for name in own for room in ("jobs", "arrays", STAGED)]
         for text, those in ((removing_text, folders), (removing_done_text, found)):
-            for start in range(0, len(those), _AT_A_TIME):
-                result = self._run(text(root, those[start : start + _AT_A_TIME]))
+            for part in _parts(those):
+                result = self._run(text(root, part))
                 if result.timed_out:
                     raise result.no_answer
 
@@ -323,22 +327,28 @@ class MirroredSide:
         return self._transport.run(Command([_SHELL], stdin=text, timeout=self._timeout))
 
 
-def _unsent(outcome: FarOutcome, command: Command, layout: Layout, result: CommandResult) -> TransportError:
+def _unsent(outcome: FarOutcome, command: Command, layout: Layout, result: CommandResult) -> SubmitException:
     """Why the submit command did not run, or is not known to have ended."""
     match outcome:
         case FarOutcome.NOT_PRIVATE:
-            return TransportError(
+            return UnsentError(
                 f"the work directory {layout.root} over there belongs to or can be written by others; "
                 "choose another work_directory or run there: chmod go-w"
             )
+        case FarOutcome.TAKEN:
+            return UnsentError("it was submitted by another machine in the meantime")
         case FarOutcome.NOT_WRITTEN:
             msg = f"it could not be written down in {layout.root}: {result.complaint}"
             cause = cause_of(result.stderr)
-            return TransportError(msg, cause, transient=cause is None or is_transient(cause))
+            return UnsentError(msg, cause, transient=cause is None or is_transient(cause))
         case FarOutcome.NOT_FOUND:
-            return TransportError(f"the command {command.argv[0]} was not found on PATH over there")
+            return UnsentError(f"the command {command.argv[0]} was not found on PATH over there")
     msg = f"what came of {command.argv[0]} was cut short: {result.complaint}"
     return TransportError(msg, transient=True, may_have_run=True)
+
+
+def _parts(folders: Sequence[str]) -> Iterator[Sequence[str]]:
+    return (folders[start : start + _AT_A_TIME] for start in range(0, len(folders), _AT_A_TIME))
 
 
 def _last_claim(found: FoundFolder) -> str:

@@ -19,7 +19,7 @@ from jpsi.contract.shell import Script, ShellLine, line, word
 from jpsi.engine.backend import Backend
 from jpsi.engine.claims import REVOKED
 from jpsi.engine.runner_frame import SETUP_CODE
-from jpsi.engine.sides import Side, TakenError
+from jpsi.engine.sides import Side, UnsentError
 from jpsi.engine.spool import is_transient
 from jpsi.engine.written_down import Written
 from jpsi.model.errors import InvalidJobException, JpsiError, SubmitException
@@ -118,9 +118,9 @@ class Sending:
             submitted = self._backend.submit(script, spec, context, run)
         except _UnsafeError as e:
             raise self._unsafe(written, e) from e
-        except TakenError:
+        except UnsentError as e:
             written.discard()
-            raise
+            raise self._refusal(written, _failure(e)) from e
         except BaseException as e:
             # Whether the command had its effect or never began: it can run no more, or has begun.
             native_id = self._given_up_after(e, written)
@@ -134,7 +134,8 @@ class Sending:
         failure = submitted.failure or Failure(FailureKind.AMBIGUOUS, "it did not say why")
         if failure.kind is FailureKind.AMBIGUOUS:
             return self._resolve(written, failure, self._found([written]))
-        raise self._refusal(written, failure)
+        (refusal,) = self._refusals([written], failure)
+        raise refusal
 
     def send_several(
         self,
@@ -153,6 +154,9 @@ class Sending:
             spec: a job that the batch system is to see.
             contexts: how each is submitted.
             locks: the descriptors that hold the locks.
+
+        Raises:
+            JpsiError: where the jobs run cannot be reached; nothing was submitted.
         """
 
         def ready() -> None:
@@ -163,15 +167,16 @@ class Sending:
         def run(command: Command) -> CommandResult:
             return self._side.carry_out(command, written, locks[0], ready)
 
-        try:
+        with _forgotten_if_it_fails(written):
             scripts = [self.script(it, spec, context) for it, context in zip(written, contexts, strict=True)]
+        try:
             submitted = self._backend.submit_several(scripts, spec, contexts, run)
         except _UnsafeError as e:
             return Sent([self._unsafe(it, e) for it in written])
-        except TakenError as e:
+        except UnsentError as e:
             for it in written:
                 it.discard()
-            return Sent([e] * len(written))
+            return Sent([self._refusal(it, _failure(e)) for it in written])
         except BaseException as e:  # noqa: BLE001  handed to the caller, with what has begun all the same
             otherwise = e if isinstance(e, JpsiError) else None
             outcomes = [_tried(lambda it=it: self._given_up(it)) or otherwise for it in written]  # type: ignore[misc]  # a default is how a lambda keeps a value
@@ -179,7 +184,7 @@ class Sending:
         native_ids, failure = submitted.native_ids, submitted.failure
         missing = [it for it in written if it.tag not in native_ids]
         if failure.kind is not FailureKind.AMBIGUOUS:
-            return Sent([_tried(lambda it=it: self._refusal(it, failure)) for it in written])  # type: ignore[misc]  # as above
+            return Sent(self._refusals(written, failure))
         found = {**self._found(missing), **native_ids}
         return Sent([_tried(lambda it=it: self._resolve(it, failure, found)) for it in written])  # type: ignore[misc]  # as above
 
@@ -189,12 +194,17 @@ class Sending:
         msg = f"{written.name} could not be written down in {self._spool.root}: {why.error}"
         return SubmitException(msg, why.error, transient=is_transient(why.error))
 
+    def _refusals(self, written: Sequence[Written], failure: Failure) -> list[JpsiError]:
+        """What the caller is told of what the batch system did not take."""
+        gone = [it for it in written if it.discard()]
+        self._side.forget(gone)
+        refusals = []
+        for it in written:
+            unclear = None if it in gone else _tried(lambda it=it: self._given_up(it))  # type: ignore[misc]  # as above
+            refusals.append(unclear if isinstance(unclear, JpsiError) else self._refusal(it, failure))
+        return refusals
+
     def _refusal(self, written: Written, failure: Failure) -> JpsiError:
-        """What the caller is told of something that the batch system did not take."""
-        if written.discard():
-            self._side.forget(written)
-        else:
-            self._given_up(written)
         if failure.kind is FailureKind.INVALID_JOB:
             return InvalidJobException.of(_SUBJECT, [f"{self._backend.name} refuses it: {failure.message}"])
         msg = f"{self._backend.name} did not take {written.name}: {failure.message}"
@@ -283,6 +293,10 @@ class Sending:
                 break
             time.sleep(pause)
         return None if claim is None or claim.text in {"", REVOKED} else self._backend.spelled(claim.text)
+
+
+def _failure(error: UnsentError) -> Failure:
+    return Failure(FailureKind.TRANSIENT if error.transient else FailureKind.PERMANENT, str(error))
 
 
 @contextlib.contextmanager

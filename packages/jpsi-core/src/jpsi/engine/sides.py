@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from jpsi.engine.carrying import Carrying
 
 
-class TakenError(SubmitException):
-    """Another machine has made an attempt that was to be submitted, and has it; nothing was sent."""
+class UnsentError(SubmitException):
+    """Nothing of what was to be submitted is over there, but for what another machine has made."""
 
 
 class Listening(Protocol):
@@ -79,7 +79,7 @@ class Side(Protocol):
         """Run the command that submits what is written down; see `Transport.run`.
 
         Raises:
-            TakenError: some of it is another machine's.
+            UnsentError: it was certainly not submitted, and there is nothing to withdraw.
         """
 
     def claim(self, written: Written) -> Claim | None:
@@ -88,8 +88,8 @@ class Side(Protocol):
     def revoke(self, written: Written) -> bool:
         """Make sure that nobody ever runs it; False if somebody does."""
 
-    def forget(self, written: Written) -> None:
-        """It was discarded: nothing of it is needed; never raises."""
+    def forget(self, written: Collection[Written]) -> None:
+        """These were discarded: nothing of them is needed; never raises."""
 
     def refresh(self, folders: Collection[str]) -> bool:
         """See to it that the spool has what jobs have left in these folders; never raises.
@@ -158,7 +158,7 @@ class ThisSide:
         """See `Side`."""
         return written.revoke()
 
-    def forget(self, written: Written) -> None:
+    def forget(self, written: Collection[Written]) -> None:
         """There is nothing but the spool."""
 
     def refresh(self, folders: Collection[str]) -> bool:
