@@ -75,3 +75,30 @@ def test_an_attempt_that_is_here_stays_as_it_is(side: MirroredSide, far: Path) -
 
     assert intent.read_text() == before
     assert side.spool.claim("a1", 1) is not None
+
+
+def test_what_a_client_that_was_killed_has_left_half_found_is_removed_later(
+    side: MirroredSide, far: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = Path(side.spool.root)
+    (root / "found.folder").mkdir()
+    (root / "found.folder" / "intent.1.json").touch()
+    (root / "found.marker").touch()
+
+    side.find_others()
+    assert sorted(it.name for it in root.glob("found.*")) == ["found.folder", "found.marker"]
+    monkeypatch.setattr("jpsi.engine.mirrored_side._DRAFT_SECONDS", -1.0)
+    side.find_others()
+
+    assert not list(root.glob("found.*"))
+    assert side.spool.job_ids() == ["a1"]
+
+
+def test_markers_in_the_folder_of_a_job_are_found_with_it_and_later(side: MirroredSide, far: Path) -> None:
+    (far / "a1.1.active").touch()
+    side.find_others()
+    (far / "a1.1.exit.run.7").touch()
+
+    assert side.refresh(["jobs/a1"])
+
+    assert sorted(it.kind for it in side.spool.collect(["a1"])["a1"]) == ["active", "exit"]

@@ -32,7 +32,7 @@ from jpsi.engine.far_folders import (
 )
 from jpsi.engine.far_listening import FarListening
 from jpsi.engine.far_markers import ClockDifference, FarMarker
-from jpsi.engine.far_mirror import order
+from jpsi.engine.far_mirror import FOUND, order
 from jpsi.engine.far_submission import (
     FarFolder,
     FarOutcome,
@@ -41,7 +41,7 @@ from jpsi.engine.far_submission import (
     submission_text,
 )
 from jpsi.engine.file_errors import cause_of
-from jpsi.engine.files import PRIVATE_DIRECTORY, is_transient, write, write_new, write_once
+from jpsi.engine.files import PRIVATE_DIRECTORY, forget, is_transient, write, write_new, write_once
 from jpsi.engine.job_files import job_files
 from jpsi.engine.layout import Layout
 from jpsi.engine.markers import parse
@@ -62,6 +62,8 @@ _SUFFIX = "@far"
 _ATTEMPT = re.compile(r"(?:intent|array)\.(\d+)")
 # How many folders one question is about.
 _AT_A_TIME = 200
+# Nobody takes longer to write down what was found.
+_DRAFT_SECONDS = 3600.0
 # Beyond `command_timeout`: whatever is younger may be on its way.
 _SENDING_SECONDS = 60.0
 
@@ -223,6 +225,7 @@ class MirroredSide:
         A submission that nobody has claimed yet is left to whoever may be sending it, and one that was
         revoked to whoever was told that it failed.
         """
+        self._remove_drafts()
         named = read_listing(self._run(listing_text(self.layout().root)).stdout)
         if named is None:
             msg = "the jobs over there could not be listed"
@@ -273,14 +276,13 @@ class MirroredSide:
         for marker in sorted((FarMarker(*it) for it in found.times.items()), key=order):
             is_new = not os.path.lexists(f"{folder}/{marker.name}")
             if parse(marker.name, 0) is not None and is_new:
-                draft = f"{self.spool.root}/{marker.name}.{secrets.token_hex(4)}"
+                draft = self._draft()
                 _touch(draft, clocks.here(marker.time_ns, time.time_ns()))
                 os.rename(draft, f"{self.spool.events}/{marker.name}")  # noqa: PTH104
 
     def _adopt(self, found: FoundFolder, clocks: ClockDifference) -> None:
         """Have a folder here that is not."""
-        # not in the trash, which somebody may be emptying
-        draft = f"{self.spool.root}/found.{secrets.token_hex(_NONCE_BYTES)}"
+        draft = self._draft()
         os.mkdir(draft, PRIVATE_DIRECTORY)  # noqa: PTH102
         try:
             write_new(f"{draft}/{FOUND}", b"")
@@ -296,6 +298,23 @@ class MirroredSide:
                 raise
         finally:
             shutil.rmtree(draft, ignore_errors=True)
+
+    def _draft(self) -> str:
+        # not in the trash, which somebody may be emptying
+        return f"{self.spool.root}/{FOUND}{secrets.token_hex(_NONCE_BYTES)}"
+
+    def _remove_drafts(self) -> None:
+        """Remove what those have left who were killed while they found something."""
+        with os.scandir(self.spool.root) as entries:
+            drafts = [entry for entry in entries if entry.name.startswith(FOUND)]
+        for draft in drafts:
+            with contextlib.suppress(FileNotFoundError):
+                # that of modification is the marker's
+                if time.time() - draft.stat().st_ctime > _DRAFT_SECONDS:
+                    if draft.is_dir():
+                        shutil.rmtree(draft.path, ignore_errors=True)
+                    else:
+                        forget(draft.path)
 
     def remove(self, names: Collection[str]) -> None:
         """See `Side`; what another machine has submitted stays until it has got the files of that."""
