@@ -18,6 +18,7 @@ import pytest
 
 from jpsi.plugin import Command, ConfigError, FileTransport, LineTransport, TransportError
 from jpsi_ssh import channel
+from jpsi_ssh import transport as transport_module
 from jpsi_ssh.address import Address
 from jpsi_ssh.channel import Channel
 from jpsi_ssh.hooks import open_transport
@@ -459,3 +460,16 @@ def test_a_forked_child_uses_channels_of_its_own(
     assert lives(before)
     assert transport.run(Command(["echo", "x"])).stdout == "x\n"
     assert sessions(runtime) == [before]
+
+
+def test_a_child_that_is_forked_while_another_thread_finds_a_link_finds_one_as_well(
+    ssh: StandIn, in_child: Callable[[Callable[[], int]], int]
+) -> None:
+    def work() -> int:
+        signal.alarm(10)
+        return SshTransport(Address("far")).run(_sh("exit 7")).returncode
+
+    with transport_module._lock:
+        code = in_child(work)
+
+    assert code == 7

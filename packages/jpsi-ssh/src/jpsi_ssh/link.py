@@ -139,6 +139,8 @@ class Link:
         """
         while True:
             with self._changed:
+                # without a deadline: each of those before has one for its own command, and to wait for one's
+                # turn is nothing that went wrong
                 while not self._idle and self._count >= self._limit:
                     self._changed.wait()
                 if self._idle:

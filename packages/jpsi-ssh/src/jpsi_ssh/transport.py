@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import weakref
 from collections.abc import Callable
@@ -76,3 +77,12 @@ class SshTransport:
 
 _lock = threading.Lock()
 _links: weakref.WeakValueDictionary[Address, Link] = weakref.WeakValueDictionary()
+
+
+def _after_fork() -> None:
+    # Whoever held it stayed with the parent.
+    global _lock  # noqa: PLW0603  the one of this process
+    _lock = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_after_fork)
