@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import signal
 from collections.abc import Callable
 from queue import Empty, SimpleQueue
 from typing import Any, cast
@@ -68,6 +69,9 @@ class Submitting:
     def __init__(self, submit: Callable[[PlayedJob], None]) -> None:
         self.submit = submit
 
+    def close(self) -> None:
+        """There is nothing to close."""
+
 
 def executor(submit: Callable[[PlayedJob], None]) -> jpsi.JobExecutor:
     return cast("jpsi.JobExecutor", Submitting(submit))
@@ -85,6 +89,30 @@ def test_a_job_is_cancelled_once_whatever_the_reasons(job: PlayedJob) -> None:
 
     assert tested.run(executor(submit)) == 141
     assert job.cancelled == 1
+
+
+def test_ctrl_c_is_answered_at_once_while_the_job_is_being_submitted(
+    job: PlayedJob, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """That may take as long as a machine that does not answer is waited for; it is answered once."""
+
+    class Answering(Quiet):
+        def cancelling(self) -> str:
+            super().cancelling()
+            return "cancelling\n"
+
+    said: list[str] = []
+
+    def submit(job: PlayedJob) -> None:
+        signal.raise_signal(signal.SIGINT)
+        said.append(capfd.readouterr().err)
+        job.say(QUEUED)
+        job.cancel = lambda: job.say(CANCELED)  # type: ignore[method-assign]
+
+    assert foreground(job, Answering()).run(executor(submit)) == 130
+    said.append(capfd.readouterr().err)
+
+    assert said == ["cancelling\n", ""]
 
 
 def test_a_job_that_waits_is_looked_at_now_and_then(job: PlayedJob, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -32,7 +32,9 @@ class Foreground:
         self._events: SimpleQueue[jpsi.JobStatus | signal.Signals | _Refusal] = SimpleQueue()
         self._followers: list[Follower] = []
         self._refusals: list[_Refusal] = []
+        self._is_submitting = False
         self._is_cancelling = False
+        self._has_answered = False
 
     def run(self, executor: jpsi.JobExecutor) -> int:
         """Submit the job and stay with it until its end; returns the exit code that tells of it.
@@ -43,13 +45,19 @@ class Foreground:
         self._job.set_job_status_callback(lambda _, status: self._events.put(status))
 
         def ask(number: signal.Signals) -> None:
+            if self._is_submitting and number is signal.SIGINT:
+                # where the batch system does not answer, nobody comes to the queue for long
+                self._has_answered = True
+                self._say(self._display.cancelling())
             self._events.put(number)
             # a job that waits for room is not submitted any more
             executor.close()
 
         with Interrupts(ask, self._farewell) as interrupts:
             try:
+                self._is_submitting = True
                 executor.submit(self._job)
+                self._is_submitting = False
             except jpsi.SubmitException:
                 if interrupts.received is None:
                     raise
@@ -118,7 +126,7 @@ class Foreground:
 
     def _cancel(self, *, is_typed: bool) -> None:
         words = self._display.cancelling()
-        if is_typed:
+        if is_typed and not self._has_answered:
             self._say(words)
         if self._is_cancelling:
             return  # once is enough: a program may take a second TERM for haste
