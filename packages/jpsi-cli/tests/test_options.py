@@ -97,10 +97,17 @@ def test_every_option_has_a_field() -> None:
         ("a:b:c", "a:b", "c"),
         ("file:///a/b", "file:///a/b", "b"),
         ("file:///a/b:c/d", "file:///a/b", "c/d"),
+        ("http://a/b", "http://a/b", "b"),
+        ("http://a:80/b:c", "http://a:80/b", "c"),
     ],
 )
 def test_what_is_staged_in_may_be_a_url(text: str, source: str, target: str) -> None:
     assert of(["x"], stage_in=(text,)).stage_in == [jpsi.StageIn(source, Path(target))]
+
+
+def test_what_is_staged_out_has_a_name() -> None:
+    with pytest.raises(jpsi.InvalidJobException, match="':b' is not of the form NAME or NAME:FILE"):
+        of(["x"], stage_out=("a", ":b"))
 
 
 def test_what_is_staged_is_added_to_what_a_document_says() -> None:

@@ -128,13 +128,14 @@ def _stage_in(spec: jpsi.JobSpec, values: object) -> None:
 def _here_and_there(text: str) -> tuple[str, Path]:
     # the colon of a URL separates nothing
     here, _, there = text.rpartition(":")
-    if here.lower() in {"", "file"}:
+    if here.lower() in {"", "file"} or there.startswith("//"):
         here, there = text, text.rstrip("/").rpartition("/")[2]
     return here, Path(there)
 
 
 def _stage_out(spec: jpsi.JobSpec, values: object) -> None:
-    texts = (text.partition(":") for text in _given(values))
+    form = re.compile(r"[^:].*", re.DOTALL)
+    texts = (text.partition(":") for text in _of_form(values, form, "NAME or NAME:FILE"))
     items = [jpsi.StageOut(Path(there), here or Path(there).name) for there, _, here in texts]
     spec.stage_out = [*(spec.stage_out or ()), *items]
 
