@@ -6,7 +6,9 @@ import errno
 import os
 import shutil
 import stat
-from collections.abc import Callable
+import tempfile
+import traceback
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -122,6 +124,37 @@ def _contents(root: Path) -> dict[str, object]:
     return {str(path.relative_to(root)): content(path) for path in sorted(root.rglob("*"))}
 
 
+def _as_ordinary_user(do: Callable[[], object]) -> None:
+    """Do something, in a process of its own, as somebody whom modes keep from it."""
+    child = os.fork()
+    if not child:
+        code = 1
+        try:
+            if os.geteuid() == 0:
+                os.setgroups([])
+                os.setresgid(_NOBODY, _NOBODY, _NOBODY)
+                os.setresuid(_NOBODY, _NOBODY, _NOBODY)
+            do()
+            code = 0
+        except BaseException:  # noqa: BLE001  nothing else is to be done in this process
+            traceback.print_exc()
+        finally:
+            os._exit(code)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+_NOBODY = 65534
+
+
+@pytest.fixture
+def anywhere() -> Iterator[Path]:
+    """A directory that everybody may use."""
+    with tempfile.TemporaryDirectory() as name:
+        path = Path(name)
+        path.chmod(0o777)
+        yield path
+
+
 def _leftovers(root: Path) -> list[Path]:
     return list(root.rglob(".jpsi-*"))
 
@@ -189,6 +222,27 @@ def test_a_file_that_was_there_is_replaced_and_what_a_directory_had_stays(
     assert (target / "link").readlink() == Path("same")
     assert (target / "other").read_text() == "stays"
     assert stat.S_IMODE(target.stat().st_mode) == 0o711
+
+
+@pytest.mark.parametrize("closed", ["", "sub"])
+@pytest.mark.parametrize("direction", ["get", "put"])
+def test_a_tree_that_is_closed_to_its_owner_is_moved_again(
+    files: JobFiles, anywhere: Path, closed: str, direction: str
+) -> None:
+    """Such as one that was here already when the program was killed that should have told so."""
+
+    def twice() -> None:
+        (anywhere / "tree/sub").mkdir(parents=True)
+        (anywhere / "tree/file").write_text("x")
+        (anywhere / "tree/sub/file").write_text("x")
+        (anywhere / "tree" / closed).chmod(0o555)
+        move = getattr(files, direction)
+        for _ in range(2):
+            move(str(anywhere / "tree"), str(anywhere / "target"))
+            assert _contents(anywhere / "target") == _contents(anywhere / "tree")
+            assert stat.S_IMODE((anywhere / "target" / closed).stat().st_mode) == 0o555
+
+    _as_ordinary_user(twice)
 
 
 def test_what_gives_rights_stays_behind(files: JobFiles, tmp_path: Path) -> None:

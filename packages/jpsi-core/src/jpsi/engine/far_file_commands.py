@@ -25,12 +25,18 @@ _SAID = ("BLOCK_SIZE", "LS_BLOCK_SIZE", "BLOCKSIZE", "QUOTING_STYLE", "POSIXLY_C
 _TOOL = "command -v sha256sum >/dev/null 2>&1 && echo sha256sum || echo cksum"
 
 # KIND PATH MODE TEXT of each: d a directory, l a link, m a mode. Prints the number of each
-# directory that was not there.
+# directory that was not there, or that was closed to its owner, as where all this was done before.
 _MAKE = r"""
 number=0
 make() {
     case $1 in
-        d) [ -d "$2" ] || { mkdir -p -m "$3" "$2" && echo "$number"; } ;;
+        d)
+            if [ -d "$2" ]; then
+                [ -w "$2" ] && [ -x "$2" ] || { chmod u+rwx "$2" 2>/dev/null && echo "$number"; } || :
+            else
+                mkdir -p -m "$3" "$2" && echo "$number"
+            fi
+            ;;
         l)
             if [ -d "$2" ] && ! [ -h "$2" ]; then echo 'Is a directory' >&2; return 1; fi
             rm -f "$2" && ln -s -- "$4" "$2"

@@ -48,10 +48,21 @@ def set_modes(directories: Iterable[Entry], root: str) -> None:
 
 
 def _make(path: str, entry: Entry) -> bool:
+    """Have a directory that its owner can use; returns whether it had to be made, or opened."""
     if os.path.isdir(path) and not (entry.name and os.path.islink(path)):  # noqa: PTH112, PTH114
-        return False
+        return not os.access(path, os.W_OK | os.X_OK) and _opened(path)
     os.makedirs(os.path.dirname(path), exist_ok=True)  # noqa: PTH103, PTH120
     os.mkdir(path, entry.mode | 0o700)  # noqa: PTH102
+    return True
+
+
+def _opened(path: str) -> bool:
+    """Open a directory that is closed to its owner, as where all this was done before."""
+    try:
+        os.chmod(path, os.stat(path).st_mode | 0o700)  # noqa: PTH101, PTH116  text
+    except PermissionError:
+        # it is somebody else's, and perhaps nothing in it is to be changed
+        return False
     return True
 
 
