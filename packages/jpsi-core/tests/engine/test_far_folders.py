@@ -92,6 +92,17 @@ def test_what_is_in_folders_is_told(root: Path) -> None:
     assert told.clock_ns is not None
 
 
+def test_of_an_array_that_is_known_only_what_may_be_new_is_told(root: Path) -> None:
+    (root / "arrays/b2/intent.json").write_text("much")
+    (root / "arrays/b2/claim").write_text("17")
+
+    told = read_folders(_said(telling_text(str(root), ["arrays/b2"], are_here=True)))
+
+    assert told is not None
+    (folder,) = told.folders
+    assert folder.texts == {"claim": "17"}
+
+
 def test_text_that_looks_like_something_else_is_text(root: Path) -> None:
     (root / "jobs/a1/intent.1.json").write_text("folder jobs/x\nmarker 5 x.1.active\nend\n\n{}\n")
 

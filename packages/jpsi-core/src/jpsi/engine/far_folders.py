@@ -23,7 +23,9 @@ _END = "end"
 _FOLDER = re.compile(r"(?:jobs|arrays)/[A-Za-z0-9][A-Za-z0-9._-]*\Z")
 # Files whose text is needed: what was asked for, by whom it is run, and that it was told to end. Others are
 # not taken from there: what says here how a job ended was written here.
-_TEXTS = "intent.json intent.[0-9]*.json claim claim.[0-9]* array.[0-9]* stop.[0-9]*.json"
+_TEXTS = "intent.[0-9]*.json claim claim.[0-9]* array.[0-9]* stop.[0-9]*.json"
+# What was asked for of all that are in an array; it is never another.
+_OF_ARRAY = "intent.json"
 _TEXT = re.compile(r"intent\.json|(?:intent|stop)\.\d+\.json|claim|claim\.\d+|array\.\d+")
 _TELLING = r"""{
 @ENTERING@
@@ -93,12 +95,19 @@ def read_listing(text: str) -> list[str] | None:
     return None if last != _END else [name for name in names if _is_folder(name)]
 
 
-def telling_text(root: str, folders: Collection[str]) -> str:
-    """Shell text that tells what is in these folders."""
+def telling_text(root: str, folders: Collection[str], *, are_here: bool = False) -> str:
+    """Shell text that tells what is in these folders.
+
+    Args:
+        root: where they are.
+        folders: their names below that.
+        are_here: whether they are mirrored already, so that only what may be new in them is told: an array
+            may be some megabytes.
+    """
     values = {
         "@ENTERING@": _entering(root),
         "@FOLDERS@": line(*folders),
-        "@TEXTS@": _TEXTS,
+        "@TEXTS@": _TEXTS if are_here else f"{_OF_ARRAY} {_TEXTS}",
         "@TIMES@": TIMES,
         "@END@": _END,
     }

@@ -203,7 +203,7 @@ class MirroredSide:
     def refresh(self, folders: Collection[str]) -> bool:
         """See `Side`."""
         try:
-            for found, _, clocks in self._told(folders):
+            for found, _, clocks in self._told(folders, are_here=True):
                 self._take(found, clocks)
         except (JpsiError, OSError) as e:
             log.info("what jobs have left elsewhere is not known now: %s", e)
@@ -247,11 +247,13 @@ class MirroredSide:
         timeout = self._timeout or timedelta(0)
         return timeout.total_seconds() + _SENDING_SECONDS
 
-    def _told(self, folders: Collection[str]) -> list[tuple[FoundFolder, float | None, ClockDifference]]:
+    def _told(
+        self, folders: Collection[str], *, are_here: bool = False
+    ) -> list[tuple[FoundFolder, float | None, ClockDifference]]:
         """What is in folders over there, how old their attempts are in seconds, and by what clock."""
         root, found = self.layout().root, []
         for part in _parts(sorted(folders)):
-            result = self._run(telling_text(root, part))
+            result = self._run(telling_text(root, part, are_here=are_here))
             told = read_folders(result.stdout)
             if told is None:
                 msg = f"what jobs have left in {root} could not be read: {result.complaint}"
