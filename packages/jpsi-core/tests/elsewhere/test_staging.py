@@ -419,6 +419,30 @@ def test_files_come_to_the_machine_that_submitted_and_to_no_other(
     assert (here / "out").read_text() == "42"
 
 
+def test_the_files_of_an_attempt_that_another_machine_has_made_are_left_to_it(
+    executor: JobExecutor,
+    elsewhere: ElsewhereTransport,
+    scheduler: FakeScheduler,
+    here: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Both have found the job as one that was never sent."""
+    (here / "in").write_text("7")
+    scheduler.slots = 0
+    job, twin = (Job(shell("exit $(cat in)", stage_in=[StageIn("in", Path("in"))])) for _ in range(2))
+    twin._id, job._attempt, twin._attempt = job.id, 1, 1
+    executor.submit(job)
+    with monkeypatch.context() as patched:
+        patched.setenv("XDG_STATE_HOME", str(tmp_path / "state of another machine"))
+        with executor_of(elsewhere) as other, pytest.raises(jpsi.SubmitException, match="another machine"):
+            other.submit(twin)
+    scheduler.slots = 8
+    scheduler.settle()
+
+    assert end(job).exit_code == 7
+
+
 def test_files_that_are_not_here_yet_are_kept_by_who_removes_old_jobs(
     executor: JobExecutor,
     elsewhere: ElsewhereTransport,

@@ -27,7 +27,7 @@ from jpsi.engine.runner_array import ElementFrame
 from jpsi.engine.runner_frame import BatchFrame, Frame
 from jpsi.engine.runner_run import Run
 from jpsi.engine.sending import Sending, Sent, nothing
-from jpsi.engine.sides import Side
+from jpsi.engine.sides import Side, TakenError
 from jpsi.engine.spool import is_transient
 from jpsi.engine.staging import has_staging, plan
 from jpsi.engine.written_down import Written, WrittenArray, WrittenJob
@@ -162,6 +162,10 @@ class Submitting:
                 raise
             yield
             is_there = True
+        except TakenError:
+            # they are those of the machine that has it
+            is_there = True
+            raise
         finally:
             # what may run or not needs them
             if not is_there and written.is_over():
