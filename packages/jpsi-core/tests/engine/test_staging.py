@@ -157,12 +157,16 @@ def test_a_source_that_is_not_there_is_told_unless_a_job_before_may_make_it(
     assert str(tmp_path / "there") in {it.source for it in later.stage_in or ()}
 
 
-@pytest.mark.parametrize("target", ["pre.sh", "tree"])
-def test_a_script_that_is_staged_in_need_not_be_there(tmp_path: Path, target: str) -> None:
+@pytest.mark.parametrize("script", ["{directory}/", "~/", ""], ids=["absolute", "at home", "relative"])
+@pytest.mark.parametrize(("target", "place"), [("pre.sh", "pre.sh"), ("tree", "tree/pre.sh")])
+def test_a_script_that_is_staged_in_need_not_be_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, target: str, place: str, script: str
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
     spec = JobSpec(
         "x",
         directory=tmp_path,
-        pre_launch=Path(target if target == "pre.sh" else "tree/pre.sh"),
+        pre_launch=Path(script.format(directory=tmp_path) + place),
         stage_in=[StageIn("/a", Path(target))],
     )
 

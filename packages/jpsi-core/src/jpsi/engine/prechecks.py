@@ -28,7 +28,7 @@ def problems_here(spec: JobSpec, shell: str) -> list[str]:
         problems.append(f"directory {str(spec.directory)!r} does not exist; make it, or set create_directory")
     for name in ("pre_launch", "post_launch"):
         script = getattr(spec, name)
-        if script is not None and not _is_staged_in(script, spec):
+        if script is not None and not _is_staged_in(at_home(script), spec, directory or Path(_here())):
             problems += _script_problems(name, (directory or Path()) / at_home(script), shell)
     return problems
 
@@ -40,7 +40,7 @@ def staged(spec: JobSpec) -> tuple[JobSpec, list[str]]:
     """
     if not has_staging(spec):
         return spec, []
-    here = os.getcwd() if _has_current_directory() else "/"  # noqa: PTH109  not resolved
+    here = _here()
     if problems := list(staging.problems(spec, here)):
         return spec, problems
     spec = staging.settled(spec, here, str(Path.home()))
@@ -53,9 +53,13 @@ def staged(spec: JobSpec) -> tuple[JobSpec, list[str]]:
     ]
 
 
-def _is_staged_in(script: Path, spec: JobSpec) -> bool:
-    targets = [item.target for item in spec.stage_in or ()]
-    return any(target == script or target in script.parents for target in targets)
+def _is_staged_in(script: Path, spec: JobSpec, directory: Path) -> bool:
+    place, targets = directory / script, [directory / at_home(item.target) for item in spec.stage_in or ()]
+    return any(target == place or target in place.parents for target in targets)
+
+
+def _here() -> str:
+    return os.getcwd() if _has_current_directory() else "/"  # noqa: PTH109  not resolved
 
 
 def _has_current_directory() -> bool:
