@@ -96,9 +96,10 @@ class Reader:
     Args:
         root: where these are.
         hidden: commands of the machine that the reader does not have.
+        at_a_time: how many tests of a page are run at a time; 0 is one after the other, without xdist.
     """
 
-    def __init__(self, root: Path, hidden: Collection[str] = _HIDDEN) -> None:
+    def __init__(self, root: Path, hidden: Collection[str] = _HIDDEN, at_a_time: int = 0) -> None:
         root.chmod(0o755)
         self._root = root
         #: What pages call some places, and where these are, the longest first.
@@ -112,7 +113,7 @@ class Reader:
         self._directory = self._places["/home/me"]
         self._state = root / "environment"
         self._state.touch()
-        self._write_commands(hidden)
+        self._write_commands(hidden, at_a_time)
 
     def follow(self, text: str) -> None:
         """Do what a page says.
@@ -181,17 +182,18 @@ class Reader:
             text = text.replace(str(place), shown)
         return text
 
-    def _write_commands(self, hidden: Collection[str]) -> None:
+    def _write_commands(self, hidden: Collection[str], at_a_time: int) -> None:
         """The commands that a reader has, of the environment that the tests run in."""
         python = line(sys.executable)
         installer = line(sys.executable, str(_INSTALLER), str(_ROOT), str(self._root / "site"))
+        options = f"-p no:cacheprovider -n {at_a_time}" if at_a_time else "-p no:cacheprovider"
         # A new environment would lack what the tests have; it is this one under another name.
         venv = '[ "$1 $2" != "-m venv" ] || { mkdir -p "$3/bin" && : >"$3/bin/activate"; exit; }'
         commands: Mapping[str, str] = {
             **dict.fromkeys(hidden, 'echo "${0##*/}: not faked by the page" >&2; exit 127'),
             "python3": f'{venv}\nexec {python} "$@"',
             "python": f'exec {python} "$@"',
-            "pytest": f'exec {python} -m pytest -p no:cacheprovider "$@"',
+            "pytest": f'exec {python} -m pytest {options} "$@"',
             "pip": f'exec {installer} "$@"',
         }
         if _has_command_line():
