@@ -52,7 +52,6 @@ def test_a_missing_executor_says_which_there_are() -> None:
         JobExecutor.get_instance("nonsense")
 
 
-@pytest.mark.clause("layers")
 def test_a_url_needs_a_transport() -> None:
     with pytest.raises(jpsi.PluginError, match=r"no transport 'ssh'; .*try: pip install jpsi-ssh"):
         JobExecutor.get_instance("local", url="ssh://x")

@@ -59,7 +59,7 @@ def fifo(tmp_path: Path) -> Path:
     return path
 
 
-@pytest.mark.clause("state-model", "state-missing")
+@pytest.mark.clause("layer-local", "state-model", "state-missing")
 def test_a_job_passes_through_its_states_in_order(executor: JobExecutor) -> None:
     seen: list[JobState] = []
     job = Job(JobSpec("/bin/true"))

@@ -34,6 +34,7 @@ def example() -> SimpleNamespace:
     return SimpleNamespace(**runpy.run_path(str(EXAMPLE)))
 
 
+@pytest.mark.clause("layer-remote")
 @pytest.mark.parametrize("name", ["local", "slurm"])
 def test_its_result_comes_back(
     name: str, there: Path, example: SimpleNamespace, capsys: pytest.CaptureFixture[str]

@@ -20,7 +20,12 @@ class RunTests(Kit):
     """What a user sees of a job that goes well."""
 
     @pytest.mark.clause(
-        "submit-accepted", "state-model", "job-native-id", "job-callback", "python-submit-command"
+        "layer-local",
+        "submit-accepted",
+        "state-model",
+        "job-native-id",
+        "job-callback",
+        "python-submit-command",
     )
     def test_a_job_passes_through_its_states_in_order(self, executor: JobExecutor) -> None:
         seen: list[JobStatus] = []

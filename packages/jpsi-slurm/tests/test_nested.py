@@ -1,0 +1,71 @@
+"""A program that runs inside a job runs jobs as anywhere: what the job around it has reaches none of them."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+
+import pytest
+
+import jpsi
+import jpsi.spooled
+from jpsi.fakes import FakeScheduler
+
+PATIENCE = 60
+#: Prints of each job that it runs what jpsi calls it, what it calls itself, and its exit code.
+PROGRAM = """
+import json, sys
+import jpsi
+
+told = []
+for name in sys.argv[1:]:
+    spec = jpsi.JobSpec("/bin/sh", ["-c", 'echo "$JPSI_JOB_ID" "$SLURM_JOB_ID"; exit 3'])
+    job = jpsi.Job(spec)
+    jpsi.JobExecutor(name).submit(job)
+    status = job.wait()
+    said = job.streams.stdout.read_text().split()
+    told.append([job.id, job.native_id, said, str(status.state), status.exit_code])
+print(json.dumps(told))
+"""
+
+
+@pytest.mark.clause("layer-nested")
+def test_a_job_runs_jobs_here_and_on_the_batch_system(fake_commands: Callable[..., FakeScheduler]) -> None:
+    slurm = fake_commands("slurm")
+    around = jpsi.Job(jpsi.JobSpec(sys.executable, ["-c", PROGRAM, "local", "slurm"], name="around"))
+    assert around.spec is not None
+    around.spec.environment = {"SBATCH_JOB_NAME": "of the job around"}
+    jpsi.JobExecutor("slurm").submit(around)
+
+    status = around.wait(PATIENCE)
+
+    assert status is not None
+    assert around.streams is not None
+    assert status.state is jpsi.JobState.COMPLETED, around.streams.stderr.read_text()
+    here, there = json.loads(around.streams.stdout.read_text())
+    assert here[2:] == [[here[0], around.native_id], "FAILED", 3]
+    assert there[2:] == [[there[0], there[1]], "FAILED", 3]
+    assert {job.native_id: job.name for job in slurm.jobs} == {around.native_id: "around", there[1]: "jpsi"}
+    assert len({around.id, here[0], there[0]}) == 3
+
+
+@pytest.mark.clause("layer-nested")
+def test_what_a_job_inside_a_job_leaves_is_its_own(fake_commands: Callable[..., FakeScheduler]) -> None:
+    """Both are found again by whoever looks, with their own ends."""
+    fake_commands("slurm")
+    around = jpsi.Job(jpsi.JobSpec(sys.executable, ["-c", PROGRAM, "slurm"], name="around"))
+    executor = jpsi.JobExecutor("slurm")
+    executor.submit(around)
+    assert around.wait(PATIENCE) is not None
+    assert around.streams is not None
+    ((inner, native_id, *_),) = json.loads(around.streams.stdout.read_text())
+
+    found = {job.id: job for job in jpsi.spooled.jobs()}
+    attached = jpsi.Job()
+    executor.attach(attached, native_id)
+
+    assert found[inner].status.exit_code == 3
+    assert found[around.id].status.exit_code == 0
+    assert attached.wait(PATIENCE) is not None
+    assert attached.status.exit_code == 3
