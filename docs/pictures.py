@@ -35,6 +35,8 @@ COLUMNS, LINES = 100, 16
 RUNS = {
     "run": ["run", "-x", "slurm", "--name", "hello", "--", "echo", "hello from a job"],
     "doctor": ["doctor", "-x", "slurm"],
+    "validate": ["validate", "-f", "wrong.yaml"],
+    "convert": ["convert", "heat.sh"],
 }
 VIEWS = {
     "ls": ["ls"],
@@ -56,6 +58,22 @@ targets:
     executor: slurm
     defaults: {queue_name: debug, duration: 10m}
 """
+#: What some views are about.
+FILES = {
+    ".config/jpsi/config.yaml": CONFIGURATION,
+    "wrong.yaml": """\
+version: 1
+resources: [{type: slot, label: task, count: 1, with: {type: core, cuont: 1}}]
+tasks: [{command: ./solve, slot: tsk, count: {per_slot: 1}}]
+attributes: {system: {duration: 1h}}
+""",
+    "heat.sh": """\
+#!/bin/sh
+#SBATCH --job-name=heat --partition=main
+#SBATCH --ntasks=4 --time=1:30:00 --output=heat-%j.txt
+srun ./heat
+""",
+}
 #: How many lines of a view are shown.
 LONGEST = 24
 # Sweeps of which one fails, one that used up its time, and some that wait.
@@ -83,6 +101,7 @@ def main() -> None:
         take(VIEWS)
         (GUIDE / "ls-watch.svg").write_text(picture(watched(), "jpsi ls --watch --refresh"))
         (GUIDE / "top.svg").write_text(plain(asyncio.run(topped())))
+        (GUIDE / "wait.svg").write_text(picture(waited(jobs[3:]), "jpsi wait sweep-3 analyse publish"))
         executor.cancel_many(jobs)
 
 
@@ -99,7 +118,8 @@ def fake_slurm() -> Iterator[None]:
         for name, place in places.items():
             Path(home, place, "jpsi").mkdir(parents=True)
             os.environ[name] = str(Path(home, place))
-        Path(home, ".config/jpsi/config.yaml").write_text(CONFIGURATION)
+        for file, text in FILES.items():
+            Path(home, file).write_text(text)
         yield
 
 
@@ -137,6 +157,18 @@ def watched() -> str:
         process.terminate()
     screen = seen.decode().rpartition("\x1b[H")[2]
     return re.sub(r"\x1b\[[KJ]|\r", "", screen)
+
+
+def waited(jobs: Sequence[jpsi.Job]) -> str:
+    """What `jpsi wait` shows of jobs of which the first has been cancelled meanwhile."""
+    with terminal("wait", *(job.id for job in jobs)) as (process, ours):
+        seen = b""
+        for awaited, then in ((b"active", jobs[0].cancel), (b"canceled", process.terminate)):
+            while awaited not in seen:
+                seen += os.read(ours, 65536)
+            then()
+    # the bar as it was drawn last
+    return re.split(r"\r\x1b\[2K", seen.decode())[-1].splitlines()[0] + "\n"
 
 
 @contextlib.contextmanager
