@@ -11,7 +11,7 @@ from jpsi.engine.files import PRIVATE_FILE, forget
 from jpsi.engine.markers import Marker, parse
 
 #: How what is found over there is called in the root of the mirror until it is whole.
-FOUND = "found."
+DRAFT = "found."
 
 # A machine that has not taken the markers of its jobs for so long may not come back.
 _ABANDONED_NS = 86_400_000_000_000
@@ -91,7 +91,7 @@ class MarkerMirror:
     def _make(self, path: str, time_ns: int) -> None:
         """Have a marker appear; whoever sees it looks at its time at once."""
         # others of this program may hear of it as well
-        draft = f"{self._root}/{FOUND}{os.getpid()}.{threading.get_ident()}"
+        draft = f"{self._root}/{DRAFT}{os.getpid()}.{threading.get_ident()}"
         try:
             os.close(os.open(draft, os.O_WRONLY | os.O_CREAT, PRIVATE_FILE))
             os.utime(draft, ns=(time_ns, time_ns))

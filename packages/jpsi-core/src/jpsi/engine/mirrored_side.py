@@ -32,7 +32,7 @@ from jpsi.engine.far_folders import (
 )
 from jpsi.engine.far_listening import FarListening
 from jpsi.engine.far_markers import ClockDifference, FarMarker
-from jpsi.engine.far_mirror import FOUND, order
+from jpsi.engine.far_mirror import DRAFT, order
 from jpsi.engine.far_submission import (
     FarFolder,
     FarOutcome,
@@ -45,7 +45,7 @@ from jpsi.engine.files import PRIVATE_DIRECTORY, forget, is_transient, write, wr
 from jpsi.engine.job_files import job_files
 from jpsi.engine.layout import Layout
 from jpsi.engine.markers import parse
-from jpsi.engine.sides import UnsentError
+from jpsi.engine.sides import TakenError, UnsentError
 from jpsi.engine.spool import FOUND, Spool
 from jpsi.engine.tracking import Tracking
 from jpsi.engine.written_down import Written
@@ -303,12 +303,12 @@ class MirroredSide:
 
     def _draft(self) -> str:
         # not in the trash, which somebody may be emptying
-        return f"{self.spool.root}/{FOUND}{secrets.token_hex(_NONCE_BYTES)}"
+        return f"{self.spool.root}/{DRAFT}{secrets.token_hex(_NONCE_BYTES)}"
 
     def _remove_drafts(self) -> None:
         """Remove what those have left who were killed while they found something."""
         with os.scandir(self.spool.root) as entries:
-            drafts = [entry for entry in entries if entry.name.startswith(FOUND)]
+            drafts = [entry for entry in entries if entry.name.startswith(DRAFT)]
         for draft in drafts:
             with contextlib.suppress(FileNotFoundError):
                 # that of modification is the marker's
@@ -357,7 +357,7 @@ def _unsent(outcome: FarOutcome, command: Command, layout: Layout, result: Comma
                 "choose another work_directory or run there: chmod go-w"
             )
         case FarOutcome.TAKEN:
-            return UnsentError("it was submitted by another machine in the meantime")
+            return TakenError("it was submitted by another machine in the meantime")
         case FarOutcome.NOT_WRITTEN:
             msg = f"it could not be written down in {layout.root}: {result.complaint}"
             cause = cause_of(result.stderr)

@@ -19,7 +19,7 @@ from jpsi.contract.shell import Script, ShellLine, line, word
 from jpsi.engine.backend import Backend
 from jpsi.engine.claims import REVOKED
 from jpsi.engine.runner_frame import SETUP_CODE
-from jpsi.engine.sides import Side, UnsentError
+from jpsi.engine.sides import Side, TakenError, UnsentError
 from jpsi.engine.spool import is_transient
 from jpsi.engine.written_down import Written
 from jpsi.model.errors import InvalidJobException, JpsiError, SubmitException
@@ -116,11 +116,8 @@ class Sending:
             script = self.script(written, spec, context)
         try:
             submitted = self._backend.submit(script, spec, context, run)
-        except _UnsafeError as e:
-            raise self._unsafe(written, e) from e
-        except UnsentError as e:
-            written.discard()
-            raise self._refusal(written, _failure(e)) from e
+        except (_UnsafeError, UnsentError) as e:
+            raise self._unsent(written, e) from e
         except BaseException as e:
             # Whether the command had its effect or never began: it can run no more, or has begun.
             native_id = self._given_up_after(e, written)
@@ -171,12 +168,8 @@ class Sending:
             scripts = [self.script(it, spec, context) for it, context in zip(written, contexts, strict=True)]
         try:
             submitted = self._backend.submit_several(scripts, spec, contexts, run)
-        except _UnsafeError as e:
-            return Sent([self._unsafe(it, e) for it in written])
-        except UnsentError as e:
-            for it in written:
-                it.discard()
-            return Sent([self._refusal(it, _failure(e)) for it in written])
+        except (_UnsafeError, UnsentError) as e:
+            return Sent([self._unsent(it, e) for it in written])
         except BaseException as e:  # noqa: BLE001  handed to the caller, with what has begun all the same
             otherwise = e if isinstance(e, JpsiError) else None
             outcomes = [_tried(lambda it=it: self._given_up(it)) or otherwise for it in written]  # type: ignore[misc]  # a default is how a lambda keeps a value
@@ -188,9 +181,13 @@ class Sending:
         found = {**self._found(missing), **native_ids}
         return Sent([_tried(lambda it=it: self._resolve(it, failure, found)) for it in written])  # type: ignore[misc]  # as above
 
-    def _unsafe(self, written: Written, why: _UnsafeError) -> SubmitException:
+    def _unsent(self, written: Written, why: _UnsafeError | UnsentError) -> JpsiError:
         """What the caller is told of something of which nothing was submitted."""
         written.discard()
+        if isinstance(why, TakenError):
+            return TakenError(f"{written.name}: {why}")
+        if isinstance(why, UnsentError):
+            return self._refusal(written, _failure(why))
         msg = f"{written.name} could not be written down in {self._spool.root}: {why.error}"
         return SubmitException(msg, why.error, transient=is_transient(why.error))
 

@@ -29,6 +29,10 @@ class UnsentError(SubmitException):
     """Nothing of what was to be submitted is over there, but for what another machine has made."""
 
 
+class TakenError(UnsentError):
+    """Another machine has made an attempt that was to be submitted, and has it."""
+
+
 class Listening(Protocol):
     """Hears of markers on files that are elsewhere."""
 
