@@ -12,6 +12,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -193,10 +194,16 @@ def test_where_others_have_used_up_all_connections_the_first_is_tried_again(ssh:
     assert ".0 " in ssh.calls[-1]
 
 
-def test_what_takes_too_long_is_killed_on_the_other_side(runtime: Path, transport: SshTransport) -> None:
-    command = _sh("echo begun; sleep 1000 & sleep 1000; :", timeout=timedelta(seconds=0.3))
+def test_what_takes_too_long_is_killed_on_the_other_side(
+    runtime: Path, transport: SshTransport, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun = tmp_path / "begun"
+    text = f"echo begun; true >{begun}; echo waits >&2; sleep 1000 & sleep 1000; :"
+    clock = SimpleNamespace(monotonic=lambda: time.monotonic() + 3600 * begun.exists())
 
-    result = transport.run(command)
+    with monkeypatch.context() as patched:
+        patched.setattr(channel, "time", clock)
+        result = transport.run(_sh(text, timeout=timedelta(hours=1)))
 
     assert result.timed_out
     assert result.stdout == "begun\n"
