@@ -15,7 +15,7 @@ from types import SimpleNamespace
 import pytest
 
 import jpsi
-from jpsi.fakes import FakeScheduler
+from jpsi.fakes import FakeScheduler, FakeState
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 PATIENCE = 60
@@ -88,18 +88,27 @@ def test_a_submission_that_fails_for_a_while_is_tried_again(slurm: FakeScheduler
 
 
 def test_a_job_that_lacks_time_gets_twice_as_much(slurm: FakeScheduler, tmp_path: Path) -> None:
+    executor, enough = jpsi.JobExecutor("slurm"), tmp_path / "enough"
     spec = jpsi.JobSpec(
         "/bin/sh",
-        ["-c", 'test -e "$1" || { : >"$1"; sleep 1000; }', "sh", str(tmp_path / "was here")],
+        ["-c", 'test -e "$1" || exec sleep 1000', "sh", str(enough)],
         resources=jpsi.ResourceSpecV1(memory=2**30),
-        attributes=jpsi.JobAttributes(duration=timedelta(seconds=0.5)),
+        attributes=jpsi.JobAttributes(duration=timedelta(minutes=10)),
     )
 
-    status = load("retry").run(jpsi.JobExecutor("local"), spec)
+    def submit(job: jpsi.Job) -> None:
+        if not slurm.jobs:
+            executor.submit(job)
+            assert slurm.end_as(job.native_id or "", FakeState.TIMEOUT)
+        else:
+            enough.touch()
+            executor.submit(job)
+
+    status = load("retry").run(SimpleNamespace(submit=submit), spec)
 
     assert status.state is jpsi.JobState.COMPLETED
     assert spec.attributes is not None
-    assert spec.attributes.duration == timedelta(seconds=1)
+    assert spec.attributes.duration == timedelta(minutes=20)
 
 
 def test_notebook(slurm: FakeScheduler) -> None:
