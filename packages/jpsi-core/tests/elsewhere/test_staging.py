@@ -20,7 +20,7 @@ from jpsi.engine.far_staging import record
 from jpsi.engine.spool import Spool
 from jpsi.fakes import FakeScheduler
 from jpsi.testing import ElsewhereTransport
-from jpsi.testing.conformance_kit import Gate, shell
+from jpsi.testing.conformance_kit import Gate, Sign, shell
 from jpsi.testing.conformance_recovery import client
 
 # The size of a file at which dd(1) halts over there.
@@ -395,6 +395,30 @@ def test_a_job_that_is_cancelled_before_it_runs_leaves_no_files_there(
 
     assert end(job).state is JobState.CANCELED
     assert not _staged(elsewhere)
+
+
+@pytest.mark.parametrize("together", [False, True])
+def test_a_job_that_ends_well_when_it_is_cancelled_brings_what_is_wanted_then(
+    executor: JobExecutor, here: Path, tmp_path: Path, together: bool
+) -> None:
+    sign, flags = Sign(tmp_path / "sign"), {"ok": StageOutFlags.ON_SUCCESS, "cancel": StageOutFlags.ON_CANCEL}
+    job = Job(
+        shell(
+            'trap "exit 0" TERM; echo >log; echo >"$1"; while :; do sleep 0.01; done',
+            sign.path,
+            stage_out=[StageOut(Path("log"), name, flag) for name, flag in flags.items()],
+        )
+    )
+    executor.submit(job)
+    assert sign.wait(PATIENCE)
+
+    if together:
+        executor.cancel_many([job])
+    else:
+        job.cancel()
+
+    assert end(job).state is JobState.CANCELED
+    assert [it.name for it in here.iterdir()] == ["cancel"]
 
 
 def test_files_come_to_the_machine_that_submitted_and_to_no_other(
