@@ -9,14 +9,14 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
-from conftest import servers
+from conftest import eventually, servers
 from jpsi.plugin import Command, TransportError
 from jpsi_ssh.address import Address
 from jpsi_ssh.transport import SshTransport
@@ -27,15 +27,6 @@ pytestmark = pytest.mark.alone
 
 def _sh(text: str, seconds: float | None = None) -> Command:
     return Command(["sh", "-c", text], timeout=None if seconds is None else timedelta(seconds=seconds))
-
-
-def _eventually(condition: Callable[[], bool], seconds: float = 20) -> bool:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.05)
-    return True
 
 
 @pytest.fixture
@@ -100,7 +91,7 @@ def test_a_connection_that_is_cut_is_made_again(far: SshTransport, tmp_path: Pat
     begun = tmp_path / "begun"
 
     def cut() -> None:
-        assert _eventually(begun.exists)
+        assert eventually(begun.exists)
         for pid in set(servers()) - set(before):
             os.kill(pid, signal.SIGKILL)
 
@@ -132,7 +123,7 @@ def test_a_connection_that_stays_silent_is_given_up_and_made_again(
 ) -> None:
     assert far.run(Command(["true"], timeout=timedelta(seconds=1))).timed_out
 
-    assert _eventually(lambda: _answers(far), 120)
+    assert eventually(lambda: _answers(far))
 
 
 def _answers(transport: SshTransport) -> bool:

@@ -13,10 +13,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from test_connections import _eventually
 
 import jpsi
-from conftest import SMALL, random_file, servers
+from conftest import SMALL, eventually, random_file, servers
 from jpsi.engine.job_files import job_files
 from jpsi.plugin import Command, TransferError, TransportError
 from jpsi_ssh.transport import SshTransport
@@ -108,7 +107,7 @@ def test_lines_that_are_cut_while_a_file_is_moved_cost_no_more_than_a_piece_each
             return False
         return True
 
-    assert _eventually(move, 120)
+    assert eventually(move)
 
     assert len(cut) >= 2
     # whoever begins again says so with 0
@@ -173,7 +172,7 @@ def test_what_is_written_over_there_is_read_while_it_is_written(far: SshTranspor
         seen += b"" if part is None else part.data
         return seen == b"1\n2\n3\n"
 
-    assert _eventually(has_come)
+    assert eventually(has_come)
     assert files.read(path, -2, 100) == jpsi.OutputPart(b"3\n", 4, 6)
 
 

@@ -10,7 +10,7 @@ import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import timedelta
@@ -19,7 +19,7 @@ from pathlib import Path
 import attrs
 import pytest
 
-from conftest import SMALL, random_file, servers
+from conftest import SMALL, eventually, random_file, servers
 from jpsi import Job, JobExecutor, JobState, StageIn, StageOut, StagingMode, SubmitException
 from jpsi.testing.conformance_kit import Gate, Proof, shell
 from jpsi.testing.conformance_recovery import client
@@ -109,15 +109,6 @@ def _known(executor: JobExecutor, jobs: Sequence[Job]) -> list[Job]:
     return [found.get(job.id, job) for job in jobs]
 
 
-def _eventually(condition: Callable[[], bool]) -> bool:
-    deadline = time.monotonic() + PATIENCE
-    while not condition():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.1)
-    return True
-
-
 def test_a_line_that_is_cut_while_a_job_runs_and_ends_costs_nothing(
     executor: JobExecutor, tmp_path: Path, cut_seconds: float
 ) -> None:
@@ -149,7 +140,7 @@ def test_a_line_that_is_cut_while_jobs_are_submitted_runs_each_once(
     jobs = [Job(Proof(tmp_path / f"proof{number}").job(number)) for number in range(12)]
     with ThreadPoolExecutor(6) as pool:
         submitting = [pool.submit(_submit, executor, job) for job in jobs]
-        assert _eventually(lambda: any(it.done() for it in submitting))
+        assert eventually(lambda: any(it.done() for it in submitting))
         with cut():
             time.sleep(cut_seconds)
         for it in submitting:
@@ -171,7 +162,7 @@ def test_a_killed_client_is_succeeded_on_another_machine(
         process.kill()
     assert done == "done"
     # elsewhere nobody can know before whether they are still being submitted
-    assert _eventually(lambda: all(proof.runs for proof in proofs))
+    assert eventually(lambda: all(proof.runs for proof in proofs))
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state of another machine"))
 
     with JobExecutor.get_instance("slurm", url=_URL, config=config) as executor:
@@ -281,7 +272,7 @@ def test_a_line_that_is_cut_while_files_are_staged_costs_none_of_them(
     with ThreadPoolExecutor(1) as pool:
         submitting = pool.submit(_submit, executor, job)
         begun = (tmp_path / "work").glob
-        assert _eventually(lambda: submitting.done() or any(begun("*/staged/*/in.*/.jpsi-*")))
+        assert eventually(lambda: submitting.done() or any(begun("*/staged/*/in.*/.jpsi-*")))
         with cut():
             time.sleep(cut_seconds)
         submitting.result()
@@ -289,7 +280,7 @@ def test_a_line_that_is_cut_while_files_are_staged_costs_none_of_them(
     assert job.wait(PATIENCE, target_states=JobState.ACTIVE)
 
     gate.open()
-    assert _eventually(lambda: job.status.final or any(begun("*/staged/*/out.*/*")))
+    assert eventually(lambda: job.status.final or any(begun("*/staged/*/out.*/*")))
     with cut():
         job.wait(cut_seconds)
 
