@@ -179,13 +179,14 @@ def test_a_disk_that_is_full_over_there_is_named_and_costs_no_job(
     config: SlurmConfig, runtime: Path, tmp_path: Path
 ) -> None:
     place = Path(tempfile.mkdtemp(dir=SMALL))
-    gate, filler = Gate(tmp_path / "gate"), place / "filler"
-    runs, waits = Job(gate.job(7)), Job(Proof(tmp_path / "proof").job(8))
+    gate, begun, proof = Gate(tmp_path / "gate"), Proof(tmp_path / "begun"), Proof(tmp_path / "proof")
+    runs = Job(shell(f"{Proof.WRITE}; shift; {Gate.WAIT}; exit 7", begun.path, gate.path))
+    waits, filler = Job(proof.job(8)), place / "filler"
     config = attrs.evolve(config, work_directory=place / "work")
     try:
         with JobExecutor.get_instance("slurm", url=_URL, config=config) as executor:
             executor.submit(runs)
-            assert runs.wait(PATIENCE, target_states=JobState.ACTIVE)
+            assert eventually(lambda: begun.runs == 1)
             subprocess.run(["sh", "-c", 'cat /dev/zero >"$0"', filler], stderr=subprocess.PIPE, check=False)
 
             with pytest.raises(SubmitException, match="No space left on device") as raised:
@@ -197,9 +198,9 @@ def test_a_disk_that_is_full_over_there_is_named_and_costs_no_job(
 
             assert raised.value.transient
             assert (code, _end(waits)) == (7, 8)
-            assert Proof(tmp_path / "proof").runs == 1
+            assert (begun.runs, proof.runs) == (1, 1)
     finally:
-        shutil.rmtree(place)
+        shutil.rmtree(place, ignore_errors=True)
 
 
 def test_two_hundred_jobs_are_submitted_at_once_over_one_connection(
