@@ -15,14 +15,14 @@ from jpsi.contract.hookspecs import PROJECT, ExecutorHooks, SubmitContext, hooki
 from jpsi.contract.observation import NOT_OFFERED, NotOffered, Observation
 from jpsi.contract.protocols import EngineSetup, Submission
 from jpsi.contract.shell import ShellLine
-from jpsi.engine import defaults
+from jpsi.engine import defaults, spelling
 from jpsi.engine.batch import BatchEngine
 from jpsi.fakes import FakeClock, FakeScheduler, Outcome
 from jpsi.model.dependencies import Dependency
 from jpsi.model.errors import SubmitException
 from jpsi.model.spec import JobAttributes, JobSpec
 from jpsi.model.states import JobState
-from jpsi.testing import FakeTransport, toy, toy_dialect
+from jpsi.testing import FakeTransport, PluginDirectory, toy, toy_dialect
 
 FOREIGN = {"one": "1", "\N{LATIN SMALL LETTER F WITH HOOK}17": "17", "f17": "17"}
 
@@ -236,3 +236,40 @@ def test_ids_that_nobody_asks_about_any_more_are_forgotten(tmp_path: Path, sched
 
 def test_ids_have_one_spelling_unless_a_backend_says_otherwise() -> None:
     assert defaults.canonical_id("4711.pbs") == "4711.pbs"
+
+
+_HOOKS = """
+
+@hookimpl
+def element_ids(native_id: str, indices: Sequence[int]) -> list[str]:
+    return ANSWER
+"""
+
+
+def _answering(text: str) -> str:
+    return Path(toy.__file__).read_text() + _HOOKS.replace("ANSWER", text)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (_answering("[f'{native_id}_{it}' for it in indices]"), ["17_1", "17_2"]),
+        (_answering("1 / 0"), ["17[1]", "17[2]"]),
+        (_answering("17"), ["17[1]", "17[2]"]),
+        ("raise RuntimeError", ["17[1]", "17[2]"]),
+        (None, ["17[1]", "17[2]"]),
+    ],
+    ids=["as it says", "a hook that fails", "no answer", "a module that fails", "not installed"],
+)
+def test_elements_have_ids_whatever_is_wrong_with_the_plugin(
+    plugin_directory: PluginDirectory, text: str | None, expected: list[str]
+) -> None:
+    if text is not None:
+        plugin_directory.add(
+            "jpsi-odd",
+            "0.1",
+            entry_points={"jpsi.executors": {"odd": "jpsi_odd"}},
+            files={"jpsi_odd.py": text},
+        )
+
+    assert spelling.Spelling("odd", None).element_ids("17", [1, 2]) == expected

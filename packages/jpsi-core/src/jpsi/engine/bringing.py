@@ -209,5 +209,6 @@ def _fenced(bringing: Bringing, job: Tracked, status: JobStatus) -> bool:
     except OSError as e:
         log.warning("job %s: its files cannot be kept here: %s", job.job_id, e)
     except Exception:
+        # the fence of a round: the next one is tried, and the files of other jobs are got meanwhile
         log.exception("job %s: its files could not be got", job.job_id)
     return False

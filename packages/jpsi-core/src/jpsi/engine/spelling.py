@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from jpsi.contract.hookspecs import ExecutorHooks, Site
 from jpsi.engine import defaults
+from jpsi.model.errors import JpsiError
 from jpsi.registry.assembly import assemble
 
 log = logging.getLogger(__name__)
@@ -29,7 +30,7 @@ class Spelling:
     def _plugin(self) -> tuple[ExecutorHooks, Site] | None:
         try:
             assembly = assemble(self._name, None, self._url, None, lowest=defaults)
-        except Exception:
+        except JpsiError:
             # such as a plugin that is not installed any more
             log.debug("how %s spells the ids of elements is not known", self._name, exc_info=True)
             return None
@@ -41,6 +42,6 @@ class Spelling:
             hooks, site = self._plugin
             try:
                 return list(hooks.element_ids(native_id=native_id, indices=indices, site=site))
-            except Exception:
+            except JpsiError:
                 log.debug("the elements of %s have no ids", native_id, exc_info=True)
         return [f"{native_id}[{index}]" for index in indices]
