@@ -81,16 +81,16 @@ def test_what_a_client_that_was_killed_has_left_half_found_is_removed_later(
     side: MirroredSide, far: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     root = Path(side.spool.root)
-    (root / "found.folder").mkdir()
-    (root / "found.folder" / "intent.1.json").touch()
-    (root / "found.marker").touch()
+    (root / "draft.folder").mkdir()
+    (root / "draft.folder" / "intent.1.json").touch()
+    (root / "draft.marker").touch()
 
     side.find_others()
-    assert sorted(it.name for it in root.glob("found.*")) == ["found.folder", "found.marker"]
+    assert sorted(it.name for it in root.glob("draft.*")) == ["draft.folder", "draft.marker"]
     monkeypatch.setattr("jpsi.engine.mirrored_side._DRAFT_SECONDS", -1.0)
     side.find_others()
 
-    assert not list(root.glob("found.*"))
+    assert not list(root.glob("draft.*"))
     assert side.spool.job_ids() == ["a1"]
 
 

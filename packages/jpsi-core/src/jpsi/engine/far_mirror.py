@@ -11,7 +11,7 @@ from jpsi.engine.files import PRIVATE_FILE, forget
 from jpsi.engine.markers import Marker, parse
 
 #: How what is found over there is called in the root of the mirror until it is whole.
-DRAFT = "found."
+DRAFT = "draft."
 
 # A machine that has not taken the markers of its jobs for so long may not come back.
 _ABANDONED_NS = 86_400_000_000_000
