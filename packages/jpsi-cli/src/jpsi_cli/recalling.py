@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 import attrs
 
@@ -57,11 +57,12 @@ def _by_origin(jobs: Iterable[SpooledJob]) -> dict[Origin, list[str]]:
     return found
 
 
-def refreshed(jobs: Iterable[SpooledJob]) -> Mapping[str, jpsi.JobStatus]:
+def refreshed(jobs: Collection[SpooledJob]) -> Mapping[str, jpsi.JobStatus]:
     """The statuses, by id, of jobs that had not ended; each batch system is asked once about all its jobs."""
     gone = [job.id for job in jobs if job.origin.machine is not None and job.remark is not None]
     live = recalled(job for job in jobs if not job.status.final)
     live.tell_failures()
+    places = {job.id: job.origin.name for job in jobs}
     asked: set[jpsi.JobExecutor] = set()
     for job in live.jobs.values():
         executor = job.executor
@@ -72,7 +73,7 @@ def refreshed(jobs: Iterable[SpooledJob]) -> Mapping[str, jpsi.JobStatus]:
             executor.info(job)
         except jpsi.JpsiError as e:
             if not job.status.final:
-                messages.warning(f"{executor.name}: {e}")
+                messages.warning(f"{places[job.id]}: {e}")
     for job_id in gone:
         if job_id in live.jobs:
             live.jobs[job_id].wait(_LOOK_SECONDS)

@@ -25,7 +25,7 @@ import attrs
 from jpsi.contract.protocols import Streams
 from jpsi.engine.past import Past
 from jpsi.engine.procfs import parse_native_id
-from jpsi.engine.roots import folder_name
+from jpsi.engine.roots import folder_name, place_name
 from jpsi.engine.site_codes import read_codes
 from jpsi.engine.streams import streams_of
 from jpsi.engine.work_directory import SpoolFolder, spools, work_directory
@@ -63,9 +63,7 @@ class Origin:
     @property
     def name(self) -> str:
         """What to ask for to get this executor, for people: `slurm`, a target, or `slurm@URL`."""
-        if self._is_url:
-            return f"{self.executor}@{self.target}"
-        return self.target or self.executor
+        return place_name(self.executor, self.target)
 
     @property
     def is_elsewhere(self) -> bool:

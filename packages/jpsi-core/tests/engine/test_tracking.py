@@ -76,6 +76,7 @@ class Client:
     clock: FakeClock
     overrides: tuple[object, ...] = ()
     config: BatchConfig | None = None
+    target: str = ""
     published: list[tuple[str, JobStatus]] = attrs.field(factory=list)
     #: Called before a status is taken down.
     on_publish: Callable[[], None] = lambda: None
@@ -90,6 +91,7 @@ class Client:
         setup = EngineSetup(
             executor="toy",
             version="1",
+            target=self.target,
             config=self.config
             or BatchConfig(work_directory=self.root, grace=timedelta(seconds=GRACE), network_files=True),
             transport=FakeTransport(self.scheduler, toy_dialect),
@@ -719,9 +721,13 @@ def test_whether_an_end_after_a_request_came_of_it_is_the_batch_systems_to_say(
 # ---------------------------------------------------------------------------------------------- silence
 
 
+@pytest.mark.parametrize(
+    ("target", "name"), [("", "toy"), ("cluster", "cluster"), ("ssh://big", "toy@ssh://big")]
+)
 def test_a_batch_system_that_does_not_answer_is_told_of_once_and_that_it_does_again(
-    client: Client, caplog: pytest.LogCaptureFixture
+    client: Client, caplog: pytest.LogCaptureFixture, target: str, name: str
 ) -> None:
+    client = Client(client.root, client.scheduler, client.clock, target=target)
     client.submit("a1")
     client.ask()
     client.scheduler.faults.down()
@@ -737,5 +743,7 @@ def test_a_batch_system_that_does_not_answer_is_told_of_once_and_that_it_does_ag
         client.ask()
 
     assert len(during) == 1
-    assert during[0].startswith("toy has not answered for 60 s: ")
-    assert [it.getMessage() for it in caplog.records if it.levelname == "WARNING"] == ["toy answers again"]
+    assert during[0].startswith(f"{name} has not answered for 60 s: ")
+    assert [it.getMessage() for it in caplog.records if it.levelname == "WARNING"] == [
+        f"{name} answers again"
+    ]

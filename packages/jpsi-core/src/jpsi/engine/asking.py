@@ -149,7 +149,7 @@ class Asking:
         try:
             self._backend.probe()
         except JpsiError as e:
-            tell(f"{self._backend.name}, about what it offers,", e)
+            tell(f"{self._backend.place}, about what it offers,", e)
 
 
 def tell(whom: str, error: JpsiError) -> None:

@@ -17,6 +17,7 @@ from jpsi.contract.hookspecs import Capabilities, ExecutorHooks, Site, SubmitCon
 from jpsi.contract.observation import Failure, FailureKind, NotOffered, Observation
 from jpsi.contract.protocols import EngineSetup, Lines, LineTransport
 from jpsi.contract.shell import Script
+from jpsi.engine.roots import place_name
 from jpsi.engine.site_codes import EVERY_FAILURE
 from jpsi.engine.transport import environment_of
 from jpsi.model.errors import JpsiError, PluginError, SubmitException, TransportError
@@ -59,6 +60,8 @@ class Backend:
             msg = f"the configuration of the executor {setup.executor} must be a BatchConfig"
             raise PluginError(msg)
         self.name = setup.executor
+        #: What messages call it: there may be several of one name.
+        self.place = place_name(setup.executor, setup.target)
         self.config: BatchConfig = setup.config
         self._version = setup.version
         # stands for a system that nobody else is known to ask
@@ -248,9 +251,11 @@ class Backend:
                 # they differ in their indices only
                 self._known_ids.update(found if found and self._is_id(found[0]) else ())
                 return found
-            log.warning("%s: %s is no answer to what the elements of %s are", self.name, found[:5], native_id)
+            log.warning(
+                "%s: %s is no answer to what the elements of %s are", self.place, found[:5], native_id
+            )
         except JpsiError:
-            log.warning("%s: the elements of %s are not known", self.name, native_id, exc_info=True)
+            log.warning("%s: the elements of %s are not known", self.place, native_id, exc_info=True)
         return [f"{native_id}[{index}]" for index in indices]
 
     def canonical(self, native_id: str) -> str:
@@ -376,7 +381,7 @@ class Backend:
 
     def _warn_of_no_accounting(self, why: str) -> None:
         if not self._has_warned:
-            log.warning("there is no accounting of %s to ask: %s", self.name, why)
+            log.warning("there is no accounting of %s to ask: %s", self.place, why)
         self._has_warned = True
 
     def cancel(self, native_ids: Sequence[str]) -> Mapping[str, str]:

@@ -347,7 +347,7 @@ class BatchEngine:
             if not chosen:
                 raise unheard
             msg = "%s: jobs of other machines are left out until recover() is called again: %s"
-            log.warning(msg, self._backend.name, unheard)
+            log.warning(msg, self._backend.place, unheard)
         # Only now, as an error before leaves all of them to the next call.
         for job in chosen:
             if job.native_id is not None:

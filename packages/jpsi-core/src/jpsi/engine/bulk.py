@@ -78,7 +78,7 @@ class Bulk:
             try:
                 self._backend.probe()
             except JpsiError as e:
-                log.info("%s does not tell what it offers: %s", self._backend.name, e)
+                log.info("%s does not tell what it offers: %s", self._backend.place, e)
         return self._backend.capabilities
 
     def _largest(self, offered: Capabilities) -> int:

@@ -45,7 +45,7 @@ def given_anew(backend: Backend, spool: Spool, owners: Mapping[str, Intent]) -> 
         left = _without(backend, ended)
         seen = backend.states(left) if left else {}
     except JpsiError as e:
-        log.info("%s does not tell whether native ids have begun anew: %s", backend.name, e)
+        log.info("%s does not tell whether native ids have begun anew: %s", backend.place, e)
         return frozenset()
     return frozenset(native_id for native_id in left if _is_living(seen.get(native_id)))
 

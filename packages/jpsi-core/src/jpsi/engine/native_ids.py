@@ -188,7 +188,7 @@ class NativeIds:
         try:
             found = (self._backend.find(sorted(unnamed)) if unnamed else None) or {}
         except JpsiError as e:
-            tell(self._backend.name, e)
+            tell(self._backend.place, e)
             return {}
         return {job.job_id: found.get(name, job.native_id) for name, job in unnamed.items()}
 

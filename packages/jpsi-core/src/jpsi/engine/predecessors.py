@@ -68,7 +68,7 @@ class Predecessors:
             raise InvalidJobException.of(_SUBJECT, list(dict.fromkeys(weighed.never)))
         if weighed.unclear:
             names = ", ".join(weighed.unclear)
-            msg = f"attributes.after: {self._backend.name} does not tell now whether {names} has ended"
+            msg = f"attributes.after: {self._backend.place} does not tell now whether {names} has ended"
             raise SubmitException(msg, transient=True)
         return weighed.open
 

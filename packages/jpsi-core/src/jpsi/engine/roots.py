@@ -25,6 +25,15 @@ def folder_name(executor: str, target: str) -> str:
     return f"{executor}@" + re.sub(r"[^A-Za-z0-9_-]", lambda match: f"%{ord(match[0]):02x}", target)
 
 
+def place_name(executor: str, target: str) -> str:
+    """What people call one executor on one target, and ask for it by.
+
+    >>> place_name("slurm", ""), place_name("slurm", "cluster"), place_name("slurm", "ssh://big")
+    ('slurm', 'cluster', 'slurm@ssh://big')
+    """
+    return f"{executor}@{target}" if "://" in target else target or executor
+
+
 def open_root(root: Path, folders: Iterable[str]) -> None:
     """Make the root and the folders in it, or check that they are what they must be.
 

@@ -203,8 +203,8 @@ class Sending:
 
     def _refusal(self, written: Written, failure: Failure) -> JpsiError:
         if failure.kind is FailureKind.INVALID_JOB:
-            return InvalidJobException.of(_SUBJECT, [f"{self._backend.name} refuses it: {failure.message}"])
-        msg = f"{self._backend.name} did not take {written.name}: {failure.message}"
+            return InvalidJobException.of(_SUBJECT, [f"{self._backend.place} refuses it: {failure.message}"])
+        msg = f"{self._backend.place} did not take {written.name}: {failure.message}"
         return SubmitException(msg, transient=failure.kind is FailureKind.TRANSIENT)
 
     def script(self, written: Written, spec: JobSpec, context: SubmitContext) -> Script:
@@ -244,7 +244,7 @@ class Sending:
         native_id = found.get(written.tag) or self._given_up(written)
         if native_id is not None:
             return native_id
-        unclear = f"{self._backend.name} gave no clear answer about {written.name}"
+        unclear = f"{self._backend.place} gave no clear answer about {written.name}"
         msg = f"{unclear}, which will not run: {failure.message}"
         raise SubmitException(msg, transient=True)
 

@@ -238,16 +238,16 @@ class Tracking:
         try:
             answer = self._asking.due(jobs, now)
         except JpsiError as e:
-            tell(self._backend.name, e)
+            tell(self._backend.place, e)
             silent_for = self._silence.unanswered(begun, now())
             if silent_for is not None:
-                log.warning("%s has not answered for %.0f s: %s", self._backend.name, silent_for, e)
+                log.warning("%s has not answered for %.0f s: %s", self._backend.place, silent_for, e)
             # What the site offers may have been found out all the same: which exit codes are final.
             self._judge_ended(jobs, now())
             return
         if answer is not None:
             if self._silence.answered():
-                log.warning("%s answers again", self._backend.name)
+                log.warning("%s answers again", self._backend.place)
             self._hear(answer, jobs, now())
 
     def asked(self, seconds: float) -> None:
@@ -384,7 +384,7 @@ class Tracking:
             self._strange_words.add(seen.word)
             log.warning(
                 "%s calls the state of job %s %r, which this version does not know; the job keeps its state",
-                self._backend.name,
+                self._backend.place,
                 job.native_id,
                 seen.word,
             )
@@ -411,7 +411,7 @@ class Tracking:
         try:
             found = self._backend.finished(native_ids)
         except JpsiError as e:
-            tell(f"the accounting of {self._backend.name}", e)
+            tell(f"the accounting of {self._backend.place}", e)
             for job in jobs:
                 job.account_later(now)
             return False
