@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jpsi.fakes import FakeClock, FakeJob, FakeScheduler, Invocation, Outcome, answer
+from jpsi.fakes import FakeClock, FakeJob, FakeScheduler, FakeState, Invocation, Outcome, answer
 from jpsi.plugin import CommandResult
 from jpsi_slurm import dialect
 
@@ -46,6 +46,35 @@ def test_squeue_prints_what_it_is_asked_for(
     assert run(scheduler, "squeue", *arguments).stdout == expected
 
 
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (
+            ("-O", "JobArrayID,StateCompact,Reason"),
+            (
+                "JOBID               ST                  REASON              \n"
+                "59                  R                   None                \n"
+                "60                  PD                  Resources           \n"
+            ),
+        ),
+        (
+            ("--Format=JobID:8,StateCompact:.10,Reason:,Name",),
+            (
+                "JOBID           STREASONNAME                \n"
+                "59               RNonesimulation          \n"
+                "60              PDResourcess.sh                \n"
+            ),
+        ),
+        (("-h", "-O", "JobID:@@,StateCompact:5@,Reason:3"), "59@@R    @Non\n60@@PD   @Res\n"),
+    ],
+    ids=["usual", "widths", "ends"],
+)
+def test_fields_have_the_form_that_a_real_squeue_gives_them(
+    scheduler: FakeScheduler, arguments: tuple[str, ...], expected: str
+) -> None:
+    assert run(scheduler, "squeue", *arguments).stdout == expected
+
+
 def test_hours_are_told(scheduler: FakeScheduler, fake_clock: FakeClock) -> None:
     fake_clock.advance(3600)
 
@@ -59,6 +88,7 @@ def test_hours_are_told(scheduler: FakeScheduler, fake_clock: FakeClock) -> None
         (("squeue", "-O", "nothing"), "squeue: error: Invalid job format specification: nothing\n"),
         (("sacct", "-o", "nothing"), 'sacct: fatal: Invalid field requested: "nothing"\n'),
         (("sacct", "--nothing"), "sacct: unrecognized option '--nothing'\n"),
+        (("scancel", "--nothing", "59"), "scancel: unrecognized option '--nothing'\n"),
     ],
     ids=str,
 )
@@ -81,3 +111,18 @@ def test_sacct_has_a_table_and_a_form_for_programs(scheduler: FakeScheduler, fak
     assert run(scheduler, "sacct", "-P", "-o", "JobID,State").stdout == (
         "JobID|State\n59|FAILED\n60|RUNNING\n"
     )
+
+
+def test_scancel_may_be_quiet(scheduler: FakeScheduler) -> None:
+    mine = scheduler.submit(FakeJob("61"))
+
+    assert run(scheduler, "scancel", "-Q", "61") == CommandResult(returncode=0)
+    assert mine.state is FakeState.CANCELLED
+
+
+def test_a_job_may_ask_for_the_names_of_its_nodes(scheduler: FakeScheduler) -> None:
+    asked = Invocation(
+        argv=("scontrol", "show", "hostnames"), environment={"SLURM_JOB_NODELIST": "node[01-02]"}
+    )
+
+    assert answer(scheduler, dialect, asked).stdout == "node01\nnode02\n"

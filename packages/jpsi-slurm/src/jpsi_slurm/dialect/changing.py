@@ -8,12 +8,14 @@ from jpsi.fakes import FakeScheduler, Invocation
 from jpsi.plugin import CommandResult, hostlist
 
 from ..ids import named
-from .arguments import parse
+from .arguments import UnknownOptionError, parse
 from .arrays import MAX_ARRAY_SIZE, apart, meant
 from .submitting import CLUSTER
 
-_OPTIONS = {"all": False, "clusters": True, "oneliner": False, "version": False}
-_SHORT = {"M": "clusters", "a": "all", "o": "oneliner", "V": "version"}
+_SCANCEL = {"clusters": True, "quiet": False}
+_SCANCEL_SHORT = {"M": "clusters", "Q": "quiet"}
+_SCONTROL = {"all": False, "clusters": True, "oneliner": False, "version": False}
+_SCONTROL_SHORT = {"M": "clusters", "a": "all", "o": "oneliner", "V": "version"}
 _VERSION = "22.05.8"
 # As of Slurm 22.05, without what nobody reads
 _PARTITIONS = """\
@@ -29,7 +31,10 @@ _DENIED = 210
 
 def scancel(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
     """End jobs; those that are over or unknown are passed over in silence."""
-    ids = parse(invocation.arguments, _OPTIONS, _SHORT).words
+    try:
+        ids = parse(invocation.arguments, _SCANCEL, _SCANCEL_SHORT).words
+    except UnknownOptionError as e:
+        return CommandResult(returncode=1, stderr=f"scancel: unrecognized option '{e}'\n")
     if not ids:
         return CommandResult(returncode=1, stderr="scancel: error: No job identification provided\n")
     for native_id in ids:
@@ -50,7 +55,7 @@ def scancel(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
 
 def scontrol(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
     """Show the configuration, partitions or names of nodes, or hold, release or requeue jobs."""
-    options, words = parse(invocation.arguments, _OPTIONS, _SHORT)
+    options, words = parse(invocation.arguments, _SCONTROL, _SCONTROL_SHORT)
     if "version" in options:
         return CommandResult(returncode=0, stdout=f"slurm-wlm {_VERSION}\n")
     if words == ("show", "partition"):
@@ -58,7 +63,8 @@ def scontrol(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
     if words == ("show", "config"):
         return CommandResult(returncode=0, stdout=_configuration(scheduler))
     if words[:2] == ("show", "hostnames"):
-        return CommandResult(returncode=0, stdout="".join(f"{node}\n" for node in hostlist(words[2])))
+        nodes = hostlist(words[2] if words[2:] else invocation.environment.get("SLURM_JOB_NODELIST", ""))
+        return CommandResult(returncode=0 if nodes else 1, stdout="".join(f"{node}\n" for node in nodes))
     verb = words[0] if words else ""
     if verb not in _VERBS:
         return CommandResult(returncode=1, stderr=f"invalid keyword: {verb}\n")

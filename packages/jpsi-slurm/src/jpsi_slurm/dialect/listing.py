@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from jpsi.fakes import FakeJob, FakeScheduler, Invocation
@@ -11,7 +12,7 @@ from jpsi.plugin import CommandResult
 from ..ids import named
 from .arguments import UnknownOptionError, parse
 from .arrays import Line, lines, meant, number_of
-from .table import USUAL, table
+from .table import SHORT, USUAL, table
 from .telling import Told, moment, told
 
 _SQUEUE = {
@@ -26,6 +27,7 @@ _SQUEUE_SHORT = {
     "j": "jobs",
     "n": "name",
     "o": "format",
+    "r": "array",
     "t": "states",
     "u": "user",
 }
@@ -41,6 +43,17 @@ _WIDTH = 12
 #: A column: what it says of a job, or of several.
 _Column = Callable[[Line, Told, Invocation], str]
 
+# A field of --Format: a point puts the value to the right of its width, and what stands behind that ends it.
+_FIELD = re.compile(r"(?P<name>[^:]*)(?:(?P<colon>:)(?P<right>\.?)(?P<width>\d*)(?P<end>.*))?", re.DOTALL)
+_USUAL_WIDTH = 20
+_HEADINGS = {
+    "endtime": "END_TIME",
+    "jobarrayid": "JOBID",
+    "restartcnt": "RESTART_COUNT",
+    "starttime": "START_TIME",
+    "statecompact": "ST",
+    "submittime": "SUBMIT_TIME",
+}
 _IN_SQUEUE: Mapping[str, _Column] = {
     "comment": lambda line, _told, _call: line.job.tag or "(null)",
     "endtime": lambda line, _told, call: moment(line.job.ended, call, "N/A"),
@@ -53,6 +66,7 @@ _IN_SQUEUE: Mapping[str, _Column] = {
     "restartcnt": lambda line, _told, _call: str(line.job.restarts),
     "starttime": lambda line, _told, call: moment(line.job.started, call, "N/A"),
     "state": lambda _line, told, _call: told.state,
+    "statecompact": lambda _line, told, _call: SHORT[told.state],
     "submittime": lambda line, _told, call: moment(line.job.submitted, call, "N/A"),
 }
 _IN_SACCT: Mapping[str, _Column] = {
@@ -107,16 +121,30 @@ def _queue(
     if "Format" not in options:
         form = options.get("format", USUAL)
         return table(jobs, form, invocation, now, has_heading="noheader" not in options)
-    columns = [field.partition(":")[::2] for field in options["Format"].split(",")]
-    if unknown := [name for name, _ in columns if name.lower() not in _IN_SQUEUE]:
+    fields = [match for field in options["Format"].split(",") if (match := _FIELD.fullmatch(field))]
+    if unknown := [field["name"] for field in fields if field["name"].lower() not in _IN_SQUEUE]:
         msg = f"Invalid job format specification: {', '.join(unknown)}"
         raise ValueError(msg)
     shown = [Line(job, job.native_id) for job in jobs] if "array" in options else lines(jobs)
-    return ["".join(_cell(name, line, invocation) + suffix for name, suffix in columns) for line in shown]
+    rows = [] if "noheader" in options else [[_heading(field["name"]) for field in fields]]
+    rows += [[_said(field["name"], line, invocation) for field in fields] for line in shown]
+    return ["".join(map(_cell, fields, row)) for row in rows]
 
 
-def _cell(name: str, line: Line, invocation: Invocation) -> str:
+def _said(name: str, line: Line, invocation: Invocation) -> str:
     return _IN_SQUEUE[name.lower()](line, told(line.job), invocation)
+
+
+def _heading(name: str) -> str:
+    return _HEADINGS.get(name.lower(), name.upper())
+
+
+def _cell(field: re.Match[str], text: str) -> str:
+    if field["colon"] is None:
+        return text[:_USUAL_WIDTH].ljust(_USUAL_WIDTH)
+    width = int(field["width"] or 0)
+    sized = text[:width] if width else text
+    return (sized.rjust(width) if field["right"] else sized.ljust(width)) + field["end"]
 
 
 def sacct(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:

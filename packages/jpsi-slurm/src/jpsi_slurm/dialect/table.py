@@ -13,7 +13,8 @@ from .telling import Told, moment, told
 USUAL = "%.18i %.9P %.8j %.8u %.2t %.10M %.6D %R"
 # A point puts the value to the right of its width.
 _FIELD = re.compile(r"%(?P<right>\.?)(?P<width>\d*)(?P<letter>[a-zA-Z])")
-_SHORT = {
+#: What squeue(1) calls the states where there is little room.
+SHORT = {
     "PENDING": "PD",
     "RUNNING": "R",
     "COMPLETING": "CG",
@@ -41,7 +42,7 @@ _COLUMNS: Mapping[str, tuple[str, Callable[[FakeJob, Told, Invocation, float], s
     "j": ("NAME", lambda job, _told, _call, _now: job.name),
     "k": ("COMMENT", lambda job, _told, _call, _now: job.tag or "(null)"),
     "r": ("REASON", lambda _job, told, _call, _now: told.reason),
-    "t": ("ST", lambda _job, told, _call, _now: _SHORT[told.state]),
+    "t": ("ST", lambda _job, told, _call, _now: SHORT[told.state]),
     "u": ("USER", lambda job, _told, _call, _now: job.owner),
 }
 
