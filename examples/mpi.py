@@ -41,4 +41,4 @@ def main(executor: str, *what: str) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:]))
+    sys.exit(main(*sys.argv[1:]) if sys.argv[3:] else __doc__)

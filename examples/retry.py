@@ -69,4 +69,4 @@ def main(name: str, program: str, *arguments: str) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:]))
+    sys.exit(main(*sys.argv[1:]) if sys.argv[2:] else __doc__)
