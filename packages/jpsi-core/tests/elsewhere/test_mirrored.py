@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import threading
+import weakref
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
@@ -297,6 +299,24 @@ def test_where_nothing_can_be_listened_to_it_is_looked_for_markers(elsewhere: El
         executor.submit(job)
 
         assert end(job).exit_code == 7
+
+
+@pytest.mark.parametrize("is_down", [False, True], ids=["looked for", "line is down"])
+def test_an_executor_that_nobody_holds_goes_though_nothing_can_be_listened_to(
+    elsewhere: ElsewhereTransport, is_down: bool
+) -> None:
+    elsewhere.listens = False
+    executor, job = executor_of(elsewhere), Job(Gate(elsewhere.home / "never").job())
+    executor.submit(job)
+    assert job.wait(PATIENCE, target_states=JobState.ACTIVE)
+    if is_down:
+        elsewhere.down()
+    held = weakref.ref(executor)
+
+    del executor, job
+
+    # a thread that is at work just now holds it for a moment
+    assert eventually(lambda: gc.collect() >= 0 and held() is None)
 
 
 # ------------------------------------------------------------------------------------------- other machines

@@ -90,14 +90,15 @@ class _Ears:
         """Begin to listen, or to look every now and then."""
         self._heard.lost()
         self._mirror = self._new_mirror()
-        events = self._layout().events
+        events, run = self._layout().events, self._run
         if isinstance(self._transport, LineTransport):
             try:
                 return self._transport.open(Command([_SHELL], stdin=watching_text(events)))
             except TransportError as e:
                 # somebody else may listen, and others may not be let in
                 log.debug("markers in %s are looked for, not listened to: %s", events, e)
-        return _Looks(lambda: self._run(looking_text(events)))
+        # whoever looks holds on to nothing meanwhile, so that it ends with the executor
+        return _Looks(lambda: run(looking_text(events)))
 
     def take(self, line: str) -> Collection[str]:
         """Have what a line tells appear; returns it if it says that all is told."""
