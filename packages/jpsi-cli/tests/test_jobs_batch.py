@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -108,6 +109,31 @@ def test_refreshing_asks_why_jobs_wait_and_how_they_ended(
     assert [listed(run)[job_id]["exit_code"] for job_id in ids] == [0, 1, 2]
     assert run("release", other).returncode == 0
     assert run("wait", other).returncode == 7
+
+
+def test_refreshing_a_target_finds_what_another_machine_has_submitted_there(
+    run: Run, fake: FakeScheduler, environment: dict[str, str], tmp_path: Path
+) -> None:
+    config = Path(environment["XDG_CONFIG_HOME"], "jpsi", "config.yaml")
+    url = f"elsewhere://{tmp_path}/far home"
+    config.write_text(f"{CONFIG}targets:\n  cluster: {{executor: toy, url: '{url}'}}\n")
+    make_room(fake)
+    sign = tmp_path / "sign"
+    os.mkfifo(sign)
+    submitted = run("submit", "-x", "cluster", "--", "sh", "-c", f"echo >'{sign}'; sleep 1000")
+    assert (submitted.returncode, submitted.stderr) == (0, b"")
+    with sign.open() as heard:  # it has begun, so that nobody may be sending it still
+        heard.read()
+    job_id = submitted.stdout.decode().strip()
+    other = {**environment, "XDG_STATE_HOME": str(tmp_path / "state of another machine")}
+
+    def ids(*options: str) -> list[str]:
+        return run("ls", "--ids", *options, env=other).stdout.decode().split()
+
+    assert ids("--refresh") == []
+    assert ids("--refresh", "-x", "cluster") == [job_id]
+    assert ids() == [job_id]
+    assert run("cancel", job_id, env=other).returncode == 0
 
 
 def test_what_the_batch_system_would_read_is_shown(run: Run, fake: FakeScheduler) -> None:
