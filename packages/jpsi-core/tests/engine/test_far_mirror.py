@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from jpsi.engine.far_mirror import MarkerMirror
+from jpsi.engine.markers import Marker
 from jpsi.engine.spool import Spool
 
 _SECOND = 1_000_000_000
@@ -113,6 +114,19 @@ def test_markers_that_nobody_takes_for_a_day_go_to_the_folders_of_their_jobs(spo
 
     assert mirror.made() == {"b1": ["b1.1.active"]}
     assert not list(Path(spool.events).iterdir())
+
+
+def test_whoever_sees_a_marker_may_know_more_by_then(spool: Spool) -> None:
+    told: list[tuple[str, list[str]]] = []
+
+    def before(marker: Marker) -> None:
+        told.append((marker.name, [it.name for it in Path(spool.events).iterdir()]))
+
+    mirror = MarkerMirror(spool.root, {"a1"}.__contains__, lambda: 1000 * _SECOND, before)
+    _look(mirror, "marker 990 a1.1.active", "marker 991 b1.1.active")
+    _look(mirror, "marker 990 a1.1.active")
+
+    assert told == [("a1.1.active", [])]
 
 
 def test_nothing_else_is_left_in_the_mirror(spool: Spool, mirror: MarkerMirror) -> None:

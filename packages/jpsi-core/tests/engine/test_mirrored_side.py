@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from jpsi.contract.config import BatchConfig
+from jpsi.engine.markers import parse
 from jpsi.engine.mirrored_side import MirroredSide
 from jpsi.engine.spool import Spool, stop_file
 from jpsi.testing import ElsewhereTransport
@@ -102,3 +103,33 @@ def test_markers_in_the_folder_of_a_job_are_found_with_it_and_later(side: Mirror
     assert side.refresh(["jobs/a1"])
 
     assert sorted(it.kind for it in side.spool.collect(["a1"])["a1"]) == ["active", "exit"]
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"), [("a1.1.exit.launch.125", True), ("a1.1.exit.run.1", False), ("a1.1.active", False)]
+)
+def test_what_a_launcher_said_that_failed_is_here_when_that_is_told(
+    side: MirroredSide, far: Path, name: str, expected: bool
+) -> None:
+    side.find_others()
+    (far / "launch.1").write_text("mpirun: no such host\n")
+    marker = parse(name, 0)
+    assert marker is not None
+
+    side.bring_words(marker)
+
+    words = Path(side.spool.folder("a1"), "launch.1")
+    assert words.exists() is expected
+    assert not expected or words.read_text() == "mpirun: no such host\n"
+
+
+def test_that_a_launcher_failed_is_told_whether_it_said_anything_or_not(
+    side: MirroredSide, far: Path
+) -> None:
+    marker = parse("a1.1.exit.launch.125", 0)
+    assert marker is not None
+
+    side.bring_words(marker)
+    assert isinstance(side._transport, ElsewhereTransport)
+    side._transport.down()
+    side.bring_words(marker)

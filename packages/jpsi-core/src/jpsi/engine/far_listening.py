@@ -33,23 +33,21 @@ class FarListening:
     Args:
         transport: leads to where they are.
         layout: where the spool is over there.
-        root: the root of the mirror.
-        is_ours: whether the mirror has a job.
+        mirror: makes what has markers appear, anew for each connection.
         is_wanted: whether there are jobs to hear of.
         run: has shell text carried out over there.
     """
 
-    def __init__(  # noqa: PLR0913, PLR0917  the parts that it connects
+    def __init__(
         self,
         transport: Transport,
         layout: Callable[[], Layout],
-        root: str,
-        is_ours: Callable[[str], bool],
+        mirror: Callable[[], MarkerMirror],
         is_wanted: Callable[[], bool],
         run: Callable[[str], CommandResult],
     ) -> None:
         self._time = HeardTime()
-        ears = _Ears(transport, layout, lambda: MarkerMirror(root, is_ours, time.time_ns), run, self._time)
+        ears = _Ears(transport, layout, mirror, run, self._time)
         self._hearing = Hearing(
             ears.listen,
             ears.take,

@@ -28,12 +28,20 @@ class MarkerMirror:
         root: the root of the mirror.
         is_ours: whether the mirror has a job; those of others are left to them.
         now_ns: the time by the clock here.
+        before: called with a marker before it appears: whoever sees it may want to know more.
     """
 
-    def __init__(self, root: str, is_ours: Callable[[str], bool], now_ns: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        root: str,
+        is_ours: Callable[[str], bool],
+        now_ns: Callable[[], int],
+        before: Callable[[Marker], None] = lambda _: None,
+    ) -> None:
         self._root = root
         self._is_ours = is_ours
         self._now_ns = now_ns
+        self._before = before
         self._clocks = ClockDifference()
         self._told: list[FarMarker] = []
         self._made: dict[str, list[str]] = {}
@@ -78,6 +86,7 @@ class MarkerMirror:
         taken = f"{self._root}/jobs/{marker.job_id}/{told.name}"
         is_new = not any(map(os.path.exists, (path, taken)))
         if is_new:
+            self._before(marker)
             self._make(path, time_ns)
         self._take_away(marker)
         return is_new

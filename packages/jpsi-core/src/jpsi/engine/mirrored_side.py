@@ -16,8 +16,10 @@ from jpsi.contract.command import Command, CommandResult
 from jpsi.contract.config import BatchConfig, ExecutorConfig
 from jpsi.contract.far_directories import FarDirectories
 from jpsi.contract.protocols import BytesTransport, FileTransport
+from jpsi.contract.shell import line
 from jpsi.engine.carrying import Carrying
 from jpsi.engine.claims import REVOKED, Claim
+from jpsi.engine.explaining import SAID_BYTES
 from jpsi.engine.far_claims import FarClaim, claim_text, read_far_claim, revoke_text
 from jpsi.engine.far_folders import (
     STAGED,
@@ -32,7 +34,7 @@ from jpsi.engine.far_folders import (
 )
 from jpsi.engine.far_listening import FarListening
 from jpsi.engine.far_markers import ClockDifference, FarMarker
-from jpsi.engine.far_mirror import DRAFT, order
+from jpsi.engine.far_mirror import DRAFT, MarkerMirror, order
 from jpsi.engine.far_submission import (
     FarFolder,
     FarOutcome,
@@ -44,9 +46,11 @@ from jpsi.engine.file_errors import cause_of
 from jpsi.engine.files import PRIVATE_DIRECTORY, forget, is_transient, write, write_new, write_once
 from jpsi.engine.job_files import job_files
 from jpsi.engine.layout import Layout
-from jpsi.engine.markers import parse
+from jpsi.engine.markers import Marker, parse
+from jpsi.engine.runner import LAUNCH, log_file
 from jpsi.engine.sides import TakenError, UnsentError
 from jpsi.engine.spool import FOUND, Spool
+from jpsi.engine.staged import phase_of
 from jpsi.engine.tracking import Tracking
 from jpsi.engine.written_down import Written
 from jpsi.model.errors import JpsiError, SubmitException, TransportError
@@ -340,9 +344,22 @@ class MirroredSide:
                 or any(job.spool_id == job_id for job in tracking.all())
             )
 
-        return FarListening(
-            self._transport, self.layout, self.spool.root, is_ours, lambda: bool(tracking.all()), self._run
-        )
+        def mirror() -> MarkerMirror:
+            return MarkerMirror(self.spool.root, is_ours, time.time_ns, self.bring_words)
+
+        return FarListening(self._transport, self.layout, mirror, lambda: bool(tracking.all()), self._run)
+
+    def bring_words(self, marker: Marker) -> None:
+        """Have here what a launcher said that failed, by a marker that tells that; never raises."""
+        if phase_of(marker.detail) != LAUNCH:
+            return
+        name = log_file(f"jobs/{marker.job_id}", marker.attempt)
+        try:
+            result = self._run(f"{line('tail', '-c', str(SAID_BYTES), self.layout().path(name))}\n")
+            if result.stdout:
+                self._keep(f"{self.spool.root}/{name}", result.stdout)
+        except (JpsiError, OSError) as e:
+            log.info("what the launcher of job %s said is not known: %s", marker.job_id, e)
 
     def _run(self, text: str) -> CommandResult:
         return self._transport.run(Command([_SHELL], stdin=text, timeout=self._timeout))
