@@ -123,13 +123,16 @@ def test_what_a_launcher_said_that_failed_is_here_when_that_is_told(
     assert not expected or words.read_text() == "mpirun: no such host\n"
 
 
-def test_that_a_launcher_failed_is_told_whether_it_said_anything_or_not(
+def test_that_a_launcher_failed_is_told_whether_its_words_are_to_be_had_or_not(
     side: MirroredSide, far: Path
 ) -> None:
     marker = parse("a1.1.exit.launch.125", 0)
     assert marker is not None
 
+    side.find_others()
     side.bring_words(marker)
     assert isinstance(side._transport, ElsewhereTransport)
     side._transport.down()
     side.bring_words(marker)
+
+    assert not Path(side.spool.folder("a1"), "launch.1").exists()
