@@ -70,6 +70,17 @@ def test_the_last_status_ends_the_history(written: Written, codes: Any, is_gone:
         assert past.status.state.value == written.final["state"]
 
 
+def test_that_a_job_was_to_be_cancelled_does_not_say_that_the_batch_system_knows() -> None:
+    stop = {"why": "cancel", "time": NOW.isoformat()}
+    written = Written(
+        job_id="a", attempt=1, intent={"time": NOW.isoformat()}, native_id="17", markers=[], stop=stop
+    )
+
+    past = Past(written, frozenset())
+
+    assert (past.status.state, past.remark(is_gone=False)) == (JobState.QUEUED, "its end was asked for")
+
+
 def test_a_job_has_not_ended_before_its_files_are_here() -> None:
     times = int(NOW.timestamp() * 10**9)
     markers = [

@@ -128,7 +128,8 @@ class Past:
     @property
     def _undone(self) -> str | None:
         if self.written.stop is not None:
-            return "it was told to end"
+            # it is written down before the batch system hears of it, which it may not have
+            return "its end was asked for"
         return "it was not submitted, and cannot run" if self.written.is_revoked else None
 
 
