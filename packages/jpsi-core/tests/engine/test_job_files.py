@@ -463,6 +463,19 @@ def test_a_file_that_was_finished_without_an_answer_is_not_sent_again(
     assert stat.S_IMODE(target.stat().st_mode) == 0o755
 
 
+@pytest.mark.parametrize("size", [10, SMALL + 1])
+def test_a_link_to_the_same_is_replaced_as_any_file(files: JobFiles, tmp_path: Path, size: int) -> None:
+    source, target = tmp_path / "source", tmp_path / "target"
+    source.write_bytes(b"x" * size)
+    (tmp_path / "same").write_bytes(b"x" * size)
+    target.symlink_to("same")
+
+    files.put(str(source), str(target))
+
+    assert not target.is_symlink()
+    assert target.read_bytes() == b"x" * size
+
+
 @pytest.mark.parametrize("at", [0, 700_000, 4_999_999])
 def test_a_part_of_something_else_is_kept_only_as_far_as_it_is_the_same(
     elsewhere: Elsewhere, far: JobFiles, tmp_path: Path, small_spans: int, at: int

@@ -104,7 +104,7 @@ found=$(find "$2" -prune -type f -user "$(id -u)" -links 1 2>/dev/null)
 if [ -n "$found" ]; then size=$(wc -c <"$2") || exit; fi
 echo $((size))
 size=-1
-if [ -f "$1" ]; then size=$(wc -c <"$1") || exit; fi
+if [ -f "$1" ] && ! [ -h "$1" ]; then size=$(wc -c <"$1") || exit; fi
 echo $((size))
 """.replace("@TOOL@", _TOOL)
 
