@@ -20,7 +20,7 @@ from jpsi.engine.far_files import FarFiles
 from jpsi.engine.files_here import FilesHere
 from jpsi.engine.job_files import JobFiles, OutputPart, job_files
 from jpsi.engine.moving import SMALL
-from jpsi.engine.part_files import part_of
+from jpsi.engine.part_files import append, complete, opened_part, part_of
 from jpsi.engine.transport import LocalTransport
 from jpsi.model.errors import TransferError, TransportError
 from jpsi.testing import ElsewhereTransport
@@ -461,6 +461,34 @@ def test_a_file_that_was_finished_without_an_answer_is_not_sent_again(
 
     assert sum(elsewhere.sent) == 0
     assert stat.S_IMODE(target.stat().st_mode) == 0o755
+
+
+@pytest.mark.parametrize("size", [10, SMALL + 1])
+def test_of_two_that_get_the_same_each_gets_all_of_it(files: JobFiles, tmp_path: Path, size: int) -> None:
+    """Such as what two jobs have left for one place."""
+    source, target = tmp_path / "source", tmp_path / "target"
+    source.write_bytes(b"x" * size)
+
+    with opened_part(str(target)) as part:
+        append(part, b"half")
+        files.get(str(source), str(target))
+        assert target.read_bytes() == b"x" * size
+        append(part, b" and half")
+        complete(part, str(target), 0o600)
+
+    assert target.read_bytes() == b"half and half"
+    assert not _leftovers(tmp_path)
+
+
+def test_of_two_that_get_the_same_one_can_go_on_after_a_break(tmp_path: Path) -> None:
+    target = str(tmp_path / "target")
+    with opened_part(target) as first, opened_part(target) as second:
+        append(first, b"half")
+        append(second, b"other")
+
+    assert _leftovers(tmp_path) == [Path(part_of(target))]
+    with opened_part(target) as again:
+        assert os.fstat(again.fd).st_size == len("half")
 
 
 @pytest.mark.parametrize("size", [10, SMALL + 1])

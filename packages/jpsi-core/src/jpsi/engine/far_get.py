@@ -52,32 +52,32 @@ class FarGet:
         rest = memoryview(printed)
         for entry in group:
             target = entry.below(self._target)
-            with opened_part(target) as fd:
-                os.ftruncate(fd, 0)
-                append(fd, rest[: entry.size])
-                complete(fd, target, entry.mode)
+            with opened_part(target) as part:
+                os.ftruncate(part.fd, 0)
+                append(part, rest[: entry.size])
+                complete(part, target, entry.mode)
             rest = rest[entry.size :]
             self._count.add(entry.size)
 
     def _get(self, entry: Entry) -> None:
         """Get a large file."""
         source, target = entry.below(self._source), entry.below(self._target)
-        with opened_part(target) as fd:
-            have = min(os.fstat(fd).st_size, entry.size) // commands.BLOCK * commands.BLOCK
-            offset = self._side.equal(source, self._tool, have, partial(feed, fd))
-            os.ftruncate(fd, offset)
+        with opened_part(target) as part:
+            have = min(os.fstat(part.fd).st_size, entry.size) // commands.BLOCK * commands.BLOCK
+            offset = self._side.equal(source, self._tool, have, partial(feed, part.fd))
+            os.ftruncate(part.fd, offset)
             sums = SpanSums(self._tool)
-            feed(fd, sums, offset)
+            feed(part.fd, sums, offset)
             self._count.add(offset)
             while offset < entry.size:
                 data = self._piece(source, offset, min(self._side.piece, entry.size - offset))
-                append(fd, data)
+                append(part, data)
                 sums.feed(data)
                 offset += len(data)
                 self._count.add(len(data))
             if self._side.sums(source, self._tool, entry.size) != sums.all:
                 raise changed(source, _MEANWHILE)
-            complete(fd, target, entry.mode)
+            complete(part, target, entry.mode)
 
     def _piece(self, source: str, offset: int, count: int) -> bytes:
         data = self._side.move(commands.reading(source, offset, count), source, _READ)[:count]

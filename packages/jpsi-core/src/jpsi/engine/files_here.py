@@ -60,16 +60,16 @@ def _copy_all(source: str, target: str, progress: Progress | None) -> None:
 
 def _copy(entry: Entry, source_root: str, target_root: str, count: Count) -> None:
     source, target = entry.below(source_root), entry.below(target_root)
-    with opened(source) as read_from, opened_part(target) as fd:
-        os.ftruncate(fd, 0)
+    with opened(source) as read_from, opened_part(target) as part:
+        os.ftruncate(part.fd, 0)
         copied = 0
         while data := os.read(read_from, _CHUNK):
-            append(fd, data)
+            append(part, data)
             copied += len(data)
             count.add(len(data))
         if copied < entry.size:
             raise changed(source, "while it was read")
-        complete(fd, target, entry.mode)
+        complete(part, target, entry.mode)
 
 
 def _read(path: str, offset: int, most: int) -> OutputPart:

@@ -6,13 +6,17 @@ import contextlib
 import errno
 import hashlib
 import os
+import secrets
 import stat
 from collections.abc import Iterator
 
+import attrs
+
 from jpsi.engine.file_errors import failed_here
-from jpsi.engine.files import PRIVATE_FILE, write_all
+from jpsi.engine.files import PRIVATE_FILE, forget, take_lock, write_all
 
 _NAME_LENGTH = 16
+_NONCE_BYTES = 4
 
 
 def part_of(target: str) -> str:
@@ -22,36 +26,74 @@ def part_of(target: str) -> str:
     return f"{folder}/.jpsi-{digest[:_NAME_LENGTH]}.part"
 
 
+@attrs.frozen(slots=True)
+class Part:
+    """A file until it is whole; nobody else writes to it meanwhile."""
+
+    fd: int
+    path: str
+
+
 @contextlib.contextmanager
-def opened_part(target: str) -> Iterator[int]:
-    """The descriptor of the part of a target, which is at its end, with what came of it before.
+def opened_part(target: str) -> Iterator[Part]:
+    """The part of a target, which is at its end, with what came of it before.
+
+    Where somebody else is getting the same target, it is an empty one, of which nothing is left if it does
+    not become whole.
 
     Raises:
         TransferError: it cannot be written; or an `OSError` was raised inside.
     """
-    fd = -1
+    part = None
     try:
         os.makedirs(target.rpartition("/")[0] or "/", exist_ok=True)  # noqa: PTH103  text
         if os.path.isdir(target):  # noqa: PTH112
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-        fd = _opened(part_of(target))
-        yield fd
+        part = _own(part_of(target))
+        yield part
     except OSError as e:
         raise failed_here(target, "written", e) from e
     finally:
-        if fd >= 0:
-            os.close(fd)
+        if part is not None:
+            os.close(part.fd)
+            if part.path != part_of(target):
+                forget(part.path)
 
 
-def append(fd: int, data: bytes | memoryview) -> None:
+def append(part: Part, data: bytes | memoryview) -> None:
     """Write what comes next."""
-    write_all(fd, data)
+    write_all(part.fd, data)
 
 
-def complete(fd: int, target: str, mode: int) -> None:
+def complete(part: Part, target: str, mode: int) -> None:
     """Have a part take the place of its target, with this mode."""
-    os.fchmod(fd, mode)
-    os.replace(part_of(target), target)  # noqa: PTH105
+    os.fchmod(part.fd, mode)
+    os.replace(part.path, target)  # noqa: PTH105
+
+
+def _own(path: str) -> Part:
+    fd = _opened(path)
+    if _is_locked(fd) and _is_at(fd, path):
+        return Part(fd, path)
+    os.close(fd)
+    path = f"{path}.{secrets.token_hex(_NONCE_BYTES)}"
+    return Part(_made(path), path)
+
+
+def _is_locked(fd: int) -> bool:
+    """Lock it for this one; false where somebody else has, or nobody can."""
+    try:
+        return take_lock(fd, 0.0)
+    except OSError:
+        return False
+
+
+def _is_at(fd: int, path: str) -> bool:
+    """Whether nobody has completed it since it was opened."""
+    try:
+        return os.path.samestat(os.fstat(fd), os.lstat(path))
+    except FileNotFoundError:
+        return False
 
 
 def _opened(part: str) -> int:
