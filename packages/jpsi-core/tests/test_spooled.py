@@ -15,6 +15,7 @@ import pytest
 
 import jpsi
 from jpsi import Evidence, Job, JobExecutor, JobSpec, JobState, Reason, spooled
+from jpsi.engine.procfs import parse_native_id
 from jpsi.engine.site_codes import EVERY_FAILURE, keep_codes, read_codes
 from jpsi.fakes import FakeScheduler, FakeState, on_path
 from jpsi.plugin import BatchConfig
@@ -121,9 +122,10 @@ def test_a_job_of_a_process_that_is_gone_is_told_by_what_it_leaves(tmp_path: Pat
 def test_a_process_that_was_killed_is_no_end_until_somebody_looks(local: JobExecutor, tmp_path: Path) -> None:
     fifo = tmp_path / "fifo"
     left_running(fifo)
-    pid = int((the_only().native_id or "").split(".")[0])
-    os.killpg(pid, signal.SIGKILL)
-    while Path(f"/proc/{pid}").exists() and Path(f"/proc/{pid}/stat").read_text().split()[2] != "Z":
+    process = parse_native_id(the_only().native_id or "")
+    assert process is not None
+    os.killpg(process.pid, signal.SIGKILL)
+    while process.is_alive():
         pass
 
     found = the_only()

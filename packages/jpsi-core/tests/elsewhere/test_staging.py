@@ -361,7 +361,8 @@ def test_what_cannot_be_got_fails_the_job_and_stays_where_it_is(
     assert f"it is still in {folder}/out.1.1/out" in (status.message or "")
     assert (folder / "out.1.1/out").read_text() == "42\n"
     assert (here / "kept").read_text() == "42\n"
-    assert jpsi.spooled.jobs()[0].status == status
+    # what the queue said before may be later
+    assert attrs.evolve(jpsi.spooled.jobs()[0].status, time=status.time) == status
     assert not executor.recover()
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from jpsi.engine.procfs import identify
 from jpsi.fakes import FakeClock, FakeJob, FakeScheduler, FakeState, Outcome, limit
 
 
@@ -343,16 +344,13 @@ def hear(path: Path) -> str:
 def test_cancel_reaches_the_whole_session(real: FakeScheduler, tmp_path: Path) -> None:
     pipe = fifo(tmp_path)
     job = submit(real, f"sleep 1000 & echo $! > {pipe}; wait")
-    child = int(hear(pipe))
+    child = identify(int(hear(pipe)))
+    assert child is not None
 
     real.cancel(job.native_id)
 
     assert ended(real, job).state is FakeState.CANCELLED
-    assert real.wait_for(lambda: not Path(f"/proc/{child}").exists() or _is_zombie(child))
-
-
-def _is_zombie(pid: int) -> bool:
-    return ") Z" in Path(f"/proc/{pid}/stat").read_text()
+    assert real.wait_for(lambda: not child.is_alive())
 
 
 def test_what_ignores_term_is_killed_when_its_time_is_up(tmp_path: Path) -> None:

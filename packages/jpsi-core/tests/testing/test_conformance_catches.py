@@ -273,7 +273,7 @@ from jpsi.plugin import JobState, Observation, ResourceSpecV1, ShellLine, hookim
 
 ONE = '''exec "$@"'''
 TWO = '''
-trap 'kill $_pids; wait; exit 143' TERM
+trap 'kill $_pids $!; wait; exit 143' TERM
 _pids=
 command exec 3<&0
 set -- /usr/bin/env --default-signal=INT,QUIT "$@"
@@ -307,7 +307,7 @@ LAUNCHER_MISTAKES = {
         "pre_launch_exports_reaches",
     ),
     "words are split": ('set -- /usr/bin/env --default-signal=INT,QUIT "$@"', "set -- $*", "paths_may_be"),
-    "what it starts is left": ("trap 'kill $_pids; wait; exit 143' TERM\n", "", "term_leaves_no_process"),
+    "what it starts is left": ("trap 'kill $_pids $!; wait; exit 143' TERM\n", "", "term_leaves_no_process"),
     "signals are ignored": ("--default-signal=INT,QUIT", "--ignore-signal=PIPE", "dispositions"),
 }
 

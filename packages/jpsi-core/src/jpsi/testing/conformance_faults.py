@@ -38,11 +38,11 @@ class FaultTests(Kit):
 
     @pytest.mark.parametrize("trouble", _TROUBLES)
     def test_a_troubled_system_changes_no_outcome(
-        self, executor: JobExecutor, tmp_path: Path, fake: FakeScheduler, trouble: str
+        self, hasty: JobExecutor, tmp_path: Path, fake: FakeScheduler, trouble: str
     ) -> None:
         gate = Gate(tmp_path / "gate")
         job = Job(gate.job(7))
-        executor.submit(job)
+        hasty.submit(job)
         self.active(job)
         asked = len(fake.log)
 
@@ -86,26 +86,26 @@ class FaultTests(Kit):
     @pytest.mark.clause("submit-refused")
     @pytest.mark.parametrize("hangs", [False, True], ids=["fails", "hangs"])
     def test_a_failed_submission_leaves_the_job_as_it_was(
-        self, executor: JobExecutor, fake: FakeScheduler, tmp_path: Path, hangs: bool
+        self, hasty: JobExecutor, fake: FakeScheduler, tmp_path: Path, hangs: bool
     ) -> None:
         proof = Proof(tmp_path / "proof")
         job = Job(proof.job(3))
         fake.faults.down(hangs=hangs)
 
         with pytest.raises(jpsi.SubmitException) as caught:
-            executor.submit(job)
+            hasty.submit(job)
 
         assert caught.value.transient
         assert (job.status.state, job.native_id, job.executor) == (JobState.NEW, None, None)
         fake.faults.up()
-        executor.submit(job)
+        hasty.submit(job)
         assert self.end(job).exit_code == 3
         assert proof.runs == 1
 
     @pytest.mark.parametrize("trouble", ["accept_and_hang", "cut"])
     @pytest.mark.parametrize("lag", [0, 3600], ids=["shows", "never shows"])
     def test_an_unclear_submission_runs_once(
-        self, executor: JobExecutor, fake: FakeScheduler, tmp_path: Path, trouble: str, lag: float
+        self, hasty: JobExecutor, fake: FakeScheduler, tmp_path: Path, trouble: str, lag: float
     ) -> None:
         proof = Proof(tmp_path / "proof")
         fake.lag = lag
@@ -115,10 +115,10 @@ class FaultTests(Kit):
         getattr(fake.faults, trouble)(self.submit_command)
 
         try:
-            executor.submit(job)
+            hasty.submit(job)
         except jpsi.SubmitException:
             assert job.status.state is JobState.NEW
-            executor.submit(job)
+            hasty.submit(job)
         fake.lag, fake.slots = 0, 8
         fake.settle()
 

@@ -22,11 +22,14 @@ from jpsi.plugin import BatchConfig, ExecutorConfig
 # What makes a real batch system, and the jobs on it, quick enough for tests.
 _QUICK = {
     "kill_delay": timedelta(seconds=0.5),
-    "command_timeout": timedelta(seconds=3),
+    "command_timeout": timedelta(seconds=20),
     "shortest_interval": timedelta(seconds=0.1),
     "longest_interval": timedelta(seconds=0.3),
     "grace": timedelta(seconds=1),
 }
+
+# When a command is taken for hung where one hangs; others have answered by then, on a busy machine too.
+_HASTE = timedelta(seconds=4)
 
 # How many of the last warnings a failure tells.
 _WARNINGS = 5
@@ -93,6 +96,17 @@ class Kit:
     def executor(self, scheduler: FakeScheduler | None, config: ExecutorConfig) -> Iterator[JobExecutor]:
         """The executor under test."""
         with self.new_executor(config) as executor:
+            yield executor
+
+    @pytest.fixture
+    def hasty_config(self, fake: FakeScheduler, config: ExecutorConfig) -> ExecutorConfig:
+        """The configuration of an executor that meets commands which hang."""
+        return attrs.evolve(config, command_timeout=_HASTE)  # type: ignore[call-arg]  # of a batch system
+
+    @pytest.fixture
+    def hasty(self, hasty_config: ExecutorConfig) -> Iterator[JobExecutor]:
+        """The executor under test, which does not wait long for a command that hangs."""
+        with self.new_executor(hasty_config) as executor:
             yield executor
 
     def new_executor(self, config: ExecutorConfig) -> JobExecutor:

@@ -231,7 +231,7 @@ class BulkTests(ManyTests, HookTests):
     @pytest.mark.parametrize("lag", [0, 3600], ids=["shows", "never shows"])
     def test_jobs_whose_submission_is_unclear_run_once(
         self,
-        executor: JobExecutor,
+        hasty: JobExecutor,
         at_once: int,
         fake: FakeScheduler,
         tmp_path: Path,
@@ -246,11 +246,11 @@ class BulkTests(ManyTests, HookTests):
         getattr(fake.faults, trouble)(self.submit_command)
 
         try:
-            executor.submit_many(jobs)
+            hasty.submit_many(jobs)
         except jpsi.BulkException as e:
             assert e.transient  # noqa: PT017  it need not be raised
             assert {it.status.state for it in e.failed} == {JobState.NEW}  # noqa: PT017
-            executor.submit_many(e.failed)
+            hasty.submit_many(e.failed)
         fake.lag, fake.slots = 0, 8
         fake.settle()
 
@@ -276,7 +276,7 @@ class BulkTests(ManyTests, HookTests):
     @pytest.mark.parametrize("lag", [0, 3600], ids=["shows", "never shows"])
     def test_a_client_killed_while_it_submits_many_loses_nothing(
         self,
-        config: ExecutorConfig,
+        hasty_config: ExecutorConfig,
         at_once: int,
         tmp_path: Path,
         fake: FakeScheduler,
@@ -286,12 +286,12 @@ class BulkTests(ManyTests, HookTests):
         fake.lag = lag
         fake.faults.accept_and_hang(self.submit_command)
         specs = [proof.job(code) for code, proof in enumerate(proofs)]
-        with client(self.executor_name, config, specs, url=self.url, at_once=True) as process:
+        with client(self.executor_name, hasty_config, specs, url=self.url, at_once=True) as process:
             assert fake.wait_for(lambda: fake.jobs, self.patience)
             process.kill()
 
         fake.lag = 0
-        with self.new_executor(config) as executor:
+        with self.new_executor(hasty_config) as executor:
             assert fake.wait_for(lambda: all(it.state.final for it in fake.jobs), self.patience)
             jobs = executor.recover()
             executor.submit_many(it for it in jobs if it.status.state is JobState.NEW)

@@ -79,17 +79,17 @@ class RecoveryTests(Kit):
 
     @pytest.mark.parametrize("lag", [0, 3600], ids=["shows", "never shows"])
     def test_a_client_killed_while_it_submits_loses_nothing(
-        self, config: ExecutorConfig, tmp_path: Path, fake: FakeScheduler, lag: float
+        self, hasty_config: ExecutorConfig, tmp_path: Path, fake: FakeScheduler, lag: float
     ) -> None:
         proof = Proof(tmp_path / "proof")
         fake.lag = lag
         fake.faults.accept_and_hang(self.submit_command)
-        with client(self.executor_name, config, [proof.job(3)], url=self.url) as process:
+        with client(self.executor_name, hasty_config, [proof.job(3)], url=self.url) as process:
             assert fake.wait_for(lambda: fake.jobs, self.patience)
             process.kill()
 
         fake.lag = 0
-        with self.new_executor(config) as executor:
+        with self.new_executor(hasty_config) as executor:
             # its submit command may still hold the job, until it is killed for taking so long
             assert fake.wait_for(lambda: fake.jobs[0].state.final, self.patience)
             for job in executor.recover():
