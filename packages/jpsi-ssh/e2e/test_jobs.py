@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from pathlib import Path
 
@@ -69,7 +69,9 @@ def cut() -> Iterator[None]:
     def cutting() -> None:
         while not is_over.wait(0.05):
             for pid in servers():
-                os.kill(pid, signal.SIGKILL)
+                # one may be gone already, or still be root's
+                with suppress(ProcessLookupError, PermissionError):
+                    os.kill(pid, signal.SIGKILL)
 
     thread = threading.Thread(target=cutting)
     thread.start()
