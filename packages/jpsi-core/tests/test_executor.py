@@ -204,6 +204,7 @@ def test_what_is_exported_is_pinned() -> None:
         "StageOut",
         "StageOutFlags",
         "StagingMode",
+        "StagingProgress",
         "Streams",
         "SubmitException",
         "System",

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from jpsi.futures import wait_all
     from jpsi.model.document import read_document, write_document
     from jpsi.model.durations import parse_duration
+    from jpsi.model.staging_progress import StagingProgress
     from jpsi.registry.configured import Configuration, Configured, configuration
     from jpsi.registry.listing import Plugin, plugins
     from jpsi.system import System
@@ -79,6 +80,7 @@ __all__ = [
     "StageOut",
     "StageOutFlags",
     "StagingMode",
+    "StagingProgress",
     "Streams",
     "SubmitException",
     "System",
@@ -106,6 +108,7 @@ _LAZY = {
     "OutputPart": "jpsi.engine.job_files",
     "Plugin": "jpsi.registry.listing",
     "Queue": "jpsi.contract.queue",
+    "StagingProgress": "jpsi.model.staging_progress",
     "Streams": "jpsi.contract.protocols",
     "System": "jpsi.system",
     "configuration": "jpsi.registry.configured",

@@ -45,10 +45,12 @@ if TYPE_CHECKING:
     from jpsi.contract.observation import Observation
     from jpsi.contract.protocols import Engine, Transport
     from jpsi.model.spec import JobSpec
+    from jpsi.model.staging_progress import StagingProgress
 
 log = logging.getLogger(__name__)
 
 Watcher = Callable[[Job, JobStatus], bool]
+StagingFunction = Callable[[Job, "StagingProgress"], object]
 
 
 class JobExecutor(Many):
@@ -81,6 +83,7 @@ class JobExecutor(Many):
         self._lock = threading.Lock()
         self._jobs: dict[str, Job] = {}
         self._callback: StatusFunction | None = None
+        self._staging_callback: StagingFunction | None = None
         self._lane = notifier.Lane()
         self._watchers: tuple[Watcher, ...] = ()
         self._is_closed = False
@@ -131,6 +134,7 @@ class JobExecutor(Many):
             transport=here if url is None else self._open(assembly, url, here),
             publish=self._take_news,
             renamed=self._take_native_id,
+            staged=self._take_progress,
             process_engine=_process_engine,
         )
 
@@ -412,6 +416,16 @@ class JobExecutor(Many):
         """
         self._callback = as_function(callback)
 
+    def set_staging_callback(self, callback: StagingFunction | None) -> None:
+        """Have `callback` called with how far the staged files of jobs are; None calls nobody.
+
+        That is where files are elsewhere, as behind ssh: once a second for each file or directory that takes
+        longer, and then when it is there. It is called by the thread that moves the file, which is the one
+        that submits for what is staged in, and another for what is staged out; of several jobs at once. The
+        file waits until it returns.
+        """
+        self._staging_callback = callback
+
     def _watch(self, watcher: Watcher) -> None:
         """Have `watcher` called for every status, until it returns False.
 
@@ -466,6 +480,19 @@ class JobExecutor(Many):
             job = self._jobs.get(job_id)
         if job is not None:
             job._rename(native_id)  # noqa: SLF001  two halves of one thing
+
+    def _take_progress(self, job_id: str, progress: StagingProgress) -> None:
+        """What the engine calls."""
+        callback = self._staging_callback
+        with self._lock:
+            job = self._jobs.get(job_id)
+        if callback is None or job is None:
+            return
+        try:
+            callback(job, progress)
+        except Exception:
+            # the fence of callbacks: the file goes on
+            log.exception("the staging callback of the executor %s failed for job %s", self._name, job_id)
 
     def _notify(self, job: Job, status: JobStatus) -> None:
         """Tell the executor's callback and the observers; called by the job under its lock."""

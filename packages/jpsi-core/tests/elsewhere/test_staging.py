@@ -15,7 +15,18 @@ import pytest
 import jpsi
 import jpsi.spooled
 from far_jobs import CONFIG, PATIENCE, end, eventually, executor_of, far_root
-from jpsi import Job, JobExecutor, JobSpec, JobState, Reason, StageIn, StageOut, StageOutFlags, StagingMode
+from jpsi import (
+    Job,
+    JobExecutor,
+    JobSpec,
+    JobState,
+    Reason,
+    StageIn,
+    StageOut,
+    StageOutFlags,
+    StagingMode,
+    StagingProgress,
+)
 from jpsi.engine.far_staging import record
 from jpsi.engine.spool import Spool
 from jpsi.fakes import FakeScheduler
@@ -66,6 +77,12 @@ def halt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Halt]:
     monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
     yield halt
     halt.gate.open()
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever is moved is told of, however short it takes."""
+    monkeypatch.setattr("jpsi.engine.telling._SECONDS", 0.0)
 
 
 def _staged(elsewhere: ElsewhereTransport) -> list[Path]:
@@ -196,7 +213,45 @@ def test_a_client_that_is_killed_as_files_are_put_leaves_nothing_to_recover(
         assert eventually(lambda: not _staged(elsewhere))
 
 
+@pytest.mark.usefixtures("impatient")
+def test_an_application_is_told_how_far_files_are(executor: JobExecutor, here: Path) -> None:
+    (here / "a").write_bytes(b"x" * 700_000)
+    told: list[tuple[Job, StagingProgress]] = []
+
+    def tell(job: Job, progress: StagingProgress) -> None:
+        told.append((job, progress))
+        msg = "a callback that fails keeps no file"
+        raise ValueError(msg)
+
+    executor.set_staging_callback(tell)
+    job = Job(shell("cp a b", stage_in=[StageIn("a", Path("a"))], stage_out=[StageOut(Path("b"), "b")]))
+    executor.submit(job)
+
+    assert end(job).state is JobState.COMPLETED
+    assert (here / "b").stat().st_size == 700_000
+    assert {it for it, _ in told} == {job}
+    progress = [it for _, it in told]
+    assert {it.total for it in progress} == {700_000}
+    ends = [(it.path, it.is_in) for it in progress if it.done == it.total]
+    assert ends == [(str(here / "a"), True), (str(here / "b"), False)]
+
+
 # ------------------------------------------------------------------------------------------ after the job
+
+
+@pytest.mark.usefixtures("impatient")
+def test_others_see_how_far_the_files_of_a_job_are(executor: JobExecutor, here: Path, halt: Halt) -> None:
+    text = f"mkdir out; cd out; head -c 700000 /dev/zero >large; head -c {_HALTING} /dev/zero >small"
+    # the small file comes first, and halts
+    job = Job(shell(text, stage_out=[StageOut(Path("out"), "out")]))
+    executor.submit(job)
+    halt.wait()
+
+    (spooled,) = jpsi.spooled.jobs()
+
+    assert (spooled.remark or "").endswith(f"; staging out {here}/out: 0 bytes of 695.6 KiB")
+    halt.gate.open()
+    assert end(job).state is JobState.COMPLETED
 
 
 def test_a_line_that_is_cut_as_files_are_got_freezes_the_job(

@@ -102,4 +102,6 @@ def test_a_job_has_not_ended_before_its_files_are_here() -> None:
     assert past.remark(is_gone=False) == (
         "it ended with exit code 0; its output is being brought, or waits to be"
     )
+    told = Past(attrs.evolve(written, brought="staging out a: 1 bytes of 2 bytes"), frozenset())
+    assert (told.remark(is_gone=False) or "").endswith("or waits to be; staging out a: 1 bytes of 2 bytes")
     assert Past(attrs.evolve(written, awaits_files=False), frozenset()).status.state is JobState.COMPLETED

@@ -16,6 +16,7 @@ from jpsi.contract.observation import Observation
 from jpsi.contract.shell import ShellLine
 from jpsi.model.errors import JpsiError
 from jpsi.model.spec import JobSpec
+from jpsi.model.staging_progress import StagingProgress
 from jpsi.model.states import JobStatus
 
 
@@ -322,7 +323,7 @@ class FileTransport(Transport, Protocol):
         """
 
 
-def _to_nobody(*_: str) -> None:
+def _to_nobody(*_: object) -> None:
     """Whoever made the setup does not want to know."""
 
 
@@ -345,5 +346,8 @@ class EngineSetup:
     #: Called with a job id and a native id when a job turns out to have another than `submit` or `attach`
     #: returned; as `publish` is.
     renamed: Callable[[str, str], None] = _to_nobody
+    #: Called with a job id and how far a file of the job is that is staged from one machine to the other; by
+    #: the thread that moves it.
+    staged: Callable[[str, StagingProgress], None] = _to_nobody
     #: Makes the core's engine for processes of this machine, from this setup.
     process_engine: Callable[[EngineSetup], Engine]

@@ -209,7 +209,8 @@ class BatchEngine:
                 # most programs need nothing of that
                 from jpsi.engine.bringing import Bringing  # noqa: PLC0415
 
-                judging.is_held = Bringing(self._spool, self._side.carrying, judging).holds
+                bringing = Bringing(self._spool, self._side.carrying, judging, self._setup.staged)
+                judging.is_held = bringing.holds
             rounds = Rounds(tracking, self._spool.events, is_announced=not is_shared)
             keep_codes(self._spool.root, self._backend.requeue_exit_codes)
             self._opened = tracking, rounds

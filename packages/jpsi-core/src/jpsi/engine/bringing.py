@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import logging
 import os
 import threading
@@ -22,6 +23,7 @@ from jpsi.engine.staging import ALSO, STAGE_IN, STAGE_OUT, plan
 from jpsi.engine.tracked import Tracked
 from jpsi.model import plain
 from jpsi.model.errors import JpsiError, TransferError
+from jpsi.model.staging_progress import StagingProgress
 from jpsi.model.states import JobStatus
 
 log = logging.getLogger(__name__)
@@ -45,6 +47,7 @@ class Bringing:
         spool: the jobs.
         carrying: gets files.
         judging: knows the jobs, and tells of their ends.
+        staged: called with a job id and how far a file of the job is.
         wait: waits for so many seconds, or until the event is set.
     """
 
@@ -53,11 +56,13 @@ class Bringing:
         spool: Spool,
         carrying: Carrying,
         judging: Judging,
+        staged: Callable[[str, StagingProgress], None],
         wait: Callable[[threading.Event, float], object] = threading.Event.wait,
     ) -> None:
         self.wait = wait
         self._spool = spool
         self._carrying = carrying
+        self._staged = staged
         # it holds this one
         self._judging = weakref.ref(judging)
         self._lock = threading.Lock()
@@ -169,7 +174,8 @@ class Bringing:
         found, complaints = self._carrying.found(gets), []
         for get in (it for it in gets if it.number in found):
             try:
-                self._carrying.get(get, is_directory=found[get.number])
+                told = functools.partial(self._tell, job)
+                self._carrying.get(get, told, is_directory=found[get.number])
             except TransferError as e:
                 if e.transient and self._may_come_right(job, get):
                     raise
@@ -177,6 +183,10 @@ class Bringing:
             else:
                 write(record(spool.folder(job_id), attempt, get.number), b"")
         return complaints
+
+    def _tell(self, job: Tracked, progress: StagingProgress) -> None:
+        self._spool.tell_awaited(job.spool_id, job.attempt, str(progress))
+        self._staged(job.job_id, progress)
 
     def _may_come_right(self, job: Tracked, get: Carriage) -> bool:
         key = job.job_id, get.number

@@ -12,6 +12,7 @@ from jpsi.engine.far_staging import Carriage, FarPlan, far_plan, where
 from jpsi.engine.job_files import JobFiles
 from jpsi.engine.layout import Layout
 from jpsi.engine.staging import Plan
+from jpsi.engine.telling import Telling, Told
 from jpsi.model.errors import JpsiError, TransportError
 
 log = logging.getLogger(__name__)
@@ -41,8 +42,14 @@ class Carrying:
         """What is to be done for an attempt."""
         return far_plan(plan, self._layout().path(f"{STAGED}/{job_id}"), attempt)
 
-    def put(self, job_id: str, puts: Collection[Carriage]) -> None:
-        """Put there what a job needs; one that fails leaves the others where they are."""
+    def put(self, job_id: str, puts: Collection[Carriage], told: Told) -> None:
+        """Put there what a job needs; one that fails leaves the others where they are.
+
+        Args:
+            job_id: the job.
+            puts: what it needs.
+            told: told how far it is.
+        """
         if not puts:
             return
         folder = self._layout().path(f"{STAGED}/{job_id}")
@@ -52,7 +59,7 @@ class Carrying:
             msg = f"{folder} could not be made: {result.complaint}"
             raise TransportError(msg, transient=True)
         for put in puts:
-            self._files.put(put.here, put.there)
+            self._files.put(put.here, put.there, Telling(told, put.here, is_in=True))
 
     def found(self, gets: Collection[Carriage]) -> Mapping[int, bool]:
         """The numbers of those of which there is something, each with whether that is a directory."""
@@ -65,9 +72,16 @@ class Carrying:
         words = (it.split() for it in lines)
         return {int(number): kind == _DIRECTORY for kind, number in words}
 
-    def get(self, get: Carriage, *, is_directory: bool) -> None:
-        """Get what a job has left; it goes on where an earlier one was cut short."""
-        self._files.get(get.there, where(get, is_directory=is_directory))
+    def get(self, get: Carriage, told: Told, *, is_directory: bool) -> None:
+        """Get what a job has left; it goes on where an earlier one was cut short.
+
+        Args:
+            get: what it is.
+            told: told how far it is.
+            is_directory: whether it is one over there.
+        """
+        target = where(get, is_directory=is_directory)
+        self._files.get(get.there, target, Telling(told, target, is_in=False))
 
     def last_words(self, job_id: str, name: str, most: int) -> bytes:
         """The end of a file in the folder of a job; nothing if there is none."""

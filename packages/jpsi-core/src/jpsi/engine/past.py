@@ -120,7 +120,8 @@ class Past:
             return "its process is gone, and nobody has looked yet how it ended"
         code = _last_code(self.written.markers)
         if code is not None and self.written.awaits_files:
-            return f"it ended with exit code {code}; its output is being brought, or waits to be"
+            so_far = f"; {self.written.brought}" if self.written.brought else ""
+            return f"it ended with exit code {code}; its output is being brought, or waits to be{so_far}"
         if code is not None and self.requeue_exit_codes is not None:
             return f"it ended with exit code {code}; the batch system was not asked yet whether that is all"
         return self._undone or (_UNCLEAR if state is JobState.NEW else None)

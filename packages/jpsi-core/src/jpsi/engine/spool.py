@@ -7,7 +7,8 @@
     <root>/jobs/<id>/claim.<n>          made exclusively by the runner (its pid) or by whoever revokes it
     <root>/jobs/<id>/stop.<n>.json      jpsi told attempt n to end
     <root>/jobs/<id>/final.<n>.json     the final status, where it does not follow from the exit marker alone
-    <root>/jobs/<id>/get.<n>            files of attempt n are elsewhere, and not yet here as they are to be
+    <root>/jobs/<id>/get.<n>            files of attempt n are elsewhere, and not yet here as they are to be;
+                                        how far they are, in words
     <root>/jobs/<id>/found              another machine has submitted it
     <root>/jobs/<id>/stdout, stderr     streams without a path of their own
     <root>/arrays/                      jobs that were submitted as one; see `array_files`
@@ -237,6 +238,16 @@ class Spool:
     def await_files(self, job_id: str, attempt: int) -> None:
         """Write down that an attempt has not ended before its files are here."""
         write(self.awaited(job_id, attempt), b"")
+
+    def tell_awaited(self, job_id: str, attempt: int, words: str) -> None:
+        """Write down how far the files of an attempt are, for people; never raises."""
+        # whoever holds the lock on it is to keep that: it is no other file afterwards
+        with contextlib.suppress(OSError):
+            fd = os.open(self.awaited(job_id, attempt), os.O_WRONLY | os.O_TRUNC)
+            try:
+                write_all(fd, json.dumps(words).encode("ascii"))
+            finally:
+                os.close(fd)
 
     def await_no_more(self, job_id: str, attempt: int) -> None:
         """The files of an attempt are here, or will never be."""

@@ -155,7 +155,8 @@ class Submitting:
         is_there = False
         try:
             try:
-                carrying.put(job_id, self._far_plan(carrying, submission).puts)
+                told = functools.partial(self._setup.staged, job_id)
+                carrying.put(job_id, self._far_plan(carrying, submission).puts, told)
             except BaseException:
                 os.close(lock)
                 written.discard()

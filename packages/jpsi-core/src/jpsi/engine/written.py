@@ -49,6 +49,8 @@ class Written:
     final: Mapping[str, Any] | None = None
     #: Whether it has not ended before files of it are here that are elsewhere.
     awaits_files: bool = False
+    #: How far those are, in words; empty if nothing is known.
+    brought: str = ""
 
 
 class WrittenJobs:
@@ -115,12 +117,14 @@ class WrittenJobs:
         folder = f"{self._jobs}/{job_id}"
         names = os.listdir(folder)  # noqa: PTH208
         attempt = _last_attempt(names)
+        awaited = f"{AWAITED}.{attempt}"
         stop, final = f"stop.{attempt}.json", f"final.{attempt}.json"
         own: dict[str, Any] = {
             "markers": _markers(folder, names, f"{job_id}.{attempt}.", new),
             "stop": _read_json(f"{folder}/{stop}") if stop in names else None,
             "final": _read_json(f"{folder}/{final}") if final in names else None,
-            "awaits_files": f"{AWAITED}.{attempt}" in names,
+            "awaits_files": awaited in names,
+            "brought": _read_words(f"{folder}/{awaited}") if awaited in names else "",
         }
         if f"array.{attempt}" in names and f"intent.{attempt}.json" not in names:
             place = read_link(folder, attempt)
@@ -212,6 +216,14 @@ def _read_intent(
 
 def _read_json(path: str) -> Any:  # noqa: ANN401  whatever is there
     return json.loads(read_text(path))
+
+
+def _read_words(path: str) -> str:
+    # somebody may be writing it, or have removed it
+    with contextlib.suppress(OSError, ValueError):
+        found = _JSON.decode(read_text(path))
+        return found if isinstance(found, str) else ""
+    return ""
 
 
 def _markers(folder: str, names: Collection[str], beginning: str, new: Mapping[str, Marker]) -> list[Marker]:

@@ -1,0 +1,40 @@
+"""How far a file or directory is that is staged from one machine to another."""
+
+from __future__ import annotations
+
+import attrs
+
+_UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB")
+_STEP = 1024
+
+
+@attrs.frozen(slots=True, kw_only=True)
+class StagingProgress:
+    """How much of a file or directory is where it is to be.
+
+    >>> print(StagingProgress(path="a.dat", is_in=True, done=120 * 2**20, total=2**30))
+    staging in a.dat: 120.0 MiB of 1.0 GiB
+    """
+
+    #: The file or directory, as it is called on the machine that submits.
+    path: str
+    #: Whether it is staged in; otherwise it is staged out.
+    is_in: bool
+    #: How many bytes are there.
+    done: int
+    #: How many bytes it has in all.
+    total: int
+
+    def __str__(self) -> str:
+        way = "in" if self.is_in else "out"
+        return f"staging {way} {self.path}: {amount(self.done)} of {amount(self.total)}"
+
+
+def amount(count: int) -> str:
+    """A number of bytes, for people.
+
+    >>> [amount(it) for it in (0, 1023, 1536, 5 * 2**40)]
+    ['0 bytes', '1023 bytes', '1.5 KiB', '5.0 TiB']
+    """
+    rank = min(max(0, count.bit_length() - 1) // 10, len(_UNITS) - 1)
+    return f"{count / _STEP**rank:.1f} {_UNITS[rank]}" if rank else f"{count} {_UNITS[0]}"
