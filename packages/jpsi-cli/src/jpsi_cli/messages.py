@@ -5,9 +5,14 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import shutil
 import sys
 
 STDOUT, STDERR = 1, 2
+
+
+# How long the line on standard error is that the next one takes the place of.
+_passing = 0
 
 
 class UnwritableError(Exception):
@@ -28,8 +33,20 @@ def warning(text: str) -> None:
         write(f"jpsi: warning: {printable(line)}\n")
 
 
+def passing(text: str) -> None:
+    """Say what is so for a moment, on a terminal: what is written next takes the place of this line."""
+    global _passing  # noqa: PLW0603  there is one standard error
+    line = f"jpsi: {printable(text)}"[: shutil.get_terminal_size().columns - 1]
+    write(f"{line}\r")
+    _passing = len(line)
+
+
 def write(text: str) -> None:
     """Write to standard error; nothing happens if that is closed or nobody reads it."""
+    global _passing  # noqa: PLW0603  there is one standard error
+    if text and _passing:
+        text = f"{' ' * _passing}\r{text}"
+        _passing = 0
     encoding = "utf-8" if sys.stderr is None else sys.stderr.encoding
     # Not through sys.stderr, which raises when a signal handler interrupts somebody who writes to it.
     with contextlib.suppress(OSError):

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import jpsi
 
-from . import display, documents
+from . import display, documents, staging
 from .fence import fenced
 from .foreground import Foreground
 from .options import Given, spec_of
@@ -27,6 +27,8 @@ def run(  # noqa: PLR0913  all that is not a field of the job, each by its name
         document = None if file is None else documents.read(file)
         job = jpsi.Job(spec_of(document, command, given, is_expanding=is_expanding))
         with jpsi.JobExecutor(executor) as opened:
+            if not as_json:
+                staging.show(opened)
             return Foreground(job, display.chosen(as_json=as_json)).run(opened)
 
     return fenced(command_line)

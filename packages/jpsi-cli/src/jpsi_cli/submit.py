@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import jpsi
 
-from . import codes, documents, messages
+from . import codes, documents, messages, staging
 from .fence import fenced, in_options
 from .options import Given, spec_of
 
@@ -34,6 +34,7 @@ def submit(  # noqa: PLR0913  all that is not a field of the job, each by its na
             jpsi.Job(spec_of(spec, command, given, is_expanding=is_expanding)): place for place, spec in specs
         }
         with jpsi.JobExecutor(executor) as opened:
+            staging.show(opened)
             code = _submit(jobs, opened, as_json=as_json)
             if any(job.native_id is not None for job in jobs):
                 # nobody else may follow the jobs, of which `jpsi ls` is to tell how they have ended
