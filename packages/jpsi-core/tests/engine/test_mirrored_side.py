@@ -88,7 +88,7 @@ def test_what_a_client_that_was_killed_has_left_half_found_is_removed_later(
 
     side.find_others()
     assert sorted(it.name for it in root.glob("draft.*")) == ["draft.folder", "draft.marker"]
-    monkeypatch.setattr("jpsi.engine.mirrored_side._DRAFT_SECONDS", -1.0)
+    monkeypatch.setattr("jpsi.engine.folder_mirror._DRAFT_SECONDS", -1.0)
     side.find_others()
 
     assert not list(root.glob("draft.*"))

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import os
 import re
 import secrets
-import shutil
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import timedelta
@@ -33,8 +31,8 @@ from jpsi.engine.far_folders import (
     telling_text,
 )
 from jpsi.engine.far_listening import FarListening
-from jpsi.engine.far_markers import ClockDifference, FarMarker
-from jpsi.engine.far_mirror import DRAFT, MarkerMirror, order
+from jpsi.engine.far_markers import ClockDifference
+from jpsi.engine.far_mirror import MarkerMirror
 from jpsi.engine.far_submission import (
     FarFolder,
     FarOutcome,
@@ -43,10 +41,11 @@ from jpsi.engine.far_submission import (
     submission_text,
 )
 from jpsi.engine.file_errors import cause_of
-from jpsi.engine.files import PRIVATE_DIRECTORY, forget, is_transient, write, write_new, write_once
+from jpsi.engine.files import is_transient
+from jpsi.engine.folder_mirror import FolderMirror, keep
 from jpsi.engine.job_files import job_files
 from jpsi.engine.layout import Layout
-from jpsi.engine.markers import Marker, parse
+from jpsi.engine.markers import Marker
 from jpsi.engine.runner import LAUNCH, log_file
 from jpsi.engine.sides import TakenError, UnsentError
 from jpsi.engine.spool import FOUND, Spool
@@ -66,8 +65,6 @@ _SUFFIX = "@far"
 _ATTEMPT = re.compile(r"(?:intent|array)\.(\d+)")
 # How many folders one question is about.
 _AT_A_TIME = 200
-# Nobody takes longer to write down what was found.
-_DRAFT_SECONDS = 3600.0
 # Beyond `command_timeout`: whatever is younger may be on its way.
 _SENDING_SECONDS = 60.0
 
@@ -80,6 +77,7 @@ class MirroredSide:
 
     def __init__(self, spool: Spool, transport: FileTransport, config: ExecutorConfig) -> None:
         self.spool = spool
+        self._folders = FolderMirror(spool)
         self._transport = transport
         self._configured = config.work_directory
         self._timeout = config.command_timeout if isinstance(config, BatchConfig) else None
@@ -193,14 +191,8 @@ class MirroredSide:
             raise SubmitException(msg, transient=True)
         kept = REVOKED if found.is_made else found.text
         if kept:
-            self._keep(f"{self.spool.root}/{written.file('claim')}", kept)
+            keep(f"{self.spool.root}/{written.file('claim')}", kept)
         return found
-
-    @staticmethod
-    def _keep(path: str, text: str) -> None:
-        """Have a file here that is there; the folder of a job may be gone."""
-        with contextlib.suppress(FileNotFoundError):
-            write(path, os.fsencode(text))
 
     # --------------------------------------------------------------------------------------- what is there
 
@@ -208,7 +200,7 @@ class MirroredSide:
         """See `Side`."""
         try:
             for found, _, clocks in self._told(folders, are_here=True):
-                self._take(found, clocks)
+                self._folders.take(found, clocks)
         except (JpsiError, OSError) as e:
             log.info("what jobs have left elsewhere is not known now: %s", e)
             return False
@@ -229,7 +221,7 @@ class MirroredSide:
         A submission that nobody has claimed yet is left to whoever may be sending it, and one that was
         revoked to whoever was told that it failed.
         """
-        self._remove_drafts()
+        self._folders.remove_drafts()
         named = read_listing(self._run(listing_text(self.layout().root)).stdout)
         if named is None:
             msg = "the jobs over there could not be listed"
@@ -241,7 +233,7 @@ class MirroredSide:
             is_sent = claim or age is None or age > self._sending_seconds
             # one without a word was made just now; taken as it is, it would never be looked at again
             if found.texts and is_sent and claim != REVOKED:
-                self._adopt(found, clocks)
+                self._folders.adopt(found, clocks)
 
     def _has(self, name: str) -> bool:
         return os.path.lexists(f"{self.spool.root}/{name}")
@@ -267,60 +259,6 @@ class MirroredSide:
                 clocks.heard(told.clock_ns, time.time_ns())
             found += [(it, _age(it, told.clock_ns), clocks) for it in told.folders]
         return found
-
-    def _take(self, found: FoundFolder, clocks: ClockDifference) -> None:
-        """Have here what is new in a folder that is here."""
-        folder = f"{self.spool.root}/{found.name}"
-        for name, text in found.texts.items():
-            path = f"{folder}/{name}"
-            if name.startswith("claim") and text.strip():
-                self._keep(path, text.strip())
-            elif text.strip() and not os.path.lexists(path):
-                # it is of an attempt that another machine has made
-                with contextlib.suppress(FileNotFoundError):
-                    write_once(path, os.fsencode(text.strip()))
-        for marker in sorted((FarMarker(*it) for it in found.times.items()), key=order):
-            is_new = not os.path.lexists(f"{folder}/{marker.name}")
-            if parse(marker.name, 0) is not None and is_new:
-                draft = self._draft()
-                _touch(draft, clocks.here(marker.time_ns, time.time_ns()))
-                os.rename(draft, f"{self.spool.events}/{marker.name}")  # noqa: PTH104
-
-    def _adopt(self, found: FoundFolder, clocks: ClockDifference) -> None:
-        """Have a folder here that is not."""
-        draft = self._draft()
-        os.mkdir(draft, PRIVATE_DIRECTORY)  # noqa: PTH102
-        try:
-            write_new(f"{draft}/{FOUND}", b"")
-            for name, text in found.texts.items():
-                write_new(f"{draft}/{name}", os.fsencode(text.rstrip("\n")))
-            for name, time_ns in found.times.items():
-                if parse(name, 0) is not None or name.startswith("start."):
-                    _touch(f"{draft}/{name}", clocks.here(time_ns, time.time_ns()))
-            os.rename(draft, f"{self.spool.root}/{found.name}")  # noqa: PTH104
-        except OSError:
-            # somebody else may have found it meanwhile
-            if not os.path.isdir(f"{self.spool.root}/{found.name}"):  # noqa: PTH112
-                raise
-        finally:
-            shutil.rmtree(draft, ignore_errors=True)
-
-    def _draft(self) -> str:
-        # not in the trash, which somebody may be emptying
-        return f"{self.spool.root}/{DRAFT}{secrets.token_hex(_NONCE_BYTES)}"
-
-    def _remove_drafts(self) -> None:
-        """Remove what those have left who were killed while they found something."""
-        with os.scandir(self.spool.root) as entries:
-            drafts = [entry for entry in entries if entry.name.startswith(DRAFT)]
-        for draft in drafts:
-            with contextlib.suppress(FileNotFoundError):
-                # that of modification is the marker's
-                if time.time() - draft.stat().st_ctime > _DRAFT_SECONDS:
-                    if draft.is_dir():
-                        shutil.rmtree(draft.path, ignore_errors=True)
-                    else:
-                        forget(draft.path)
 
     def remove(self, names: Collection[str]) -> None:
         """See `Side`; what another machine has submitted stays until it has got the files of that."""
@@ -357,7 +295,7 @@ class MirroredSide:
         try:
             result = self._run(f"{line('tail', '-c', str(SAID_BYTES), self.layout().path(name))}\n")
             if result.stdout:
-                self._keep(f"{self.spool.root}/{name}", result.stdout)
+                keep(f"{self.spool.root}/{name}", result.stdout)
         except (JpsiError, OSError) as e:
             log.info("what the launcher of job %s said is not known: %s", marker.job_id, e)
 
@@ -400,11 +338,6 @@ def _age(found: FoundFolder, clock_ns: int | None) -> float | None:
     """How many seconds ago the last attempt in a folder was written down; None if nothing tells."""
     times = [it for name, it in found.times.items() if name.startswith("intent") and it is not None]
     return None if clock_ns is None or not times else (clock_ns - max(times)) / 1e9
-
-
-def _touch(path: str, time_ns: int) -> None:
-    write_new(path, b"")
-    os.utime(path, ns=(time_ns, time_ns))
 
 
 def _base(name: str) -> str:
