@@ -30,6 +30,7 @@ from jpsi import (
 from jpsi.engine.far_staging import record
 from jpsi.engine.spool import Spool
 from jpsi.fakes import FakeScheduler
+from jpsi.plugin import BytesResult, Command
 from jpsi.testing import ElsewhereTransport
 from jpsi.testing.conformance_kit import Gate, Sign, shell
 from jpsi.testing.conformance_recovery import client
@@ -269,7 +270,8 @@ def test_a_line_that_is_cut_as_files_are_got_freezes_the_job(
     assert job.status.state is JobState.ACTIVE
     (spooled,) = jpsi.spooled.jobs()
     assert spooled.status.state is JobState.ACTIVE
-    assert spooled.remark == "it ended with exit code 0; its output is being brought, or waits to be"
+    told = "it ended with exit code 0; its output is being brought, or waits to be; "
+    assert spooled.remark in {f"{told}the connection broke", f"{told}there is no connection"}
     assert not (here / "out").exists()
     elsewhere.up()
 
@@ -419,6 +421,60 @@ def test_what_cannot_be_got_fails_the_job_and_stays_where_it_is(
     # what the queue said before may be later
     assert attrs.evolve(jpsi.spooled.jobs()[0].status, time=status.time) == status
     assert not executor.recover()
+
+
+@pytest.fixture
+def silent(monkeypatch: pytest.MonkeyPatch) -> set[str]:
+    """Words of questions about files that are not answered, while all else is."""
+    words: set[str] = set()
+    exchange = ElsewhereTransport.exchange
+
+    def exchanged(self: ElsewhereTransport, command: Command, data: bytes = b"") -> BytesResult:
+        if any(word in text for word in words for text in command.argv):
+            return BytesResult(returncode=-9, timed_out=True)
+        return exchange(self, command, data)
+
+    monkeypatch.setattr(ElsewhereTransport, "exchange", exchanged)
+    return words
+
+
+def test_a_file_that_does_not_answer_is_asked_for_again(
+    executor: JobExecutor, here: Path, silent: set[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    silent.add("out.1.1/out")
+    job = Job(shell("echo 42 >out", stage_out=[StageOut(Path("out"), "out")]))
+    executor.submit(job)
+
+    def is_told() -> bool:
+        return (jpsi.spooled.jobs()[0].remark or "").endswith("could not be read: no answer in time")
+
+    assert eventually(is_told)
+    assert job.status.state is JobState.ACTIVE
+    silent.clear()
+
+    assert end(job).state is JobState.COMPLETED
+    assert (here / "out").read_text() == "42\n"
+    warned = [it.message for it in caplog.records if it.levelname == "WARNING"]
+    assert len(warned) == 1
+    assert "out.1.1/out, where jobs run, could not be read: no answer in time" in warned[0]
+
+
+def test_a_file_that_never_answers_fails_the_job(
+    executor: JobExecutor, here: Path, silent: set[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("jpsi.engine.bringing._SILENT_SECONDS", 0.0)
+    silent.add("out.1.1/out")
+    files = [StageOut(Path("out"), "out"), StageOut(Path("out"), "also")]
+    job = Job(shell("echo 42 >out", stage_out=files))
+    executor.submit(job)
+
+    status = end(job)
+
+    assert (status.state, status.reason) == (JobState.FAILED, Reason.STAGING)
+    assert "out.1.1/out, where jobs run, could not be read: no answer in time; it is still in" in (
+        status.message or ""
+    )
+    assert (here / "also").read_text() == "42\n"
 
 
 def test_a_file_goes_into_a_directory_and_a_directory_joins_one(executor: JobExecutor, here: Path) -> None:

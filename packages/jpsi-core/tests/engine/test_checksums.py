@@ -5,13 +5,15 @@ from __future__ import annotations
 import itertools
 import shutil
 import subprocess
+from datetime import timedelta
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from jpsi.engine import checksums
-from jpsi.engine.checksums import SpanSums, Tool, checksum
+from jpsi.engine.checksums import SPAN, SpanSums, Tool, checksum
+from jpsi.engine.far_file_commands import summing
 
 
 @pytest.mark.parametrize("tool", Tool)
@@ -34,6 +36,12 @@ def test_spans_have_the_checksums_of_their_bytes_however_they_come(
 
     spans = [data[at : at + 8] for at in range(0, len(data), 8)] or [b""]
     assert sums == [checksum(span, tool) for span in spans]
+
+
+def test_the_more_is_read_elsewhere_the_longer_it_may_take() -> None:
+    asked = [summing("/x", Tool.CKSUM, spans, 3 * SPAN + 1) for spans in (range(3, 4), range(4))]
+
+    assert [it.timeout for it in asked] == [timedelta(seconds=120), timedelta(seconds=120 + 3 * 64)]
 
 
 def _of_spans(tool: Tool, data: bytes, cuts: list[int], span: int) -> list[str]:

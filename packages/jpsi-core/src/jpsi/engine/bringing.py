@@ -7,6 +7,7 @@ import functools
 import logging
 import os
 import threading
+import time
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -15,6 +16,7 @@ from jpsi.engine import runner_staging
 from jpsi.engine.carrying import Carrying
 from jpsi.engine.explaining import SAID_BYTES, explained
 from jpsi.engine.far_staging import Carriage, left, record, recorded
+from jpsi.engine.file_errors import NoAnswerError
 from jpsi.engine.files import exists, take_lock, write
 from jpsi.engine.judging import Judging
 from jpsi.engine.spool import Spool
@@ -35,13 +37,17 @@ _FIRST_PAUSE_SECONDS = 0.5
 _LONGEST_PAUSE_SECONDS = 10.0
 # How often something is tried that may come right by itself, as where there is no room.
 _TRIES = 3
+# How long it is asked for a file that does not answer while all else does. One that comes from a tape, or
+# from a file server that is started again, takes less.
+_SILENT_SECONDS = 3600.0
 
 
 class Bringing:
     """Gets files on threads of its own, which end with whoever holds it. Any thread may call its methods.
 
     While there is the file `get.<n>` in the folder of a job, its files are not all here; whoever has the lock
-    on that gets them. A line that is cut is waited for as long as it takes.
+    on that gets them. A line that is cut is waited for as long as it takes, a file that does not answer for
+    an hour.
 
     Args:
         spool: the jobs.
@@ -70,6 +76,9 @@ class Bringing:
         self._waiting: deque[tuple[Tracked, JobStatus]] = deque()
         self._threads = 0
         self._failures: dict[tuple[str, int], int] = {}
+        # how far files of jobs are, and since when these do not get on
+        self._reached: dict[tuple[str, str], int] = {}
+        self._silent: dict[str, float] = {}
         self._closed = threading.Event()
         weakref.finalize(self, self._closed.set)
 
@@ -122,6 +131,7 @@ class Bringing:
                         status = self._settled(job, status)
             except JpsiError as e:
                 log.info("the files of job %s are waited for: %s", job.job_id, e)
+                self._spool.tell_awaited(job.spool_id, job.attempt, str(e))
                 return False
             judging.end(job, status)
         with self._lock:
@@ -179,7 +189,11 @@ class Bringing:
             except TransferError as e:
                 if e.transient and self._may_come_right(job, get):
                     raise
-                complaints.append(f"{e}; it is still in {get.there}, where jobs run")
+                complaints.append(_complaint(e, get))
+            except NoAnswerError as e:
+                if self._may_answer(job, e):
+                    raise
+                complaints.append(_complaint(e, get))
             else:
                 write(record(spool.folder(job_id), attempt, get.number), b"")
         return complaints
@@ -187,11 +201,23 @@ class Bringing:
     def _tell(self, job: Tracked, progress: StagingProgress) -> None:
         self._spool.tell_awaited(job.spool_id, job.attempt, str(progress))
         self._staged(job.job_id, progress)
+        key = job.job_id, progress.path
+        if progress.done > self._reached.get(key, 0):
+            self._reached[key] = progress.done
+            self._silent.pop(job.job_id, None)
 
     def _may_come_right(self, job: Tracked, get: Carriage) -> bool:
         key = job.job_id, get.number
         self._failures[key] = self._failures.get(key, 0) + 1
         return self._failures[key] < _TRIES
+
+    def _may_answer(self, job: Tracked, error: NoAnswerError) -> bool:
+        """Whether a file may answer yet. Something else was answered just now: the line is not cut."""
+        now = time.monotonic()
+        if job.job_id not in self._silent:
+            self._silent[job.job_id] = now
+            log.warning("the files of job %s are waited for: %s", job.job_id, error)
+        return now - self._silent[job.job_id] < _SILENT_SECONDS
 
     def _words(self, job: Tracked, status: JobStatus) -> bytes:
         """What the commands said over there that staged files, if that tells why something failed."""
@@ -199,6 +225,10 @@ class Bringing:
             return b""
         name = runner_staging.log_file("", job.attempt).removeprefix("/")
         return self._carrying.last_words(job.spool_id, name, SAID_BYTES)
+
+
+def _complaint(error: JpsiError, get: Carriage) -> str:
+    return f"{error}; it is still in {get.there}, where jobs run"
 
 
 def _work(reference: weakref.ref[Bringing], closed: threading.Event) -> None:

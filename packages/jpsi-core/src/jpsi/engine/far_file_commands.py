@@ -18,6 +18,8 @@ BLOCK = 1 << 16
 # Whoever moves files has time, but not for a line that has fallen silent.
 _SECONDS = 120
 _LISTING_SECONDS = 600
+# What is read at once for its checksums is large; no file is slower than that, or it counts as silent.
+_BYTES_PER_SECOND = 1 << 20
 
 # What changes how programs say things.
 _SAID = ("BLOCK_SIZE", "LS_BLOCK_SIZE", "BLOCKSIZE", "QUOTING_STYLE", "POSIXLY_CORRECT")
@@ -230,11 +232,11 @@ def appending(part: str, offset: int) -> Command:
 
 def summing(path: str, tool: Tool, spans: range, size: int) -> Command:
     """Prints the checksums of spans of so many bytes of a file."""
-    words = []
-    for span in spans:
-        length = min(SPAN, size - span * SPAN)
+    words, lengths = [], [min(SPAN, size - span * SPAN) for span in spans]
+    for span, length in zip(spans, lengths, strict=True):
         words += [span * SPAN // BLOCK, -(-length // BLOCK), length if length % BLOCK else 0]
-    return _sh(_SUMS, path, tool, *map(str, words))
+    seconds = _SECONDS + sum(lengths) // _BYTES_PER_SECOND
+    return _sh(_SUMS, path, tool, *map(str, words), seconds=seconds)
 
 
 def finishing(part: str, target: str, mode: int, size: int) -> Command:

@@ -53,12 +53,16 @@ def failed_here(path: str, what: str, error: OSError) -> TransferError:
     return TransferError(f"{path} cannot be {what}: {why}", error, transient=is_transient(error))
 
 
+class NoAnswerError(TransportError):
+    """A question about a file was not answered in time: the line may be cut, or the file be slow."""
+
+
 def failed_there(path: str, what: str, result: BytesResult) -> TransferError | TransportError:
     """A program over there could not do that to a file."""
     where = f"{path}, where jobs run,"
     if result.timed_out:
         msg = f"{where} could not be {what}: no answer in time"
-        return TransportError(msg, transient=True, may_have_run=True)
+        return NoAnswerError(msg, transient=True, may_have_run=True)
     cause = cause_of(result.stderr)
     if cause is not None:
         msg = f"{where} cannot be {what}: {cause.strerror}"
