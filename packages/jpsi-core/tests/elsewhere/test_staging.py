@@ -459,6 +459,31 @@ def test_a_file_that_does_not_answer_is_asked_for_again(
     assert "out.1.1/out, where jobs run, could not be read: no answer in time" in warned[0]
 
 
+def test_the_time_in_which_the_line_is_cut_is_no_silence(
+    executor: JobExecutor,
+    elsewhere: ElsewhereTransport,
+    here: Path,
+    silent: set[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def is_told(words: str) -> bool:
+        return eventually(lambda: (jpsi.spooled.jobs()[0].remark or "").endswith(words))
+
+    silent.add("out.1.1/out")
+    job = Job(shell("echo 42 >out", stage_out=[StageOut(Path("out"), "out")]))
+    executor.submit(job)
+    assert is_told("no answer in time")
+    elsewhere.down()
+    assert is_told("no connection")
+    monkeypatch.setattr("jpsi.engine.bringing._SILENT_SECONDS", 0.1)
+    elsewhere.up()
+    assert is_told("no answer in time")
+    silent.clear()
+
+    assert end(job).state is JobState.COMPLETED
+    assert (here / "out").read_text() == "42\n"
+
+
 def test_a_file_that_never_answers_fails_the_job(
     executor: JobExecutor, here: Path, silent: set[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -132,6 +132,9 @@ class Bringing:
             except JpsiError as e:
                 log.info("the files of job %s are waited for: %s", job.job_id, e)
                 self._spool.tell_awaited(job.spool_id, job.attempt, str(e))
+                if not isinstance(e, NoAnswerError):
+                    # nobody answers where the line is cut
+                    self._silent.pop(job.job_id, None)
                 return False
             judging.end(job, status)
         with self._lock:
