@@ -14,7 +14,7 @@ import pytest
 
 import jpsi
 import jpsi.spooled
-from far_jobs import CONFIG, PATIENCE, end, eventually, executor_of, far_root
+from far_jobs import CONFIG, PATIENCE, end, eventually, executor_of, far_root, mirror
 from jpsi import (
     Job,
     JobExecutor,
@@ -392,6 +392,31 @@ def test_a_job_whose_files_are_here_and_whose_end_was_not_told_is_recovered(
         assert end(job).state is JobState.COMPLETED
         assert not executor.recover()
     assert (here / "out").read_text() == "42"
+
+
+@pytest.mark.parametrize("occasion", ["a job", "a program"])
+def test_files_that_could_not_be_removed_go_at_the_next_occasion(
+    executor: JobExecutor, elsewhere: ElsewhereTransport, here: Path, state_home: Path, occasion: str
+) -> None:
+    job = Job(shell("echo 42 >out", stage_out=[StageOut(Path("out"), "out")]))
+    elsewhere.cut("rm -rf staged/")
+    executor.submit(job)
+    assert end(job).state is JobState.COMPLETED
+    assert _staged(elsewhere)
+    assert not executor.recover()
+
+    if occasion == "a job":
+        later = Job(shell("exit 0", stage_out=[StageOut(Path("out"), "out", StageOutFlags.ON_ERROR)]))
+        executor.submit(later)
+        end(later)
+    else:
+        with executor_of(elsewhere) as other:
+            other.recover()
+
+    assert eventually(lambda: not _staged(elsewhere))
+    assert eventually(lambda: not list(mirror(state_home).glob("staged/*")))
+    # what a user looks for is still there
+    assert (far_root(elsewhere) / "jobs" / job.id).exists()
 
 
 @pytest.mark.parametrize("code", [0, 3])

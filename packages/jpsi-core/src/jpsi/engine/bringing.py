@@ -172,9 +172,17 @@ class Bringing:
             # what could not be got may be there alone
             spool.finish(job_id, attempt, plain.encode_status(explained(spool, job_id, attempt, status)))
         else:
-            self._carrying.remove(job_id)
+            self._remove(job_id)
         spool.await_no_more(job_id, attempt)
         return status
+
+    def _remove(self, job_id: str) -> None:
+        """Remove what was staged, here or, if that fails, with what is staged for another job."""
+        job_ids = [*self._spool.not_needed(), job_id]
+        if self._carrying.remove(job_ids):
+            self._spool.has_removed(job_ids)
+        else:
+            self._spool.need_no_more(job_id)
 
     def _got(self, job: Tracked) -> list[str]:
         """Get what is not here; returns what is wrong with that which cannot be got."""

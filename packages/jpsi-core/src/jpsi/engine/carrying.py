@@ -88,12 +88,17 @@ class Carrying:
         found = self._files.read(self._layout().path(f"jobs/{job_id}/{name}"), -most, most)
         return b"" if found is None else found.data
 
-    def remove(self, job_id: str) -> None:
-        """Nothing of what was carried is needed over there any more; never raises."""
+    def remove(self, job_ids: Collection[str]) -> bool:
+        """Nothing of what was carried for these jobs is needed over there any more; never raises.
+
+        Returns whether it is gone.
+        """
         try:
-            self._run(removing_text(self._layout().root, [f"{STAGED}/{job_id}"]))
+            result = self._run(removing_text(self._layout().root, [f"{STAGED}/{it}" for it in job_ids]))
         except JpsiError as e:
-            log.info("the staged files of job %s stay where they are: %s", job_id, e)
+            log.info("the staged files of %s stay where they are: %s", ", ".join(job_ids), e)
+            return False
+        return not result.timed_out and result.returncode == 0
 
 
 def finding_text(gets: Collection[Carriage]) -> str:

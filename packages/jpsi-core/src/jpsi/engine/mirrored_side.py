@@ -265,11 +265,14 @@ class MirroredSide:
         root, found = self.layout().root, sorted(it for it in names if FOUND in self.spool.removed(it))
         own = sorted(set(names).difference(found))
         folders = [f"{room}/{name}" for name in own for room in ("jobs", "arrays", STAGED)]
+        staged = self.spool.not_needed()
+        folders += [f"{STAGED}/{job_id}" for job_id in staged]
         for text, those in ((removing_text, folders), (removing_done_text, found)):
             for part in _parts(those):
                 result = self._run(text(root, part))
                 if result.timed_out:
                     raise result.no_answer
+        self.spool.has_removed(staged)
 
     def listening(self, tracking: Tracking) -> FarListening:
         """See `Side`."""

@@ -13,6 +13,7 @@
     <root>/jobs/<id>/stdout, stderr     streams without a path of their own
     <root>/arrays/                      jobs that were submitted as one; see `array_files`
     <root>/trash/                       folders that are being removed
+    <root>/staged/<id>                  what was staged for a job is still elsewhere, and nobody needs it
     <root>/events/                      markers until somebody consumes them; then they are in the folder
     <root>/requeue.json                 after which exit codes a job is run again; see `site_codes`
     <root>/asking/                      what processes tell each other about the batch system; see `sharing`
@@ -90,6 +91,7 @@ class Spool:
         self.jobs = f"{root}/jobs"
         self.events = f"{root}/events"
         self._trash = f"{root}/trash"
+        self._staged = f"{root}/staged"
         #: Jobs that were submitted as one.
         self.arrays = ArrayFiles(self.root)
 
@@ -253,6 +255,23 @@ class Spool:
         """The files of an attempt are here, or will never be."""
         with contextlib.suppress(FileNotFoundError):
             os.unlink(self.awaited(job_id, attempt))  # noqa: PTH108
+
+    def need_no_more(self, job_id: str) -> None:
+        """Write down that what was staged for a job is to be removed where it is."""
+        make_private(Path(self._staged))
+        write(f"{self._staged}/{job_id}", b"")
+
+    def not_needed(self) -> list[str]:
+        """The jobs for which `need_no_more` was called."""
+        try:
+            return os.listdir(self._staged)  # noqa: PTH208
+        except FileNotFoundError:
+            return []
+
+    def has_removed(self, job_ids: Iterable[str]) -> None:
+        """What was staged for these jobs is there no more."""
+        for job_id in job_ids:
+            forget(f"{self._staged}/{job_id}")
 
     def collect(
         self,

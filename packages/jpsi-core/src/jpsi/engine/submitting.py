@@ -170,7 +170,7 @@ class Submitting:
         finally:
             # what may run or not needs them
             if not is_there and written.is_over():
-                carrying.remove(job_id)
+                carrying.remove([job_id])
 
     @staticmethod
     def _far_plan(carrying: Carrying, submission: Submission) -> FarPlan:
