@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -136,3 +138,27 @@ def test_that_a_launcher_failed_is_told_whether_its_words_are_to_be_had_or_not(
     side.bring_words(marker)
 
     assert not Path(side.spool.folder("a1"), "launch.1").exists()
+
+
+def test_what_cannot_be_removed_there_is_still_known_to_be_removed(
+    side: MirroredSide, far: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such as a folder with a file of somebody else: the job would be found again, as one from elsewhere."""
+    (far.parent / "b2").mkdir()
+    program = tmp_path / "bin" / "rm"
+    program.parent.mkdir()
+    others = f'for it do [ "$it" = jobs/a1 ] || {shutil.which("rm")} -rf "$it"; done'
+    program.write_text(f"#!/bin/sh\n{others}\nexit 1\n")
+    program.chmod(0o755)
+
+    with monkeypatch.context() as patched:
+        patched.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+        assert side.remove(["a1", "b2"]) == {"a1"}
+
+    assert [it.name for it in far.parent.iterdir()] == ["a1"]
+    assert not side.remove(["a1"])
+    assert not list(far.parent.iterdir())
+
+
+def test_where_nothing_is_nothing_has_to_be_removed(side: MirroredSide) -> None:
+    assert not side.remove(["a1"])

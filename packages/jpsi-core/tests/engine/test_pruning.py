@@ -147,6 +147,16 @@ def test_job_whose_removal_was_interrupted_does_not_come_back(
     assert spool.last_intent("old") is None or spool.is_final("old", exited_at_all)
 
 
+def test_what_is_still_elsewhere_stays_in_the_trash(spool: Spool) -> None:
+    for job_id in ("a", "b"):
+        Path(spool.folder(job_id)).mkdir()
+        spool.remove(job_id)
+
+    prune(spool, NOW, 30 * DAY, 4, exited_at_all, removed=lambda _: ["a"])
+
+    assert spool.trash() == ["a"]
+
+
 def test_marker_of_a_job_without_folder_is_removed_in_the_end(spool: Spool) -> None:
     touch(spool.events, EXIT)
     touch(spool.events, "a2.1.exit.run.0", NOW + 700)

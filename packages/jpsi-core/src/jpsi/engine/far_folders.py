@@ -91,8 +91,8 @@ def _entering(root: str) -> str:
 
 def read_listing(text: str) -> list[str] | None:
     """The names of folders; None if some may be missing."""
-    *names, last = text.splitlines() or [""]
-    return None if last != _END else [name for name in names if _is_folder(name)]
+    names = read_remaining(text)
+    return None if names is None else [name for name in names if _is_folder(name)]
 
 
 def telling_text(root: str, folders: Collection[str], *, are_here: bool = False) -> str:
@@ -163,6 +163,20 @@ def removing_text(root: str, folders: Collection[str]) -> str:
     removing = line("rm", "-rf", *folders)
     # what comes into a folder meanwhile, as a marker that is moved there, keeps it: it goes with the next
     return f"{{\ncd {word(root)} || exit\n{removing} 2>/dev/null || {removing}\n}}\n"
+
+
+def remaining_text(root: str, folders: Collection[str]) -> str:
+    """Shell text that names those of these folders that are there."""
+    loop = f"""for _jpsi_folder in {line(*folders)}; do
+    [ ! -e "$_jpsi_folder" ] || printf '%s\\n' "$_jpsi_folder"
+done"""
+    return f"{{\n{_entering(root)}\n{loop}\necho {_END}\n}}\n"
+
+
+def read_remaining(text: str) -> list[str] | None:
+    """The names of those; None if some may be missing."""
+    *names, last = text.splitlines() or [""]
+    return None if last != _END else names
 
 
 def removing_done_text(root: str, names: Collection[str]) -> str:

@@ -26,6 +26,8 @@ from jpsi.engine.far_folders import (
     listing_text,
     read_folders,
     read_listing,
+    read_remaining,
+    remaining_text,
     removing_done_text,
     removing_text,
     telling_text,
@@ -260,19 +262,37 @@ class MirroredSide:
             found += [(it, _age(it, told.clock_ns), clocks) for it in told.folders]
         return found
 
-    def remove(self, names: Collection[str]) -> None:
+    def remove(self, names: Collection[str]) -> Collection[str]:
         """See `Side`; what another machine has submitted stays until it has got the files of that."""
         root, found = self.layout().root, sorted(it for it in names if FOUND in self.spool.removed(it))
         own = sorted(set(names).difference(found))
-        folders = [f"{room}/{name}" for name in own for room in ("jobs", "arrays", STAGED)]
         staged = self.spool.not_needed()
+        folders = [f"{room}/{name}" for name in own for room in ("jobs", "arrays", STAGED)]
         folders += [f"{STAGED}/{job_id}" for job_id in staged]
-        for text, those in ((removing_text, folders), (removing_done_text, found)):
-            for part in _parts(those):
-                result = self._run(text(root, part))
-                if result.timed_out:
-                    raise result.no_answer
-        self.spool.has_removed(staged)
+        for part in _parts(found):
+            self._removed(removing_done_text(root, part))
+        remaining: set[str] = set()
+        for part in _parts(folders):
+            if self._removed(removing_text(root, part)).returncode != 0:
+                remaining.update(self._remaining(part))
+        self.spool.has_removed(it for it in staged if f"{STAGED}/{it}" not in remaining)
+        return {_base(it) for it in remaining}.intersection(own)
+
+    def _removed(self, text: str) -> CommandResult:
+        result = self._run(text)
+        if result.timed_out:
+            raise result.no_answer
+        return result
+
+    def _remaining(self, folders: Collection[str]) -> Collection[str]:
+        """Those of these folders that could not be removed, as one that a file of somebody else is in."""
+        result = self._run(remaining_text(self.layout().root, folders))
+        remaining = read_remaining(result.stdout)
+        if remaining is None:
+            raise result.no_answer
+        if remaining:
+            log.info("%s stay where they are", ", ".join(remaining))
+        return remaining
 
     def listening(self, tracking: Tracking) -> FarListening:
         """See `Side`."""

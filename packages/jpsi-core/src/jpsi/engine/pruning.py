@@ -23,7 +23,7 @@ def prune(  # noqa: PLR0913  what goes, and who is told
     keep_count: int,
     settles: Callable[[list[Marker]], bool],
     *,
-    removed: Callable[[Collection[str]], None] = lambda _: None,
+    removed: Callable[[Collection[str]], Collection[str]] = lambda _: (),
 ) -> None:
     """Remove the folders of final jobs that are older than `keep_seconds` or beyond `keep_count`.
 
@@ -36,7 +36,8 @@ def prune(  # noqa: PLR0913  what goes, and who is told
         keep_seconds: how old they may be.
         keep_count: how many may be kept.
         settles: see `Spool.is_final`.
-        removed: called with which jobs and arrays are gone; as long as it fails, that is remembered.
+        removed: called with which jobs and arrays are gone; those that it returns, or all if it fails, are
+            remembered.
 
     Raises:
         OSError: the spool cannot be read.
@@ -54,8 +55,7 @@ def prune(  # noqa: PLR0913  what goes, and who is told
         if job_id in gone or age > keep_seconds or index >= keep_count:
             pruning.folder(job_id, is_nothing=job_id in gone)
     names = spool.trash()
-    removed(names)
-    spool.empty_trash(names)
+    spool.empty_trash(set(names).difference(removed(names)))
 
 
 class _Pruning:

@@ -107,8 +107,8 @@ class Side(Protocol):
     def find_others(self) -> None:
         """See to it that the spool has the jobs of this target which other machines have submitted."""
 
-    def remove(self, names: Collection[str]) -> None:
-        """Jobs and arrays of these names were removed from the spool."""
+    def remove(self, names: Collection[str]) -> Collection[str]:
+        """Jobs and arrays of these names were removed from the spool; returns those that are still there."""
 
     def listening(self, tracking: Tracking) -> Listening | None:
         """What hears of markers for the spool; None if they appear there by themselves."""
@@ -176,8 +176,10 @@ class ThisSide:
     def find_others(self) -> None:
         """They are there."""
 
-    def remove(self, names: Collection[str]) -> None:
+    def remove(self, names: Collection[str]) -> Collection[str]:
         """There is nothing but the spool."""
+        del names
+        return ()
 
     def listening(self, tracking: Tracking) -> Listening | None:
         """See `Side`."""
