@@ -605,6 +605,7 @@ def test_files_come_to_the_machine_that_submitted_and_to_no_other(
     assert (here / "out").read_text() == "42"
 
 
+@pytest.mark.parametrize("is_cut", [False, True])
 def test_the_files_of_an_attempt_that_another_machine_has_made_are_left_to_it(
     executor: JobExecutor,
     elsewhere: ElsewhereTransport,
@@ -612,6 +613,7 @@ def test_the_files_of_an_attempt_that_another_machine_has_made_are_left_to_it(
     here: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
+    is_cut: bool,
 ) -> None:
     """Both have found the job as one that was never sent."""
     (here / "in").write_text("7")
@@ -621,7 +623,10 @@ def test_the_files_of_an_attempt_that_another_machine_has_made_are_left_to_it(
     executor.submit(job)
     with monkeypatch.context() as patched:
         patched.setenv("XDG_STATE_HOME", str(tmp_path / "state of another machine"))
-        with executor_of(elsewhere) as other, pytest.raises(jpsi.SubmitException, match="another machine"):
+        if is_cut:
+            elsewhere.cut("in.2.1")
+        why = "connection broke" if is_cut else "another machine"
+        with executor_of(elsewhere) as other, pytest.raises(jpsi.SubmitException, match=why):
             other.submit(twin)
     scheduler.slots = 8
     scheduler.settle()

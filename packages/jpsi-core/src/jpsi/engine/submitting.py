@@ -152,7 +152,8 @@ class Submitting:
             yield
             return
         written = WrittenJob(self._spool, job_id, submission.attempt)
-        is_there = False
+        # another machine may have put the same there for a later attempt, which only one of them can submit
+        is_needed = submission.attempt > 1
         try:
             try:
                 told = functools.partial(self._setup.staged, job_id)
@@ -161,15 +162,16 @@ class Submitting:
                 os.close(lock)
                 written.discard()
                 raise
+            is_needed = False
             yield
-            is_there = True
+            is_needed = True
         except TakenError:
             # they are those of the machine that has it
-            is_there = True
+            is_needed = True
             raise
         finally:
             # what may run or not needs them
-            if not is_there and written.is_over():
+            if not is_needed and written.is_over():
                 carrying.remove([job_id])
 
     @staticmethod
