@@ -18,8 +18,9 @@ import jpsi
 import jpsi.spooled
 from far_jobs import CONFIG, PATIENCE, end, eventually, executor_of, far_root, mirror
 from jpsi import Job, JobExecutor, JobState
+from jpsi.engine.transport import LocalTransport
 from jpsi.fakes import FakeScheduler
-from jpsi.plugin import BytesTransport, Command, FileTransport, LineTransport, TransportError
+from jpsi.plugin import BytesTransport, Command, FileTransport, Lines, LineTransport, TransportError
 from jpsi.testing import ElsewhereTransport
 from jpsi.testing.conformance_kit import Gate, Proof, shell
 from jpsi.testing.conformance_recovery import client
@@ -31,6 +32,21 @@ def test_the_transport_has_files_of_its_own(elsewhere: ElsewhereTransport) -> No
     assert isinstance(elsewhere, BytesTransport)
     assert not elsewhere.is_local
     assert elsewhere.exchange(Command(["cat"]), b"\xff").stdout == b"\xff"
+
+
+def test_a_line_that_is_cut_as_it_is_opened_ends(
+    elsewhere: ElsewhereTransport, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened = LocalTransport.open
+
+    def cut(here: LocalTransport, command: Command) -> Lines:
+        lines = opened(here, command)
+        elsewhere.down()
+        return lines
+
+    monkeypatch.setattr(LocalTransport, "open", cut)
+
+    assert not list(elsewhere.open(Command(["sleep", "1000"])))
 
 
 def test_a_job_and_what_carries_it_out_know_nothing_of_the_files_here(

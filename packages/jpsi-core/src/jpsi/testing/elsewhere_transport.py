@@ -131,6 +131,9 @@ class ElsewhereTransport:
             raise TransportError(msg, transient=True)
         lines = _Listened(self._here.open(self._over_there(command)))
         self._open.add(lines)
+        if self.is_down or not self.listens:
+            # it was cut as it was opened
+            lines.close()
         return lines
 
     def close(self) -> None:
