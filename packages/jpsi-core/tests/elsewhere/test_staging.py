@@ -179,6 +179,25 @@ def test_what_cannot_be_put_fails_the_submission_and_leaves_nothing(
     assert not _staged(elsewhere)
 
 
+def test_files_that_are_put_keep_no_other_job_from_being_submitted(
+    elsewhere: ElsewhereTransport, here: Path, halt: Halt
+) -> None:
+    (here / "a").write_bytes(b"x" * _HALTING)
+    slow, quick = Job(shell("exit 2", stage_in=[StageIn("a", Path("a"))])), Job(shell("exit 3"))
+    with executor_of(elsewhere, attrs.evolve(CONFIG, submit_concurrency=1)) as executor:
+        thread = threading.Thread(target=executor.submit, args=(slow,))
+        thread.start()
+        halt.wait()
+
+        executor.submit(quick)
+
+        assert end(quick).exit_code == 3
+        assert slow.status.state is JobState.NEW
+        halt.gate.open()
+        thread.join()
+        assert end(slow).exit_code == 2
+
+
 def test_a_submission_that_is_refused_leaves_none_of_its_files(
     executor: JobExecutor, elsewhere: ElsewhereTransport, scheduler: FakeScheduler, here: Path
 ) -> None:

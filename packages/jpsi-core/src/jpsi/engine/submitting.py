@@ -128,16 +128,23 @@ class Submitting:
         """Submit one job; see `jpsi.plugin.Engine`."""
         job_id, attempt, spec = submission.job_id, submission.attempt, submission.spec
         written = WrittenJob(self._spool, job_id, attempt)
-        with self._slots:
-            # Only now: what is known of other jobs grows old while one waits.
-            after = self._still_open(spec)
-            begun = time.monotonic()
+        with contextlib.ExitStack() as held:
+            if not self.carries(spec):
+                held.enter_context(self._slots)
             self.end_earlier(job_id, attempt)
             with self._writing(written.name):
                 lock = self._spool.reserve(job_id, attempt)
-            context = SubmitContext(site=self._backend.site, job_id=job_id, tag=written.tag, after=after)
-            write = functools.partial(self._write_down, lock, submission)
             with self._carried(submission, lock):
+                with _given_up(written, lock):
+                    if self.carries(spec):
+                        # Only now: files may take hours, and keep no other job.
+                        held.enter_context(self._slots)
+                    # Only now: what is known of other jobs grows old while one waits.
+                    after = self._still_open(spec)
+                    begun = time.monotonic()
+                    site = self._backend.site
+                context = SubmitContext(site=site, job_id=job_id, tag=written.tag, after=after)
+                write = functools.partial(self._write_down, lock, submission)
                 return self._send(written, spec, context, lock, begun=begun, write=write)
 
     def carries(self, spec: JobSpec) -> bool:
@@ -148,20 +155,16 @@ class Submitting:
     def _carried(self, submission: Submission, lock: int) -> Iterator[None]:
         """Put the files of a job where it runs; they are removed if it comes to nothing."""
         job_id, carrying = submission.job_id, self._side.carrying
-        if carrying is None or not has_staging(submission.spec):
+        if carrying is None or not self.carries(submission.spec):
             yield
             return
         written = WrittenJob(self._spool, job_id, submission.attempt)
         # another machine may have put the same there for a later attempt, which only one of them can submit
         is_needed = submission.attempt > 1
         try:
-            try:
+            with _given_up(written, lock):
                 told = functools.partial(self._setup.staged, job_id)
                 carrying.put(job_id, self._far_plan(carrying, submission).puts, told)
-            except BaseException:
-                os.close(lock)
-                written.discard()
-                raise
             is_needed = False
             yield
             is_needed = True
@@ -462,6 +465,17 @@ class Submitting:
             frame=frame,
             plan=staged,
         )
+
+
+@contextlib.contextmanager
+def _given_up(written: Written, lock: int) -> Iterator[None]:
+    """An attempt during which something fails before it is sent was never made."""
+    try:
+        yield
+    except BaseException:
+        os.close(lock)
+        written.discard()
+        raise
 
 
 def encoded(submission: Submission) -> Mapping[str, Any]:
