@@ -44,6 +44,7 @@ class Checking:
         warn: tells of what in a valid spec is probably a mistake.
         asks_once: whether what is answered alike for jobs that are alike is asked for the first alone.
         has_policy: whether somebody else than the backend checks specs too, who may look at all of each.
+        is_elsewhere: whether jobs have files of another machine.
     """
 
     def __init__(  # noqa: PLR0913  who is asked, each by name
@@ -58,6 +59,7 @@ class Checking:
         warn: Callable[[JobSpec], None],
         asks_once: bool = False,
         has_policy: bool = True,
+        is_elsewhere: bool = False,
     ) -> None:
         self._hooks = hooks
         self._engine = engine
@@ -68,6 +70,7 @@ class Checking:
         self._warn = warn
         self._asks_once = asks_once
         self._has_policy = has_policy
+        self._is_elsewhere = is_elsewhere
         self._objections: dict[str, list[str]] = {}
         self._known: dict[str, tuple[list[str], Sequence[ShellLine]]] = {}
 
@@ -87,7 +90,7 @@ class Checking:
         found = problems(job.spec)
         # What is wrong here is said together with what is wrong anywhere.
         spec = self._defaults.filled_in(sound_part(job.spec) if found else copy_spec(job.spec))
-        spec, unstaged = staged(spec)
+        spec, unstaged = staged(spec, is_elsewhere=self._is_elsewhere)
         found += unstaged
         launcher, missing = self._launchers.of(spec)
         found += missing

@@ -13,6 +13,7 @@ from jpsi.checking import Checking
 from jpsi.contract.hookspecs import Site
 from jpsi.contract.protocols import (
     EngineSetup,
+    FileTransport,
     InquiringEngine,
     InterruptedSubmission,
     Preview,
@@ -89,6 +90,7 @@ class JobExecutor(Many):
         self._is_closed = False
         setup = self._setup(assembly)
         self._transport = setup.transport
+        self._is_elsewhere = isinstance(setup.transport, FileTransport)
         own_engine = self._hooks.make_engine(setup=setup)
         self._engine = self._batch_engine(assembly, setup) if own_engine is None else own_engine
         self._system = System(
@@ -249,6 +251,7 @@ class JobExecutor(Many):
             warn=self._warn,
             asks_once=asks_once,
             has_policy=self._has_policy,
+            is_elsewhere=self._is_elsewhere,
         )
 
     def _warn(self, spec: JobSpec) -> None:

@@ -563,6 +563,24 @@ def test_a_file_goes_into_a_directory_and_a_directory_joins_one(executor: JobExe
     assert sorted(it.name for it in (here / "tree").iterdir()) == ["new", "old"]
 
 
+@pytest.mark.parametrize("root", ["~", "{home}"])
+def test_what_is_cleaned_up_may_be_named_by_the_home_directory_there(
+    executor: JobExecutor, elsewhere: ElsewhereTransport, here: Path, root: str
+) -> None:
+    """That is the directory of a job that names none, and not the one that this program is in."""
+    path = f"{root.format(home=elsewhere.home)}/waste"
+    job = Job(shell("echo >waste; echo >kept", cleanup=[Path(path)]))
+    executor.submit(job)
+
+    status = end(job)
+
+    assert (status.state, status.metadata.get("cleanup")) == (JobState.COMPLETED, None)
+    assert (elsewhere.home / "kept").exists()
+    assert not (elsewhere.home / "waste").exists()
+    with pytest.raises(jpsi.InvalidJobException, match="not below the job's directory"):
+        executor.submit(Job(shell("exit 0", cleanup=[Path("/a")], directory=here)))
+
+
 def test_a_job_that_is_cancelled_before_it_runs_leaves_no_files_there(
     executor: JobExecutor, elsewhere: ElsewhereTransport, scheduler: FakeScheduler, here: Path
 ) -> None:

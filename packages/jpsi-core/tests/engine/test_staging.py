@@ -111,6 +111,15 @@ def test_without_a_directory_cleanup_is_below_that_of_the_program() -> None:
     assert list(problems(JobSpec("x", cleanup=[Path("/a")]), "/here"))
 
 
+def test_where_a_job_runs_elsewhere_that_names_no_directory_is_for_the_job_to_tell() -> None:
+    paths = ["/a", "~/a", "a", "/", "~", "/a/../b"]
+
+    found = [list(problems(JobSpec("x", cleanup=[Path(it)]), None)) for it in paths]
+
+    assert [not it for it in found] == [True, True, True, False, False, False]
+    assert list(problems(JobSpec("x", cleanup=[Path("/a")], directory=Path("/there")), None))
+
+
 @pytest.mark.parametrize(
     ("flags", "expected"),
     [

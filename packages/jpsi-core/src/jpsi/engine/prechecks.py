@@ -33,15 +33,19 @@ def problems_here(spec: JobSpec, shell: str) -> list[str]:
     return problems
 
 
-def staged(spec: JobSpec) -> tuple[JobSpec, list[str]]:
+def staged(spec: JobSpec, *, is_elsewhere: bool = False) -> tuple[JobSpec, list[str]]:
     """A spec that is to be submitted, with absolute paths of what is staged here, and what is wrong there.
 
     A source that is not there is no problem if a job that this one waits for may make it.
+
+    Args:
+        spec: the spec.
+        is_elsewhere: whether the job's own files are not those of this machine.
     """
     if not has_staging(spec):
         return spec, []
     here = _here()
-    if problems := list(staging.problems(spec, here)):
+    if problems := list(staging.problems(spec, None if is_elsewhere else here)):
         return spec, problems
     spec = staging.settled(spec, here, str(Path.home()))
     if spec.attributes is not None and spec.attributes.after:

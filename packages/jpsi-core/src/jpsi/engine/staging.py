@@ -179,12 +179,13 @@ def path_of(text: str) -> str:
     return path
 
 
-def problems(spec: JobSpec, here: str) -> Iterator[str]:
+def problems(spec: JobSpec, here: str | None) -> Iterator[str]:
     """What is wrong with what a valid spec has staged, one sentence each.
 
     Args:
         spec: as `settled` needs it.
-        here: the directory of a job that names none.
+        here: the directory of a job that names none; None where that is not known, and only the job itself can
+            tell whether an absolute path is below it.
     """
     places = [(f"stage_in[{index}].source", item.source) for index, item in enumerate(spec.stage_in or ())]
     places += [(f"stage_out[{index}].target", item.target) for index, item in enumerate(spec.stage_out or ())]
@@ -193,9 +194,11 @@ def problems(spec: JobSpec, here: str) -> Iterator[str]:
             path_of(text)
         except ValueError as e:
             yield f"{where}: {e}"
-    directory = Path(here) if spec.directory is None else spec.directory
+    directory = Path(here) if spec.directory is None and here is not None else spec.directory
     for index, path in enumerate(spec.cleanup or ()):
         is_rooted = path.is_absolute() or path.parts[:1] == ("~",)
-        is_below = directory in path.parents if is_rooted else bool(path.parts)
+        is_below = len(path.parts) > (1 if is_rooted else 0)
+        if is_rooted and directory is not None:
+            is_below = directory in path.parents
         if not is_below or ".." in path.parts:
             yield f"cleanup[{index}]: {str(path)!r} is not below the job's directory"
