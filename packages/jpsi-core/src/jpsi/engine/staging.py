@@ -184,8 +184,8 @@ def problems(spec: JobSpec, here: str | None) -> Iterator[str]:
 
     Args:
         spec: as `settled` needs it.
-        here: the directory of a job that names none; None where that is not known, and only the job itself can
-            tell whether an absolute path is below it.
+        here: the directory of a job that names none; None where that is not known, and the job itself tells
+            whether an absolute path is below it.
     """
     places = [(f"stage_in[{index}].source", item.source) for index, item in enumerate(spec.stage_in or ())]
     places += [(f"stage_out[{index}].target", item.target) for index, item in enumerate(spec.stage_out or ())]
