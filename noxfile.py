@@ -79,10 +79,11 @@ PACKAGES = {
 }
 TOOLS = _toml(ROOT / "pyproject.toml")
 
-# How pytest runs most tests: more at a time than there are processors, as many a test waits most of the time.
+# More at a time than there are processors, as many a test waits most of the time.
 AT_A_TIME = min(8, 2 * (os.cpu_count() or 1))
-SIDE_BY_SIDE = ("-m", "not alone", f"--numprocesses={AT_A_TIME}", "--dist=worksteal")
-# And the others, such as those that watch the processes of this machine, or stop a batch system.
+WORKERS = (f"--numprocesses={AT_A_TIME}", "--dist=worksteal")
+# On a real batch system, most tests run so, and then those that stop it, or cut its lines.
+SIDE_BY_SIDE = ("-m", "not alone", *WORKERS)
 ALONE = ("-m", "alone")
 
 
@@ -107,17 +108,15 @@ def tests(session: nox.Session, name: str) -> None:
         session.skip("none of its tests were asked for")
     needed = nox.project.dependency_groups(package.settings, "test")
     _install(session, name, *needed)
-    for choice in (SIDE_BY_SIDE, ALONE):
-        session.run(
-            "pytest",
-            *chosen,
-            *choice,
-            *options,
-            env={**_homes(session), "COVERAGE_FILE": str(Path(session.virtualenv.location, ".coverage"))},
-            # There may be none that must be alone, and options such as `-k` may choose none at all; pytest
-            # then exits 5.
-            success_codes=[0, 5] if options or choice is ALONE else [0],
-        )
+    session.run(
+        "pytest",
+        *chosen,
+        *WORKERS,
+        *options,
+        env={**_homes(session), "COVERAGE_FILE": str(Path(session.virtualenv.location, ".coverage"))},
+        # Options such as `-k` may choose none at all; pytest then exits 5.
+        success_codes=[0, 5] if options else [0],
+    )
 
 
 def _paths(argument: str) -> list[str]:
@@ -130,7 +129,7 @@ def _paths(argument: str) -> list[str]:
 @nox.session(venv_backend="none")
 def e2e_slurm(session: nox.Session) -> None:
     """Run jobs on a real Slurm that ci/slurm brings up here (as root); `--long` tries everything."""
-    _e2e(session, "slurm", "jpsi-slurm")
+    _e2e(session, "slurm", "jpsi-slurm", choices=(SIDE_BY_SIDE, ALONE))
 
 
 @nox.session(venv_backend="none")
