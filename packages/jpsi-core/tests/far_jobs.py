@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 
@@ -44,13 +42,3 @@ def end(job: Job) -> JobStatus:
     status = job.wait(PATIENCE)
     assert status is not None, f"{job!r} has not ended"
     return status
-
-
-def eventually(condition: Callable[[], bool]) -> bool:
-    """Whether something is so in good time."""
-    deadline = time.monotonic() + PATIENCE
-    while not condition():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.02)
-    return True

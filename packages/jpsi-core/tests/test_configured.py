@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import threading
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
@@ -13,6 +12,7 @@ import pytest
 import jpsi
 from distributions import lay
 from jpsi import Job, JobAttributes, JobExecutor, JobSpec, JobState
+from jpsi.testing.waiting import eventually
 
 PATIENCE = 30
 
@@ -325,20 +325,11 @@ def test_observers_are_told_of_every_status_in_order(tmp_path: Path, place: Path
     attached.wait(PATIENCE)
 
     for path in (f"{place}/o1.py", f"{tmp_path}/config/jpsi/overrides/all.py"):
-        wait_until(lambda path=path: len(seen(path)) == 5)  # type: ignore[misc]
+        assert eventually(lambda path=path: len(seen(path)) == 5)  # type: ignore[misc]
         mine = [it for it in seen(path) if it[1] == job.id]
         assert [it[4] for it in mine] == [JobState.QUEUED, JobState.ACTIVE, JobState.COMPLETED]
         assert {it[:4] for it in mine} == {("toy_x", job.id, job.native_id, "/bin/true")}
         assert next(it[3:] for it in seen(path) if it[1] == attached.id) == (None, JobState.QUEUED)
-
-
-def wait_until(done: Callable[[], bool]) -> None:
-    """Callbacks of another lane come when they come."""
-    for _ in range(PATIENCE * 100):
-        if done():
-            return
-        threading.Event().wait(0.01)
-    pytest.fail("it never came")
 
 
 def test_site_policy_of_one_file_refuses_jobs(tmp_path: Path) -> None:

@@ -31,7 +31,9 @@ def after(spec: JobSpec) -> list[object]:
 
 def test_jobs_become_native_ids() -> None:
     spec, problems = resolved(
-        waiting(submitted(JobState.QUEUED), Dependency("8", DependencyKind.ANY)), EVERY, lambda _: True
+        waiting(submitted(JobState.QUEUED), Dependency("8", DependencyKind.ANY)),
+        lambda: EVERY,
+        lambda _: True,
     )
 
     assert (after(spec), problems) == ([Dependency("7"), Dependency("8", DependencyKind.ANY)], [])
@@ -40,11 +42,11 @@ def test_jobs_become_native_ids() -> None:
 def test_a_spec_without_dependencies_stays_as_it_is() -> None:
     spec = JobSpec("/bin/true")
 
-    assert resolved(spec, frozenset(), lambda _: False) == (spec, [])
+    assert resolved(spec, frozenset, lambda _: False) == (spec, [])
 
 
 def test_what_is_satisfied_is_left_out() -> None:
-    spec, problems = resolved(waiting(submitted(JobState.COMPLETED), "8"), EVERY, lambda _: True)
+    spec, problems = resolved(waiting(submitted(JobState.COMPLETED), "8"), lambda: EVERY, lambda _: True)
 
     assert (after(spec), problems) == ([Dependency("8")], [])
 
@@ -53,7 +55,7 @@ def test_everything_that_is_wrong_is_said_at_once() -> None:
     failed, new, elsewhere = submitted(JobState.FAILED), Job(), submitted(JobState.ACTIVE)
     spec = waiting(failed, new, elsewhere, Dependency("8", DependencyKind.ANY))
 
-    rest, problems = resolved(spec, frozenset({DependencyKind.OK}), lambda _: False)
+    rest, problems = resolved(spec, lambda: frozenset({DependencyKind.OK}), lambda _: False)
 
     assert after(rest) == [], "nothing more is found wrong with what is wrong already"
     assert problems == [

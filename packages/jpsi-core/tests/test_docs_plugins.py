@@ -12,8 +12,11 @@ import jpsi
 from pages import PageError, Reader, steps
 
 DOCS = Path(__file__).parents[3] / "docs"
-#: What is about another package, jpsi-cli or jpsi-ssh, is followed by the tests of that.
-OF_OTHERS = {"cli.md", "remote.md"}
+#: What is about another package, such as jpsi-cli, is followed by the tests of that.
+OF_OTHERS = {
+    *(f"guide/{name}.md" for name in ("cli", "pilots", "remote", "requests", "workflows")),
+    "plugins/pilot-engine.md",
+}
 # The one that takes longest comes first; its tests, the whole conformance class, mostly wait.
 LONGEST = "plugins/executor.md"
 PAGES = (
@@ -23,7 +26,7 @@ PAGES = (
     "plugins/launcher.md",
     "plugins/override.md",
     "plugins/transport.md",
-    *(f"guide/{it.name}" for it in sorted(DOCS.glob("guide/*.md")) if it.name not in OF_OTHERS),
+    *sorted({f"guide/{it.name}" for it in DOCS.glob("guide/*.md")} - OF_OTHERS),
 )
 
 
@@ -33,11 +36,11 @@ def test_who_follows_a_page_sees_what_it_shows(page: str, tmp_path: Path) -> Non
 
 
 def test_every_page_for_authors_is_followed() -> None:
-    assert {f"plugins/{path.name}" for path in DOCS.glob("plugins/*.md")} < set(PAGES)
+    assert {f"plugins/{path.name}" for path in DOCS.glob("plugins/*.md")} < {*PAGES, *OF_OTHERS}
 
 
 #: The first steps are followed by the tests of jpsi-cli.
-FOLLOWED = {*PAGES, "start.md", *(f"guide/{name}" for name in OF_OTHERS)}
+FOLLOWED = {*PAGES, *OF_OTHERS, "start.md"}
 # What Sphinx makes text of; the programs in examples/ have tests of their own.
 _MADE = re.compile(r"^```+\{(?:eval-rst|literalinclude)\}.*?^```+$", re.DOTALL | re.MULTILINE)
 

@@ -249,3 +249,21 @@ def test_shell_that_is_none_is_refused(shell: Any) -> None:
 def test_prologue_that_is_none_is_refused(prologue: Any) -> None:
     with pytest.raises(ValueError, match="prologue must be a list of lines of shell"):
         jpsi.ExecutorConfig(prologue=prologue)
+
+
+def test_a_backend_names_another_launcher_for_jobs_of_several_nodes(
+    plugin_directory: PluginDirectory,
+) -> None:
+    text = Path(toy.__file__).read_text()
+    wide = text.replace("computed_node_count > 1", "computed_node_count > 2")
+    named = wide.replace('default_launcher="multiple",', 'default_launcher="single", nodes_launcher="twice",')
+    plugin_directory.add(
+        "test-nodes",
+        entry_points={"jpsi.executors": {"wide": "test_wide"}},
+        files={"test_wide.py": named},
+    )
+    one, two = ResourceSpecV1(process_count=2), ResourceSpecV1(node_count=2, processes_per_node=1)
+
+    with JobExecutor.get_instance("wide") as executor:
+        assert "RANK=1" not in executor.preview(Job(JobSpec("/bin/true", resources=one))).run
+        assert "RANK=1" in executor.preview(Job(JobSpec("/bin/true", resources=two))).run

@@ -18,7 +18,7 @@ from jpsi import Evidence, Job, JobExecutor, JobSpec, JobState, Reason, spooled
 from jpsi.engine.procfs import parse_native_id
 from jpsi.engine.site_codes import EVERY_FAILURE, keep_codes, read_codes
 from jpsi.fakes import FakeScheduler, FakeState, on_path
-from jpsi.plugin import BatchConfig
+from jpsi.plugin import BatchConfig, ExecutorConfig
 from jpsi.testing import PluginDirectory, toy
 
 PATIENCE = 60.0
@@ -436,3 +436,13 @@ def test_what_a_job_wrote_is_found_without_the_plugin_of_its_executor(
     monkeypatch.delenv("JPSI_PLUGIN_PATH")
 
     assert the_only().output().read() == jpsi.OutputPart(b"hello\n", 0, 6)
+
+
+def test_jobs_are_found_in_a_work_directory_that_only_a_program_has_named(tmp_path: Path) -> None:
+    with JobExecutor("local", config=ExecutorConfig(work_directory=tmp_path / "own")) as executor:
+        job = Job(JobSpec("true"))
+        executor.submit(job)
+        job.wait(PATIENCE)
+
+    assert spooled.jobs() == []
+    assert [it.id for it in spooled.jobs(also=[tmp_path / "own", tmp_path / "none"])] == [job.id]

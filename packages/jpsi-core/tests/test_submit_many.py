@@ -64,6 +64,7 @@ jobs = [
     jpsi.Job(jpsi.JobSpec("/bin/sh", ["-c", command, "sh", f"{proofs}/{code}", str(code)]))
     for code in range(int(count))
 ]
+print(*(job.id for job in jobs), flush=True)
 executor.submit_many(jobs)
 for job in jobs:
     job.wait()
@@ -149,6 +150,34 @@ def test_a_client_killed_at_any_step_leaves_jobs_that_run_once(
     }
     with JobExecutor("toy", config=batch) as executor:
         assert executor.recover() == []
+
+
+@pytest.mark.parametrize(
+    ("module", "path", "when", "found"), STEPS, ids=[f"{when}-{path}" for _, path, when, _ in STEPS]
+)
+def test_jobs_of_a_client_killed_at_any_step_are_recalled_by_their_ids(
+    batch: BatchConfig, fake: FakeScheduler, tmp_path: Path, module: str, path: str, when: str, found: int
+) -> None:
+    """Those that never reached the batch system as well."""
+    words = [module, path, when, str(batch.work_directory), str(tmp_path), str(COUNT)]
+    client = subprocess.run(
+        [sys.executable, "-c", CLIENT, *words],
+        check=False,
+        timeout=PATIENCE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+    with JobExecutor("toy", config=batch) as executor:
+        jobs = list(executor.recall(client.stdout.split()))
+        assert len(jobs) == found
+        executor.submit_many(job for job in jobs if job.status.state is JobState.NEW)
+        codes = ends(jobs)
+
+    assert sorted(codes, key=str) == list(range(found))
+    assert {it.name: it.read_text() for it in tmp_path.glob("[0-9]")} == {
+        str(code): "ran\n" for code in range(found)
+    }
 
 
 def test_jobs_that_were_submitted_again_are_recovered_once(
@@ -627,15 +656,30 @@ def check_spec(spec):
 
 
 @pytest.mark.parametrize(
-    ("group", "module", "told"),
+    ("group", "module", "told", "told_again"),
     [
-        ("jpsi.executors", f"{Path(toy.__file__).read_text()}{COUNTING}", ["a, asked 1 times"] * 2),
-        ("jpsi.overrides", COUNTING, ["a, asked 1 times", "b, asked 2 times"]),
+        (
+            "jpsi.executors",
+            f"{Path(toy.__file__).read_text()}{COUNTING}",
+            ["a, asked 1 times"] * 2,
+            ["a, asked 2 times"] * 2,
+        ),
+        (
+            "jpsi.overrides",
+            COUNTING,
+            ["a, asked 1 times", "b, asked 2 times"],
+            ["a, asked 3 times", "b, asked 4 times"],
+        ),
     ],
     ids=["backend", "override"],
 )
 def test_what_may_look_at_all_of_a_job_is_asked_about_each(
-    batch: BatchConfig, plugin_directory: PluginDirectory, group: str, module: str, told: list[str]
+    batch: BatchConfig,
+    plugin_directory: PluginDirectory,
+    group: str,
+    module: str,
+    told: list[str],
+    told_again: list[str],
 ) -> None:
     """A backend sees no difference between jobs that differ in their commands; a site's policy may."""
     name = "counted" if group == "jpsi.executors" else "toy"
@@ -646,6 +690,17 @@ def test_what_may_look_at_all_of_a_job_is_asked_about_each(
         executor.submit_many(jobs)
 
     assert [str(refused.value.failed[job]) for job in jobs] == [f"the job is not valid: {it}" for it in told]
+
+    with JobExecutor(name, config=batch) as executor:
+        refusals = [refusal(executor, executable) for executable in ("a", "b")]
+    assert refusals == [f"the job is not valid: {it}" for it in told_again]
+
+
+def refusal(executor: JobExecutor, executable: str) -> str:
+    """Why a job is not submitted."""
+    with pytest.raises(jpsi.InvalidJobException) as refused:
+        executor.submit(Job(JobSpec(executable)))
+    return str(refused.value)
 
 
 def test_a_closed_executor_takes_none(toys: JobExecutor) -> None:

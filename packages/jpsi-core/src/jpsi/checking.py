@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
-from jpsi.contract.hookspecs import Capabilities, Site
-from jpsi.contract.protocols import Submission
+import attrs
+
+from jpsi.contract.hookspecs import Site
+from jpsi.contract.protocols import RefusingEngine, Submission
 from jpsi.dependencies import resolved
 from jpsi.engine.grouping import shape
 from jpsi.engine.prechecks import staged
@@ -23,16 +24,33 @@ if TYPE_CHECKING:
     from jpsi.contract.shell import ShellLine
     from jpsi.job import Job
     from jpsi.launcher import Launchers
+    from jpsi.model.dependencies import DependencyKind
     from jpsi.registry.spec_defaults import SpecDefaults
 
-T = TypeVar("T")
-
 _SUBJECT = "the job"
-_NO_NODES: Sequence[ShellLine] = ()
+# That many different jobs are remembered; more than that differ in what keeps them from being alike at all.
+_REMEMBERED = 1000
+
+
+@attrs.frozen(slots=True)
+class _Answer:
+    """What is answered alike for jobs that are alike."""
+
+    #: Why they can never run here.
+    problems: Sequence[str]
+    #: What names the nodes of their processes.
+    nodes: Sequence[ShellLine] = ()
+
+
+class Known(dict[str, _Answer]):
+    """What was answered already, by what jobs have in common; for as long as what is asked about stays."""
 
 
 class Checking:
-    """The checks before one submission, of one job or of many.
+    """The checks before the submissions of one executor. Methods may be called from any thread.
+
+    What was answered about one job counts for those that are alike, as far as it can never change: programs
+    submit many jobs that differ in their arguments alone.
 
     Args:
         hooks: the backend's.
@@ -42,7 +60,6 @@ class Checking:
         launchers: those that there are.
         is_here: whether a job that another waits for is one of the same batch system.
         warn: tells of what in a valid spec is probably a mistake.
-        asks_once: whether what is answered alike for jobs that are alike is asked for the first alone.
         has_policy: whether somebody else than the backend checks specs too, who may look at all of each.
         is_elsewhere: whether jobs have files of another machine.
     """
@@ -52,14 +69,13 @@ class Checking:
         *,
         hooks: ExecutorHooks,
         engine: Engine,
-        site: Site,
+        site: Callable[[], Site],
         defaults: SpecDefaults,
         launchers: Launchers,
         is_here: Callable[[Job], bool],
         warn: Callable[[JobSpec], None],
-        asks_once: bool = False,
-        has_policy: bool = True,
-        is_elsewhere: bool = False,
+        has_policy: bool,
+        is_elsewhere: bool,
     ) -> None:
         self._hooks = hooks
         self._engine = engine
@@ -68,18 +84,19 @@ class Checking:
         self._launchers = launchers
         self._is_here = is_here
         self._warn = warn
-        self._asks_once = asks_once
         self._has_policy = has_policy
         self._is_elsewhere = is_elsewhere
-        self._objections: dict[str, list[str]] = {}
-        self._known: dict[str, tuple[list[str], Sequence[ShellLine]]] = {}
+        self._refuses = engine.refused if isinstance(engine, RefusingEngine) else _nothing
+        self._known: tuple[Mapping[str, Any], Known] = {}, Known()
 
-    @functools.cached_property
-    def _capabilities(self) -> Capabilities:
-        return self._hooks.capabilities(site=self._site)
-
-    def submission(self, job: Job, attempt: int) -> Submission:
+    def submission(self, job: Job, attempt: int, present: Known | None = None) -> Submission:
         """What the engine needs to submit a job.
+
+        Args:
+            job: the job.
+            attempt: which attempt of it.
+            present: what was answered about other jobs of the same request as things are now; None asks
+                about this one.
 
         Raises:
             InvalidJobException: the job can never run here as it is.
@@ -87,6 +104,7 @@ class Checking:
         if job.spec is None:
             msg = f"job {job.id} has no spec"
             raise InvalidJobException(msg)
+        site = self._site()
         found = problems(job.spec)
         # What is wrong here is said together with what is wrong anywhere.
         spec = self._defaults.filled_in(sound_part(job.spec) if found else copy_spec(job.spec))
@@ -94,18 +112,17 @@ class Checking:
         found += unstaged
         launcher, missing = self._launchers.of(spec)
         found += missing
-        spec, unresolved = resolved(spec, self._capabilities.dependencies, self._is_here)
+        spec, unresolved = resolved(spec, lambda: self._offered(site), self._is_here)
         found += unresolved
-        encoded = plain.encode(spec) if self._asks_once and not found else None
-        key = None if encoded is None else shape(encoded)
-        objections = _once(self._objections, None if self._has_policy else key, self._never, spec)
-        found += objections
-        if found:
-            here, nodes = self._engine.problems(spec), _NO_NODES
-        else:
-            # what one job brings along may be what another lacks
-            here, nodes = _once(self._known, None if has_staging(spec) else key, self._now, spec)
-        found += here
+        encoded = None if found else plain.encode(spec)
+        if self._has_policy:
+            found += self._objections(spec, site)
+        key = None if found or encoded is None else shape(encoded)
+        answer = _once(self._of(site), key, lambda: self._answer(spec, site, is_sound=key is not None))
+        found += answer.problems
+        # what one job brings along may be what another lacks
+        present_key = None if has_staging(spec) else key
+        found += _once(present, present_key, lambda: _Answer(self._engine.problems(spec))).problems
         if launcher is not None:
             found += _flat(launcher.hooks.check_spec(spec=spec))
         if found or launcher is None:
@@ -119,26 +136,45 @@ class Checking:
             launch=list(launcher.hooks.launch(spec=spec)),
             rank_variables=launcher.rank_variables,
             sources_scripts=launcher.sources_scripts,
-            nodes=nodes,
+            nodes=answer.nodes,
             plain=encoded,
         )
 
-    def _never(self, spec: JobSpec) -> list[str]:
-        """Why a spec can never run here."""
-        return _flat(self._hooks.check_spec(spec=spec, site=self._site))
+    def _of(self, site: Site) -> Known:
+        """What was answered already about this site; nothing, once more was found out about it."""
+        offers, known = self._known
+        if offers != site.offers or len(known) >= _REMEMBERED:
+            known = Known()
+            self._known = site.offers, known
+        return known
 
-    def _now(self, spec: JobSpec) -> tuple[list[str], Sequence[ShellLine]]:
-        """Why a spec cannot run here as things are now, and what names the nodes of its processes."""
-        return self._engine.problems(spec), list(self._hooks.nodes(spec=spec, site=self._site))
+    def _answer(self, spec: JobSpec, site: Site, *, is_sound: bool) -> _Answer:
+        objections = [] if self._has_policy else self._objections(spec, site)
+        refused = objections + self._refuses(spec)
+        if refused or not is_sound:
+            return _Answer(refused)
+        return _Answer([], list(self._hooks.nodes(spec=spec, site=site)))
+
+    def _objections(self, spec: JobSpec, site: Site) -> list[str]:
+        return _flat(self._hooks.check_spec(spec=spec, site=site))
+
+    def _offered(self, site: Site) -> frozenset[DependencyKind]:
+        return self._hooks.capabilities(site=site).dependencies
 
 
-def _once(known: dict[str, T], key: str | None, ask: Callable[[JobSpec], T], spec: JobSpec) -> T:
-    """What is answered for a spec: it is asked for the first with a key alone, and for each without one."""
-    if key is None:
-        return ask(spec)
-    if key not in known:
-        known[key] = ask(spec)
-    return known[key]
+def _once(known: Known | None, key: str | None, ask: Callable[[], _Answer]) -> _Answer:
+    """What is answered: it is asked for the first with a key alone, and for each without one."""
+    if known is None or key is None:
+        return ask()
+    answer = known.get(key)
+    if answer is None:
+        answer = known[key] = ask()
+    return answer
+
+
+def _nothing(spec: JobSpec) -> list[str]:
+    del spec
+    return []
 
 
 def _flat(answers: Iterable[Iterable[str]]) -> list[str]:

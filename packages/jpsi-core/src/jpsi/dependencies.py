@@ -14,13 +14,13 @@ from jpsi.model.spec import JobSpec
 
 
 def resolved(
-    spec: JobSpec, offered: frozenset[DependencyKind], is_here: Callable[[Job], bool]
+    spec: JobSpec, offered: Callable[[], frozenset[DependencyKind]], is_here: Callable[[Job], bool]
 ) -> tuple[JobSpec, list[str]]:
     """The spec with dependencies on native ids alone, without those that are satisfied already.
 
     Args:
         spec: a valid spec.
-        offered: what the batch system can wait for.
+        offered: tells what the batch system can wait for.
         is_here: whether a job is one of the same batch system.
 
     Returns:
@@ -29,12 +29,12 @@ def resolved(
     wanted = dependencies(spec)
     if spec.attributes is None or not wanted:
         return spec, []
-    problems: list[str] = []
+    kinds, problems = offered(), list[str]()
     # What is wrong here is left out, so that nobody finds it wrong for what follows from that.
     after: list[Dependency | OtherJob | str] = []
     for dependency in wanted:
         job, native_id = dependency.job, dependency.native_id
-        problem = _problem(dependency, offered, is_here)
+        problem = _problem(dependency, kinds, is_here)
         if problem is not None:
             problems.append(problem)
         elif native_id is not None and not (

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from packaging.version import Version
 
     from jpsi.contract.config import ExecutorConfig
-    from jpsi.contract.hookspecs import ExecutorHooks
+    from jpsi.contract.hookspecs import Capabilities, ExecutorHooks
     from jpsi.contract.observation import Observation
     from jpsi.contract.protocols import Engine, Transport
     from jpsi.model.spec import JobSpec
@@ -74,12 +74,10 @@ class JobExecutor(Many):
         self._version = assembly.stack.candidate.version
         self._target = assembly.target
         self._hooks = assembly.stack.hooks
-        self._has_policy = assembly.stack.has_policy
-        self._defaults = assembly.defaults
         self._config = assembly.config
         self._systems = systems(assembly.plugins)
         self._warned: set[str] = set()
-        self._launchers = Launchers(assembly.plugins, self._default_launcher)
+        self._launchers = Launchers(assembly.plugins, self._capabilities)
         self._observing = Observing(self._name, assembly.stack.observers)
         self._lock = threading.Lock()
         self._jobs: dict[str, Job] = {}
@@ -90,7 +88,6 @@ class JobExecutor(Many):
         self._is_closed = False
         setup = self._setup(assembly)
         self._transport = setup.transport
-        self._is_elsewhere = isinstance(setup.transport, FileTransport)
         own_engine = self._hooks.make_engine(setup=setup)
         self._engine = self._batch_engine(assembly, setup) if own_engine is None else own_engine
         self._system = System(
@@ -99,6 +96,17 @@ class JobExecutor(Many):
             transport=setup.transport,
             site=lambda: self._site,
             has_commands=own_engine is None,
+        )
+        self._checking = Checking(
+            hooks=self._hooks,
+            engine=self._engine,
+            site=lambda: self._site,
+            defaults=assembly.defaults,
+            launchers=self._launchers,
+            is_here=self._is_here,
+            warn=self._warn,
+            has_policy=assembly.stack.has_policy,
+            is_elsewhere=isinstance(setup.transport, FileTransport),
         )
 
     @classmethod
@@ -147,8 +155,8 @@ class JobExecutor(Many):
     def _open(self, assembly: Assembly, url: str, here: Transport) -> Transport:
         return open_transport(assembly.plugins, url, assembly.config, here)
 
-    def _default_launcher(self) -> str:
-        return self._hooks.capabilities(site=self._site).default_launcher
+    def _capabilities(self) -> Capabilities:
+        return self._hooks.capabilities(site=self._site)
 
     @property
     def _site(self) -> Site:
@@ -186,7 +194,7 @@ class JobExecutor(Many):
         self._check_open()
         attempt = self._take(job)
         try:
-            submission = self._checking().submission(job, attempt)
+            submission = self._checking.submission(job, attempt)
             self._know(job, submission)
             native_id = self._engine.submit(submission)
         except InterruptedSubmission as e:
@@ -205,7 +213,7 @@ class JobExecutor(Many):
             SubmitException: what carries out the jobs of this executor does not tell.
         """
         check_job(job)
-        submission = self._checking().submission(job, 1)
+        submission = self._checking.submission(job, 1)
         if not isinstance(self._engine, PreviewingEngine):
             msg = f"the executor {self._name} does not tell what it would submit"
             raise SubmitException(msg)
@@ -239,20 +247,6 @@ class JobExecutor(Many):
         job._bind(native_id, attempt)  # noqa: SLF001
         job._publish(queued)  # noqa: SLF001
         self._engine.track(job.id)
-
-    def _checking(self, *, asks_once: bool = False) -> Checking:
-        return Checking(
-            hooks=self._hooks,
-            engine=self._engine,
-            site=self._site,
-            defaults=self._defaults,
-            launchers=self._launchers,
-            is_here=self._is_here,
-            warn=self._warn,
-            asks_once=asks_once,
-            has_policy=self._has_policy,
-            is_elsewhere=self._is_elsewhere,
-        )
 
     def _warn(self, spec: JobSpec) -> None:
         """Warn, once each, of what is probably a mistake and keeps no job from running."""

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 import attrs
 
 from jpsi.model.errors import PluginError
-from jpsi.model.resources import process_count
+from jpsi.model.resources import node_count, process_count
 from jpsi.model.spec import JobSpec
 from jpsi.registry.stack import launcher_hooks
 
 if TYPE_CHECKING:
-    from jpsi.contract.hookspecs import LauncherHooks
+    from jpsi.contract.hookspecs import Capabilities, LauncherHooks
     from jpsi.registry.discovery import Plugins
 
 _SINGLE = "single"
@@ -36,16 +36,21 @@ class Launcher:
 class Launchers:
     """The launchers of one executor; each is found once."""
 
-    def __init__(self, plugins: Plugins, default: Callable[[], str]) -> None:
-        """The default is the one for several processes."""
+    def __init__(self, plugins: Plugins, offered: Callable[[], Capabilities]) -> None:
+        """Have those that are installed.
+
+        Args:
+            plugins: what is installed.
+            offered: which launchers are for jobs of several processes that name none.
+        """
         self._plugins = plugins
-        self._default = default
+        self._offered = offered
         self._found: dict[str, Launcher] = {}
 
     def of(self, spec: JobSpec) -> tuple[Launcher | None, list[str]]:
         """The launcher for a spec, or what is wrong with the choice."""
         count = process_count(spec.resources)
-        name = spec.launcher or (self._default() if count > 1 else _SINGLE)
+        name = spec.launcher or (self._default(spec) if count > 1 else _SINGLE)
         try:
             if name not in self._found:
                 self._found[name] = _asked(launcher_hooks(self._plugins, name), name)
@@ -53,6 +58,11 @@ class Launchers:
             why = "" if spec.launcher is not None else f" ({count} processes need it)"
             return None, [f"{e}{why}"]
         return self._found[name], []
+
+    def _default(self, spec: JobSpec) -> str:
+        offered = self._offered()
+        of_nodes = offered.nodes_launcher if node_count(spec.resources) > 1 else ""
+        return of_nodes or offered.default_launcher
 
 
 def _asked(hooks: LauncherHooks, name: str) -> Launcher:

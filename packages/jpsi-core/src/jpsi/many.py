@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from jpsi.checking import Known
 from jpsi.contract.protocols import (
     BulkEngine,
     InterruptedSubmission,
@@ -34,6 +35,7 @@ class Many(abc.ABC):
     """What `JobExecutor` does with many jobs at once; what it needs for that is in the other half."""
 
     _engine: Engine
+    _checking: Checking
     _lock: threading.Lock
     _jobs: dict[str, Job]
 
@@ -48,10 +50,6 @@ class Many(abc.ABC):
     @abc.abstractmethod
     def _take(self, job: Job) -> int:
         """Reserve a job for this executor; returns the attempt's number."""
-
-    @abc.abstractmethod
-    def _checking(self, *, asks_once: bool = False) -> Checking:
-        """The checks before one submission."""
 
     @abc.abstractmethod
     def _know(self, job: Job, submission: Submission) -> None:
@@ -95,11 +93,12 @@ class Many(abc.ABC):
 
     def _submissions(self, request: _Request) -> list[Submission]:
         """Those of the jobs that can be submitted; the request knows what is wrong with others."""
-        checking, found = self._checking(asks_once=isinstance(self._engine, BulkEngine)), []
+        checking, found = self._checking, list[Submission]()
+        present = Known() if isinstance(self._engine, BulkEngine) else None
         for job in request.given.values():
             try:
                 attempt = request.taken[job] = self._take(job)
-                submission = checking.submission(job, attempt)
+                submission = checking.submission(job, attempt, present)
                 self._know(job, submission)
             except JpsiError as e:
                 self._fail(request, {job: e})

@@ -14,7 +14,7 @@ from __future__ import annotations
 import functools
 import logging
 import platform
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -219,10 +219,13 @@ class SpooledJob:
         return f"<SpooledJob {self.id} {self.origin.name} {self.status.state}>"
 
 
-def jobs() -> list[SpooledJob]:
+def jobs(*, also: Iterable[Path] = ()) -> list[SpooledJob]:
     """All jobs that are on disk, the oldest first.
 
     They are looked for in the default work directory and in those that are configured.
+
+    Args:
+        also: further work directories, which executors were given by their configuration in a program.
 
     Raises:
         ConfigError: the configuration is wrong.
@@ -232,7 +235,7 @@ def jobs() -> list[SpooledJob]:
     targets = list(configured.targets)
     found = [
         job
-        for directory in _work_directories(configured)
+        for directory in dict.fromkeys([*_work_directories(configured), *map(work_directory, also)])
         for folder in spools(directory)
         for job in _in(folder, targets)
     ]

@@ -7,7 +7,6 @@ import os
 import shutil
 import signal
 import subprocess
-import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -25,6 +24,7 @@ from jpsi.engine.far_submission import (
     submission_text,
 )
 from jpsi.plugin import Command, CommandResult, JobState, Observation, Reason
+from jpsi.testing.waiting import eventually
 
 PATIENCE = 30
 # Others may run these tests as well.
@@ -109,15 +109,6 @@ def living(group: int) -> list[int]:
     ).stdout
     rows = (line.split() for line in listed.splitlines())
     return [int(pid) for pid, found, state in rows if int(found) == group and not state.startswith("Z")]
-
-
-def eventually(condition: Callable[[], bool]) -> bool:
-    deadline = time.monotonic() + PATIENCE
-    while not condition():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.01)
-    return True
 
 
 @pytest.fixture

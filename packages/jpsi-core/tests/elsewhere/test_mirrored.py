@@ -16,7 +16,7 @@ import pytest
 
 import jpsi
 import jpsi.spooled
-from far_jobs import CONFIG, PATIENCE, end, eventually, executor_of, far_root, mirror
+from far_jobs import CONFIG, PATIENCE, end, executor_of, far_root, mirror
 from jpsi import Job, JobExecutor, JobState
 from jpsi.engine.transport import LocalTransport
 from jpsi.fakes import FakeScheduler
@@ -24,6 +24,7 @@ from jpsi.plugin import BytesTransport, Command, FileTransport, Lines, LineTrans
 from jpsi.testing import ElsewhereTransport
 from jpsi.testing.conformance_kit import Gate, Proof, shell
 from jpsi.testing.conformance_recovery import client
+from jpsi.testing.waiting import eventually
 
 
 def test_the_transport_has_files_of_its_own(elsewhere: ElsewhereTransport) -> None:

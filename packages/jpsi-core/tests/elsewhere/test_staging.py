@@ -14,7 +14,7 @@ import pytest
 
 import jpsi
 import jpsi.spooled
-from far_jobs import CONFIG, PATIENCE, end, eventually, executor_of, far_root, mirror
+from far_jobs import CONFIG, PATIENCE, end, executor_of, far_root, mirror
 from jpsi import (
     Job,
     JobExecutor,
@@ -34,6 +34,7 @@ from jpsi.plugin import BytesResult, Command
 from jpsi.testing import ElsewhereTransport
 from jpsi.testing.conformance_kit import Gate, Sign, shell
 from jpsi.testing.conformance_recovery import client
+from jpsi.testing.waiting import eventually
 
 # The size of a file at which dd(1) halts over there.
 _HALTING = 12345

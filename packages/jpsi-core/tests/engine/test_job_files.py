@@ -370,6 +370,8 @@ def test_a_path_where_jobs_run_may_begin_in_the_home_directory_there(
     files.get("~/runs/x", str(tmp_path / "y"))
 
     assert (home / "runs" / "x").read_text() == (tmp_path / "y").read_text() == "1"
+    assert files.read("~/runs/x", 0, 1) == OutputPart(b"1", 0, 1)
+    assert files.read("~/runs/nothing", 0, 1) is None
 
 
 def test_a_path_here_means_what_it_says(

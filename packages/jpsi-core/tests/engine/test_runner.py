@@ -210,7 +210,7 @@ export JPSI_JOB_ID=b2
 }
 set -- /bin/echo x
 # What runs in the background ignores INT and QUIT; bash undoes that itself, elsewhere env(1) can.
-if [ -z "${BASH_VERSION-}" ] && /usr/bin/env --default-signal=INT,QUIT /bin/true 2>/dev/null; then
+if [ -z "${BASH_VERSION-}" ] && /usr/bin/env -i --default-signal=INT,QUIT >/dev/null 2>&1; then
   set -- /usr/bin/env --default-signal=INT,QUIT "$@"
 fi
 command exec 7<&0 || exec 7</dev/null

@@ -189,7 +189,7 @@ def test_any_spelling_can_be_waited_for(tmp_path: Path, scheduler: FakeScheduler
 def test_what_cannot_be_an_id_is_not_waited_for(tmp_path: Path, scheduler: FakeScheduler) -> None:
     waiting = JobSpec("/bin/true", directory=tmp_path, attributes=JobAttributes(after=["two", "one"]))
 
-    assert engine(tmp_path, scheduler, Spelling()).problems(waiting) == ["attributes.after: ids are numbers"]
+    assert engine(tmp_path, scheduler, Spelling()).refused(waiting) == ["attributes.after: ids are numbers"]
 
 
 def test_hooks_are_asked_about_ids_alone(tmp_path: Path, scheduler: FakeScheduler) -> None:

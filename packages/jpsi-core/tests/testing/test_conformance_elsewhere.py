@@ -7,8 +7,7 @@ import os
 import platform
 import signal
 import threading
-import time
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from datetime import timedelta
 from pathlib import Path
 
@@ -21,6 +20,7 @@ from jpsi.engine.procfs import ProcessId, session
 from jpsi.fakes import FakeScheduler
 from jpsi.testing import ElsewhereTransport, ExecutorConformance
 from jpsi.testing.conformance_kit import shell
+from jpsi.testing.waiting import eventually
 
 _OBEDIENT = "trap 'exit 0' TERM; while :; do sleep 0.05; done"
 
@@ -93,13 +93,3 @@ def eventually_gone(native_id: str, seconds: float) -> bool:
     """Whether nothing of a job is left in good time."""
     leader, start = map(int, native_id.split(".")[:2])
     return eventually(lambda: not session(ProcessId(leader, start)), seconds)
-
-
-def eventually(condition: Callable[[], bool], seconds: float) -> bool:
-    """Whether something is so in good time."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.05)
-    return True

@@ -43,7 +43,7 @@ def _lines(text: str) -> list[ShellLine]:
 # POSIX XCU 2.11; of the shells only bash can undo it, elsewhere env(1) of coreutils 8.31 and later does.
 _HEED = """\
 # What runs in the background ignores INT and QUIT; bash undoes that itself, elsewhere env(1) can.
-if [ -z "${BASH_VERSION-}" ] && /usr/bin/env --default-signal=INT,QUIT /bin/true 2>/dev/null; then
+if [ -z "${BASH_VERSION-}" ] && /usr/bin/env -i --default-signal=INT,QUIT >/dev/null 2>&1; then
   set -- /usr/bin/env --default-signal=INT,QUIT "$@"
 fi"""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import shlex
 from collections.abc import Iterable
 from datetime import timedelta
@@ -50,6 +51,12 @@ def _count(_: object, attribute: attrs.Attribute[Any], value: object) -> None:
         raise ValueError(msg)
 
 
+# every submission names the shell
+@functools.lru_cache
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(shlex.split(text))
+
+
 @attrs.frozen(slots=True, kw_only=True)
 class ExecutorConfig:
     """What can be set for an executor, whatever its backend."""
@@ -76,7 +83,7 @@ class ExecutorConfig:
     @property
     def shell_command(self) -> list[str]:
         """The words of `shell`."""
-        return shlex.split(self.shell)
+        return list(_words(self.shell))
 
 
 @attrs.frozen(slots=True, kw_only=True)

@@ -68,6 +68,8 @@ class Capabilities:
 
     #: The launcher for jobs of more than one process that name none.
     default_launcher: str
+    #: The one for those that need more than one node; empty if it is the same.
+    nodes_launcher: str = ""
     #: The variable that tells a running job its native id; empty if there is none. Several are separated by
     #: blanks: the first that is set counts.
     id_variable: str = ""

@@ -189,6 +189,18 @@ class BulkEngine(Engine, Protocol):
 
 
 @runtime_checkable
+class RefusingEngine(Engine, Protocol):
+    """An engine that has reasons of its own why some jobs can never run."""
+
+    def refused(self, spec: JobSpec) -> list[str]:
+        """Why a valid spec can never run here; one sentence each.
+
+        It does not look at executable, arguments, environment and streams of a spec, so that it is asked once
+        for jobs which differ in nothing else.
+        """
+
+
+@runtime_checkable
 class RecallingEngine(Engine, Protocol):
     """An engine that finds single jobs which another process submitted."""
 

@@ -36,8 +36,9 @@ from jpsi.engine.files import (
     write_once,
 )
 
-#: How many elements have their lines in one file: few files for thousands, and little to read for each.
-BLOCK = 64
+#: How many elements have their lines in one file: few files for thousands, and little to read for each, as a
+#: shell reads the lines of all of them before it does those of one.
+BLOCK = 16
 # More bytes than any native id has.
 _LONGEST_ID = 256
 # The names of jobs and arrays become those of folders. Not all that is read was written on this machine.

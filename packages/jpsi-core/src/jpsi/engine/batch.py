@@ -120,6 +120,10 @@ class BatchEngine:
 
     def problems(self, spec: JobSpec) -> list[str]:
         """Why a spec cannot run here as things are now; see `jpsi.plugin.Engine`."""
+        return self._side.problems(spec)
+
+    def refused(self, spec: JobSpec) -> list[str]:
+        """Why a spec can never run here; see `jpsi.plugin.RefusingEngine`."""
         after, found = tuple(dependencies(spec)), list[str]()
         for native_id in (it.native_id for it in after if it.native_id):
             try:
@@ -131,7 +135,7 @@ class BatchEngine:
             self._backend.render(spec, context)
         except ValueError as e:
             found.append(str(e))
-        return found + self._side.problems(spec)
+        return found
 
     # ------------------------------------------------------------------------------------- submission
 
@@ -141,7 +145,10 @@ class BatchEngine:
         tracking, _ = self._open()
         with self._admission.one(job_id):
             accepted = self._submitting.one(submission)
-            tracking.add(Tracked(job_id, job_id, attempt, accepted.native_id, accepted=accepted.begun))
+            # nobody else has followed it yet, so that its folder has nothing to read
+            tracking.add(
+                Tracked(job_id, job_id, attempt, accepted.native_id, accepted=accepted.begun, is_read=True)
+            )
         if accepted.interrupt is not None:
             raise InterruptedSubmission(accepted.native_id, accepted.interrupt)
         return accepted.native_id
@@ -387,15 +394,28 @@ class BatchEngine:
         alone = [intent for intent in intents if intent.place is None]
         tags = self._find([intent for intent in alone if self._native_ids.of(intent) is None])
         found, _ = self._judge_each(alone, tags, _JUDGE_SECONDS)
-        for intent in intents:
-            native_id = None if intent.place is None else self._native_ids.of_element(intent.place)
-            found += [] if native_id is None else [_recovered(intent, native_id)]
+        found += self._recalled_elements([intent for intent in intents if intent.place is not None])
         places = {intent.job_id: intent.place for intent in intents}
         for job in found:
             if job.native_id is not None:
                 place = places[job.job_id]
                 tracking.add_found(Tracked(job.job_id, job.job_id, job.attempt, job.native_id, place=place))
         return found
+
+    def _recalled_elements(self, intents: Sequence[Intent]) -> Iterator[Recovered]:
+        """What is to be recalled of elements of arrays; without those of arrays that are being submitted."""
+        names = dict.fromkeys(intent.place.array for intent in intents if intent.place is not None)
+        with self._reading():
+            known = {name: self._native_ids.of_array(name) for name in names}
+            settled = self._elements.settled(known, _JUDGE_SECONDS)
+        for intent in intents:
+            place = intent.place
+            if place is not None and place.array in settled:
+                array_id = settled[place.array]
+                element_id = (
+                    None if array_id is None else self._backend.element_ids(array_id, [place.index])[0]
+                )
+                yield _recovered(intent, element_id)
 
     def _unended(self, found: Iterable[Recovered]) -> Iterator[Recovered]:
         """Those of these jobs that were not told to end before they had begun."""

@@ -12,6 +12,8 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Iterator
 
+import attrs
+
 from jpsi.engine import runner_staging
 from jpsi.engine.carrying import Carrying
 from jpsi.engine.explaining import SAID_BYTES, explained
@@ -40,6 +42,18 @@ _TRIES = 3
 # How long it is asked for a file that does not answer while all else does. One that comes from a tape, or
 # from a file server that is started again, takes less.
 _SILENT_SECONDS = 3600.0
+
+
+@attrs.define(slots=True)
+class _Course:
+    """How it has gone with the files of one job, since this process began to get them."""
+
+    #: How often a file could not be got, by its number.
+    failures: dict[int, int] = attrs.field(factory=dict)
+    #: How many bytes of a file are here, by its path.
+    reached: dict[str, int] = attrs.field(factory=dict)
+    #: Since when they do not get on, in seconds of the monotonic clock.
+    silent_since: float | None = None
 
 
 class Bringing:
@@ -72,13 +86,10 @@ class Bringing:
         # it holds this one
         self._judging = weakref.ref(judging)
         self._lock = threading.Lock()
-        self._known: set[str] = set()
+        # the jobs whose files are to be got
+        self._courses: dict[str, _Course] = {}
         self._waiting: deque[tuple[Tracked, JobStatus]] = deque()
         self._threads = 0
-        self._failures: dict[tuple[str, int], int] = {}
-        # how far files of jobs are, and since when these do not get on
-        self._reached: dict[tuple[str, str], int] = {}
-        self._silent: dict[str, float] = {}
         self._closed = threading.Event()
         weakref.finalize(self, self._closed.set)
 
@@ -92,8 +103,8 @@ class Bringing:
         if not job.has_runner or not exists(self._spool.awaited(job.spool_id, job.attempt)):
             return False
         with self._lock:
-            if job.job_id not in self._known:
-                self._known.add(job.job_id)
+            if job.job_id not in self._courses:
+                self._courses[job.job_id] = _Course()
                 self._waiting.append((job, status))
             self._begin()
         return True
@@ -134,11 +145,11 @@ class Bringing:
                 self._spool.tell_awaited(job.spool_id, job.attempt, str(e))
                 if not isinstance(e, NoAnswerError):
                     # nobody answers where the line is cut
-                    self._silent.pop(job.job_id, None)
+                    self._courses[job.job_id].silent_since = None
                 return False
             judging.end(job, status)
         with self._lock:
-            self._known.discard(job.job_id)
+            self._courses.pop(job.job_id, None)
         return True
 
     @contextlib.contextmanager
@@ -212,23 +223,23 @@ class Bringing:
     def _tell(self, job: Tracked, progress: StagingProgress) -> None:
         self._spool.tell_awaited(job.spool_id, job.attempt, str(progress))
         self._staged(job.job_id, progress)
-        key = job.job_id, progress.path
-        if progress.done > self._reached.get(key, 0):
-            self._reached[key] = progress.done
-            self._silent.pop(job.job_id, None)
+        course = self._courses[job.job_id]
+        if progress.done > course.reached.get(progress.path, 0):
+            course.reached[progress.path] = progress.done
+            course.silent_since = None
 
     def _may_come_right(self, job: Tracked, get: Carriage) -> bool:
-        key = job.job_id, get.number
-        self._failures[key] = self._failures.get(key, 0) + 1
-        return self._failures[key] < _TRIES
+        failures = self._courses[job.job_id].failures
+        failures[get.number] = failures.get(get.number, 0) + 1
+        return failures[get.number] < _TRIES
 
     def _may_answer(self, job: Tracked, error: NoAnswerError) -> bool:
         """Whether a file may answer yet. Something else was answered just now: the line is not cut."""
-        now = time.monotonic()
-        if job.job_id not in self._silent:
-            self._silent[job.job_id] = now
+        now, course = time.monotonic(), self._courses[job.job_id]
+        if course.silent_since is None:
+            course.silent_since = now
             log.warning("the files of job %s are waited for: %s", job.job_id, error)
-        return now - self._silent[job.job_id] < _SILENT_SECONDS
+        return now - course.silent_since < _SILENT_SECONDS
 
     def _words(self, job: Tracked, status: JobStatus) -> bytes:
         """What the commands said over there that staged files, if that tells why something failed."""

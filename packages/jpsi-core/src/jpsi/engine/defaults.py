@@ -133,7 +133,8 @@ def parse_release(result: CommandResult, native_ids: Sequence[str]) -> Mapping[s
 def nodes(spec: JobSpec) -> Sequence[ShellLine]:
     """This machine, for every process."""
     return [
-        ShellLine("node=$(uname -n) || exit"),
+        # Linux tells it without a process, which takes a tenth of a runner's time
+        ShellLine("{ read -r node </proc/sys/kernel/hostname; } 2>/dev/null || node=$(uname -n) || exit"),
         ShellLine(f"left={process_count(spec.resources)}"),
         ShellLine("while [ $left -gt 0 ]; do"),
         ShellLine('  echo "$node"'),

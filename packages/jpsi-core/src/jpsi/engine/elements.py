@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 import attrs
 
@@ -58,18 +58,30 @@ class Elements:
         """
         arrays = dict(filter(None, map(self._read, self._spool.arrays.names())))
         left = self._left([array for array, _ in arrays.values()], is_finished, frozenset(folders))
-        native_ids = {name: arrays[name][1] for name in left}
-        native_ids |= self._tagged([name for name, native_id in native_ids.items() if native_id is None])
-        unsent = [name for name, native_id in native_ids.items() if native_id is None]
+        native_ids = self.settled({name: arrays[name][1] for name in left}, patience)
+        found: list[Found] = []
+        for name, native_id in native_ids.items():
+            found += self._found(arrays[name][0], left[name], native_id)
+        return found
+
+    def settled(self, native_ids: Mapping[str, str | None], patience: float) -> dict[str, str | None]:
+        """The native ids of arrays; without one, none of it can run any more.
+
+        Those that are being submitted are left out.
+
+        Args:
+            native_ids: what is known of each array, by its name.
+            patience: how long, in seconds and in all, to wait for those who are submitting them.
+
+        Raises:
+            JpsiError: as `unfinished`.
+        """
+        known = {**native_ids, **self._tagged([name for name, it in native_ids.items() if it is None])}
+        unsent = [name for name, native_id in known.items() if native_id is None]
         deadline, judged = time.monotonic() + patience, dict[str, str | None]()
         for start in range(0, len(unsent), _AT_A_TIME):
             judged |= self._judged(unsent[start : start + _AT_A_TIME], deadline)
-        found: list[Found] = []
-        for name, indices in left.items():
-            array, native_id = arrays[name][0], native_ids[name]
-            if native_id is not None or name in judged:
-                found += self._found(array, indices, native_id or judged[name])
-        return found
+        return {name: native_id for name, native_id in known.items() if native_id is not None} | judged
 
     def _read(self, name: str) -> tuple[str, tuple[ArrayIntent, str | None]] | None:
         """An array and its native id, by its name."""

@@ -38,7 +38,7 @@ class FarFiles:
 
     def read(self, path: str, offset: int, most: int) -> OutputPart | None:
         """What is in a file from an offset on; see `JobFiles`."""
-        result = self._side.answer(looking_into(_absolute(path), offset, most))
+        result = self._side.answer(looking_into(self._there(path), offset, most))
         if result.timed_out or result.returncode != 0:
             cause = None if result.timed_out else cause_of(result.stderr)
             if cause is not None and cause.errno == errno.ENOENT:

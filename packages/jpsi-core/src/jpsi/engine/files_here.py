@@ -35,7 +35,7 @@ class FilesHere:
     def read(self, path: str, offset: int, most: int) -> OutputPart | None:
         """What is in a file from an offset on; see `JobFiles`."""
         try:
-            return _read(path, offset, most)
+            return _read(_at_home(path), offset, most)
         except FileNotFoundError:
             return None
         except OSError as e:

@@ -105,6 +105,9 @@ class Tracking:
 
     def follow(self, job: Tracked, now: float) -> None:
         """Publish the statuses of a job from now on."""
+        if job.is_read:
+            self.follow_all([job], now)
+            return
         with self._judging.session():
             job.is_followed, job.since = True, now
         self._poller.wanted(now)

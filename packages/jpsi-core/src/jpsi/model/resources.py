@@ -96,6 +96,15 @@ def process_count(resources: ResourceSpec | None) -> int:
     return resources.computed_process_count if isinstance(resources, ResourceSpecV1) else 1
 
 
+def node_count(resources: ResourceSpec | None) -> int:
+    """The number of nodes that a job runs on, whatever it says about resources.
+
+    >>> node_count(None), node_count(ResourceSpecV1(process_count=3, processes_per_node=2))
+    (1, 2)
+    """
+    return resources.computed_node_count if isinstance(resources, ResourceSpecV1) else 1
+
+
 def core_count(resources: ResourceSpec | None) -> int:
     """The number of cores that a job has in all, whatever it says about resources.
 

@@ -26,6 +26,7 @@ KNOWN_DISTRIBUTIONS = {
         "flux": "jpsi-flux",
         "gridengine": "jpsi-gridengine",
         "sge": "jpsi-gridengine",
+        "pilot": "jpsi-pilot",
     },
     LAUNCHERS: dict.fromkeys(
         ("multiple", "mpirun", "mpiexec", "srun", "jsrun", "aprun", "flux", "script"), "jpsi-launchers"

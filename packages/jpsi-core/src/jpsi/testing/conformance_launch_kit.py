@@ -6,7 +6,6 @@ import contextlib
 import os
 import shutil
 import subprocess
-import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
@@ -18,11 +17,11 @@ from jpsi import JobAttributes, JobSpec
 from jpsi.plugin import ExecutorConfig, ResourceSpecV1
 from jpsi.registry.discovery import installed
 from jpsi.testing.asking import Hooks
+from jpsi.testing.waiting import eventually
 
 GROUP = "jpsi.launchers"
 SHELLS = [found for name in ("dash", "bash", "sh") if (found := shutil.which(name))]
 
-_POLL_SECONDS = 0.02
 _PROC = Path("/proc")
 
 
@@ -82,10 +81,7 @@ class LaunchKit:
 
     def until(self, condition: Callable[[], bool], what: str) -> None:
         """Wait until something is so."""
-        deadline = time.monotonic() + self.patience
-        while not condition():
-            assert time.monotonic() < deadline, f"{what}: not so in {self.patience:g} s"
-            time.sleep(_POLL_SECONDS)
+        assert eventually(condition, self.patience), f"{what}: not so in {self.patience:g} s"
 
 
 @attrs.frozen(slots=True, kw_only=True)
