@@ -7,13 +7,13 @@ import shlex
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from jpsi.testing.waiting import eventually
 from jpsi_cli import companion
 
 if TYPE_CHECKING:
@@ -21,15 +21,6 @@ if TYPE_CHECKING:
 
 Run = Callable[..., subprocess.CompletedProcess[bytes]]
 Start = Callable[..., "Started"]
-_PATIENCE = 30.0
-
-
-def eventually(is_so: Callable[[], bool]) -> bool:
-    """Whether something comes true that nobody announces."""
-    end = time.monotonic() + _PATIENCE
-    while not is_so() and time.monotonic() < end:
-        time.sleep(0.01)
-    return is_so()
 
 
 @pytest.fixture

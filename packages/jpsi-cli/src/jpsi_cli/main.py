@@ -11,6 +11,7 @@ from typing import NoReturn
 import click
 
 from . import cluster_commands, codes, messages
+from .brought import CommandLine
 from .commands import CONFIG, FAKE, PLUGINS, RUN, SETTINGS
 from .job_commands import CANCEL, EXPLAIN, HOLD, LOGS, RELEASE, SHOW, WAIT
 from .list_commands import ATTACH, LS, TOP
@@ -101,6 +102,7 @@ def _show_version(ctx: click.Context, _: click.Parameter, is_asked: bool) -> Non
 
 
 @click.group(
+    cls=CommandLine,
     context_settings=SETTINGS,
     invoke_without_command=True,
     epilog="""\b

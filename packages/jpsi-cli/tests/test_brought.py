@@ -1,0 +1,73 @@
+"""Other packages bring commands of their own."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+Run = Callable[..., subprocess.CompletedProcess[bytes]]
+
+MODULE = """\
+import click
+
+@click.command(help="Greet.")
+@click.option("--loud", is_flag=True)
+def greet(loud: bool) -> int:
+    click.echo("HELLO" if loud else "hello")
+    return 7
+
+no_command = 3
+"""
+ENTRIES = """\
+[jpsi.commands]
+greet = greeting:greet
+run = greeting:greet
+broken = greeting:nothing
+three = greeting:no_command
+"""
+
+
+@pytest.fixture(autouse=True)
+def _package(tmp_path: Path, environment: dict[str, str]) -> None:
+    metadata = tmp_path / "site" / "greeting-1.0.dist-info"
+    metadata.mkdir(parents=True)
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: greeting\nVersion: 1.0\n")
+    (metadata / "entry_points.txt").write_text(ENTRIES)
+    (tmp_path / "site" / "greeting.py").write_text(MODULE)
+    environment["PYTHONPATH"] = str(tmp_path / "site")
+
+
+def test_a_command_of_another_package_is_one_of_jpsi_and_returns_its_exit_code(run: Run) -> None:
+    done = run("greet", "--loud")
+
+    assert (done.returncode, done.stdout) == (7, b"HELLO\n")
+
+
+def test_help_names_commands_of_other_packages_even_if_one_is_broken(run: Run) -> None:
+    done = run("--help")
+
+    assert done.returncode == 0
+    assert b"  greet " in done.stdout
+    assert b"Cannot be used: AttributeError" in done.stdout
+
+
+@pytest.mark.parametrize(("name", "why"), [("broken", b"AttributeError"), ("three", b"is no command")])
+def test_a_command_that_cannot_be_loaded_says_of_which_package_it_is_and_why(
+    run: Run, name: str, why: bytes
+) -> None:
+    done = run(name, "--any", "thing")
+
+    assert (done.returncode, done.stdout) == (125, b"")
+    assert f"the command {name} of greeting cannot be used: ".encode() in done.stderr
+    assert why in done.stderr
+
+
+def test_no_package_takes_the_place_of_a_command_of_jpsi(run: Run) -> None:
+    assert run("run", "--", "echo", "mine").stdout == b"mine\n"
+
+
+def test_a_command_that_nobody_has_is_a_mistake(run: Run) -> None:
+    assert run("gret").returncode == 2
