@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from flux_support import HOOKED
-from jpsi.fakes import FakeClock, FakeScheduler, FakeState, Invocation, Outcome, answer, on_path
+from jpsi.fakes import NO_ANSWER, FakeClock, FakeScheduler, FakeState, Invocation, Outcome, answer, on_path
 from jpsi.plugin import CommandResult, Site
 from jpsi.testing import hooks_of
 from jpsi_flux import dialect, hooks
@@ -247,3 +247,13 @@ def test_a_script_may_stand_in_a_file(scheduler: FakeScheduler, tmp_path: Path) 
     assert result.stderr.startswith("flux-batch: ERROR: [Errno 2] No such file or directory: ")
     (job,) = scheduler.jobs
     assert (job.arguments, job.attributes["nodes"]) == (("a",), 1)
+
+
+def test_an_instance_that_is_started_is_there_until_it_is_ended(scheduler: FakeScheduler) -> None:
+    told = answer(scheduler, dialect, Invocation(argv=["flux", "start", "-o,-Slocal-uri=local:///x"]))
+    rank = answer(scheduler, dialect, Invocation(argv=["flux", "getattr", "rank"]))
+    uptime = answer(scheduler, dialect, Invocation(argv=["flux", "uptime"]))
+
+    assert told == NO_ANSWER
+    assert rank.stdout == "0\n"
+    assert uptime.stdout.split()[1:2] == ["run"]

@@ -9,6 +9,7 @@ from jpsi.plugin import CommandResult
 
 from .bulk import bulksubmit
 from .changing import cancel, job
+from .instance import COMMANDS
 from .listing import jobs
 from .running import run
 from .submitting import batch, submit
@@ -32,6 +33,7 @@ _SUBCOMMANDS: Mapping[str, CommandFunction] = {
     "queue": _queue,
     "run": run,
     "submit": submit,
+    **COMMANDS,
 }
 
 
