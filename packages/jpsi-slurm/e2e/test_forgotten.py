@@ -55,11 +55,10 @@ def _unwritable(events: Path) -> None:
 
 
 Spoiled = Callable[[Path], None]
-HOWEVER_SPOILED = pytest.mark.parametrize(
-    "spoiled", [_unwritable, pytest.param(_removed, marks=pytest.mark.long)]
-)
+HOWEVER_SPOILED = pytest.mark.parametrize("spoiled", [_unwritable, _removed])
 
 
+@pytest.mark.long
 @HOWEVER_SPOILED
 @BOTH_WAYS
 def test_without_markers_only_what_is_known_is_told(
@@ -78,7 +77,7 @@ def test_without_markers_only_what_is_known_is_told(
             assert (status.message or "").endswith("/events")
 
 
-@pytest.mark.parametrize("spoiled", [_unwritable, _removed])
+@HOWEVER_SPOILED
 def test_without_markers_the_queue_tells_exit_codes(
     executor: JobExecutor, tmp_path: Path, spoiled: Spoiled
 ) -> None:

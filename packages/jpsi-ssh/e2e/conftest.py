@@ -7,9 +7,8 @@ import os
 import shutil
 import subprocess
 import tempfile
-import time
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -50,16 +49,6 @@ def servers() -> list[int]:
     )
     lines = (line.split(None, 1) for line in listed.stdout.splitlines())
     return [int(pid) for pid, args in lines if args.startswith("sshd:")]
-
-
-def eventually(condition: Callable[[], bool], seconds: float = 120) -> bool:
-    """Whether something comes to be within so many seconds."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.05)
-    return True
 
 
 def random_file(path: Path, size: int) -> str:

@@ -16,8 +16,9 @@ from pathlib import Path
 
 import pytest
 
-from conftest import eventually, servers
+from conftest import servers
 from jpsi.plugin import Command, TransportError
+from jpsi.testing.waiting import eventually
 from jpsi_ssh.address import Address
 from jpsi_ssh.transport import SshTransport
 

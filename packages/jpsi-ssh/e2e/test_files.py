@@ -15,9 +15,10 @@ from pathlib import Path
 import pytest
 
 import jpsi
-from conftest import SMALL, eventually, random_file, servers
+from conftest import SMALL, random_file, servers
 from jpsi.engine.job_files import job_files
 from jpsi.plugin import Command, TransferError, TransportError
+from jpsi.testing.waiting import eventually
 from jpsi_ssh.transport import SshTransport
 
 # Lines are cut, and servers counted.

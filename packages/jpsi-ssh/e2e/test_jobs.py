@@ -19,10 +19,11 @@ from pathlib import Path
 import attrs
 import pytest
 
-from conftest import SMALL, eventually, random_file, servers
+from conftest import SMALL, random_file, servers
 from jpsi import Job, JobExecutor, JobState, StageIn, StageOut, StagingMode, SubmitException
 from jpsi.testing.conformance_kit import Gate, Proof, shell
 from jpsi.testing.conformance_recovery import client
+from jpsi.testing.waiting import eventually
 from jpsi_slurm import SlurmConfig
 
 pytestmark = [

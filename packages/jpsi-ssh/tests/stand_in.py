@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 # Of the options it knows those that jpsi uses. A connection is the file in place of its socket.
@@ -116,13 +114,3 @@ def lives(group: int) -> bool:
         int(found) == group and not state.startswith("Z")
         for found, state in (line.split() for line in listed.stdout.splitlines())
     )
-
-
-def eventually(condition: Callable[[], bool], seconds: float = 10.0) -> bool:
-    """Whether something becomes true that another process is to see to."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.01)
-    return True

@@ -13,10 +13,11 @@ from typing import Any
 import pytest
 
 from jpsi.plugin import Command
+from jpsi.testing.waiting import eventually
 from jpsi_ssh.answers import Answer
 from jpsi_ssh.far_shell import program
 from jpsi_ssh.requests import Mode, Request, request
-from stand_in import eventually, lives
+from stand_in import lives
 
 _FOUND = {
     name: path for name in ("dash", "bash", "ksh", "mksh", "yash", "sh") if (path := shutil.which(name))

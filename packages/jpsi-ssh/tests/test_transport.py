@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 
 from jpsi.plugin import Command, ConfigError, FileTransport, LineTransport, TransportError
+from jpsi.testing.waiting import eventually
 from jpsi_ssh import channel
 from jpsi_ssh import transport as transport_module
 from jpsi_ssh.address import Address
@@ -25,7 +26,7 @@ from jpsi_ssh.channel import Channel
 from jpsi_ssh.hooks import open_transport
 from jpsi_ssh.link import Link, _Channels
 from jpsi_ssh.transport import SshTransport
-from stand_in import StandIn, eventually, lives, sessions
+from stand_in import StandIn, lives, sessions
 
 
 def _sh(text: str, **fields: Any) -> Command:
