@@ -1,0 +1,75 @@
+"""A real Slurm with two nodes, whose jobs the pilots are; `nox -s e2e_pilot` brings it up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jpsi_pilot.config import PilotConfig
+from pilot_support import end_agent
+
+_TARGETS = """\
+targets:
+  nodes:
+    executor: slurm
+    config:
+      work_directory: {folder}
+      grace: 5s
+      longest_interval: 2s
+"""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--long", action="store_true", help="everything, and as often as issues demand it")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "long: takes long; runs with --long")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if not config.getoption("--long"):
+        for item in items:
+            if item.get_closest_marker("long"):
+                item.add_marker(pytest.mark.skip(reason="takes long; --long runs it"))
+
+
+@pytest.fixture
+def rounds(pytestconfig: pytest.Config) -> int:
+    """How often a test tries what goes wrong only sometimes."""
+    return 10 if pytestconfig.getoption("--long") else 1
+
+
+@pytest.fixture(autouse=True)
+def _own_homes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pilots are jobs of executors as they are configured: none of that is the user's."""
+    for name in ("STATE", "CONFIG", "CACHE"):
+        monkeypatch.setenv(f"XDG_{name}_HOME", str(tmp_path / name.lower()))
+    place = tmp_path / "config" / "jpsi"
+    place.mkdir(parents=True)
+    (place / "config.yaml").write_text(_TARGETS.format(folder=tmp_path / "slurm"))
+
+
+def pilots(work_directory: Path, **changes: Any) -> PilotConfig:
+    """A configuration whose pilots have two nodes of Slurm."""
+    quick = {
+        "kill_delay": timedelta(seconds=0.5),
+        "shortest_interval": timedelta(seconds=0.1),
+        "longest_interval": timedelta(seconds=0.3),
+        "grace": timedelta(seconds=1),
+        "walltime": timedelta(minutes=10),
+        "idle_time": timedelta(seconds=30),
+    }
+    shape = {"nodes_per_pilot": 2, "cores_per_node": 4, "memory_per_node": 2 * 2**30}
+    return PilotConfig(work_directory=work_directory, target="nodes", **(quick | shape | changes))
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Iterator[PilotConfig]:
+    """Pilots of two nodes with four cores each."""
+    yield pilots(tmp_path / "work")
+    end_agent(tmp_path / "work" / "pilots")

@@ -1,0 +1,76 @@
+"""What every backend passes: agent and pilots on a machine that ssh leads to, through a real sshd."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from jpsi import JobExecutor, JobSpec, escape
+from jpsi.plugin import ExecutorConfig
+from jpsi.testing import ExecutorConformance
+from jpsi_pilot import hooks
+from jpsi_pilot.config import PilotConfig
+from pilot_support import end_agent
+
+_KEY = Path("~/.ssh/jpsi-client")
+
+
+@pytest.mark.long
+@pytest.mark.skipif(not _KEY.expanduser().exists(), reason="ci/sshd/up was not run for this user")
+class TestPilotsElsewhere(ExecutorConformance):
+    executor_name = "pilot"
+    config_class = PilotConfig
+    plugin = hooks
+    url = "ssh://far"
+    is_elsewhere = True
+    unknown_id = "aaaaaaaa-999999"
+    patience = 240.0
+
+    @pytest.fixture(autouse=True, scope="class")
+    @classmethod
+    def _connected(cls) -> Iterator[None]:
+        """One connection, which others do not use."""
+        # a socket has no room for the long names of pytest
+        folder = Path(tempfile.mkdtemp(prefix="jpsi-e2e-", dir="/tmp"))
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("XDG_RUNTIME_DIR", str(folder))
+            yield
+        for socket in folder.glob("jpsi-ssh/*.?"):
+            ending = ["ssh", "-O", "exit", "-S", str(socket), "far"]
+            subprocess.run(ending, capture_output=True, check=False)
+        shutil.rmtree(folder, ignore_errors=True)
+
+    @pytest.fixture
+    def config(self, work_directory: Path) -> Iterator[ExecutorConfig]:
+        yield PilotConfig(
+            work_directory=work_directory,
+            python=sys.executable,
+            cores_per_node=8,
+            idle_time=timedelta(seconds=30),
+            kill_delay=timedelta(seconds=0.5),
+            shortest_interval=timedelta(seconds=0.1),
+            longest_interval=timedelta(seconds=0.3),
+            grace=timedelta(seconds=1),
+        )
+        end_agent(work_directory / "pilots")
+
+    def test_the_environment_is_inherited_or_not(
+        self, executor: JobExecutor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """What a job inherits is what a login over there has."""
+        monkeypatch.setenv("FROM_OUTSIDE", "inherited")
+        text = 'echo "${SSH_CONNECTION:+login},$FROM_OUTSIDE,$GIVEN" >"$1"'
+        for inherits in (True, False):
+            arguments = ["-c", escape(text), "sh", str(tmp_path / str(inherits))]
+            spec = JobSpec("/bin/sh", arguments, environment={"GIVEN": "a"}, inherit_environment=inherits)
+            assert self.run(executor, spec).exit_code == 0
+
+        assert (tmp_path / "True").read_text() == "login,,a\n"
+        assert (tmp_path / "False").read_text() == ",,a\n"

@@ -1,0 +1,249 @@
+"""Pilots that are Flux instances, of the Flux whose commands are on PATH."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+import jpsi
+from jpsi import Job, JobAttributes, JobExecutor, JobState, Reason, ResourceSpecV1
+from jpsi.plugin import ExecutorConfig
+from jpsi.testing import ExecutorConformance
+from jpsi.testing.conformance_kit import Gate, Proof, Sign, shell
+from jpsi.testing.waiting import eventually
+from jpsi_pilot import hooks
+from jpsi_pilot.config import PilotConfig
+from pilot_support import agent_pid, end_agent, lives, processes
+
+PATIENCE = 120.0
+NODE = "jpsi_pilot.flux_node"
+_TARGET = """\
+targets:
+  wide:
+    executor: flux
+    config:
+      uri: {uri}
+      work_directory: {folder}
+"""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _flux() -> None:
+    if shutil.which("flux") is None:
+        pytest.skip("there is no flux on PATH")
+
+
+def pilots(work_directory: Path, **changes: Any) -> PilotConfig:
+    """A configuration whose pilots are instances of Flux on this machine."""
+    quick = {
+        "kill_delay": timedelta(seconds=0.5),
+        "shortest_interval": timedelta(seconds=0.1),
+        "longest_interval": timedelta(seconds=0.3),
+        "grace": timedelta(seconds=1),
+        "idle_time": timedelta(seconds=30),
+    }
+    return PilotConfig(work_directory=work_directory, engine="flux", **(quick | changes))
+
+
+class TestPilotsOfFlux(ExecutorConformance):
+    executor_name = "pilot"
+    config_class = PilotConfig
+    plugin = hooks
+    unknown_id = "aaaaaaaa-999999"
+    patience = 240.0
+
+    @pytest.fixture
+    def config(self, work_directory: Path) -> Iterator[ExecutorConfig]:
+        yield pilots(work_directory, cores_per_node=8)
+        end_agent(work_directory / "pilots")
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Iterator[PilotConfig]:
+    """Pilots of two cores."""
+    yield pilots(tmp_path / "work", cores_per_node=2)
+    end_agent(tmp_path / "work" / "pilots")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """The agent's folder."""
+    return tmp_path / "work" / "pilots"
+
+
+@pytest.fixture
+def executor(config: PilotConfig) -> Iterator[JobExecutor]:
+    with JobExecutor.get_instance("pilot", config=config) as executor:
+        yield executor
+
+
+def running(executor: JobExecutor, spec: jpsi.JobSpec) -> Job:
+    job = Job(spec)
+    executor.submit(job)
+    assert job.wait(PATIENCE, target_states=JobState.ACTIVE), job
+    return job
+
+
+def end(job: Job) -> jpsi.JobStatus:
+    status = job.wait(PATIENCE)
+    assert status is not None, job
+    return status
+
+
+def kill_node(folder: Path) -> None:
+    (node,) = processes(folder, NODE)
+    node.kill()
+
+
+def kill_broker(folder: Path) -> None:
+    (node,) = processes(folder, NODE)
+    for child in node.children():
+        # commands that end meanwhile are not it
+        with contextlib.suppress(ProcessLookupError, psutil.NoSuchProcess):
+            if os.getsid(child.pid) == child.pid:
+                child.kill()
+
+
+def tell_pilot(folder: Path) -> None:
+    (warden,) = processes(folder, "jpsi_pilot.warden")
+    # as an executor ends a job
+    os.killpg(os.getsid(warden.pid), signal.SIGTERM)
+
+
+LOSSES = pytest.mark.parametrize("lose", [kill_node, kill_broker, tell_pilot])
+
+
+@LOSSES
+def test_a_job_that_ran_in_a_lost_instance_has_failed_and_is_gone(
+    executor: JobExecutor, folder: Path, tmp_path: Path, lose: Callable[[Path], None]
+) -> None:
+    sign = Sign(tmp_path / "sign")
+    job = running(executor, shell('echo $$ > "$1"; echo > "$2"; sleep 1000', tmp_path / "pid", sign.path))
+    waiting = Job(shell("exit 4"))
+    assert sign.wait(PATIENCE)
+    pid = int((tmp_path / "pid").read_text())
+
+    lose(folder)
+    executor.submit(waiting)
+
+    status = end(job)
+    assert (status.state, status.reason) == (JobState.FAILED, Reason.NODE_FAIL)
+    assert not lives(pid)
+    assert end(waiting).exit_code == 4, "it runs in the next pilot"
+
+
+@LOSSES
+def test_a_job_that_may_runs_again(
+    executor: JobExecutor, folder: Path, tmp_path: Path, lose: Callable[[Path], None]
+) -> None:
+    gate, proof = Gate(tmp_path / "gate"), Proof(tmp_path / "proof")
+    again = JobAttributes(custom_attributes={"pilot.retry_on_pilot_loss": True})
+    job = running(
+        executor, shell(f"{Proof.WRITE}; shift; {Gate.WAIT}; exit 3", proof.path, gate.path, attributes=again)
+    )
+    assert eventually(lambda: proof.runs == 1, PATIENCE)
+
+    lose(folder)
+    assert eventually(lambda: proof.runs == 2, PATIENCE)
+    gate.open()
+
+    assert end(job).exit_code == 3
+
+
+def test_jobs_run_on_when_the_agent_is_killed_and_the_next_knows_how_they_ended(
+    executor: JobExecutor, config: PilotConfig, folder: Path, tmp_path: Path
+) -> None:
+    gate, proofs = Gate(tmp_path / "gate"), [Proof(tmp_path / f"proof{number}") for number in range(4)]
+    text = f"{Proof.WRITE}; shift; {Gate.WAIT}; exit 3"
+    jobs = [Job(shell(text, proof.path, gate.path)) for proof in proofs]
+    executor.submit_many(jobs)
+    for job in jobs[:2]:
+        assert job.wait(PATIENCE, target_states=JobState.ACTIVE)
+
+    os.kill(agent_pid(folder), signal.SIGKILL)
+    gate.open()
+
+    with JobExecutor.get_instance("pilot", config=config) as fresh:
+        others = {it.id: it for it in fresh.recover()}
+        assert [end(others.get(job.id, job)).exit_code for job in jobs] == [3] * 4
+    assert [proof.runs for proof in proofs] == [1] * 4
+
+
+def test_a_job_is_ended_when_its_time_is_up(executor: JobExecutor) -> None:
+    job = running(executor, shell("sleep 1000", attributes=JobAttributes(duration=timedelta(seconds=1))))
+
+    status = end(job)
+
+    assert (status.state, status.reason) == (JobState.FAILED, Reason.TIMEOUT)
+
+
+@contextlib.contextmanager
+def two_brokers() -> Iterator[str]:
+    """Where a Flux of two nodes is, which are both this machine."""
+    words = ["flux", "start", "--test-size=2", "sh", "-c", 'echo "$FLUX_URI"; exec cat']
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as flux:
+        assert flux.stdin is not None
+        assert flux.stdout is not None
+        try:
+            yield flux.stdout.readline().strip()
+        finally:
+            # its own program ends with its input, and it with that
+            flux.stdin.close()
+            flux.wait(PATIENCE)
+
+
+@pytest.fixture
+def wide(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[JobExecutor]:
+    """Pilots of two nodes, which are jobs of another Flux."""
+    with two_brokers() as uri:
+        text = _TARGET.format(uri=uri, folder=tmp_path / "flux")
+        (tmp_path / "targets.yaml").write_text(text)
+        monkeypatch.setenv("JPSI_CONFIG", str(tmp_path / "targets.yaml"))
+        config = pilots(tmp_path / "work", target="wide", nodes_per_pilot=2, cores_per_node=2)
+        with JobExecutor.get_instance("pilot", config=config) as executor:
+            yield executor
+        end_agent(tmp_path / "work" / "pilots")
+
+
+def test_the_processes_of_a_job_are_on_several_nodes_beside_jobs_of_one(
+    wide: JobExecutor, tmp_path: Path
+) -> None:
+    output, gate = tmp_path / "out", Gate(tmp_path / "gate")
+    text = (
+        f'echo "$FLUX_TASK_RANK $(flux getattr rank) $(wc -l <"$JPSI_NODEFILE")" >>"$2"; {Gate.WAIT}; exit 5'
+    )
+    spread = ResourceSpecV1(node_count=2, processes_per_node=1)
+    job = running(wide, shell(text, gate.path, output, resources=spread))
+    others = [running(wide, gate.job(6)) for _ in range(2)]
+    told = wide.info(job)
+    # one that fails ends the others
+    assert eventually(lambda: output.exists() and output.read_text().count("\n") == 2, PATIENCE)
+    gate.open()
+
+    assert [end(it).exit_code for it in (job, *others)] == [5, 6, 6]
+    assert sorted(output.read_text().splitlines()) == ["0 0 2", "1 1 2"]
+    assert told is not None
+    assert len(told.nodes) == 2
+
+
+def test_a_job_of_several_nodes_is_cancelled_on_all_of_them(wide: JobExecutor, tmp_path: Path) -> None:
+    signs = [Sign(tmp_path / f"sign {rank}") for rank in range(2)]
+    text = 'echo $$ >"$1/pid $FLUX_TASK_RANK"; echo >"$1/sign $FLUX_TASK_RANK"; exec sleep 1000'
+    spread = ResourceSpecV1(node_count=2, processes_per_node=1)
+    job = running(wide, shell(text, tmp_path, resources=spread))
+    assert all(sign.wait(PATIENCE) for sign in signs)
+
+    job.cancel()
+
+    assert end(job).state is JobState.CANCELED
+    assert not [rank for rank in range(2) if lives(int((tmp_path / f"pid {rank}").read_text()))]

@@ -1,0 +1,166 @@
+"""The program that carries one request to the agent, and starts the agent if it is not there.
+
+    client.py WORK_DIRECTORY <REQUEST >ANSWER
+
+It is run for every submission, so that it has to be quick: by its path, without site-packages, and with as
+little of the standard library as it can; `messages` reads and writes what it carries. It ends with 3 if the
+agent has nothing of the request, and with 4 if it refuses it.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+
+# what `socket` adds to it takes as long to import as a Python takes to start
+from _socket import AF_UNIX, SHUT_WR, socket
+
+SOCKET = "agent.socket"
+LOCK = "agent.lock"
+LOG = "agent.log"
+NOT_SENT, REFUSED = 3, 4
+# How many agents a request is carried to that go before they have answered.
+_TRIES = 3
+_PATIENCE = 30.0
+# How soon somebody else may have to start the agent again, if the one that was started has not come up.
+_AGAIN = 5.0
+_AGENT = "import sys; sys.path.append(sys.argv[1]); from jpsi_pilot.agent import main; main(sys.argv[2])"
+
+
+def main() -> int:
+    """Carry the request that is on standard input."""
+    folder = folder_of(sys.argv[1])
+    message = sent(sys.stdin.buffer.read())
+    try:
+        enter(folder)
+        for _ in range(_TRIES):
+            code, _, answer = carried(folder, message).partition(b"\n")
+            if answer.endswith(b"\n"):
+                (sys.stderr if int(code) else sys.stdout).buffer.write(answer)
+                return int(code)
+    except OSError as e:
+        sys.stderr.write(f"the pilots' agent in {folder} cannot be reached: {e}; {_where()}\n")
+        return NOT_SENT
+    sys.stderr.write("the pilots' agent went before it had answered\n")
+    return 1
+
+
+def carried(folder: str, message: bytes) -> bytes:
+    """What the agent answers; part of it if the agent goes meanwhile.
+
+    The same may be carried to the next agent then: what was submitted is known there by its tag.
+
+    Raises:
+        OSError: there is no agent.
+    """
+    agent = connected(folder)
+    text = b""
+    try:
+        agent.sendall(message)
+        agent.shutdown(SHUT_WR)
+        while part := agent.recv(1 << 16):
+            text += part
+    except ConnectionError:
+        return text
+    finally:
+        agent.close()
+    return text
+
+
+def sent(request: bytes) -> bytes:
+    """What is sent of a request, which is a line: first where it comes from, with a NUL after each part."""
+    umask = os.umask(0o077)
+    variables = (name + b"=" + value for name, value in os.environb.items())
+    return b"\0".join([f"{umask:o}".encode(), process(os.getppid()).encode(), *variables, request])
+
+
+def folder_of(work_directory: str) -> str:
+    """Where the agent keeps its files; without a work directory that is in the user's state directory."""
+    if work_directory:
+        return os.path.abspath(os.path.join(os.path.expanduser(work_directory), "pilots"))  # noqa: PTH100, PTH111, PTH118  as above
+    state = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")  # noqa: PTH111
+    return os.path.join(state, "jpsi", "work", "pilots")  # noqa: PTH118
+
+
+def enter(folder: str) -> None:
+    """Go into the agent's folder, which is made if it is not there: a socket's path may have 107 characters.
+
+    Raises:
+        OSError: that cannot be done, or others can put their own agent there.
+    """
+    os.makedirs(folder, mode=0o700, exist_ok=True)  # noqa: PTH103  no pathlib: it takes a while to import
+    os.chdir(folder)
+    found = os.stat(".")  # noqa: PTH116  as above
+    if found.st_uid != os.geteuid() or found.st_mode & 0o077:
+        msg = "it is not yours alone; choose another work_directory or run: chmod go-rwx"
+        raise PermissionError(msg)
+
+
+def process(pid: int) -> str:
+    """A name for a process that no other has: its pid, and when it was started, where that can be known."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as file:  # noqa: PTH123
+            return f"{pid}.{file.read().rpartition(')')[2].split()[19]}"
+    except (OSError, IndexError):
+        return f"{pid}."
+
+
+def connected(folder: str) -> socket:
+    """A connection to the agent, which is started if nobody answers.
+
+    Raises:
+        OSError: there is none.
+    """
+    deadline = time.monotonic() + _PATIENCE
+    started = float("-inf")
+    while True:
+        agent = socket(AF_UNIX)
+        try:
+            agent.connect(SOCKET)
+        except (FileNotFoundError, ConnectionRefusedError):
+            agent.close()
+            now = time.monotonic()
+            if now > deadline:
+                raise
+            if now > started + _AGAIN:
+                start_agent(folder)
+                started = now
+            time.sleep(0.02)
+        else:
+            return agent
+
+
+def start_agent(folder: str) -> None:
+    """Start an agent that has nothing of this process; if there is one already, it goes at once."""
+    import subprocess  # noqa: PLC0415  it takes a while, and there is an agent mostly
+
+    package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH100, PTH120
+    with open(LOG, "ab", opener=_private) as log:
+        subprocess.Popen(  # noqa: S603  a program of our own
+            [sys.executable, "-c", _AGENT, package, folder],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+        )
+
+
+def _where() -> str:
+    """Where the agent may be; only on its own machine can it be reached."""
+    try:
+        with open(LOCK, encoding="utf-8") as file:  # noqa: PTH123  as above
+            pid, _, host = file.read().strip().partition(" ")
+    except OSError:
+        return f"see {LOG} there"
+    return (
+        f"see {LOG} there; the last one was process {pid} on {host}, and is reached from that machine alone"
+    )
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,127 @@
+"""What can be set for the executor `pilot`, and what it offers."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import attrs
+
+from jpsi.plugin import Arrays, BatchConfig, Capabilities, hookimpl
+
+#: The target of pilots that are processes of the allocation that the program is in.
+HERE = "here"
+_LARGEST_ARRAY = 10_000
+
+
+def _count(_: object, attribute: attrs.Attribute[Any], value: object) -> None:
+    least = 0 if attribute.name == "gpus_per_node" else 1
+    if type(value) is not int or value < least:
+        msg = f"{attribute.name} must be a whole number of at least {least}, not {value!r}"
+        raise ValueError(msg)
+
+
+def _interval(_: object, attribute: attrs.Attribute[Any], value: object) -> None:
+    if not isinstance(value, timedelta) or value <= timedelta(0):
+        msg = f"{attribute.name} must be a timedelta of some length, not {value!r}"
+        raise ValueError(msg)
+
+
+def _name(_: object, attribute: attrs.Attribute[Any], value: object) -> None:
+    if not isinstance(value, str) or not value:
+        msg = f"{attribute.name} must be a name, not {value!r}"
+        raise ValueError(msg)
+
+
+def _lines(_: object, attribute: attrs.Attribute[Any], value: object) -> None:
+    if not isinstance(value, tuple) or not all(isinstance(it, str) and "\0" not in it for it in value):
+        msg = f"{attribute.name} must be a list of lines of shell, not {value!r}"
+        raise ValueError(msg)
+
+
+def _tuple(value: object) -> object:
+    return tuple(value) if isinstance(value, list) else value
+
+
+@attrs.frozen(slots=True, kw_only=True)
+class PilotConfig(BatchConfig):
+    """What can be set for the executor `pilot`, besides what every batch system has.
+
+    Pilots with other settings are other pilots: a job runs only in one that was started with what its own
+    executor is configured by.
+    """
+
+    #: The executor whose jobs the pilots are, or a target of the configuration; `here` is the allocation that
+    #: the program is in. On several of its nodes, `launcher` must be named.
+    target: str = attrs.field(default="local", validator=_name)
+    #: What runs jobs inside of pilots: an entry point of the group `jpsi.pilot_engines`; None is `flux` where
+    #: the agent's machine has it, else `dask`.
+    engine: str | None = attrs.field(default=None, validator=attrs.validators.optional(_name))
+    #: How many pilots there are at a time, at most, for one client.
+    max_pilots: int = attrs.field(default=1, validator=_count)
+    #: How many nodes a pilot has.
+    nodes_per_pilot: int = attrs.field(default=1, validator=_count)
+    #: How many cores of a node a pilot asks for, and jobs share.
+    cores_per_node: int = attrs.field(default=1, validator=_count)
+    #: How many GPUs of a node a pilot asks for, and jobs share.
+    gpus_per_node: int = attrs.field(default=0, validator=_count)
+    #: How much memory of a node a pilot asks for, in bytes, and jobs share; None leaves it to the target, and
+    #: what jobs ask for is not counted.
+    memory_per_node: int | None = attrs.field(default=None, validator=attrs.validators.optional(_count))
+    #: How long jobs can run in a pilot, from its start on; none starts there that could not end by then.
+    walltime: timedelta = attrs.field(default=timedelta(hours=1), validator=_interval)
+    #: How much longer its target is asked for, so that a pilot can start and wind up; it has two thirds of it
+    #: to start.
+    margin: timedelta = attrs.field(default=timedelta(seconds=30), validator=_interval)
+    #: How long a pilot without a job waits for another, and so how long pilots outlive their client.
+    idle_time: timedelta = attrs.field(default=timedelta(minutes=2), validator=_interval)
+    #: Whether a pilot takes the jobs of all clients, and not only those of the process it was started for.
+    shared: bool = False
+    #: Whether a job runs again whose pilot was lost while it ran; else it is FAILED. A job says otherwise by
+    #: the custom attribute `pilot.retry_on_pilot_loss`.
+    retry_on_pilot_loss: bool = False
+    #: The queue that pilots are submitted to; None leaves it to the target.
+    queue_name: str | None = attrs.field(default=None, validator=attrs.validators.optional(_name))
+    #: The project that pilots are charged to; None leaves it to the target.
+    project_name: str | None = attrs.field(default=None, validator=attrs.validators.optional(_name))
+    #: Lines of POSIX shell that a pilot runs before anything else, such as `module load python`.
+    startup: tuple[str, ...] = attrs.field(default=(), converter=_tuple, validator=_lines)
+    #: The launcher that starts a pilot's process on each of its nodes; None is the target's own.
+    launcher: str | None = attrs.field(default=None, validator=attrs.validators.optional(_name))
+    #: The Python, by its path, that has jpsi-pilot and the engine where agent and pilots are; None is the one
+    #: that runs the program. Where `url` leads to another machine it must be named.
+    python: str | None = attrs.field(default=None, validator=attrs.validators.optional(_name))
+    #: The network interface by which nodes reach this machine, such as `ib0`; None finds one.
+    interface: str | None = attrs.field(default=None, validator=attrs.validators.optional(_name))
+
+    def __attrs_post_init__(self) -> None:
+        if self.work_directory is not None and self.python is None:
+            # a program that goes elsewhere is to find its agent all the same
+            object.__setattr__(self, "work_directory", self.work_directory.expanduser().absolute())
+        if self.target.lower() == HERE and self.nodes_per_pilot > 1 and self.launcher is None:
+            msg = "launcher must be named, such as srun, where pilots are several nodes of this allocation"
+            raise ValueError(msg)
+
+
+@hookimpl
+def config_class() -> type[BatchConfig]:
+    """The class."""
+    return PilotConfig
+
+
+@hookimpl
+def capabilities() -> Capabilities:
+    """What pilots offer."""
+    return Capabilities(
+        default_launcher="multiple",
+        # engines that run a job on several nodes give it what this finds them by
+        nodes_launcher="flux",
+        id_variable="JPSI_PILOT_JOB",
+        ids_per_query=1000,
+        arrays=Arrays(
+            largest=_LARGEST_ARRAY,
+            id_variable="JPSI_PILOT_ARRAY",
+            index_variable="JPSI_PILOT_INDEX",
+            limits=True,
+        ),
+    )

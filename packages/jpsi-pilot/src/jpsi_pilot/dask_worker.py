@@ -1,0 +1,117 @@
+"""The worker of dask.distributed on a node of a pilot.
+
+python -m jpsi_pilot.dask_worker PILOT_FOLDER CORES PLACE
+
+What it is given and what it tells are messages in the stream that dask keeps between a scheduler and each of
+its workers: a task of dask's for each job would take as much time as a short job itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import sys
+import tempfile
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import dask
+from distributed import Worker
+
+from .certificates import security
+from .node_log import NodeLog, log_of
+from .runs import Runs
+from .values import Task
+
+#: The file in a pilot's folder that tells where the scheduler listens.
+ADDRESS = "address"
+#: What a worker is told: to run a task, which has a number, and to end the run of a job.
+RUN, STOP = "jpsi-run", "jpsi-stop"
+#: What it tells: how the run of this number has ended.
+ENDED = "jpsi-ended"
+#: How rarely dask is to measure itself: by itself it does so a hundred times a second, for nobody here.
+SETTINGS = {
+    "distributed.worker.profile.enabled": False,
+    "distributed.admin.tick.interval": "1s",
+    "distributed.admin.system-monitor.interval": "10s",
+}
+_PATIENCE = "60s"
+_CLOSING = 2.0
+
+
+class PilotWorker(Worker):
+    """A worker that listens for nothing but other parts of dask, and runs jobs."""
+
+    def __init__(self, *arguments: Any, runs: Runs, nthreads: int, **options: Any) -> None:  # noqa: ANN401  dask's
+        super().__init__(*arguments, nthreads=nthreads, **options)
+        self._runs = runs
+        # one for each core, and a job has one at least
+        self._threads = ThreadPoolExecutor(nthreads)
+        self.stream_handlers[RUN] = self._run
+        self.stream_handlers[STOP] = runs.stop
+
+    def start_http_server(self, *_: object, **__: object) -> None:
+        """Nothing: what it would serve is open to everybody."""
+
+    def _run(self, number: int, task: dict[str, Any]) -> None:  # Any: as JSON has it
+        self._threads.submit(self._carry, number, Task.of(task))
+
+    def _carry(self, number: int, task: Task) -> None:
+        end = self._runs.run(task)
+        message = {"op": ENDED, "number": number, "end": end.plain()}
+        # nobody is told without a connection: whoever asks later finds it in the log
+        self.loop.add_callback(self.batched_send, message)
+
+
+async def serve(folder: Path, cores: int, place: str) -> None:
+    """Be a worker until there is no scheduler any more, or nobody watches over this process."""
+    told = asyncio.Event()
+    runs = Runs(folder.parent.parent, NodeLog(log_of(folder, place)))
+    loop = asyncio.get_running_loop()
+    loop.add_signal_handler(signal.SIGTERM, runs.close)
+    # a thread that nobody waits for at the end
+    threading.Thread(
+        target=_wait_for_warden, args=(lambda: loop.call_soon_threadsafe(told.set),), daemon=True
+    ).start()
+    dask.config.set(SETTINGS)
+    with tempfile.TemporaryDirectory(prefix="jpsi-pilot-") as scratch:
+        worker = PilotWorker(
+            (folder / ADDRESS).read_text(encoding="ascii"),
+            name=place,
+            runs=runs,
+            nthreads=cores,
+            security=security(folder),
+            dashboard=False,
+            local_directory=scratch,
+            memory_limit=0,
+            death_timeout=_PATIENCE,
+        )
+        await worker
+        waits = [asyncio.ensure_future(_finished(worker)), asyncio.ensure_future(told.wait())]
+        await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        # without a scheduler jobs run on to their ends, which the log tells
+        await asyncio.to_thread(runs.end_all if told.is_set() else runs.drain)
+        # one that was closing already may never tell that it has
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(worker.close(timeout=1, executor_wait=False), _CLOSING)
+    # threads of dask's, and the one that waits for the warden, keep nobody
+    os._exit(0)
+
+
+async def _finished(worker: Worker) -> None:
+    await worker.finished()
+
+
+def _wait_for_warden(gone: Callable[[], object]) -> None:
+    while sys.stdin.buffer.read(1):
+        pass
+    gone()
+
+
+if __name__ == "__main__":
+    asyncio.run(serve(Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3]))

@@ -1,0 +1,31 @@
+"""Has an agent go: for whoever knows that its pilots are not needed any more."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import signal
+import socket
+from pathlib import Path
+
+from .client import LOCK, folder_of
+
+
+def leave(work_directory: Path) -> None:
+    """Have the agent of a work directory go, if there is one on this machine; returns at once.
+
+    Pilots take no more jobs then, and end with the last that runs in them.
+    """
+    with contextlib.suppress(OSError, ValueError), Path(folder_of(str(work_directory)), LOCK).open() as lock:
+        pid, _, host = lock.read().strip().partition(" ")
+        if host == socket.gethostname() and _is_held(lock.fileno()):
+            os.kill(int(pid), signal.SIGTERM)
+
+
+def _is_held(file: int) -> bool:
+    try:
+        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    return False

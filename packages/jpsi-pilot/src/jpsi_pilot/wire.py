@@ -1,0 +1,55 @@
+"""How an agent and the nodes of its pilots talk where nothing else does it: lines of JSON, by TLS."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import socket
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
+
+#: What is said: JSON.
+Message = Mapping[str, Any]
+
+#: How long a line may be; scripts and environments of jobs stand in files.
+LONGEST = 1 << 24
+# A machine that has crashed says nothing: its silence is noticed after so many seconds, by the socket.
+_KEEPALIVE = (("TCP_KEEPIDLE", 15), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 4))
+
+
+class Wire:
+    """One end of a connection."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader = reader
+        self._writer = writer
+        own = writer.get_extra_info("socket")
+        own.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        for name, value in _KEEPALIVE:
+            # macOS has other names
+            if hasattr(socket, name):
+                own.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+
+    @property
+    def peer(self) -> str:
+        """The name in the certificate of the other end."""
+        subject = self._writer.get_extra_info("peercert")["subject"]
+        return str(next(value for part in subject for key, value in part if key == "commonName"))
+
+    def say(self, **message: Any) -> None:  # noqa: ANN401  JSON
+        """Say something; it is lost if the other end is."""
+        if not self._writer.is_closing():
+            self._writer.write(json.dumps(message, separators=(",", ":")).encode() + b"\n")
+
+    async def heard(self) -> AsyncIterator[Message]:
+        """What the other end says, until it is gone; half of a line is nothing."""
+        with contextlib.suppress(OSError, ValueError):
+            while (line := await self._reader.readline()).endswith(b"\n"):
+                yield json.loads(line)
+
+    async def close(self) -> None:
+        """Hang up."""
+        self._writer.close()
+        with contextlib.suppress(OSError):
+            await self._writer.wait_closed()

@@ -1,0 +1,103 @@
+"""What tests do with agents: ask them, and have them leave."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from jpsi import Job, JobExecutor, JobState
+from jpsi.testing.waiting import eventually
+from jpsi_pilot import client
+from jpsi_pilot.client import LOCK
+
+# Seconds until what was cancelled must have ended.
+_PATIENCE = 60
+
+
+def ask(folder: Path, what: str, **values: object) -> dict[str, Any]:
+    """What an agent answers; one is started if there is none."""
+    done = subprocess.run(
+        [sys.executable, client.__file__, str(folder.parent)],
+        input=json.dumps({"do": what, **values}) + "\n",
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    answer: dict[str, Any] = json.loads(done.stdout)
+    return answer
+
+
+def agent_pid(folder: Path) -> int:
+    """The process of an agent that is there."""
+    return int((folder / LOCK).read_text().split()[0])
+
+
+def end_agent(folder: Path) -> None:
+    """Cancel what an agent has, if it is there, and have it and its pilots go."""
+    if not is_there(folder):
+        return
+    deadline = time.monotonic() + _PATIENCE
+    while (unfinished := list(ask(folder, "query", ids=None)["jobs"])) and time.monotonic() < deadline:
+        ask(folder, "cancel", ids=unfinished)
+        time.sleep(0.05)
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(agent_pid(folder), signal.SIGTERM)
+    with (folder / LOCK).open() as lock:
+        fcntl.flock(lock, fcntl.LOCK_SH)
+
+
+def is_there(folder: Path) -> bool:
+    """Whether an agent holds its lock."""
+    if not (folder / LOCK).exists():
+        return False
+    with (folder / LOCK).open() as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+    return False
+
+
+def place_of(executor: JobExecutor, job: Job) -> str:
+    """Where a job runs, once it does; what the agent says of it may be older than what it says itself."""
+    found = ""
+
+    def is_told() -> bool:
+        nonlocal found
+        told = executor.info(job)
+        found = "" if told is None else told.details.get("pilot.place", "")
+        return bool(found)
+
+    assert job.wait(_PATIENCE * 4, target_states=JobState.ACTIVE), job
+    assert eventually(is_told), job
+    return found
+
+
+def processes(folder: Path, module: str) -> list[psutil.Process]:
+    """The processes of the agent's pilots that run a module of this package."""
+    found = []
+    for it in psutil.Process(agent_pid(folder)).children(recursive=True):
+        # one that has ended meanwhile is none of them
+        with contextlib.suppress(psutil.NoSuchProcess):
+            # python -c PROGRAM FOLDER MODULE ...
+            if it.cmdline()[4:5] == [module]:
+                found.append(it)
+    return found
+
+
+def lives(pid: int) -> bool:
+    """Whether a process has not ended, be it that nobody has collected it."""
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False

@@ -1,0 +1,95 @@
+"""The program that carries a request to the agent."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from jpsi_pilot import client
+
+
+@pytest.fixture
+def agent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[socket.socket]:
+    """Where an agent would listen."""
+    folder = tmp_path / "pilots"
+    folder.mkdir(mode=0o700)
+    monkeypatch.chdir(folder)
+    with socket.socket(socket.AF_UNIX) as agent:
+        agent.bind(client.SOCKET)
+        agent.listen()
+        yield agent
+
+
+def answering(agent: socket.socket, answers: Sequence[bytes]) -> tuple[subprocess.CompletedProcess[str], int]:
+    """What the program does where these are the answers, one for each connection; and how many it got."""
+    heard: list[bytes] = []
+
+    def serve() -> None:
+        for answer in answers:
+            connection, _ = agent.accept()
+            with connection:
+                # one that goes in haste reads nothing, by which the other side is cut off
+                if answer:
+                    heard.append(b"".join(iter(lambda: connection.recv(1 << 16), b"")))  # noqa: B023  at once
+                    connection.sendall(answer)
+                else:
+                    heard.append(b"")
+
+    thread = threading.Thread(target=serve)
+    thread.start()
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", client.__file__, str(Path.cwd().parent)],
+        input='{"do": "query", "ids": null}\n',
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    thread.join()
+    return done, len(heard)
+
+
+def test_an_answer_is_printed(agent: socket.socket) -> None:
+    done, _ = answering(agent, [b'0\n{"jobs":{}}\n'])
+
+    assert (done.returncode, done.stdout) == (0, '{"jobs":{}}\n')
+
+
+def test_what_an_agent_refuses_is_said(agent: socket.socket) -> None:
+    done, _ = answering(agent, [b"4\nno such engine\n"])
+
+    assert (done.returncode, done.stderr) == (client.REFUSED, "no such engine\n")
+
+
+@pytest.mark.parametrize("cut", [b"", b"0\n{"], ids=["at once", "in the middle"])
+def test_the_next_agent_is_asked_if_one_goes_before_it_has_answered(agent: socket.socket, cut: bytes) -> None:
+    done, count = answering(agent, [cut, b'0\n{"jobs":{}}\n'])
+
+    assert (done.returncode, done.stdout, count) == (0, '{"jobs":{}}\n', 2)
+
+
+def test_it_is_told_if_all_agents_go_before_they_have_answered(agent: socket.socket) -> None:
+    done, count = answering(agent, [b""] * 3)
+
+    assert (done.returncode, done.stderr) == (1, "the pilots' agent went before it had answered\n")
+    assert count == 3
+
+
+def test_it_goes_to_no_agent_in_a_folder_of_others(agent: socket.socket) -> None:
+    Path.cwd().chmod(0o777)
+
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", client.__file__, str(Path.cwd().parent)],
+        input="{}\n",
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert done.returncode == client.NOT_SENT
+    assert "it is not yours alone" in done.stderr

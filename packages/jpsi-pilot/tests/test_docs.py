@@ -1,0 +1,32 @@
+"""The pages about pilots do what they say."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from jpsi_pilot.engines import GROUP
+from pages import File, Reader, steps
+from pilot_support import end_agent
+
+DOCS = Path(__file__).parents[3] / "docs"
+
+
+@pytest.mark.clause("layer-nested")
+def test_who_follows_the_page_sees_what_it_shows(tmp_path: Path) -> None:
+    reader = Reader(tmp_path)
+    try:
+        reader.follow((DOCS / "guide/pilots.md").read_text())
+    finally:
+        for lock in tmp_path.rglob("agent.lock"):
+            end_agent(lock.parent)
+
+
+def test_the_page_for_authors_of_engines_names_the_group_that_engines_are_found_in() -> None:
+    (file,) = steps((DOCS / "plugins/pilot-engine.md").read_text())
+    assert isinstance(file, File)
+
+    (group,) = tomllib.loads(file.text)["project"]["entry-points"]
+    assert group == GROUP

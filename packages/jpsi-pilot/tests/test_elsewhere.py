@@ -1,0 +1,91 @@
+"""Agent and pilots on another machine, which is this one with another home directory."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from jpsi import Job, JobExecutor, JobState, SubmitException
+from jpsi.testing import ElsewhereTransport
+from jpsi.testing.conformance_kit import Gate, shell
+from jpsi_pilot.config import PilotConfig
+from pilot_support import end_agent
+
+PATIENCE = 120.0
+
+
+@pytest.fixture
+def elsewhere(tmp_path: Path) -> Iterator[ElsewhereTransport]:
+    """The other machine, where nothing is left in the end."""
+    elsewhere = ElsewhereTransport(tmp_path / "far home")
+    yield elsewhere
+    elsewhere.up()
+    end_agent(elsewhere.home / "work" / "pilots")
+
+
+def pilots(elsewhere: ElsewhereTransport, python: str = sys.executable) -> JobExecutor:
+    """An executor with pilots over there."""
+    config = PilotConfig(
+        work_directory="~/work",
+        python=python,
+        kill_delay=timedelta(seconds=0.5),
+        shortest_interval=timedelta(seconds=0.1),
+        longest_interval=timedelta(seconds=0.3),
+        grace=timedelta(seconds=1),
+    )
+    return JobExecutor.get_instance("pilot", url=elsewhere.url, config=config)
+
+
+def test_jobs_run_in_pilots_over_there(elsewhere: ElsewhereTransport) -> None:
+    with pilots(elsewhere) as executor:
+        jobs = [Job(shell(f'echo "$HOME"; exit {number}')) for number in range(3)]
+        executor.submit_many(jobs)
+        for job in jobs:
+            assert job.wait(PATIENCE), job
+
+        assert [job.status.exit_code for job in jobs] == [0, 1, 2]
+        output = executor.output(jobs[0])
+        assert output is not None
+        assert output.read().data.decode() == f"{elsewhere.home}\n"
+    assert (elsewhere.home / "work" / "pilots" / "journal").exists()
+
+
+def test_a_job_goes_on_while_there_is_no_connection_and_is_found_by_another_machine(
+    elsewhere: ElsewhereTransport, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gate = Gate(tmp_path / "gate")
+    with pilots(elsewhere) as executor:
+        ends, stays = [Job(it.job(7)) for it in (gate, Gate(tmp_path / "never"))]
+        executor.submit(ends)
+        assert ends.wait(PATIENCE, target_states=JobState.ACTIVE), ends
+        executor.submit(stays)
+        elsewhere.down()
+        with pytest.raises(SubmitException):
+            executor.submit(Job(gate.job()))
+        gate.open()
+        elsewhere.up()
+        status = ends.wait(PATIENCE)
+
+        assert status is not None
+        assert status.exit_code == 7
+
+        monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "another machine"))
+        with pilots(elsewhere) as other:
+            (found,) = other.recover()
+            assert found.native_id == stays.native_id
+            found.cancel()
+            status = found.wait(PATIENCE)
+            assert status is not None
+            assert status.state is JobState.CANCELED
+
+
+def test_a_python_that_is_not_there_is_told_at_submit(elsewhere: ElsewhereTransport) -> None:
+    with (
+        pilots(elsewhere, python="/nowhere/python") as executor,
+        pytest.raises(SubmitException, match="the command /nowhere/python was not found"),
+    ):
+        executor.submit(Job(shell("exit 0")))

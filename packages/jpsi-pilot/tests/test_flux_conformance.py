@@ -1,0 +1,39 @@
+"""What every backend passes: jobs in a pilot whose engine is Flux, over the fake one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from jpsi.fakes import on_path
+from jpsi.plugin import ExecutorConfig
+from jpsi.testing import ExecutorConformance
+from jpsi_pilot import hooks
+from jpsi_pilot.config import PilotConfig
+from pilot_support import end_agent
+
+
+class TestPilotsOfFlux(ExecutorConformance):
+    executor_name = "pilot"
+    config_class = PilotConfig
+    plugin = hooks
+    unknown_id = "aaaaaaaa-999999"
+
+    @pytest.fixture
+    def config(self, work_directory: Path) -> Iterator[ExecutorConfig]:
+        with on_path("flux") as flux:
+            flux.slots = 8
+            yield PilotConfig(
+                work_directory=work_directory,
+                engine="flux",
+                cores_per_node=8,
+                idle_time=timedelta(seconds=30),
+                kill_delay=timedelta(seconds=0.5),
+                shortest_interval=timedelta(seconds=0.1),
+                longest_interval=timedelta(seconds=0.3),
+                grace=timedelta(seconds=1),
+            )
+            end_agent(work_directory / "pilots")

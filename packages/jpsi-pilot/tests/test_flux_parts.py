@@ -1,0 +1,160 @@
+"""What the engine Flux says to Flux, and what it makes of the answers."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import tomllib
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+
+from jpsi import JobState, JobStatus, Reason, ResourceSpecV1
+from jpsi.fakes import on_path
+from jpsi_pilot import flux_here
+from jpsi_pilot.engines import EngineMissing, new_engine
+from jpsi_pilot.flux_ends import end_of
+from jpsi_pilot.flux_instance import Shape, Up
+from jpsi_pilot.flux_task import environment_script, task_spec
+from jpsi_pilot.values import End, Task
+from test_scheduling import SETTINGS
+
+SHAPE = Shape(nodes=2, cores=4, gpus=1, kill_delay=0.5)
+
+
+def task(**changes: Any) -> Task:
+    """A task."""
+    values: dict[str, Any] = {
+        "native_id": "a-1",
+        "restarts": 2,
+        "script": 'echo "$GIVEN $JPSI_PILOT_JOB $(umask)" ${HOME-none}',
+        "environment": "environments/x",
+        "umask": 0o027,
+        "variables": {"JPSI_PILOT_JOB": "a-1"},
+        "cores": 3,
+        "seconds": 60,
+        "kill_delay": 1.0,
+    }
+    return Task(**(values | changes))
+
+
+@pytest.mark.parametrize(
+    ("status", "end"),
+    [
+        (JobStatus(JobState.COMPLETED, exit_code=0), End(code=0)),
+        (JobStatus(JobState.FAILED, exit_code=137), End(code=137)),
+        (JobStatus(JobState.CANCELED, exit_code=143), End(code=143, why="cancel")),
+        (JobStatus(JobState.CANCELED), End(code=None, why="cancel")),
+        (JobStatus(JobState.FAILED, exit_code=142, reason=Reason.TIMEOUT), End(code=142, why="timeout")),
+        (JobStatus(JobState.FAILED, exit_code=1, reason=Reason.NODE_FAIL), None),
+        (JobStatus(JobState.FAILED, reason=Reason.LOST), End(code=None, why="lost")),
+    ],
+    ids=lambda it: str(it.why or it.code) if isinstance(it, End) else "",
+)
+def test_how_a_job_of_flux_ended_is_how_its_task_did(status: JobStatus, end: End | None) -> None:
+    assert end_of(status) == end
+
+
+def test_a_job_that_flux_could_not_start_could_not_begin_and_it_is_told_why() -> None:
+    end = end_of(JobStatus(JobState.FAILED, message="no such shell", reason=Reason.LAUNCH))
+
+    assert end is not None
+    assert (end.code, end.why) == (None, "unable")
+    assert "no such shell" in end.message
+
+
+def test_an_instance_has_what_the_pilot_was_asked_for(tmp_path: Path) -> None:
+    said = tomllib.loads(SHAPE.configuration(tmp_path / 'a "b"'))
+
+    assert said == {
+        "resource": {"path": str(tmp_path / 'a "b"'), "noverify": True},
+        "exec": {"kill-timeout": "0.5s"},
+    }
+    (nodes,) = SHAPE.resources["execution"]["R_lite"]
+    assert nodes == {"rank": "0-1", "children": {"core": "0-3", "gpu": "0"}}
+
+
+@pytest.mark.parametrize(
+    ("uptime", "rank", "up"),
+    [
+        (" 09:30:51 run 29s,  owner me,  depth 0,  size 1\n", "0\n", Up(rank=0, size=1)),
+        (" 09:30:51 run 2.1h,  owner me,  depth 1,  size 16\n", "15\n", Up(rank=15, size=16)),
+        (" 09:30:51 init 0.5s,  owner me,  depth 0,  size 1\n", "0\n", None),
+        ("", "", None),
+    ],
+    ids=["one", "of many", "not yet", "nobody"],
+)
+def test_an_instance_is_up_once_it_runs_jobs(uptime: str, rank: str, up: Up | None) -> None:
+    assert Up.told(uptime, rank) == up
+
+
+def test_a_task_has_the_environment_and_umask_of_its_submission_alone(tmp_path: Path) -> None:
+    script, log = tmp_path / "environment", tmp_path / "log"
+    script.write_bytes(environment_script({b"GIVEN": b"it's \xff", b"PATH": os.fsencode(os.defpath)}))
+    spec = task_spec(task(), [1], log, script)
+
+    done = subprocess.run(
+        [str(spec.executable), *(spec.arguments or [])],
+        env={"HOME": "/nowhere", "FLUX_URI": "x"},
+        capture_output=True,
+        check=True,
+    )
+
+    assert done.stdout == b"it's \xff a-1 0027 none\n"
+    assert log.read_text() == "beginning a-1 2\n"
+
+
+def test_a_task_is_a_job_on_the_nodes_that_the_agent_has_chosen(tmp_path: Path) -> None:
+    spec = task_spec(task(gpus=2), [1], tmp_path, tmp_path)
+
+    assert isinstance(spec.resources, ResourceSpecV1)
+    assert (spec.launcher, spec.resources.node_count) == ("single", None)
+    assert (spec.resources.cpu_cores_per_process, spec.resources.gpu_cores_per_process) == (3, 2)
+    assert spec.attributes is not None
+    assert spec.attributes.duration == timedelta(seconds=60)
+    assert (spec.attributes.custom_attributes or {})["flux.requires"] == "rank:1"
+
+
+def test_a_task_of_several_nodes_is_an_instance_whose_address_it_knows(tmp_path: Path) -> None:
+    spec = task_spec(task(), [0, 3], tmp_path, tmp_path)
+
+    assert isinstance(spec.resources, ResourceSpecV1)
+    assert (spec.resources.node_count, spec.resources.processes_per_node) == (2, 1)
+    assert 'FLUX_URI="$FLUX_URI"' in (spec.arguments or [])[1]
+    assert spec.attributes is not None
+    assert (spec.attributes.custom_attributes or {})["flux.requires"] == "rank:0,3"
+
+
+def test_flux_is_chosen_where_it_is_and_dask_elsewhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    unnamed = attrs.evolve(SETTINGS, engine=None)
+    with on_path("flux"):
+        assert new_engine(lambda: None, unnamed).name == "flux"
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert new_engine(lambda: None, unnamed).name == "dask"
+
+
+def test_a_flux_of_another_version_is_told_with_those_that_are_needed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = tmp_path / "flux"
+    program.write_text("#!/bin/sh\necho 'commands:   0.40.0'\n")
+    program.chmod(0o700)
+    monkeypatch.setenv("PATH", str(tmp_path))
+
+    assert flux_here.flux_problem() == "flux-core is 0.40, and the engine flux needs >=0.58, <1.0"
+
+
+def test_an_engine_lacks_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    def lacking() -> None:
+        msg = "the executor flux is not installed"
+        raise ImportError(msg)
+
+    monkeypatch.setattr(flux_here, "need_backend", lacking)
+
+    with pytest.raises(EngineMissing, match=r"jpsi-pilot\[flux\]"):
+        new_engine(lambda: None, attrs.evolve(SETTINGS, engine="flux"))

@@ -1,0 +1,76 @@
+"""What agent and pilots open to the network: nothing without a certificate."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import psutil
+import pytest
+
+from jpsi import Job, JobExecutor, JobState
+from jpsi.testing.conformance_kit import Gate
+from jpsi_pilot.certificates import Authority
+from jpsi_pilot.config import PilotConfig
+from pilot_support import agent_pid, end_agent, processes
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Iterator[Path]:
+    """The folder of an agent with a job that runs."""
+    config = PilotConfig(work_directory=tmp_path / "work", kill_delay=timedelta(seconds=0.5))
+    with JobExecutor.get_instance("pilot", config=config) as executor:
+        job = Job(Gate(tmp_path / "never").job())
+        executor.submit(job)
+        assert job.wait(60, target_states=JobState.ACTIVE)
+        yield tmp_path / "work" / "pilots"
+    end_agent(tmp_path / "work" / "pilots")
+
+
+def listening(process: psutil.Process) -> set[int]:
+    """The ports of a process."""
+    found = process.net_connections("inet")
+    return {it.laddr.port for it in found if it.status == psutil.CONN_LISTEN}
+
+
+def refused(port: int, context: ssl.SSLContext | None) -> bool:
+    """Whether whoever connects like this is turned away without a word of dask's."""
+    with socket.create_connection(("localhost", port), timeout=20) as plain:
+        try:
+            if context is None:
+                plain.sendall(b"GET / HTTP/1.0\r\n\r\n")
+                return b"HTTP" not in plain.recv(100)
+            with context.wrap_socket(plain) as secure:
+                return secure.recv(100) == b""
+        except (ssl.SSLError, ConnectionError):
+            return True
+
+
+def test_whoever_has_no_certificate_of_the_agents_is_turned_away(folder: Path, tmp_path: Path) -> None:
+    (worker,) = processes(folder, "jpsi_pilot.dask_worker")
+    ports = [listening(psutil.Process(agent_pid(folder))), listening(worker)]
+    assert [len(it) for it in ports] == [1, 1], "one port each"
+    nobody = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    nobody.check_hostname, nobody.verify_mode = False, ssl.CERT_NONE
+    stranger = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    stranger.check_hostname, stranger.verify_mode = False, ssl.CERT_NONE
+    own = tmp_path / "stranger"
+    own.mkdir()
+    Authority().write(own, "stranger")
+    stranger.load_cert_chain(own / "certificate.pem", own / "key.pem")
+
+    for port in set.union(*ports):
+        for context in (None, nobody, stranger):
+            assert refused(port, context), (port, context)
+
+
+def test_a_pilot_has_a_key_of_its_own_that_only_the_user_reads(folder: Path) -> None:
+    (pilot,) = (folder / "pilots").iterdir()
+
+    assert (pilot / "key.pem").read_bytes() != (folder / "dask" / "key.pem").read_bytes()
+    for place in (pilot, folder / "dask"):
+        assert {(it.stat().st_mode & 0o077) for it in place.glob("*.pem")} == {0}
+        assert place.stat().st_mode & 0o077 == 0

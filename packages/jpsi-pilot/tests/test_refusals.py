@@ -1,0 +1,111 @@
+"""What an agent does not take, and what it says of pilots that do not start."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import jpsi
+from jpsi import Job, JobExecutor, JobSpec, JobState
+from jpsi.testing.waiting import eventually
+from jpsi_pilot.config import PilotConfig
+from pilot_support import end_agent
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[Path]:
+    """A work directory, whose agent goes in the end."""
+    yield tmp_path / "work"
+    end_agent(tmp_path / "work" / "pilots")
+
+
+def pilots(place: Path, **settings: Any) -> JobExecutor:
+    """An executor with such pilots."""
+    return JobExecutor.get_instance("pilot", config=PilotConfig(work_directory=place, **settings))
+
+
+def test_an_engine_that_is_not_there_is_told_at_submit(place: Path) -> None:
+    job = Job(JobSpec("/bin/true"))
+
+    with pilots(place, engine="abacus") as executor, pytest.raises(jpsi.InvalidJobException, match="abacus"):
+        executor.submit(job)
+
+    assert job.status.state is JobState.NEW
+
+
+def test_a_network_that_is_not_there_is_told_at_submit(place: Path) -> None:
+    job = Job(JobSpec("/bin/true"))
+
+    with (
+        pilots(place, interface="carrier-pigeon0") as executor,
+        pytest.raises(jpsi.SubmitException, match="carrier-pigeon0"),
+    ):
+        executor.submit(job)
+
+    assert job.status.state is JobState.NEW
+
+
+def test_why_pilots_do_not_start_is_told_of_the_jobs_that_wait(place: Path) -> None:
+    quick = timedelta(seconds=0.1)
+    with pilots(place, launcher="nowhere", shortest_interval=quick, longest_interval=quick) as executor:
+        job = Job(JobSpec("/bin/true"))
+        executor.submit(job)
+
+        def message() -> str:
+            told = executor.info(job)
+            return "" if told is None else told.message or ""
+
+        assert eventually(lambda: bool(message()))
+        assert "no launcher 'nowhere'" in message()
+        job.cancel()
+        status = job.wait(60)
+        assert status is not None
+        assert status.state is JobState.CANCELED
+
+
+_TARGETS = """\
+targets:
+  inner: {executor: pilot}
+  far: {executor: local, url: ssh://login.example}
+"""
+
+
+@pytest.mark.parametrize(
+    ("target", "error", "why"),
+    [
+        ("nowhere", jpsi.PluginError, "the target of pilots: no executor 'nowhere'"),
+        ("pilot", jpsi.ConfigError, "runs jobs in pilots itself"),
+        ("inner", jpsi.ConfigError, "runs jobs in pilots itself"),
+        ("far", jpsi.ConfigError, "say url=ssh://login.example of the executor pilot itself"),
+    ],
+)
+def test_a_target_in_which_no_pilot_can_start_is_refused_at_once(
+    place: Path, tmp_path: Path, target: str, error: type[Exception], why: str
+) -> None:
+    folder = tmp_path / "config" / "jpsi"
+    folder.mkdir(parents=True)
+    (folder / "config.yaml").write_text(_TARGETS)
+
+    with pytest.raises(error, match=why):
+        pilots(place, target=target)
+
+
+def test_on_another_machine_a_python_must_be_named(place: Path) -> None:
+    with pytest.raises(jpsi.ConfigError, match="must name, as `python`"):
+        JobExecutor.get_instance("pilot", url="elsewhere:///", config=PilotConfig(work_directory=place))
+
+
+@pytest.mark.parametrize("mode", [0o770, 0o707, 0o755], ids=oct)
+def test_an_agents_folder_that_others_can_use_is_refused(place: Path, mode: int) -> None:
+    (place / "pilots").mkdir(parents=True)
+    (place / "pilots").chmod(mode)
+
+    with (
+        pilots(place) as executor,
+        pytest.raises(jpsi.SubmitException, match="it is not yours alone"),
+    ):
+        executor.submit(Job(JobSpec("/bin/true")))

@@ -1,0 +1,215 @@
+"""Runs on a node: their codes, their environment, and that nothing of them is left."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from jpsi.testing.conformance_kit import Sign
+from jpsi_pilot.client import process
+from jpsi_pilot.node_log import NodeLog, story
+from jpsi_pilot.runs import Runs
+from jpsi_pilot.sessions import members
+from jpsi_pilot.values import End, Task
+from pilot_support import lives
+
+PATIENCE = 30.0
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> NodeLog:
+    return NodeLog(tmp_path / "nodes" / "node.1")
+
+
+@pytest.fixture
+def runs(tmp_path: Path, log: NodeLog) -> Runs:
+    (tmp_path / "environment").write_text(json.dumps({"PATH": "/usr/bin:/bin", "GIVEN": "\u00e4"}))
+    return Runs(tmp_path, log)
+
+
+def task(
+    script: str, native_id: str = "a-1", seconds: int = 60, delay: float = 0.2, gpus: int | None = None
+) -> Task:
+    """A task that is a piece of shell."""
+    return Task(
+        native_id=native_id,
+        restarts=0,
+        script=script,
+        environment="environment",
+        umask=0o027,
+        variables={"JPSI_PILOT_JOB": native_id},
+        seconds=seconds,
+        kill_delay=delay,
+        gpus=gpus,
+    )
+
+
+def begun(runs: Runs, it: Task, sign: Sign) -> Callable[[], End]:
+    """Start a run that gives a sign; what is returned waits for its end."""
+    found: list[End] = []
+    thread = threading.Thread(target=lambda: found.append(runs.run(it)))
+    thread.start()
+    assert sign.wait(PATIENCE)
+
+    def end() -> End:
+        thread.join(PATIENCE)
+        return found[0]
+
+    return end
+
+
+@pytest.mark.parametrize(("script", "code"), [("exit 0", 0), ("exit 7", 7), ("kill -KILL $$", 137)])
+def test_a_run_ends_as_its_script_does(runs: Runs, log: NodeLog, script: str, code: int) -> None:
+    assert runs.run(task(script)) == End(code=code)
+    assert story(log.path).ends == {("a-1", 0): End(code=code)}
+
+
+def test_it_has_the_environment_and_umask_of_its_submission_alone(runs: Runs, tmp_path: Path) -> None:
+    runs.run(task(f"env >{tmp_path}/out; umask >>{tmp_path}/out"))
+
+    told = (tmp_path / "out").read_bytes().splitlines()
+    assert b"GIVEN=\xe4" in told
+    assert b"JPSI_PILOT_JOB=a-1" in told
+    assert not [it for it in told if it.startswith(b"HOME=")]
+    assert told[-1] == b"0027"
+
+
+def test_what_a_run_leaves_behind_is_ended(runs: Runs, tmp_path: Path) -> None:
+    runs.run(task(f"sleep 1000 & echo $! >{tmp_path}/pid"))
+
+    assert not lives(int((tmp_path / "pid").read_text()))
+
+
+def test_a_run_is_ended_when_its_time_is_up(runs: Runs) -> None:
+    assert runs.run(task("sleep 1000", seconds=1)) == End(code=143, why="timeout")
+
+
+@pytest.mark.parametrize("trap", ["", "trap '' TERM;", "trap 'exit 0' TERM;"])
+def test_a_run_that_is_stopped_is_gone_with_all_its_processes(runs: Runs, tmp_path: Path, trap: str) -> None:
+    sign = Sign(tmp_path / "sign")
+    script = f"{trap} echo $$ >{tmp_path}/pid; sleep 1000 & echo >{sign.path}; while :; do sleep 0.05; done"
+    end = begun(runs, task(script), sign)
+
+    runs.stop("a-1")
+
+    assert end().why == "cancel"
+    assert members(int((tmp_path / "pid").read_text())) == []
+
+
+def test_one_that_is_stopped_before_it_begins_never_does(runs: Runs, tmp_path: Path) -> None:
+    runs.stop("a-1")
+
+    assert runs.run(task(f"touch {tmp_path}/ran")) == End(code=None, why="cancel")
+    assert not (tmp_path / "ran").exists()
+
+
+def test_what_ends_with_the_pilot_ends_because_of_it(runs: Runs, tmp_path: Path) -> None:
+    sign = Sign(tmp_path / "sign")
+    end = begun(runs, task(f"echo >{sign.path}; sleep 1000"), sign)
+
+    runs.end_all()
+
+    assert end() == End(code=143, why="pilot")
+    assert runs.run(task("true", "a-2")) == End(code=None, why="pilot")
+
+
+def test_a_log_tells_which_sessions_are_left(log: NodeLog) -> None:
+    log.worker(16)
+    log.beginning("a-1", 0)
+    log.begun("a-1", 0, 17)
+    log.beginning("a-2[3]", 1)
+    log.begun("a-2[3]", 1, 18)
+    log.ended("a-1", 0, End(code=3))
+    log.ended("a-3", 0, End(code=None, why="cancel"))
+
+    told = story(log.path)
+
+    assert told.worker == process(16)
+    assert told.sessions == {("a-2[3]", 1): process(18)}
+    assert told.begun == {("a-1", 0), ("a-2[3]", 1)}
+    assert told.ends == {("a-1", 0): End(code=3), ("a-3", 0): End(code=None, why="cancel")}
+    assert not told.over
+    log.over()
+    assert story(log.path).over
+
+
+def test_half_a_line_tells_nothing(log: NodeLog) -> None:
+    log.beginning("a-1", 0)
+    with log.path.open("a") as file:
+        file.write("ended a-1 0 1")
+
+    assert story(log.path).ends == {}
+
+
+def test_each_run_has_gpus_of_its_own_and_what_has_ended_gives_its_back(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, log: NodeLog
+) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "GPU-a,GPU-b,GPU-c")
+    (tmp_path / "environment").write_text(json.dumps({"CUDA_VISIBLE_DEVICES": "of the client"}))
+    runs = Runs(tmp_path, log)
+    show = f'printf %s "$CUDA_VISIBLE_DEVICES" >{tmp_path}'
+    sign = Sign(tmp_path / "sign")
+    first = begun(runs, task(f"{show}/a; echo >{sign.path}; sleep 1000", "a-1", gpus=1), sign)
+
+    assert runs.run(task(f"{show}/b", "a-2", gpus=2)).code == 0
+    runs.stop("a-1")
+    first()
+    assert runs.run(task(f"{show}/c", "a-3", gpus=3)).code == 0
+    assert runs.run(task(f"{show}/none", "a-4", gpus=0)).code == 0
+    assert runs.run(task(f"{show}/uncounted", "a-5")).code == 0
+
+    told = {it: (tmp_path / it).read_text() for it in ("a", "b", "c", "none", "uncounted")}
+    assert told == {
+        "a": "GPU-a",
+        "b": "GPU-b,GPU-c",
+        "c": "GPU-a,GPU-b,GPU-c",
+        "none": "",
+        "uncounted": "of the client",
+    }
+
+
+def test_a_run_for_which_the_node_has_too_few_gpus_does_not_begin(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, log: NodeLog
+) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
+    (tmp_path / "environment").write_text("{}")
+
+    end = Runs(tmp_path, log).run(task(f"touch {tmp_path}/ran", gpus=2))
+
+    assert (end.code, end.why) == (None, "unable")
+    assert "it needs 2 GPUs" in end.message
+    assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize("line", ["beginning", "begun"])
+def test_a_run_whose_begin_cannot_be_written_down_is_none(
+    monkeypatch: pytest.MonkeyPatch, runs: Runs, tmp_path: Path, line: str
+) -> None:
+    monkeypatch.setattr(NodeLog, line, _full)
+
+    end = runs.run(task(f"sleep 1000 & echo $! >{tmp_path}/pid; sleep 1000"))
+
+    assert (end.code, end.why) == (None, "unable")
+    assert "No space left" in end.message
+    runs.drain()
+    pid = tmp_path / "pid"
+    assert not (pid.exists() and pid.read_text() and lives(int(pid.read_text())))
+
+
+def test_a_run_whose_end_cannot_be_written_down_has_ended_all_the_same(
+    monkeypatch: pytest.MonkeyPatch, runs: Runs
+) -> None:
+    monkeypatch.setattr(NodeLog, "ended", _full)
+
+    assert runs.run(task("exit 3")) == End(code=3)
+    runs.drain()
+
+
+def _full(*_: object) -> None:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
