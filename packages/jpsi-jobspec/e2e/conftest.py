@@ -1,0 +1,55 @@
+"""A real Slurm with two nodes, on which workflows run; `nox -s e2e_jobspec` brings it up."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from jobspec_support import stand_ins
+
+#: The target of tests: Slurm, asked often, as nobody waits here for long.
+TARGET = "nodes"
+_CONFIGURATION = """\
+targets:
+  nodes:
+    executor: slurm
+    config:
+      work_directory: {folder}
+      grace: 5s
+      longest_interval: 2s
+"""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--long", action="store_true", help="everything, and as often as issues demand it")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "long: takes long; runs with --long")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("--long"):
+        return
+    for item in items:
+        if item.get_closest_marker("long"):
+            item.add_marker(pytest.mark.skip(reason="takes long; --long runs it"))
+
+
+@pytest.fixture
+def log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], list[str]]:
+    """Programs on PATH that stand for those of the examples, what they have written, and a configuration."""
+    home = tmp_path / "home"
+    (tmp_path / "config" / "jpsi").mkdir(parents=True)
+    home.mkdir()
+    text = _CONFIGURATION.format(folder=tmp_path / "slurm")
+    (tmp_path / "config" / "jpsi" / "config.yaml").write_text(text)
+    monkeypatch.setenv("PATH", f"{stand_ins(tmp_path)}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("LOG", str(tmp_path / "log"))
+    for name in ("STATE", "CONFIG", "CACHE"):
+        monkeypatch.setenv(f"XDG_{name}_HOME", str(tmp_path / name.lower()))
+    return lambda: (tmp_path / "log").read_text().splitlines()

@@ -1,0 +1,1 @@
+"""Workflows in YAML, as JobSpec NG writes them, on every batch system."""

@@ -1,0 +1,160 @@
+"""Drives a run for somebody who waits for it: what is told meanwhile, Ctrl-C, and the exit code."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import signal
+import sys
+import time
+from collections.abc import Collection, Iterator
+from datetime import timedelta
+from types import FrameType
+from typing import NoReturn
+
+import attrs
+import click
+
+from jpsi import JobExecutor, JobState, Reason
+
+from . import journal as journals
+from . import leftovers
+from .drive import Driver
+from .events import DEPENDENCY_FAILED, NO_LONGER_NEEDED
+from .journal import Journal, Part
+from .looking import ended_badly, records, why
+from .planned import Entry
+from .telling import CANCELLED, DONE, JPSI, TIMEOUT, complain
+
+_LARGEST_CODE = 255
+# How often it is looked how far another process has come.
+_LOOK_SECONDS = 0.5
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+#: Of what is cancelled for these reasons nobody wanted the end.
+_CONSEQUENCES = {DEPENDENCY_FAILED, NO_LONGER_NEEDED}
+
+
+class _Left(BaseException):
+    """Whoever waits is to wait no longer."""
+
+    def __init__(self, sentence: str, code: int) -> None:
+        super().__init__(sentence)
+        self.code = code
+
+
+@attrs.frozen(slots=True, kw_only=True)
+class Waiting:
+    """How somebody waits for a run."""
+
+    #: Until these entries have ended; none is all.
+    entries: Collection[str] = ()
+    #: No longer than this.
+    limit: timedelta | None = None
+    as_json: bool = False
+
+
+def driven(run: Journal, how: Waiting) -> int:
+    """Drive a run to its end, once nobody else does, and tell how it ended."""
+    try:
+        with _leaving(how.limit), run.held() as is_held:
+            if not is_held:
+                complain(["another process drives this run; waiting for its end"])
+                found = _followed(run, how)
+            else:
+                found = _drive(journals.read(run.path), how)
+    except _Left as e:
+        complain([str(e)])
+        return e.code
+    if how.as_json:
+        click.echo(json.dumps(list(records(found)), indent=2))
+    return code(found, how.entries)
+
+
+def _followed(run: Journal, how: Waiting) -> Journal:
+    """Wait for what another process drives; what that leaves is driven here."""
+    while how.entries:
+        found = journals.read(run.path)
+        if found.have_ended(how.entries):
+            return found
+        with run.held() as is_held:
+            if is_held:
+                return _drive(journals.read(run.path), how)
+        time.sleep(_LOOK_SECONDS)
+    with run.held(is_waiting=True):
+        return _drive(journals.read(run.path), how)
+
+
+def _drive(journal: Journal, how: Waiting) -> Journal:
+    is_seen = sys.stderr.isatty()
+
+    def told(entry: Entry, state: JobState) -> None:
+        parts = journal.parts[entry.id]
+        worst = next(filter(ended_badly, parts), None) if state.final else None
+        if is_seen or worst is not None:
+            click.echo(f"{entry.id}: {state.value}" + (f": {why(worst)}" if worst else ""), err=True)
+
+    def remark(sentence: str) -> None:
+        complain([sentence])
+
+    def show(data: bytes, stream: str) -> None:
+        file = sys.stdout if stream == "stdout" and not how.as_json else sys.stderr
+        click.echo(data, file=file, nl=False)
+
+    executor = JobExecutor(journal.plan.target)
+    try:
+        if not journal.is_over:
+            Driver(journal, executor, told, remark=remark, show=show).run(how.entries)
+        leftovers.end(journal, executor)
+    finally:
+        journal.close()
+    return journal
+
+
+@contextlib.contextmanager
+def _leaving(limit: timedelta | None) -> Iterator[None]:
+    """Within the block signals, and the end of a time, raise what ends the waiting. On the main thread."""
+
+    def interrupted(number: int, _: FrameType | None) -> NoReturn:
+        if number == signal.SIGALRM:
+            sentence = "not all has ended in that time; jobs run on, and `jpsi workflow wait` goes on"
+            raise _Left(sentence, TIMEOUT)
+        sentence = "left; jobs run on, and `jpsi workflow wait` goes on with the rest"
+        raise _Left(sentence, CANCELLED)
+
+    numbers = [it for it in _SIGNALS if signal.getsignal(it) is not signal.SIG_IGN]
+    if limit is not None:
+        numbers.append(signal.SIGALRM)
+    before = {number: signal.signal(number, interrupted) for number in numbers}
+    if limit is not None:
+        signal.setitimer(signal.ITIMER_REAL, max(limit.total_seconds(), 1e-6))
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def code(journal: Journal, entries: Collection[str] = ()) -> int:
+    """The exit code of a run that is over: that of the first task that did not end well.
+
+    Args:
+        journal: of the run.
+        entries: those that count; none is all.
+    """
+    parts = [
+        part for name, parts in journal.parts.items() if not entries or name in entries for part in parts
+    ]
+    failed = next((it for it in parts if it.state is JobState.FAILED), None)
+    if failed is not None:
+        return _code(failed)
+    is_cancelled = any(it.state is JobState.CANCELED and it.reason not in _CONSEQUENCES for it in parts)
+    return CANCELLED if is_cancelled else DONE
+
+
+def _code(failed: Part) -> int:
+    if failed.reason == Reason.TIMEOUT.value:
+        return TIMEOUT
+    # what has failed must not look like a success
+    given = failed.exit_code
+    return given if given is not None and 0 < given <= _LARGEST_CODE else JPSI

@@ -1,0 +1,99 @@
+"""Workflows from jobs of jpsi, be it of a job document or of a submit script; what is lost is told. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import attrs
+
+from jpsi import JobAttributes, JobSpec, ResourceSpecV1
+
+from .canonical import Converted
+
+_REFERENCE = re.compile(r"\$(\$?)\{([A-Za-z_][A-Za-z0-9_]*)\}")
+#: What a workflow has places for.
+_KEPT = {"executable", "arguments", "name", "directory", "environment", "launcher", "resources", "attributes"}
+_KEPT_ATTRIBUTES = {"duration", "custom_attributes", "user"}
+#: What means nothing where the field that it belongs to is not set.
+_BESIDE = {"cleanup_flags"}
+_RESOURCE = "task"
+
+
+def from_job(spec: JobSpec) -> Converted:
+    """A workflow of one task, or, of a job that starts its own processes, of a group in which that task is.
+
+    Args:
+        spec: a job that is valid.
+    """
+    asked = spec.resources if isinstance(spec.resources, ResourceSpecV1) else ResourceSpecV1()
+    given = spec.attributes or JobAttributes()
+    command = [spec.executable or "", *(spec.arguments or ())]
+    lost = [*_not_kept(spec, _KEPT), *_not_kept(given, _KEPT_ATTRIBUTES, "attributes."), *_expanded(command)]
+    name = spec.name or _RESOURCE
+    task: dict[str, Any] = {"name": name, "command": [_literal(it) for it in command]}
+    attributes = dict(_attributes(spec, given))
+    found: dict[str, Any] = {"version": 1, "resources": {_RESOURCE: _resource(asked, lost)}}
+    if spec.launcher == "single" and asked.computed_process_count > 1:
+        inner = {**task, "name": f"{name}-once", "local": True}
+        group = {"name": name, "resources": _RESOURCE, "attributes": attributes, "tasks": [inner]}
+        found["groups"] = [{key: it for key, it in group.items() if it}]
+    else:
+        if spec.launcher not in {None, "single"}:
+            lost.append(f"launcher is {spec.launcher}; a workflow leaves it to the executor")
+        found["tasks"] = [
+            {**task, "resources": _RESOURCE, **({"attributes": attributes} if attributes else {})}
+        ]
+    if given.user is not None:
+        found["user"] = given.user
+    return Converted(found, tuple(lost))
+
+
+def _not_kept(it: JobSpec | JobAttributes, kept: set[str], prefix: str = "") -> Iterator[str]:
+    nothing = type(it)()
+    for field in attrs.fields(type(it)):
+        name = field.name.removeprefix("_")
+        value = getattr(it, name)
+        if name not in kept | _BESIDE and value != getattr(nothing, name):
+            yield f"{prefix}{name} has no place in a workflow: {value}"
+
+
+def _expanded(words: Iterable[str]) -> Iterator[str]:
+    for word in words:
+        for match in _REFERENCE.finditer(word):
+            if not match[1]:
+                yield f"{match[0]} in the command stays as it is: in a workflow only a shell expands it"
+
+
+def _literal(word: str) -> str:
+    return _REFERENCE.sub(lambda it: f"${{{it[2]}}}", word)
+
+
+def _attributes(spec: JobSpec, given: JobAttributes) -> Iterator[tuple[str, Any]]:
+    if given.duration is not None:
+        seconds = given.duration.total_seconds()
+        yield "duration", int(seconds) if seconds.is_integer() else seconds
+    if spec.directory is not None:
+        yield "cwd", str(spec.directory)
+    if spec.environment:
+        yield "environment", dict(spec.environment)
+    yield from (given.custom_attributes or {}).items()
+
+
+def _resource(asked: ResourceSpecV1, lost: list[str]) -> dict[str, Any]:
+    inside: list[dict[str, Any]] = [{"type": "core", "count": asked.cpu_cores_per_process or 1}]
+    if asked.gpu_cores_per_process:
+        inside.append({"type": "gpu", "count": asked.gpu_cores_per_process})
+    has_nodes = asked.node_count is not None or asked.processes_per_node is not None
+    nodes, each = asked.computed_node_count, asked.computed_processes_per_node
+    processes = asked.computed_process_count
+    if has_nodes and nodes * each != processes:
+        lost.append(f"{processes} processes become {nodes * each}, {each} on each of {nodes} nodes")
+        processes = nodes * each
+    if asked.memory is not None:
+        # rounded up: the job has no less than it asked for
+        inside.append({"type": "memory", "size": -(-asked.memory // processes)})
+    slot = {"type": "slot", "count": each if has_nodes else processes, "with": inside}
+    outer = {"type": "node", "count": nodes, "with": [slot]} if has_nodes else slot
+    return {**outer, "exclusive": True} if asked.exclusive_node_use else outer

@@ -1,0 +1,90 @@
+"""Runs what is inside of an allocation, to its end: `python -m jpsi_jobspec.group_run RUN ENTRY LIFE`.
+
+It needs nobody outside. What happens is in a journal of its own, so that whoever begins again after it was
+killed goes on from there. When it is to end, it ends what runs, and runs what cleans up.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import sys
+import time
+from datetime import timedelta
+from pathlib import Path
+
+from jpsi import JobExecutor, JobState
+
+from . import again, telling
+from .drive import Driver
+from .driving import code
+from .ending import TIMEOUT, listen, time_to_run
+from .engines import usable
+from .events import CANCELLED
+from .executors import opened
+from .journal import Journal, inner, read
+from .nodes import is_spread, slots_of_nodes, spanning
+from .planned import Entry
+from .room import Room
+from .shape import ONE_SLOT
+
+log = logging.getLogger(__name__)
+
+
+def main(path: str, entry_id: str, life: str) -> int:
+    """Run the inside of one entry of a run, and return the exit code of the group.
+
+    Args:
+        path: the folder of the run.
+        entry_id: the group.
+        life: what no other start of the allocation's job is called; it begins with the time of that.
+    """
+    run = read(Path(path))
+    allocation = next(it for it in run.plan.entries if it.id == entry_id)
+
+    def end(why: str) -> None:
+        journal.cancel(why=CANCELLED if run.is_cancelled else why)
+
+    journal = inner(run.path, allocation)
+    # one whose keeper is gone is at work for a while
+    with journal.held(is_waiting=True):
+        journal = inner(run.path, allocation)
+        is_restarted = again.begin(journal, life, is_wanted=not run.is_cancelled)
+        used = timedelta(seconds=time.time() - float(life.partition(" ")[0]))
+        listen(end, time_to_run(allocation.attributes.duration, used))
+        found = _run(journal, allocation, run.plan.target, is_restarted=is_restarted)
+    journal.close()
+    return found
+
+
+def _run(journal: Journal, allocation: Entry, target: str, *, is_restarted: bool) -> int:
+    nodes = _nodes(allocation)
+    launcher = "" if len(nodes) == 1 else JobExecutor(target).system.capabilities.default_launcher
+    with opened(allocation, nodes, launcher, journal.work) as executor:
+        room = Room(allocation, nodes, can_span=any(spanning(allocation)))
+        Driver(journal, executor, _tell, room, is_restarted=is_restarted).run()
+    found = code(journal)
+    return telling.TIMEOUT if found == telling.CANCELLED and journal.why == TIMEOUT else found
+
+
+def _nodes(allocation: Entry) -> tuple[int, ...]:
+    """How many slots there are on each node."""
+    file = os.environ.get("JPSI_NODEFILE")
+    names = Path(file).read_text(encoding="utf-8").split() if file else []
+    nodes = slots_of_nodes(allocation.shape or ONE_SLOT, names)
+    if len(nodes) > 1 and not is_spread(allocation) and not usable():
+        log.warning("without jpsi-pilot and its engine the group %s uses the first node alone", allocation.id)
+        return nodes[:1]
+    return nodes
+
+
+def _tell(entry: Entry, state: JobState) -> None:
+    # a full disk, or nobody who reads it, is no reason to end the group
+    with contextlib.suppress(OSError):
+        sys.stdout.write(f"{entry.id}: {state.value}\n")
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

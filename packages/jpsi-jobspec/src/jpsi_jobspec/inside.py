@@ -1,0 +1,63 @@
+"""The job of an allocation, `python -m jpsi_jobspec.inside RUN ENTRY`: has its inside run to the end.
+
+What runs the inside may be killed, as by a node that runs out of memory; it is started again then, and goes
+on where it was. It learns that this process is gone by the end of its input.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from types import FrameType
+
+# How often what runs the inside is started, as something may kill it each time.
+_MOST_STARTS = 20
+_TOLD_BY = {signal.SIGTERM, signal.SIGINT}
+_SIGNAL_BASE = 128
+
+
+def main(path: str, entry_id: str) -> int:
+    """Have one entry of a run be run inside, and return the exit code of the group."""
+    # no other start of this job has the same; it begins with when its time began
+    life = f"{time.time()} {socket.gethostname()} {os.getpid()}"
+    command = [sys.executable, "-m", "jpsi_jobspec.group_run", path, entry_id, life]
+    keeper = _Keeper()
+    for number in _TOLD_BY:
+        signal.signal(number, keeper.tell)
+    for _ in range(_MOST_STARTS):
+        code = keeper.run(command)
+        if code >= 0:
+            return code
+        sys.stderr.write(f"jpsi: what runs the group {entry_id} was ended by signal {-code}\n")
+        sys.stderr.flush()
+    return _SIGNAL_BASE - code
+
+
+class _Keeper:
+    """Keeps one process, and hands on to it that it is to end."""
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[bytes] | None = None
+        self._is_told = False
+
+    def run(self, command: list[str]) -> int:
+        # it lets signals in once it knows what to do with them
+        signal.pthread_sigmask(signal.SIG_BLOCK, _TOLD_BY)
+        with subprocess.Popen(command, stdin=subprocess.PIPE) as self._process:  # noqa: S603  ours
+            if self._is_told:
+                self._process.send_signal(signal.SIGTERM)
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, _TOLD_BY)
+            return self._process.wait()
+
+    def tell(self, _: int, __: FrameType | None) -> None:
+        self._is_told = True
+        if self._process is not None:
+            self._process.send_signal(signal.SIGTERM)
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

@@ -1,0 +1,65 @@
+"""The job that an entry of a plan becomes. Pure."""
+
+from __future__ import annotations
+
+import sys
+from datetime import timedelta
+from pathlib import Path
+
+import attrs
+
+from jpsi import Dependency, Job, JobAttributes, JobSpec, escape
+
+from .planned import Entry, Kind
+from .shape import ONE_SLOT, as_resources
+
+
+def inside_command(path: Path, entry_id: str) -> tuple[str, ...]:
+    """The words that run what is inside of an allocation, on its first node."""
+    return (sys.executable, "-m", "jpsi_jobspec.inside", str(path), entry_id)
+
+
+def submitted(entry: Entry) -> JobSpec | None:
+    """What is submitted for the first replica of an entry, if nothing has to be waited for; None is nothing.
+
+    The folder of the run that a group runs the inside of is called RUN.
+    """
+    if entry.kind is Kind.ALLOCATION:
+        return job_spec(attrs.evolve(entry, command=inside_command(Path("RUN"), entry.id)))
+    return job_spec(entry) if entry.command else None
+
+
+def job_spec(entry: Entry, replica: int = 1, after: list[Dependency | Job] | None = None) -> JobSpec:
+    """What one replica of an entry runs, and with what.
+
+    A time that was not given is the batch system's to choose, not jpsi's; without a directory it is the
+    user's home. Words of a command arrive as they were written.
+
+    Args:
+        entry: of a plan, with a command.
+        replica: which one, from 1.
+        after: what the batch system has it wait for.
+    """
+    duration = entry.attributes.duration
+    environment: dict[str, str | None] = {
+        "JPSI_TASK": entry.id,
+        "JPSI_REPLICA": str(replica),
+        "JPSI_REPLICAS": str(entry.replicas),
+    }
+    attributes = JobAttributes(
+        duration=timedelta(0) if duration is None else duration,
+        custom_attributes={**entry.constraints, **entry.attributes.options} or None,
+    )
+    if after:
+        attributes.after = [*after]
+    return JobSpec(
+        entry.command[0],
+        [escape(word) for word in entry.command[1:]],
+        name=entry.id.replace("/", "."),
+        directory=Path(entry.attributes.cwd or "~"),
+        environment={**environment, **entry.attributes.environment},
+        resources=as_resources(entry.shape or ONE_SLOT),
+        # what runs inside of an allocation is started by one process, on its first node
+        launcher="single" if entry.kind is Kind.ALLOCATION else None,
+        attributes=attributes,
+    )

@@ -1,0 +1,352 @@
+"""What is on disk of the runs of a document: its text, what was asked for, and a journal.
+
+<user state>/jpsi/workflows/<name>-<digest of the path>/<number>/
+    document.yaml   the text as it was
+    run.json        the target, the parameters, and what was known of the site
+    journal         a line of JSON for each thing that happened
+    lock            held by whoever drives the run
+    cancel          made by whoever wants it to end, and why
+    cancel.ENTRY    made by whoever wants an entry to end
+    inside/GROUP/   journal, lock, cancel and life of what is inside of a group, and work of its pilot
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import os
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, unquote
+
+import attrs
+import platformdirs
+
+from jpsi import JobState, SubmitException
+
+from .events import CANCELLED
+from .flat import flat
+from .limits import Limit
+from .options import Mapped
+from .plan import Site, make_plan
+from .planned import Entry, Plan
+from .problems import Findings
+from .subsystems import SubsystemNode
+
+
+@attrs.define(slots=True)
+class Part:
+    """How far one replica of an entry has come."""
+
+    state: JobState = JobState.NEW
+    #: The id of its job; None if none was made for it yet.
+    job_id: str | None = None
+    #: Whether the batch system is known to have the job.
+    is_submitted: bool = False
+    #: Whether it was seen, of a service with a probe, that it can be used.
+    is_ready: bool = False
+    exit_code: int | None = None
+    reason: str | None = None
+    message: str | None = None
+
+
+@attrs.define(slots=True)
+class Journal:
+    """One run of a document on disk, and how far it has come."""
+
+    path: Path
+    plan: Plan
+    parts: dict[str, list[Part]]
+    _file: int | None = None
+
+    @property
+    def states(self) -> dict[str, list[JobState]]:
+        """The state of each replica of each entry."""
+        return {name: [it.state for it in parts] for name, parts in self.parts.items()}
+
+    @property
+    def is_over(self) -> bool:
+        """Whether all entries have ended."""
+        return self.have_ended()
+
+    def have_ended(self, entries: Collection[str] = ()) -> bool:
+        """Whether these entries have ended; without any, all."""
+        return all(it.state.final for name in entries or self.parts for it in self.parts[name])
+
+    @property
+    def work(self) -> Path:
+        """Where what runs inside of an allocation on several nodes keeps its files."""
+        return self.path / "work"
+
+    @property
+    def life(self) -> str | None:
+        """Of what is inside of an allocation, which start of that it runs in; None if it has not begun."""
+        try:
+            return self.path.joinpath("life").read_text(encoding="utf-8")
+        except FileNotFoundError:
+            return None
+
+    def live(self, life: str) -> None:
+        """Have it be inside of this start of its allocation."""
+        new = self.path / "life.new"
+        new.write_text(life, encoding="utf-8")
+        new.rename(self.path / "life")
+
+    @property
+    def is_cancelled(self) -> bool:
+        """Whether somebody wants it to end."""
+        return self.path.joinpath("cancel").exists()
+
+    @property
+    def why(self) -> str:
+        """Why it is to end, if it is."""
+        try:
+            return self.path.joinpath("cancel").read_text(encoding="utf-8") or CANCELLED
+        except FileNotFoundError:
+            return CANCELLED
+
+    def cancel(self, *entries: str, why: str = "") -> None:
+        """Have whoever drives it, now or later, end it, or some of its entries.
+
+        Args:
+            entries: those to end; none is all.
+            why: the reason of all that this ends; by default it was cancelled.
+        """
+        for name in entries:
+            self.path.joinpath(f"cancel.{quote(name, safe='')}").touch(mode=0o600)
+        if not entries:
+            with contextlib.suppress(FileExistsError), self.path.joinpath("cancel").open("x") as file:
+                file.write(why)
+
+    def go_on(self) -> None:
+        """Have it be ended no more."""
+        self.path.joinpath("cancel").unlink()
+
+    @property
+    def cancelled(self) -> set[str]:
+        """The entries that somebody wants to end."""
+        return {unquote(it.name.partition(".")[2]) for it in self.path.glob("cancel.*")}
+
+    @property
+    def is_driven(self) -> bool:
+        """Whether some process drives it."""
+        with self.held() as is_held:
+            return not is_held
+
+    def note(self, events: Sequence[Mapping[str, Any]], *, is_synced: bool = False) -> None:
+        """Add what happened, and take it in.
+
+        Args:
+            events: each with the id of an entry.
+            is_synced: whether it is on disk before anything else is done, whatever becomes of the machine.
+        """
+        if not events:
+            return
+        text = "".join(json.dumps(it, separators=(",", ":")) + "\n" for it in events)
+        try:
+            if self._file is None:
+                self._file = _opened(self.path / "journal")
+            _write(self._file, text.encode())
+            if is_synced:
+                os.fsync(self._file)
+        except OSError as e:
+            msg = f"the journal of the workflow, {self.path / 'journal'}, cannot be written: {e.strerror}"
+            raise SubmitException(msg, e) from e
+        for event in events:
+            _take_in(self.parts, event)
+
+    def close(self) -> None:
+        """Write no more."""
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None
+
+    @contextlib.contextmanager
+    def held(self, *, is_waiting: bool = False) -> Iterator[bool]:
+        """Within the block nobody else drives the run; yields whether that is so.
+
+        Args:
+            is_waiting: whether to wait until whoever drives it now has ended.
+        """
+        file = os.open(self.path / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | (0 if is_waiting else fcntl.LOCK_NB))
+            except BlockingIOError:
+                yield False
+            else:
+                yield True
+        finally:
+            os.close(file)
+
+
+def _write(file: int, data: bytes) -> None:
+    left = memoryview(data)
+    while left:
+        # a disk that is nearly full takes a part
+        left = left[os.write(file, left) :]
+
+
+def _opened(path: Path) -> int:
+    """A journal, open to be added to; a last line that was cut off is cut away."""
+    file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    written = os.pread(file, os.fstat(file).st_size, 0)
+    os.ftruncate(file, written.rfind(b"\n") + 1)
+    return file
+
+
+def folder(file: str) -> Path:
+    """Where the runs of a document are."""
+    path = Path(file).absolute()
+    digest = hashlib.sha256(os.fsencode(path)).hexdigest()[:12]
+    return platformdirs.user_state_path("jpsi") / "workflows" / f"{path.stem}-{digest}"
+
+
+@contextlib.contextmanager
+def choosing(file: str) -> Iterator[None]:
+    """Within the block nobody else chooses which run of a document to go on with, or begins one."""
+    root = folder(file)
+    try:
+        root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        lock = os.open(root / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as e:
+        msg = f"the runs of {file} cannot be kept in {root}: {e.strerror}"
+        raise SubmitException(msg, e) from e
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(lock)
+
+
+def latest(file: str) -> Journal | None:
+    """The last run of a document; None if it was never run."""
+    root = folder(file)
+    numbers = [it for it in _numbers(root) if (root / str(it) / "run.json").exists()]
+    return read(root / str(max(numbers))) if numbers else None
+
+
+def create(file: str, text: str, site: Site, parameters: Mapping[str, str]) -> Journal:
+    """A new run of a document; it is on disk, whatever becomes of the machine.
+
+    Raises:
+        SubmitException: it cannot be kept there.
+    """
+    root = folder(file)
+    content = {
+        "source": file,
+        "target": site.target,
+        "parameters": dict(parameters),
+        "constraints": {name: attrs.asdict(it) for name, it in site.constraints.items()},
+        "limits": [attrs.asdict(it) for it in site.limits],
+        "is_missing_wrong": site.is_missing_wrong,
+        "is_one_machine": site.is_one_machine,
+        "subsystems": {name: [attrs.asdict(it) for it in nodes] for name, nodes in site.subsystems.items()},
+    }
+    try:
+        root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path = root / str(max(_numbers(root), default=0) + 1)
+        path.mkdir(mode=0o700)
+        _write_synced(path / "document.yaml", text)
+        # last, as it makes the run one
+        _write_synced(path / "run.json.new", json.dumps(content))
+        (path / "run.json.new").rename(path / "run.json")
+        for it in (path, root):
+            _sync(it)
+    except OSError as e:
+        msg = f"the run of {file} cannot be kept in {root}: {e.strerror}"
+        raise SubmitException(msg, e) from e
+    return read(path)
+
+
+def _numbers(root: Path) -> list[int]:
+    return [int(it.name) for it in root.glob("[0-9]*") if it.name.isdecimal()]
+
+
+def _write_synced(path: Path, text: str) -> None:
+    with path.open("w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _sync(folder: Path) -> None:
+    """Have the names in a folder outlive a crash of the machine."""
+    file = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(file)
+    finally:
+        os.close(file)
+
+
+def read(path: Path) -> Journal:
+    """A run as it is on disk.
+
+    Raises:
+        SubmitException: its files cannot be read.
+    """
+    from .load import load  # noqa: PLC0415  to look at a folder takes no reading of documents
+
+    try:
+        content = json.loads((path / "run.json").read_text(encoding="utf-8"))
+        text = (path / "document.yaml").read_text(encoding="utf-8")
+    except (OSError, ValueError) as e:
+        msg = f"the run in {path} cannot be read: {e}"
+        raise SubmitException(msg, e) from e
+    findings = Findings(content["source"])
+    site = Site(
+        target=content["target"],
+        constraints={name: Mapped(**it) for name, it in content["constraints"].items()},
+        limits=tuple(Limit(**it) for it in content["limits"]),
+        is_missing_wrong=content["is_missing_wrong"],
+        is_one_machine=content["is_one_machine"],
+        subsystems={
+            name: tuple(SubsystemNode(**it) for it in nodes) for name, nodes in content["subsystems"].items()
+        },
+    )
+    plan = make_plan(load(text, findings, content["parameters"]), site, findings)
+    return _with_events(path, plan)
+
+
+def inner(path: Path, allocation: Entry) -> Journal:
+    """The journal of what runs inside of an allocation of the run in a folder."""
+    folder = path / "inside" / allocation.id
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as e:
+        msg = f"{folder} cannot be made: {e.strerror}"
+        raise SubmitException(msg, e) from e
+    return _with_events(folder, Plan(source=allocation.id, target="local", entries=flat(allocation)))
+
+
+def _with_events(path: Path, plan: Plan) -> Journal:
+    parts = {it.id: [Part() for _ in range(it.replicas)] for it in plan.entries}
+    file = path / "journal"
+    try:
+        lines = file.read_bytes().splitlines(keepends=True) if file.exists() else []
+        for line in lines:
+            # the last line may have been cut off
+            if line.endswith(b"\n"):
+                _take_in(parts, json.loads(line))
+    except (OSError, ValueError, LookupError) as e:
+        msg = f"the journal {file} cannot be read: {e}"
+        raise SubmitException(msg, e) from e
+    return Journal(path, plan, parts)
+
+
+def _take_in(parts: Mapping[str, list[Part]], event: Mapping[str, Any]) -> None:
+    part = parts[event["entry"]][event["replica"] - 1]
+    if "job" in event:
+        part.job_id, part.is_submitted, part.is_ready = event["job"], False, False
+    if event.get("is_submitted"):
+        part.is_submitted = True
+        part.state = JobState.QUEUED
+    if event.get("is_ready"):
+        part.is_ready = True
+    if "state" in event:
+        part.state = JobState(event["state"])
+        part.exit_code, part.reason = event.get("exit_code"), event.get("reason")
+        part.message = event.get("message")

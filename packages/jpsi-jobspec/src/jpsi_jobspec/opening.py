@@ -1,0 +1,111 @@
+"""From a file and what was given with it to a plan: the only place where documents are read from disk."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from jpsi import InvalidJobException, configuration
+
+from .engines import shortcomings, usable
+from .given import Given
+from .limits import asked, has_choice
+from .load import load
+from .model import Document
+from .options import Mapped, configured
+from .plan import Site, make_plan
+from .planned import Plan
+from .problems import NOWHERE, Findings, Position
+from .subsystems import DIRECTORY, Subsystems, read_subsystems
+
+
+def read(file: str) -> str:
+    """The text of a document.
+
+    Raises:
+        InvalidJobException: it cannot be read.
+    """
+    try:
+        return Path(file).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as e:
+        msg = f"{file} cannot be read: {e.strerror if isinstance(e, OSError) else 'it is no UTF-8 text'}"
+        raise InvalidJobException(msg, e) from e
+
+
+def opened(given: Given) -> tuple[Document, Findings]:
+    """The document, and what is loose in it; raises WorkflowError as `load`."""
+    findings = Findings(given.file, given.is_strict)
+    return load(read(given.file), findings, pairs(given.parameters, "NAME=VALUE")), findings
+
+
+def site(given: Given, document: Document | None = None) -> Site:
+    """What is known of where a document is to run; its queues are asked about where it leaves a choice."""
+    known = configuration()
+    target = given.executor or known.default_executor or "local"
+    section = known.targets.get(target.lower())
+    executor = (section.executor if section is not None else None) or target
+    sections = (section, known.executors.get(executor.lower()))
+    typed = pairs(given.constraints, "SUBSYSTEM.FIELD=OPTION")
+    return Site(
+        target=target,
+        is_one_machine=executor.lower() == "local",
+        is_elsewhere=any(it is not None and it.url is not None for it in sections),
+        subsystems=known_subsystems(given.subsystems),
+        is_missing_wrong=given.missing == "fail",
+        constraints={
+            **configured(executor.lower()),
+            **configured(target.lower()),
+            **{name: Mapped(option=it) for name, it in typed.items()},
+        },
+        limits=asked(target) if document is not None and has_choice(document) else (),
+    )
+
+
+def known_subsystems(directory: str | None) -> Subsystems:
+    """The subsystems of a directory; one that was named must be there."""
+    path = Path(directory or DIRECTORY).expanduser()
+    if directory is not None and not path.is_dir():
+        msg = f"{directory} is no directory with subsystems"
+        raise InvalidJobException(msg)
+    return read_subsystems(path)
+
+
+def planned(given: Given) -> tuple[Plan, Findings]:
+    """The plan of a document, and what is loose in it; raises WorkflowError if it cannot run there."""
+    plan, findings, _ = prepared(given)
+    return plan, findings
+
+
+def prepared(given: Given, *, is_to_run: bool = False) -> tuple[Plan, Findings, Site]:
+    """The plan of a document, what is loose in it, and what it was planned for.
+
+    Raises:
+        WorkflowError: it cannot run there; if it is to run, also for lack of what is not installed.
+    """
+    document, findings = opened(given)
+    found = site(given, document)
+    plan = make_plan(document, found, findings)
+    note = findings.wrong if is_to_run else findings.loose
+    for name, says, do in shortcomings(plan, usable()):
+        note("JS092", _place(name, document), says, do)
+    findings.check()
+    return plan, findings, found
+
+
+def _place(name: str, document: Document) -> Position:
+    """Where the group stands that is called so where it runs."""
+    task = next((it for it in document.tasks if it.name == name), None)
+    group = document.groups.get(name if task is None or task.group is None else task.group)
+    return NOWHERE if group is None else group.at
+
+
+def pairs(words: Iterable[str], form: str) -> Mapping[str, str]:
+    """What `NAME=VALUE` words say."""
+    found = {}
+    for word in words:
+        name, sign, value = word.partition("=")
+        if not sign or not name:
+            msg = f"{word!r} is not {form}"
+            raise InvalidJobException(msg)
+        found[name] = value
+    return found

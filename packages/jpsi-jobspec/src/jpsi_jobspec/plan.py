@@ -1,0 +1,255 @@
+"""What a document comes to on a target: which jobs, arrays and allocations, with what, and why. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import attrs
+
+from .choosing import Chooser
+from .graph import Graph, Scope, resolve
+from .limits import Limit
+from .model import NO_ATTRIBUTES, Attributes, Document, Group, Task, When
+from .options import Mapped
+from .planned import After, Entry, Kind, Plan
+from .problems import Findings
+from .shape import Shape
+from .subsystems import Subsystems
+
+
+@attrs.frozen(slots=True, kw_only=True)
+class Site:
+    """What is known of where a document is to run."""
+
+    #: The name of an executor, or of a configured target.
+    target: str = "local"
+    subsystems: Subsystems = attrs.field(factory=dict)
+    #: Whether what is required of a subsystem of which nothing is known keeps a document from running.
+    is_missing_wrong: bool = False
+    #: Whether there is one machine only, which then stands for all nodes that are asked for.
+    is_one_machine: bool = False
+    #: Whether that is another machine, which a URL leads to.
+    is_elsewhere: bool = False
+    #: The option of a batch system that a requirement becomes, by `subsystem.field`.
+    constraints: Mapping[str, Mapped] = attrs.field(factory=dict)
+    #: What its queues have at most; asked for only where something is to be chosen.
+    limits: tuple[Limit, ...] = ()
+
+
+def make_plan(document: Document, site: Site, findings: Findings) -> Plan:
+    """The plan of a document.
+
+    Raises:
+        WorkflowError: it cannot run there; the error names every reason.
+    """
+    planner = _Planner(document, site, findings)
+    plan = Plan(source=document.source, target=site.target, entries=planner.top())
+    findings.check()
+    return plan
+
+
+class _Planner:
+    def __init__(self, document: Document, site: Site, findings: Findings) -> None:
+        self._document = document
+        self._site = site
+        self._findings = findings
+        self._graph: Graph = resolve(document, findings)
+        self._chooser = Chooser(
+            document=document,
+            subsystems=site.subsystems,
+            is_missing_wrong=site.is_missing_wrong,
+            is_one_machine=site.is_one_machine,
+            constraints=site.constraints,
+            limits=site.limits,
+            findings=findings,
+        )
+
+    def top(self) -> tuple[Entry, ...]:
+        """The entries that are submitted."""
+        scope = self._graph.scopes[""]
+        entries = [self._top_entry(scope, number) for number in scope.order]
+        return tuple(_watched(entries))
+
+    def _top_entry(self, scope: Scope, number: int) -> Entry:
+        task = scope.tasks[number]
+        after = _after(scope, number, "")
+        if task.group is not None:
+            return self._allocation(task, self._document.groups[task.group], after)
+        if not task.command:
+            why = ("it has steps alone, which need no job",)
+            return Entry(id=task.name, kind=Kind.FILES, steps=task.steps, after=after, why=why)
+        self._check_there(task)
+        choice = self._chooser.choose(task, task.resources)
+        return Entry(
+            id=task.name,
+            kind=_top_kind(task),
+            command=task.command,
+            steps=task.steps,
+            replicas=task.replicas,
+            resources=choice.name,
+            shape=choice.shape,
+            after=after,
+            when=task.when or When.ON_SUCCESS,
+            attributes=self._attributes(choice.attributes, task.attributes),
+            constraints=choice.constraints,
+            ready=task.ready,
+            why=(*_why_asked(task, choice.name, choice.shape), *choice.why),
+            lost=choice.lost,
+        )
+
+    def _attributes(self, *nearer: Attributes) -> Attributes:
+        """Those of the document, under those of what is nearer, the nearest last."""
+        found = self._document.attributes
+        for it in nearer:
+            if it is not NO_ATTRIBUTES:
+                found = found.under(it)
+        return found
+
+    def _check_there(self, task: Task) -> None:
+        """What is looked at while something runs can be seen from here."""
+        ready = task.ready
+        if self._site.is_elsewhere and ready is not None and ready.file is None:
+            says = f"tries from here what is there: {self._site.target!r} is another machine"
+            self._findings.wrong(
+                "JS093", ready.at, says, "have the service make a file, and write `file: path`"
+            )
+
+    def _allocation(self, task: Task, group: Group, after: tuple[After, ...]) -> Entry:
+        if self._site.is_elsewhere:
+            says = (
+                f"is a group, and {self._site.target!r} is another machine,"
+                " which does not see what is to run in it"
+            )
+            self._findings.wrong(
+                "JS093", group.at, says, "run the workflow there, or write tasks without a group"
+            )
+        choice = self._chooser.choose(group, group.resources)
+        attributes = self._attributes(choice.attributes, group.attributes, task.attributes)
+        return Entry(
+            id=task.name,
+            kind=Kind.ALLOCATION,
+            resources=choice.name,
+            shape=choice.shape,
+            after=after,
+            when=task.when or When.ON_SUCCESS,
+            attributes=attributes,
+            constraints=choice.constraints,
+            why=("a group is one allocation, and its tasks run inside of it", *choice.why),
+            lost=choice.lost,
+            inside=self._inside(group, task.name, attributes),
+        )
+
+    def _inside(self, group: Group, path: str, attributes: Attributes) -> tuple[Entry, ...]:
+        scope = self._graph.scopes[group.name]
+        entries = [self._inner(scope, number, path, attributes) for number in scope.order]
+        return tuple(_watched(entries))
+
+    def _inner(self, scope: Scope, number: int, path: str, outer: Attributes) -> Entry:
+        task = scope.tasks[number]
+        entry = Entry(
+            id=f"{path}/{task.name}",
+            kind=Kind.TASK,
+            command=task.command,
+            steps=task.steps,
+            replicas=task.replicas,
+            after=_after(scope, number, f"{path}/"),
+            when=task.when or (When.ALWAYS if number >= scope.tail else When.ON_SUCCESS),
+            ready=task.ready,
+        )
+        if task.group is not None:
+            return self._pool(entry, task, outer)
+        attributes = attrs.evolve(outer, duration=None, watch=None)
+        if not task.command:
+            alone = ("it has steps alone, which need no part of the allocation",)
+            return attrs.evolve(entry, kind=Kind.FILES, is_local=True, why=alone)
+        if task.is_local:
+            kind = Kind.SERVICE if task.is_service else Kind.LOCAL
+            why = _why_local(scope, number)
+            given = attributes.under(task.attributes)
+            return attrs.evolve(entry, kind=kind, is_local=True, attributes=given, why=why)
+        choices = self._chooser.options(task, task.resources)
+        first = choices[0]
+        why = (
+            first.why if task.resources else ("it has no resources of its own, and takes all of the group's",)
+        )
+        return attrs.evolve(
+            entry,
+            kind=Kind.SERVICE if task.is_service else Kind.TASK,
+            resources=first.name,
+            shape=first.shape if task.resources else None,
+            others=tuple((it.name, it.shape) for it in choices[1:]),
+            attributes=self._inner_attributes(first.attributes, attributes).under(task.attributes),
+            why=why,
+            lost=first.lost,
+        )
+
+    @staticmethod
+    def _inner_attributes(resource: Attributes, outer: Attributes) -> Attributes:
+        """Those of a resource, under those of the group."""
+        return resource if outer is NO_ATTRIBUTES else resource.under(outer)
+
+    def _pool(self, entry: Entry, task: Task, outer: Attributes) -> Entry:
+        group = self._document.groups[task.group or ""]
+        choices = self._chooser.options(group, group.resources)
+        inner = (
+            attrs.evolve(outer, duration=None, watch=None)
+            .under(choices[0].attributes)
+            .under(group.attributes)
+        )
+        has_own = group.resources is not None
+        return attrs.evolve(
+            entry,
+            kind=Kind.POOL,
+            resources=choices[0].name,
+            shape=choices[0].shape if has_own else None,
+            others=tuple((it.name, it.shape) for it in choices[1:]),
+            attributes=inner,
+            why=(
+                "a group in a group has a part of its allocation"
+                if has_own
+                else "it takes all of the group's",
+            ),
+            inside=self._inside(group, entry.id, inner),
+        )
+
+
+def _after(scope: Scope, number: int, prefix: str) -> tuple[After, ...]:
+    return tuple(
+        After(f"{prefix}{scope.tasks[it.index].name}", it.when, it.each) for it in scope.edges[number]
+    )
+
+
+def _watched(entries: list[Entry]) -> Iterator[Entry]:
+    """The entries, where one that is watched holds back all that are submitted after it.
+
+    A service does so until it has started, since it ends after all others.
+    """
+    held_by: After | None = None
+    for entry in entries:
+        waits = entry.after
+        if held_by is not None and held_by.id not in {it.id for it in waits}:
+            waits = (*waits, held_by)
+        yield entry if waits == entry.after else attrs.evolve(entry, after=waits)
+        if entry.attributes.watch:
+            held_by = After(entry.id, "started" if entry.kind is Kind.SERVICE else "any")
+
+
+def _top_kind(task: Task) -> Kind:
+    if task.is_service:
+        return Kind.SERVICE
+    return Kind.JOB if task.replicas == 1 else Kind.ARRAY
+
+
+def _why_asked(task: Task, name: str, shape: Shape) -> Iterator[str]:
+    if not name:
+        yield "it names no resources, and gets one slot"
+    elif task.replicas > 1:
+        yield f"each of the {task.replicas} replicas is a job of its own with {shape}"
+    else:
+        yield f"{name!r} is {shape}"
+
+
+def _why_local(scope: Scope, number: int) -> tuple[str, ...]:
+    if number >= scope.tail:
+        return ("it ends the group, and runs however what stands before it has ended",)
+    return ("it is local: what stands after it waits for it",)

@@ -1,0 +1,113 @@
+"""The rules about a document as a whole: what names what, and what fits into what. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+
+from .fitting import check_fit
+from .graph import resolve
+from .model import Document, Expression, Group, Resource, Task
+from .problems import Findings, instead
+from .shape import vertices
+
+
+def check(document: Document, findings: Findings) -> None:
+    """Note everything that is wrong with a document whose parts have been read."""
+    for resource in document.resources.values():
+        _check_resource(resource, findings)
+    _check_references(document, findings)
+    resolve(document, findings)
+    if not any(it.code in _LOST for it in findings.errors):
+        _check_places(document, findings)
+        check_fit(document, findings)
+        _check_scheduled(document, findings)
+
+
+#: Where names lead nowhere, or a group is in itself, nobody can say what is in what.
+_LOST = {"JS030", "JS032"}
+
+
+def _check_resource(resource: Resource, findings: Findings) -> None:
+    root = resource.vertex
+    slots = [it for it in vertices(root) if it.is_slot]
+    if len(slots) > 1:
+        says = f"has a second slot, after that of line {slots[0].at.line}"
+        findings.wrong(
+            "JS025", slots[1].at, says, "keep one `replicas`, or slot, and write count in the others"
+        )
+    nodes = [it for it in vertices(root) if it.type == "node"]
+    for outer in nodes:
+        for inner in (it for held in outer.holds for it in vertices(held)):
+            if inner.type == "node":
+                findings.wrong("JS026", inner.at, "is a node in a node", "write the nodes beside each other")
+
+
+def _check_references(document: Document, findings: Findings) -> None:
+    everything: list[Task | Group] = [*_everything(document), *document.groups.values()]
+    for it in everything:
+        _check_names(it.resources, "resource", document.resources, findings)
+        _check_names(it.requires, "requirement", document.requires, findings)
+
+
+def _everything(document: Document) -> Iterator[Task]:
+    yield from document.tasks
+    for group in document.groups.values():
+        yield from group.tasks
+
+
+def _check_names(
+    expression: Expression | None, what: str, known: Collection[str], findings: Findings
+) -> None:
+    if expression is None:
+        return
+    for name in expression.names:
+        if name not in known:
+            says = f"names the {what} {name!r}, which there is not"
+            findings.wrong("JS030", expression.at, says, instead(name, known))
+
+
+def _check_places(document: Document, findings: Findings) -> None:
+    """What may stand where."""
+    for task in document.tasks:
+        if task.is_local:
+            do = "move it into a group, or give it resources instead of `local`"
+            findings.wrong("JS043", task.at, "is local, and in no group", do)
+        elif task.command and task.resources is None:
+            says = "has no resources, and is in no group whose it could have; it gets one slot"
+            findings.loose("JS044", task.at, says, "add `resources:`")
+    held = {it.group for it in _everything(document) if it.group}
+    inside = {it.group for group in document.groups.values() for it in group.tasks if it.group}
+    for group in document.groups.values():
+        if group.resources is None and group.name not in inside:
+            where = "stands at the top" if group.name in held else "stands alone"
+            findings.wrong("JS044", group.at, f"has no resources, and {where}", "add `resources:`")
+
+
+def _check_scheduled(document: Document, findings: Findings) -> None:
+    """With `schedule: true` anywhere, only such resources are asked for; with `false`, none that has it."""
+    if all(it.schedule is None for it in document.resources.values()):
+        return
+    allowed = scheduled(document)
+    inside = {it.group for group in document.groups.values() for it in group.tasks if it.group}
+    tops: list[Task | Group] = [*document.tasks, *document.groups.values()]
+    asking = [it for it in tops if not (isinstance(it, Group) and it.name in inside)]
+    is_marked = any(it.schedule for it in document.resources.values())
+    do = f"{'add `schedule: true` to' if is_marked else 'remove `schedule: false` from'} what it needs"
+    for it in asking:
+        if it.resources is not None and not allowed & set(it.resources.names):
+            which = "not marked as the scheduled ones are" if is_marked else "not to be scheduled"
+            says = f"asks for {str(it.resources)!r}, which is {which}"
+            findings.wrong("JS071", it.at, says, f"{do}, or move this into a group")
+        elif it.resources is None and isinstance(it, Task) and it.command:
+            says = "asks for no resources that are scheduled"
+            findings.wrong("JS071", it.at, says, "give it some, or move it into a group")
+    used = {name for it in asking if it.resources for name in it.resources.names}
+    for name in sorted(allowed - used if is_marked else ()):
+        says = "is to be scheduled, and nothing that is submitted asks for it"
+        findings.loose("JS072", document.resources[name].at, says, "remove `schedule: true`, or use it")
+
+
+def scheduled(document: Document) -> set[str]:
+    """The names of the resources that may be asked for at the top."""
+    marked = {name for name, it in document.resources.items() if it.schedule}
+    return marked or {name for name, it in document.resources.items() if it.schedule is not False}

@@ -1,0 +1,119 @@
+"""The commands that run documents: run, wait and cancel."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from datetime import timedelta
+
+import click
+
+from jpsi import InvalidJobException, parse_duration
+
+from . import journal as journals
+from .checked import check_jobs
+from .driving import Waiting, driven
+from .given import Given
+from .journal import Journal
+from .looking import last_run
+from .opening import pairs, read
+from .telling import DONE, complain, fenced, warn
+
+
+def run(given: Given, *, is_new: bool, as_json: bool) -> int:
+    """Run a document, or go on with its last run, and return the exit code."""
+
+    def command() -> int:
+        text = read(given.file)
+        # of two that begin at the same time one goes on with the run of the other
+        with journals.choosing(given.file):
+            last = journals.latest(given.file)
+            if last is None or is_new:
+                _check_ended(last, given)
+                chosen = _begun(text, given)
+            else:
+                _check_same(last, text, given)
+                chosen = last
+                if last.is_over:
+                    complain(["this run is over; --again begins a new one"])
+        return driven(chosen, Waiting(as_json=as_json))
+
+    return fenced(command)
+
+
+def _begun(text: str, given: Given) -> Journal:
+    """A new run, of which every job can be submitted."""
+    from .opening import prepared  # noqa: PLC0415  of a new run alone
+
+    plan, findings, site = prepared(given, is_to_run=True)
+    warn(findings.warnings)
+    check_jobs(plan)
+    return journals.create(given.file, text, site, pairs(given.parameters, "NAME=VALUE"))
+
+
+def _check_ended(last: Journal | None, given: Given) -> None:
+    """There is one run of a document at a time."""
+    if last is not None and not last.is_over:
+        msg = f"the last run of {given.file} has not ended; {_ways(given)}"
+        raise InvalidJobException(msg)
+
+
+def _check_same(last: Journal, text: str, given: Given) -> None:
+    """A run goes on as it was begun."""
+    ways = "--again begins a new run" if last.is_over else _ways(given)
+    if last.path.joinpath("document.yaml").read_text(encoding="utf-8") != text:
+        msg = f"{given.file} is not what it was when its last run began; {ways}"
+        raise InvalidJobException(msg)
+    if given.executor not in {None, last.plan.target}:
+        msg = f"the last run of {given.file} is on {last.plan.target}; {ways}"
+        raise InvalidJobException(msg)
+
+
+def _ways(given: Given) -> str:
+    file = given.file
+    return (
+        f"`jpsi workflow wait {file}` goes on with that one as it was,"
+        f" and `jpsi workflow cancel {file}` ends it, before --again begins a new one"
+    )
+
+
+def wait(given: Given, *, tasks: Collection[str], timeout: str | None, as_json: bool) -> int:
+    """Wait for the end of the last run, or of some of its entries, and return the exit code."""
+
+    def command() -> int:
+        limit = None if timeout is None else _duration(timeout)
+        last = last_run(given.file)
+        _check_names(tasks, last)
+        return driven(last, Waiting(entries=tasks, limit=limit, as_json=as_json))
+
+    return fenced(command)
+
+
+def _duration(text: str) -> timedelta:
+    try:
+        return parse_duration(text)
+    except ValueError as e:
+        msg = f"--timeout: {e}"
+        raise InvalidJobException(msg, e) from e
+
+
+def cancel(given: Given, *, tasks: Collection[str]) -> int:
+    """End the last run, or some of its entries, and return the exit code."""
+
+    def command() -> int:
+        last = last_run(given.file)
+        _check_names(tasks, last)
+        if all(part.state.final for name in tasks or last.parts for part in last.parts[name]):
+            click.echo("it is over already", err=True)
+            return DONE
+        last.cancel(*tasks)
+        driven(last, Waiting(entries=tasks))
+        return DONE
+
+    return fenced(command)
+
+
+def _check_names(tasks: Collection[str], last: Journal) -> None:
+    for name in tasks:
+        if name not in last.parts:
+            msg = f"there is no task {name!r} at the top; there are: {', '.join(last.parts)}"
+            raise InvalidJobException(msg)

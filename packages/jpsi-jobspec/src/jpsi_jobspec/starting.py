@@ -1,0 +1,106 @@
+"""Begins what can begin now: its files, its part of an allocation, and its job."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import attrs
+
+from jpsi import Job, JobState
+
+from .events import DEPENDENCY_FAILED, Place, ended
+from .executors import Executor
+from .handing import Handing
+from .jobs import inside_command, job_spec
+from .journal import Journal
+from .planned import Entry, Kind
+from .progress import Next
+from .room import Room
+from .shape import ONE_SLOT, Shape
+from .steps import do_steps
+
+
+class Starting:
+    """Makes the jobs of a run, each once it can begin. Used by one thread."""
+
+    def __init__(self, journal: Journal, executor: Executor, handing: Handing, room: Room | None) -> None:
+        """Prepare; with `room`, only so much at a time begins as there is room for."""
+        self._journal = journal
+        self._executor = executor
+        self._handing = handing
+        self._room = room
+        #: Entries of which something waits for room.
+        self.waiting: dict[str, None] = {}
+
+    def begin(self, entry: Entry, why_not: str | None) -> tuple[dict[Job, Place], bool]:
+        """The jobs to submit now of what has none yet, and whether anything about the entry has changed.
+
+        Args:
+            entry: of which all that can begin does.
+            why_not: why nothing of it is to begin any more; None if it is.
+        """
+        parts = self._journal.parts[entry.id]
+        new = [number for number, it in enumerate(parts, 1) if it.job_id is None and not it.state.final]
+        steps = self._handing.steps(entry, new)
+        never = [it for it, step in zip(new, steps, strict=True) if step is Next.NEVER or why_not is not None]
+        reason = DEPENDENCY_FAILED if why_not is None else why_not
+        self._note(entry, never, JobState.CANCELED, reason)
+        able = {Next.START, Next.HAND_OVER}
+        starting = [it for it, step in zip(new, steps, strict=True) if step in able and why_not is None]
+        if not starting:
+            return {}, bool(never)
+        if self._room is not None and not self._room.can_ever_have(entry):
+            self._note(entry, starting, JobState.FAILED, "room", "it asks for more than the group has")
+            return {}, True
+        shapes = {it: shape for it in starting if (shape := self.take(entry, it)) is not None}
+        if len(shapes) < len(starting):
+            self.waiting[entry.id] = None
+        if not shapes:
+            return {}, bool(never)
+        jobs: dict[Job, Place] = {}
+        if self._has_files(entry, shapes) and entry.kind is not Kind.FILES:
+            places = [Place(entry, it) for it in shapes]
+            jobs = {self._job(it, shapes[it.replica]): it for it in places}
+        return jobs, True
+
+    def take(self, entry: Entry, replica: int) -> Shape | None:
+        """What a replica has, which is taken from now on; None if there is no room for it now."""
+        return (entry.shape or ONE_SLOT) if self._room is None else self._room.take(entry, replica)
+
+    def give_back(self, entry: Entry) -> None:
+        """Have the room again of those replicas that have ended."""
+        for number, part in enumerate(self._journal.parts[entry.id], 1):
+            if self._room is not None and (part.state.final or part.job_id is None):
+                self._room.give_back(entry, number)
+
+    def refuse(self, entries: Iterable[Entry]) -> None:
+        """Have what waits for room fail, as nothing will give it any."""
+        for entry in entries:
+            parts = enumerate(self._journal.parts[entry.id], 1)
+            left = [number for number, it in parts if it.job_id is None and not it.state.final]
+            self._note(entry, left, JobState.FAILED, "room", "services have it")
+
+    def _has_files(self, entry: Entry, shapes: Mapping[int, Shape]) -> bool:
+        """Do what is to be done about files, once for all replicas; whether that went well."""
+        if all(it.job_id is None for it in self._journal.parts[entry.id]):
+            problem = do_steps(entry.steps, self._executor.files)
+            if problem is not None:
+                self._note(entry, shapes, JobState.FAILED, "staging", problem)
+                self.give_back(entry)
+                return False
+        if entry.kind is Kind.FILES:
+            done = [ended(Place(entry, it), JobState.COMPLETED, exit_code=0) for it in shapes]
+            self._journal.note(done)
+        return True
+
+    def _job(self, place: Place, shape: Shape) -> Job:
+        entry = attrs.evolve(place.entry, shape=shape)
+        if entry.kind is Kind.ALLOCATION:
+            entry = attrs.evolve(entry, command=inside_command(self._journal.path, entry.id))
+        return Job(job_spec(entry, place.replica, self._handing.dependencies(place)))
+
+    def _note(
+        self, entry: Entry, replicas: Iterable[int], state: JobState, reason: str, message: str | None = None
+    ) -> None:
+        places = [Place(entry, it) for it in replicas]
+        self._journal.note([ended(it, state, reason=reason, message=message) for it in places])

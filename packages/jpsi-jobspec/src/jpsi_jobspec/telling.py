@@ -1,0 +1,36 @@
+"""What the commands write, and the exit codes that what goes wrong has."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import click
+
+from jpsi import InvalidJobException, JpsiError
+
+#: The exit codes of the commands, as everywhere in `jpsi`.
+DONE, FAILED, MISTAKE, TIMEOUT, JPSI, CANCELLED = 0, 1, 2, 124, 125, 130
+
+
+def fenced(command: Callable[[], int]) -> int:
+    """Do what a command does; every failure that jpsi knows is told in a sentence."""
+    try:
+        return command()
+    except InvalidJobException as e:
+        complain(e.problems if len(e.problems) > 1 else [str(e)])
+        return MISTAKE
+    except JpsiError as e:
+        complain([str(e)])
+        return JPSI
+
+
+def complain(sentences: Iterable[str]) -> None:
+    """Tell what is wrong, on standard error."""
+    for sentence in sentences:
+        click.echo(f"jpsi: {sentence}", err=True)
+
+
+def warn(sentences: Iterable[object]) -> None:
+    """Tell what somebody should look at, on standard error."""
+    for sentence in sentences:
+        click.echo(f"jpsi: warning: {sentence}", err=True)

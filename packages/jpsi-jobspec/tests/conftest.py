@@ -1,0 +1,45 @@
+"""Programs that stand for those of the examples, and batch systems that are played."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from jobspec_support import stand_ins
+from jpsi.fakes import FakeScheduler
+
+
+@pytest.fixture
+def log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], list[str]]:
+    """Programs on PATH that stand for those of the examples, and what they have written."""
+    (tmp_path / "home").mkdir()
+    monkeypatch.setenv("PATH", f"{stand_ins(tmp_path)}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("LOG", str(tmp_path / "log"))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    return lambda: (tmp_path / "log").read_text().splitlines()
+
+
+# Several cores take an environment that the site has: this is how the one that is played calls them.
+_GRIDENGINE = """\
+executors:
+  gridengine:
+    config: {parallel_environment: "mpi-{slots}", node_environment: smp}
+"""
+
+
+@pytest.fixture
+def system(
+    request: pytest.FixtureRequest, log: object, tmp_path: Path, fake_commands: Callable[..., FakeScheduler]
+) -> str:
+    name: str = request.param
+    if name != "local":
+        fake_commands(name)
+    if name == "gridengine":
+        (tmp_path / "config" / "jpsi").mkdir(parents=True)
+        (tmp_path / "config" / "jpsi" / "config.yaml").write_text(_GRIDENGINE)
+    return name

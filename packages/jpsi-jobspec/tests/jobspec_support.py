@@ -1,0 +1,88 @@
+"""What several test files read: the documents under examples, and shortcuts to plans."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+
+from jpsi import JobExecutor
+from jpsi_jobspec import journal as journals
+from jpsi_jobspec.drive import Driver
+from jpsi_jobspec.journal import Journal
+from jpsi_jobspec.load import load
+from jpsi_jobspec.model import Document
+from jpsi_jobspec.plan import Site, make_plan
+from jpsi_jobspec.planned import Entry, Plan
+from jpsi_jobspec.problems import Findings, Problem, WorkflowError
+
+EXAMPLES = Path(__file__).with_name("examples")
+#: Documents that are not valid, as they came: of two the YAML, of one a reference.
+INVALID = {"05-requires", "06-mini-mummi", "16-services"}
+VALID = sorted(it.stem for it in EXAMPLES.glob("*.yaml") if it.stem not in INVALID)
+
+
+def example(name: str) -> str:
+    return EXAMPLES.joinpath(f"{name}.yaml").read_text()
+
+
+def loaded(text: str, *, is_strict: bool = False) -> tuple[Document, list[Problem]]:
+    findings = Findings("flow.yaml", is_strict)
+    return load(text, findings), findings.warnings
+
+
+def planned(text: str, site: Site | None = None) -> Plan:
+    findings = Findings("flow.yaml")
+    return make_plan(load(text, findings), Site() if site is None else site, findings)
+
+
+def entries(plan: Plan) -> dict[str, Entry]:
+    return {it.id: it for it in plan.walk()}
+
+
+def found(text: str, *, is_strict: bool = False, site: Site | None = None) -> list[Problem]:
+    """Everything that is wrong or loose in a document, in its order."""
+    findings = Findings("flow.yaml", is_strict)
+    with contextlib.suppress(WorkflowError):
+        make_plan(load(text, findings), Site() if site is None else site, findings)
+    return sorted([*findings.errors, *findings.warnings], key=lambda it: (it.at.line, it.at.column))
+
+
+STAND_INS = (
+    *("spack", "ior", "kubectl", "compspec", "ml-train", "ml-test", "machine", "munch", "echo"),
+    "flux-archive",
+)
+#: Tells what was run, when it began and ended, and in which directory, job and node.
+STAND_IN = """\
+#!/bin/sh
+job=${SLURM_JOB_ID:-${PBS_JOBID:-${LSB_JOBID:-${FLUX_JOB_ID:-${JOB_ID:-none}}}}}
+what="$JPSI_TASK $JPSI_REPLICA ${0##*/} $* of $job on $(hostname) in $PWD"
+printf '%s\\n' "begin $what" >>"$LOG"
+printf '%s\\n' "end $what" >>"$LOG"
+"""
+
+
+def stand_ins(path: Path) -> Path:
+    """A folder with programs that stand for those of the examples, and an empty log of them."""
+    folder = path / "bin"
+    folder.mkdir()
+    for name in STAND_INS:
+        (folder / name).write_text(STAND_IN)
+        (folder / name).chmod(0o755)
+    (path / "log").touch()
+    return folder
+
+
+#: This machine, and every batch system that can be played.
+SYSTEMS = ("local", "slurm", "pbs", "torque", "lsf", "flux", "gridengine")
+
+
+def begun(text: str, system: str, path: Path) -> Journal:
+    file = path / "flow.yaml"
+    file.write_text(text)
+    return journals.create(str(file), text, Site(target=system, is_one_machine=system == "local"), {})
+
+
+def driven(text: str, system: str, path: Path) -> Journal:
+    journal = begun(text, system, path)
+    Driver(journal, JobExecutor(system), lambda *_: None).run()
+    return journals.read(journal.path)

@@ -1,0 +1,201 @@
+"""Groups are one job, in which their tasks run in their order, by themselves."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from jobspec_support import begun, driven, entries, example, planned
+from jpsi import JobExecutor, JobState
+from jpsi_jobspec import journal as journals
+from jpsi_jobspec.drive import Driver
+from jpsi_jobspec.flat import flat
+from jpsi_jobspec.jobs import job_spec
+from jpsi_jobspec.journal import Journal
+from jpsi_jobspec.plan import Site
+from jpsi_jobspec.room import Room
+
+Log = Callable[[], list[str]]
+
+
+def inside(journal: Journal) -> dict[str, list[str]]:
+    (allocation,) = journal.plan.entries
+    found = journals.inner(journal.path, allocation)
+    return {name: [it.value for it in states] for name, states in found.states.items()}
+
+
+def order(lines: list[str]) -> list[str]:
+    """What began, each with the program that it was."""
+    return [f"{it.split()[1].rpartition('/')[2]} {it.split()[3]}" for it in lines if it.startswith("begin")]
+
+
+HEAD = "version: 1\nresources:\n  g: {type: core, replicas: 2}\n  r: {type: core, count: 1}\n"
+GROUP = f"{HEAD}groups:\n- name: g\n  resources: g\n  tasks:\n"
+
+
+def test_commands_of_a_group_are_lines_of_shell_that_run_before_its_tasks(tmp_path: Path, log: Log) -> None:
+    text = (
+        f'{HEAD}groups:\n- name: g\n  resources: g\n  commands:\n  - kubectl "$JPSI_TASK" && spack\n'
+        "  - [ior, $JPSI_TASK]\n  tasks: [{name: a, command: munch}]\n"
+    )
+
+    journal = driven(text, "local", tmp_path)
+
+    assert journal.states == {"g": [JobState.COMPLETED]}
+    assert order(log()) == [
+        "g-command-1 kubectl",
+        "g-command-1 spack",
+        "g-command-2 ior",
+        "a munch",
+        "a munch",
+    ]
+    began = [it for it in log() if it.startswith("begin")]
+    assert "kubectl g/g-command-1 " in began[0]
+    assert "ior $JPSI_TASK " in began[2]
+
+
+def test_what_cleans_up_runs_after_a_failure_and_the_group_has_failed(tmp_path: Path, log: Log) -> None:
+    text = (
+        f"{GROUP}  - {{name: bad, command: [sh, -c, exit 4], resources: r}}\n"
+        "  - {name: never, command: ior, resources: r, depends_on: [bad]}\n"
+        "  - {name: clean, local: true, command: spack}\n"
+        "- {name: after, resources: g, depends_on: [g], tasks: [{command: ior}]}\n"
+    )
+
+    journal = driven(text, "local", tmp_path)
+
+    assert {name: it[0].value for name, it in journal.states.items()} == {"g": "FAILED", "after": "CANCELED"}
+    assert journal.parts["g"][0].exit_code == 4
+    assert order(log()) == ["clean spack"]
+
+
+def test_what_cleans_up_runs_if_the_group_is_cancelled(tmp_path: Path, log: Log) -> None:
+    text = (
+        f"{GROUP}  - {{name: long, command: [sh, -c, 'ior; sleep 600'], resources: r}}\n"
+        "  - {name: clean, local: true, command: spack}\n"
+    )
+    journal = begun(text, "local", tmp_path)
+    executor = JobExecutor("local")
+
+    class Watched(Driver):
+        """Cancels once the task inside has begun."""
+
+        def _take_news(self) -> None:
+            super()._take_news()
+            if log() and not journal.is_cancelled:
+                journal.cancel()
+
+    Watched(journal, executor, lambda *_: None).run()
+
+    assert journal.states == {"g": [JobState.CANCELED]}
+    assert inside(journal) == {"g/long": ["CANCELED"], "g/clean": ["COMPLETED"]}
+    assert order(log()) == ["long ior", "clean spack"]
+
+
+def test_a_group_runs_on_without_whoever_submitted_it(tmp_path: Path, log: Log) -> None:
+    text = f"{GROUP}  - {{name: a, command: ior, resources: r}}\n"
+    text += "  - {name: b, command: spack, depends_on: [a]}\n"
+    journal = begun(text, "local", tmp_path)
+    (allocation,) = journal.plan.entries
+    program = (
+        "import sys, os; from pathlib import Path; from jpsi import JobExecutor;"
+        "from jpsi_jobspec import journal;"
+        "from jpsi_jobspec.drive import Driver; run = journal.read(Path(sys.argv[1]));"
+        "driver = Driver(run, JobExecutor('local'), print); driver._proceed(driver._entries); os._exit(9)"
+    )
+
+    subprocess.run([sys.executable, "-c", program, str(journal.path)], check=False, capture_output=True)
+    # whoever comes later only looks
+    (job_id,) = [it.job_id for it in journals.read(journal.path).parts["g"]]
+    (job,) = JobExecutor("local").recall([str(job_id)])
+    status = job.wait(60)
+
+    assert status is not None
+    assert status.state is JobState.COMPLETED
+    assert order(log()) == ["a ior", "b spack", "b spack"]
+    assert journals.inner(journal.path, allocation).is_over
+
+
+def test_no_more_runs_at_a_time_than_there_is_room_for() -> None:
+    (allocation,) = planned(f"{GROUP}  - {{name: a, command: ior, resources: r, replicas: 3}}\n").entries
+    room, (entry,) = Room(allocation), flat(allocation)
+
+    assert [room.take(entry, number) is not None for number in (1, 2, 3)] == [True, True, False]
+    room.give_back(entry, 1)
+    assert room.take(entry, 3) is not None
+
+
+def test_the_first_alternative_that_is_free_is_taken() -> None:
+    plan = planned(
+        "version: 1\nresources:\n"
+        "  all: {type: node, count: 1, with: [{type: core, count: 4}, {type: gpu, count: 1}]}\n"
+        "  fast: {type: core, count: 1, with: [{type: gpu, count: 1}]}\n  slow: {type: core, count: 2}\n"
+        "groups:\n- name: g\n  resources: all\n"
+        "  tasks: [{name: t, command: a, resources: fast|slow, replicas: 3}]\n"
+    )
+    room, (entry,) = Room(plan.entries[0]), flat(plan.entries[0])
+
+    taken = [room.take(entry, number) for number in (1, 2, 3)]
+
+    assert [None if it is None else (it.cores, it.gpus) for it in taken] == [(1, 1), (2, 0), None]
+
+
+def test_what_is_too_large_for_a_group_fails_and_says_so(tmp_path: Path, log: Log) -> None:
+    text = f"{GROUP}  - {{name: a, command: ior, resources: big}}\n".replace(
+        "  r:", "  big: {type: core, replicas: 3}\n  r:"
+    )
+
+    journal = driven(text, "local", tmp_path)
+
+    assert journal.states == {"g": [JobState.FAILED]}
+    assert inside(journal) == {"g/a": ["FAILED"]}
+
+
+def test_what_finds_no_room_beside_services_is_not_waited_for(tmp_path: Path, log: Log) -> None:
+    text = (
+        f"{GROUP}  - {{name: s, command: [sleep, infinity], resources: g, service: true}}\n"
+        "  - {name: a, command: ior, resources: r, depends_on: [s]}\n"
+    )
+
+    journal = driven(text, "local", tmp_path)
+
+    assert inside(journal) == {"g/s": ["CANCELED"], "g/a": ["FAILED"]}
+
+
+def test_the_job_of_a_group_is_one_process_with_all_that_the_group_asks_for() -> None:
+    (allocation,) = planned(example("06-mini-mummi-mended"), Site(target="slurm")).entries
+    words = ("runner",)
+    spec = job_spec(type(allocation)(id="g", kind=allocation.kind, command=words, shape=allocation.shape))
+
+    assert spec.launcher == "single"
+    assert spec.resources is not None
+    assert getattr(spec.resources, "node_count", None) == 8
+
+
+def test_what_waits_for_a_nested_group_waits_for_all_that_is_in_it() -> None:
+    (allocation,) = planned(example("17-nested")).entries
+    found = {it.id.rpartition("/")[2]: it for it in flat(allocation)}
+
+    assert {it.id.rpartition("/")[2] for it in found["machine-learning-task-4"].after} == {
+        "generate-data-task-1",
+        "eat-data",
+        "machine-learning-task-1",
+    }
+    assert [it.id for it in found["eat-data"].after] == ["machine-learning/machine-learning-task-1"]
+    assert entries(planned(example("17-nested")))["machine-learning/generate-data"].inside
+
+
+def test_files_of_a_group_are_seen_to_before_what_waits_for_them_and_take_no_room(
+    tmp_path: Path, log: Log
+) -> None:
+    text = (
+        f"{GROUP}  - {{name: serve, command: [sh, -c, 'ior; sleep 600'], resources: r, service: true}}\n"
+        f"  - {{name: made, steps: [{{name: write, path: {tmp_path}/made, content: it is there}}]}}\n"
+        f"  - {{name: b, command: [test, -s, {tmp_path}/made], depends_on: [made], resources: r}}\n"
+    )
+
+    journal = driven(text, "local", tmp_path)
+
+    assert inside(journal) == {"g/serve": ["CANCELED"], "g/made": ["COMPLETED"], "g/b": ["COMPLETED"]}

@@ -1,0 +1,49 @@
+"""A client that is killed at any moment loses nothing: the next one goes on where it was."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+# When the client is killed, in hundredths of a second after its first sign of life.
+INSTANTS = [0, 3, 7, 12, 20, 35]
+DOCUMENT = """\
+version: 1
+resources: {r: {type: core, count: 1}}
+tasks:
+- {name: a, command: [sh, -c, 'echo a >>"$LOG"'], resources: r}
+- {name: b, command: [sh, -c, 'echo b$JPSI_REPLICA >>"$LOG"'], resources: r, replicas: 4, depends_on: [a]}
+- {name: c, command: [sh, -c, 'echo c >>"$LOG"'], resources: r, depends_on: [b]}
+- {name: d, command: [sh, -c, 'echo d >>"$LOG"'], resources: r, depends_on: [a]}
+"""
+
+
+@pytest.mark.parametrize("instant", INSTANTS)
+def test_a_client_that_is_killed_loses_nothing_and_repeats_nothing(instant: int, tmp_path: Path) -> None:
+    (tmp_path / "flow.yaml").write_text(DOCUMENT)
+    (tmp_path / "log").touch()
+    homes = {f"XDG_{kind}_HOME": str(tmp_path / kind.lower()) for kind in ("STATE", "CONFIG", "CACHE")}
+    environment = {**os.environ, **homes, "LOG": str(tmp_path / "log"), "HOME": str(tmp_path)}
+    command = [sys.executable, "-m", "jpsi_cli", "workflow", "run", "flow.yaml"]
+
+    with subprocess.Popen(command, cwd=tmp_path, env=environment, stderr=subprocess.DEVNULL) as first:
+        runs = tmp_path / "state/jpsi/workflows"
+        while first.poll() is None and not list(runs.glob("*/1/run.json")):
+            os.sched_yield()
+        # not to wait for something: to be anywhere in what it does
+        time.sleep(instant / 100)
+        first.kill()
+    again = subprocess.run(
+        command, check=False, cwd=tmp_path, env=environment, timeout=60, capture_output=True, text=True
+    )
+
+    assert (again.returncode, again.stdout) == (0, "")
+    ran = (tmp_path / "log").read_text().split()
+    assert sorted(ran) == ["a", "b1", "b2", "b3", "b4", "c", "d"]
+    assert ran[0] == "a"
+    assert ran.index("c") > max(ran.index(f"b{n}") for n in (1, 2, 3, 4))

@@ -1,0 +1,81 @@
+"""What no queue takes is not chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from jobspec_support import found, planned
+from jpsi import Queue
+from jpsi.fakes import FakeScheduler
+from jpsi_jobspec import journal as journals
+from jpsi_jobspec.given import Given
+from jpsi_jobspec.limits import Limit, limit
+from jpsi_jobspec.opening import prepared
+from jpsi_jobspec.plan import Site
+
+TEXT = """\
+version: 1
+resources:
+  wide: {type: node, count: 9, attributes: {duration: 1h}}
+  long: {type: node, count: 2, attributes: {duration: 9h}}
+  small: {type: node, count: 2, attributes: {duration: 1h}}
+tasks: [{command: a, resources: wide|long|small}]
+"""
+LIMITS = (Limit(queue="main", nodes=4, seconds=7200), Limit(queue="short", nodes=8, seconds=600))
+
+
+def test_the_first_alternative_is_taken_that_a_queue_takes() -> None:
+    (entry,) = planned(TEXT, Site(limits=LIMITS)).entries
+
+    assert entry.resources == "small"
+    assert entry.why[-1] == (
+        "'long' is left out: no queue takes 2 slots on 2 nodes for 9:00:00:"
+        " main 4 nodes for 2:00:00, short 8 nodes for 0:10:00"
+    )
+
+
+def test_where_nothing_is_known_of_queues_the_first_one_is_taken() -> None:
+    assert planned(TEXT).entries[0].resources == "wide"
+
+
+def test_what_no_queue_takes_in_any_way_is_refused() -> None:
+    text = TEXT.replace("|small", "")
+
+    assert [it.code for it in found(text, site=Site(limits=LIMITS))] == ["JS090"]
+
+
+@pytest.mark.parametrize(
+    ("queue", "wanted"),
+    [
+        (Queue(name="q", word="up"), Limit(queue="q")),
+        (Queue(name="q", word="up", most_nodes=4, nodes=9, longest=timedelta(hours=1)), (4, 3600)),
+        (Queue(name="q", word="up", nodes=9, longest=timedelta(0)), (9, None)),
+    ],
+    ids=["unknown", "both", "no-limit"],
+)
+def test_the_limit_of_a_queue_is_what_it_has_at_most(
+    queue: Queue, wanted: Limit | tuple[int, float | None]
+) -> None:
+    if isinstance(wanted, tuple):
+        wanted = Limit(queue="q", nodes=wanted[0], seconds=wanted[1])
+
+    assert limit(queue) == wanted
+
+
+def test_queues_are_asked_about_where_there_is_a_choice_and_the_run_keeps_what_they_said(
+    tmp_path: Path, log: object, fake_commands: Callable[..., FakeScheduler]
+) -> None:
+    fake_commands("slurm")
+    file = tmp_path / "flow.yaml"
+    file.write_text(TEXT)
+
+    plan, _, site = prepared(Given(file=str(file), executor="slurm"))
+
+    assert site.limits
+    assert journals.create(str(file), TEXT, site, {}).plan == plan
+    file.write_text(TEXT.replace("wide|long|small", "small"))
+    assert prepared(Given(file=str(file), executor="slurm"))[2].limits == ()

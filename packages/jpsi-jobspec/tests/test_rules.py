@@ -1,0 +1,438 @@
+"""Each rule has a document that breaks it."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from jobspec_support import found, loaded
+from jpsi_jobspec.plan import Site
+from jpsi_jobspec.problems import WorkflowError
+
+NODE = "{type: node, count: 1}"
+HEAD = f"version: 1\nresources:\n  r: {NODE}\n"
+DEEP = "[" * 70 + "]" * 70
+ALIASES = (
+    "a: &a ["
+    + ", ".join("x" * 1 for _ in range(99))
+    + "]\n"
+    + "".join(
+        f"{chr(98 + n)}: &{chr(98 + n)} [" + ", ".join([f"*{chr(97 + n)}"] * 99) + "]\n" for n in range(4)
+    )
+)
+
+
+def one(task: str) -> str:
+    """A document with one task, of which the text is what stands in its braces."""
+    return f"{HEAD}tasks:\n- {{{task}}}\n"
+
+
+def group(*tasks: str, more: str = "") -> str:
+    lines = "".join(f"  - {{{task}}}\n" for task in tasks)
+    return f"{HEAD}groups:\n- name: g\n  resources: r\n{more}  tasks:\n{lines}"
+
+
+def resource(text: str) -> str:
+    return f"version: 1\nresources:\n  r: {text}\ntasks:\n- {{command: a, resources: r}}\n"
+
+
+# code, document, whether it is an error unless all is strict, line, and a part of what is said
+BROKEN = [
+    ("JS000", "tasks:\n - a: 1\n  - b: 2\n", True, 3, "sibling item starts at column 2"),
+    ("JS000", "a: \x07", True, 1, "U+0007"),
+    ("JS000", "a: 'b", True, 1, "not YAML"),
+    ("JS000", "tasks:\n- command: echo a: b\n", True, 2, "put it in quotes"),
+    ("JS000", "version:1\ntasks:\n- command: a\n", True, 2, "put a blank after"),
+    ("JS000", "tasks:\n\t- command: a\n", True, 2, "blanks instead of tabs"),
+    ("JS001", "just words", True, 1, "mapping with tasks or groups"),
+    ("JS001", "[]", True, 1, "mapping with tasks or groups"),
+    ("JS001", "version: 1\n", True, 1, "nothing to run"),
+    ("JS001", "---\nversion: 1\n---\nversion: 1\n", True, 3, "second document"),
+    ("JS001", "- {command: a}\n", False, 1, "list of tasks"),
+    ("JS001", "version: 1\nresources: [r]\n", True, 2, "must be a mapping"),
+    ("JS002", "tasks: [{command: a}]\n", False, 1, "version: 1"),
+    ("JS002", "version: true\ntasks: [{command: a}]\n", True, 1, "is true"),
+    ("JS002", "version: '1'\ntasks: [{command: a}]\n", True, 1, "is '1'"),
+    ("JS002", "version: 2\ntasks: [{command: a}]\n", True, 1, "only one"),
+    ("JS003", one("command: a, resources: r, resplicas: 2"), False, 5, "did you mean 'replicas'"),
+    (
+        "JS003",
+        (
+            "version: 1\nresources:\n  r: {scheduled: true, type: node, count: 1}\n"
+            "tasks:\n- {command: a, resources: r}"
+        ),
+        False,
+        3,
+        "write 'schedule'",
+    ),
+    ("JS003", group("name: a, command: x", "dependson: [a], command: y"), False, 9, "write 'depends_on'"),
+    ("JS003", one("command: a, resources: r, <<: {a: b}"), True, 5, "<<"),
+    ("JS003", one("command: a, resources: r, environment: {A: b}"), False, 5, "beside attributes"),
+    ("JS004", "version: 1\nversion: 1\n", True, 2, "twice"),
+    ("JS004", one("command: a, depends_on: [], dependson: []"), True, 5, "twice"),
+    ("JS005", one("name: no, command: a, resources: r"), True, 5, "put it in quotes: 'no'"),
+    ("JS005", one("command: [sleep, 1:30], resources: r"), True, 5, "'1:30'"),
+    ("JS005", "version: 1\non: 1\n", True, 2, "put it in quotes: 'on'"),
+    ("JS006", f"version: {DEEP}", True, 1, "levels deep"),
+    ("JS006", ALIASES, True, 3, "aliases"),
+    ("JS006", "a: &a [*a]", True, 1, "not complete"),
+    ("JS010", one("name: a|b, command: a, resources: r"), True, 5, "begin with a letter"),
+    ("JS010", "version: 1\nresources: {'a b': {type: node, count: 1}}\n", True, 2, "'a b'"),
+    ("JS011", group("name: a, command: x", "name: a, command: y"), True, 9, "line 8"),
+    (
+        "JS012",
+        f"{group('command: x')}- name: g\n  resources: r\n  tasks: [{{command: x}}]\n",
+        True,
+        9,
+        "rename",
+    ),
+    ("JS012", f"{HEAD}groups: [{{resources: r, tasks: [{{command: a}}]}}]", True, 4, "has no name"),
+    ("JS013", group("name: g-task-7, command: x"), True, 8, "as tasks without a name"),
+    ("JS020", resource("{count: 1}"), True, 3, "add `type:`"),
+    ("JS020", resource("4"), True, 3, "must be a mapping"),
+    ("JS021", resource("{type: node, count: 1, replicas: 2}"), True, 3, "both"),
+    ("JS021", resource("{type: node}"), True, 3, "neither"),
+    ("JS021", resource("{type: node, count: 0}"), True, 3, "from 1 on"),
+    ("JS021", resource("{type: node, count: true}"), True, 3, "from 1 on"),
+    ("JS022", resource("{type: node, count: 1, with: []}"), True, 3, "list of resources"),
+    ("JS022", resource("{type: node, count: 1, with: {type: core, count: 1}}"), False, 3, "put - before"),
+    ("JS023", resource("{type: cores, count: 1}"), False, 3, "write 'core'"),
+    ("JS023", resource("{type: nod, count: 1}"), True, 3, "did you mean 'node'"),
+    (
+        "JS025",
+        resource("{type: node, replicas: 2, with: [{type: core, replicas: 2}]}"),
+        True,
+        3,
+        "second slot",
+    ),
+    ("JS026", resource("{type: node, count: 2, with: [{type: node, count: 2}]}"), True, 3, "node in a node"),
+    ("JS027", resource("{type: node, count: 1, with: [{type: memory}]}"), True, 3, "add `size"),
+    ("JS027", resource("{type: node, count: 1, with: [{type: memory, size: much}]}"), True, 3, "16GB"),
+    ("JS030", one("command: a, resources: rr"), True, 5, "did you mean 'r'"),
+    ("JS030", one("command: a, resources: r, requires: soft"), True, 5, "requirement 'soft'"),
+    ("JS030", one("group: nowhere"), True, 5, "group 'nowhere'"),
+    ("JS031", one("command: a, resources: 'r|'"), True, 5, "a name is missing"),
+    ("JS031", one("command: a, resources: {}"), True, 5, "joined by"),
+    (
+        "JS032",
+        (
+            f"{HEAD}groups:\n- {{name: a, resources: r, tasks: [{{group: b}}]}}\n"
+            f"- {{name: b, tasks: [{{group: a}}]}}\n"
+        ),
+        True,
+        5,
+        "a -> b -> a",
+    ),
+    (
+        "JS033",
+        (
+            f"{HEAD}groups:\n- {{name: a, resources: r, tasks: [{{command: x}}]}}\n"
+            f"tasks:\n- group: a\n- {{name: b, group: a}}\n"
+        ),
+        True,
+        8,
+        "again, after line 7",
+    ),
+    ("JS040", one("resources: r"), True, 5, "neither"),
+    (
+        "JS040",
+        (
+            f"{HEAD}groups: [{{name: g, resources: r, tasks: [{{command: a}}]}}]\n"
+            f"tasks: [{{command: a, group: g}}]"
+        ),
+        True,
+        5,
+        "a command and a group",
+    ),
+    ("JS040", one("steps: [{name: stag, path: /tmp}]"), True, 5, "no step"),
+    ("JS040", group("name: s, command: sleep infinity", "command: a"), False, 8, "service: true"),
+    ("JS041", one("command: [], resources: r"), True, 5, "list of texts"),
+    ("JS041", one("command: [sleep, 5], resources: r"), True, 5, "in quotes: '5'"),
+    ("JS041", one('command: "a \'b", resources: r'), True, 5, "close the quotes"),
+    ("JS042", one("command: a, resources: r, replicas: 0"), True, 5, "from 1 on"),
+    ("JS042", group("command: a, local: true, replicas: 2"), True, 8, "runs once"),
+    ("JS043", one("command: a, local: true"), True, 5, "in no group"),
+    ("JS044", one("command: a"), False, 5, "one slot"),
+    ("JS044", f"{HEAD}groups: [{{name: g, tasks: [{{command: a}}]}}]", True, 4, "has no resources"),
+    ("JS045", group("command: a, local: true, resources: r"), True, 8, "remove one"),
+    (
+        "JS050",
+        group("name: build, command: x", "depends_on: [biuld], command: y"),
+        True,
+        9,
+        "did you mean 'build'",
+    ),
+    (
+        "JS051",
+        group("name: a, command: x, depends_on: [b]", "name: b, command: x, depends_on: [a]"),
+        True,
+        8,
+        "a -> b -> a",
+    ),
+    ("JS052", group("name: a, command: x, depends_on: [a]"), True, 8, "itself"),
+    ("JS053", group("command: x", "command: y, depends_on: [g-task-1]"), True, 9, "give that task a name"),
+    ("JS053", group("command: y, depends_on: [null]"), True, 8, "names nothing"),
+    (
+        "JS054",
+        f"{group('name: inner, command: x')}tasks:\n- {{command: y, resources: r, depends_on: [inner]}}\n",
+        True,
+        10,
+        "move it to the group",
+    ),
+    ("JS060", one("command: a, resources: r, attributes: {duration: soon}"), True, 5, "0 is no limit"),
+    ("JS060", one("command: a, resources: r, attributes: {duration: -1}"), True, 5, "must be a time"),
+    ("JS061", one("command: a, resources: r, attributes: {cwd: here}"), True, 5, "absolute"),
+    (
+        "JS062",
+        one("command: a, resources: r, attributes: {environment: {1A: b}}"),
+        True,
+        5,
+        "name of a variable",
+    ),
+    ("JS062", one("command: a, resources: r, attributes: {environment: {A: [b]}}"), True, 5, "must be text"),
+    (
+        "JS063",
+        group("command: a, attributes: {duration: 2h}", more="  attributes: {duration: 1h}\n"),
+        True,
+        9,
+        "2:00:00",
+    ),
+    (
+        "JS063",
+        group("command: a, attributes: {duration: 0}", more="  attributes: {duration: 1h}\n"),
+        True,
+        9,
+        "without limit",
+    ),
+    ("JS064", one("command: a, resources: r, attributes: {nice: 4}"), False, 5, "SYSTEM.nice"),
+    (
+        "JS070",
+        (
+            f"{HEAD}  big: {{type: node, count: 2}}\n"
+            f"groups: [{{name: g, resources: r, tasks: [{{command: a, resources: big}}]}}]"
+        ),
+        False,
+        5,
+        "2 nodes of 1",
+    ),
+    (
+        "JS071",
+        (
+            f"{HEAD}  s: {{type: node, count: 1, schedule: true}}\n"
+            f"tasks: [{{command: a, resources: r}}, {{command: a, resources: s}}]"
+        ),
+        True,
+        5,
+        "schedule: true",
+    ),
+    (
+        "JS072",
+        (
+            f"{HEAD}  s: {{type: node, count: 1, schedule: true}}\n"
+            f"groups: [{{name: g, resources: r, tasks: [{{command: a}}]}}]"
+        ),
+        False,
+        4,
+        "nothing that is submitted",
+    ),
+    (
+        "JS040",
+        f"{group('group: h, local: true')}- {{name: h, tasks: [{{command: a}}]}}\n",
+        True,
+        8,
+        "is local and names a group",
+    ),
+    ("JS040", one("command: a, resources: r, ready: {file: /a}"), True, 5, "no service"),
+    ("JS040", one("command: a, resources: r, service: true, ready: {tcp: '80'}"), True, 5, "host:port"),
+    (
+        "JS050",
+        group("name: a, command: x", "command: y, depends_on: [a, {name: a, when: failed}]"),
+        True,
+        9,
+        "'a' again",
+    ),
+    ("JS050", group("name: a, command: x", "command: y, depends_on: [a, a]"), False, 9, "'a' again"),
+    (
+        "JS050",
+        group(
+            "name: a, command: x, replicas: 2", "command: y, replicas: 3, depends_on: [{name: a, each: true}]"
+        ),
+        True,
+        9,
+        "2 replicas, and 3 wait",
+    ),
+    (
+        "JS063",
+        (
+            f"{group('group: h', more='  attributes: {duration: 1h}' + chr(10))}"
+            "- {name: h, tasks: [{command: a, attributes: {duration: 2h}}]}\n"
+        ),
+        True,
+        10,
+        "2:00:00",
+    ),
+    (
+        "JS063",
+        (
+            f"{HEAD}  s: {{type: node, count: 1, attributes: {{duration: 2h}}}}\n"
+            "groups: [{name: g, resources: r, attributes: {duration: 1h},"
+            " tasks: [{command: a, resources: r|s}]}]"
+        ),
+        True,
+        5,
+        "2:00:00",
+    ),
+    (
+        "JS070",
+        (
+            f"{HEAD}  big: {{type: node, count: 2}}\n"
+            "groups: [{name: g, resources: r, tasks: [{group: h}]},"
+            " {name: h, tasks: [{command: a, resources: r|big}]}]"
+        ),
+        False,
+        5,
+        "2 nodes of 1",
+    ),
+    (
+        "JS070",
+        (
+            "version: 1\nresources:\n  r: {type: node, count: 1, with: [{type: memory, size: 1GB}]}\n"
+            "  big: {type: node, count: 1, with: [{type: memory, size: 4GB}]}\n"
+            "groups: [{name: g, resources: r, tasks: [{command: a, resources: big}]}]"
+        ),
+        False,
+        5,
+        "4 GiB of memory of 1 GiB",
+    ),
+    (
+        "JS070",
+        (
+            "version: 1\nresources:\n  r: {type: core, replicas: 2}\n"
+            "  big: {type: node, count: 3}\n"
+            "groups: [{name: g, resources: r, tasks: [{command: a, resources: big}]}]"
+        ),
+        False,
+        5,
+        "3 slots of 2",
+    ),
+    (
+        "JS071",
+        f"{HEAD}  s: {{type: node, count: 1, schedule: true}}\ntasks: [{{command: a}}]",
+        True,
+        5,
+        "no resources that are scheduled",
+    ),
+    ("JS071", resource("{type: node, count: 1, schedule: false}"), True, 5, "not to be scheduled"),
+    (
+        "JS080",
+        resource("{type: node, count: 1, requires: [{name: a, field: b}]}"),
+        True,
+        3,
+        "field and match",
+    ),
+    (
+        "JS080",
+        resource("{type: node, count: 1, requires: [{name: a, field: b, match: c, matcher: golb}]}"),
+        True,
+        3,
+        "did you mean 'glob'",
+    ),
+    (
+        "JS081",
+        resource("{type: node, count: 1, requires: [{name: a, field: b, match: c}]}"),
+        False,
+        3,
+        "nothing is known",
+    ),
+    ("JS082", resource("{type: node, count: 1, requires: {a: {b: c}}}"), False, 3, "write a list"),
+    (
+        "JS090",
+        (
+            f"{HEAD}  s: {{type: node, count: 1, with: [{{type: gpu, count: 2}}]}}\n"
+            "tasks: [{command: a, resources: r&s}]"
+        ),
+        True,
+        5,
+        "its pieces differ, and a job has one kind of slot (unsupported_feature): 1 slot on 1 node; 1 slot",
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("code", "text", "is_error", "line", "says"), BROKEN, ids=[f"{it[0]}-{n}" for n, it in enumerate(BROKEN)]
+)
+def test_what_breaks_a_rule_is_told_with_its_code_its_place_and_what_to_do(
+    code: str, text: str, is_error: bool, line: int, says: str
+) -> None:
+    problems = [it for it in found(text) if it.code == code]
+
+    assert [(it.code, it.is_error, it.at.line) for it in problems][:1] == [(code, is_error, line)]
+    assert says in str(problems[0])
+    assert all(it.at.column > 0 and it.do for it in problems)
+    assert str(problems[0]).startswith(f"flow.yaml:{line}:{problems[0].at.column}: {code}: ")
+
+
+@pytest.mark.parametrize(
+    ("code", "text"),
+    [(it[0], it[1]) for it in BROKEN if not it[2]],
+    ids=[f"{it[0]}-{n}" for n, it in enumerate(BROKEN) if not it[2]],
+)
+def test_what_is_only_loose_is_wrong_where_all_is_strict(code: str, text: str) -> None:
+    assert [it.is_error for it in found(text, is_strict=True) if it.code == code][:1] == [True]
+
+
+def test_what_nobody_can_tell_is_wrong_where_that_was_asked_for() -> None:
+    text = resource("{type: node, count: 1, requires: [{name: a, field: b, match: c}]}")
+
+    assert [(it.code, it.is_error) for it in found(text, site=Site(is_missing_wrong=True))] == [
+        ("JS081", True)
+    ]
+
+
+def test_every_code_that_there_is_has_a_document_that_breaks_it() -> None:
+    source = Path(__file__).parents[1] / "src/jpsi_jobspec"
+    codes = {code for it in source.glob("*.py") for code in re.findall(r'"(JS[0-9]{3})"', it.read_text())}
+    # of what there is: test_satisfy; of what is installed: test_nodes; of where it runs: test_elsewhere
+    elsewhere = {"JS091", "JS092", "JS093"}
+
+    assert codes - elsewhere == {it[0] for it in BROKEN}
+
+
+def test_everything_that_is_wrong_is_told_at_once() -> None:
+    text = f"{HEAD}tasks:\n- {{command: [], resources: x}}\n- {{command: a, resources: r, replicas: 0}}\n"
+
+    with pytest.raises(WorkflowError) as caught:
+        loaded(text)
+
+    assert [it.code for it in caught.value.found] == ["JS041", "JS030", "JS042"]
+    assert len(caught.value.problems) == 3
+
+
+def test_the_caret_stands_below_the_item_that_is_out_of_line() -> None:
+    text = "tasks:\n  - a: 1\n   - b: 2\n"
+
+    (problem,) = found(text)
+
+    lines = str(problem).splitlines()
+    assert lines[1] == "       - b: 2"
+    assert lines[2].index("^") - 4 == problem.at.column - 1
+
+
+@pytest.mark.parametrize("value", ["300", "300s", "5m", "PT5M", "0:05:00", "'5:00'", "5:00"])
+def test_a_time_may_be_written_as_people_write_it(value: str) -> None:
+    document, _ = loaded(one(f"command: a, resources: r, attributes: {{duration: {value}}}"))
+
+    duration = document.tasks[0].attributes.duration
+    assert duration is not None
+    assert duration.total_seconds() == 300
+
+
+def test_a_group_that_is_referenced_and_stands_at_the_top_runs_once_where_it_is_referenced() -> None:
+    """JS034."""
+    text = f"{HEAD}groups:\n- {{name: a, resources: r, tasks: [{{command: x}}]}}\ntasks:\n- group: a\n"
+
+    document, warnings = loaded(text)
+
+    assert (len(document.tasks), warnings) == (1, [])

@@ -1,0 +1,205 @@
+"""Services at the top: when they can be used, and when they end; and output that is watched."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from jobspec_support import begun, driven, found
+from jpsi import Job, JobExecutor, JobSpec, JobState
+from jpsi_jobspec import journal as journals
+from jpsi_jobspec.drive import Driver
+from jpsi_jobspec.events import Place
+from jpsi_jobspec.model import Attributes, Ready
+from jpsi_jobspec.planned import Entry, Kind
+from jpsi_jobspec.probes import is_ready
+from jpsi_jobspec.watching import Watching
+
+HEAD = "version: 1\nresources:\n  r: {type: core, count: 1}\ntasks:\n"
+Log = Callable[[], list[str]]
+
+
+@pytest.mark.parametrize("system", ["local", "slurm"], indirect=True)
+def test_a_service_is_ended_once_all_else_has_ended(system: str, tmp_path: Path, log: Log) -> None:
+    text = (
+        f"{HEAD}- {{name: s, command: [sleep, '600'], service: true, resources: r}}\n"
+        "- {name: a, command: ior, resources: r, depends_on: [s]}\n"
+    )
+
+    journal = driven(text, system, tmp_path)
+
+    assert {name: it[0].state.value for name, it in journal.parts.items()} == {
+        "s": "CANCELED",
+        "a": "COMPLETED",
+    }
+    assert journal.parts["s"][0].reason == "no_longer_needed"
+
+
+def test_services_alone_run_to_their_own_end(tmp_path: Path, log: Log) -> None:
+    journal = driven(f"{HEAD}- {{name: s, command: ior, service: true, resources: r}}\n", "local", tmp_path)
+
+    assert journal.states == {"s": [JobState.COMPLETED]}
+    assert len(log()) == 2
+
+
+def test_what_waits_for_a_service_begins_once_that_can_be_used(tmp_path: Path, log: Log) -> None:
+    """The service can be used after two other tasks, and what waits for it began sooner otherwise."""
+    up = tmp_path / "up"
+    text = (
+        f"{HEAD}- {{name: s, service: true, resources: r, ready: {{file: {up}}}, command: [sleep, '600']}}\n"
+        f"- {{name: a, command: [test, -e, {up}], resources: r, depends_on: [s]}}\n"
+        "- {name: first, command: ior, resources: r}\n"
+        "- {name: second, command: ior, resources: r, depends_on: [first]}\n"
+        f"- {{name: last, command: [touch, {up}], resources: r, depends_on: [second]}}\n"
+    )
+
+    journal = driven(text, "local", tmp_path)
+
+    assert journal.states["a"] == [JobState.COMPLETED]
+    assert journal.parts["s"][0].is_ready
+
+
+def test_what_waits_for_a_service_that_ended_before_it_could_be_used_never_runs(
+    tmp_path: Path, log: Log
+) -> None:
+    text = (
+        f"{HEAD}- {{name: s, command: 'true', service: true, ready: {{file: {tmp_path}/no}}, resources: r}}\n"
+        "- {name: a, command: ior, resources: r, depends_on: [s]}\n"
+    )
+
+    journal = driven(text, "local", tmp_path)
+
+    assert (journal.parts["a"][0].state, journal.parts["a"][0].reason) == (
+        JobState.CANCELED,
+        "dependency_failed",
+    )
+    assert log() == []
+
+
+def test_a_service_that_could_be_used_is_not_asked_again_by_another_client(tmp_path: Path, log: Log) -> None:
+    text = (
+        f"{HEAD}- {{name: s, service: true, resources: r, ready: {{file: {tmp_path}/up}},"
+        " command: [sleep, '600']}\n"
+        f"- {{name: first, command: [sh, -c, 'rm {tmp_path}/up'], resources: r, depends_on: [s]}}\n"
+        "- {name: a, command: ior, resources: r, depends_on: [s, first]}\n"
+    )
+    (tmp_path / "up").touch()
+    journal = begun(text, "local", tmp_path)
+
+    def killed(entry: Entry, state: JobState) -> None:
+        if (entry.id, state) == ("first", JobState.COMPLETED):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        Driver(journal, JobExecutor("local"), killed).run()
+    journal.close()
+    again = journals.read(journal.path)
+    Driver(again, JobExecutor("local"), lambda *_: None).run()
+
+    assert again.states["a"] == [JobState.COMPLETED]
+
+
+def place(ready: Ready, **attributes: object) -> Place:
+    given = Attributes(**attributes)  # type: ignore[arg-type]  # fields of attributes
+    return Place(Entry(id="s", kind=Kind.SERVICE, ready=ready, attributes=given), 1)
+
+
+def test_a_port_is_ready_once_somebody_listens() -> None:
+    files = JobExecutor("local").files
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        ready = Ready(tcp=f"localhost:{server.getsockname()[1]}")
+        assert is_ready(place(ready), files)
+
+    assert not is_ready(place(ready), files)
+
+
+def test_a_command_says_by_its_exit_code_whether_a_service_is_ready(tmp_path: Path) -> None:
+    """It runs where the service does, with its environment."""
+    files = JobExecutor("local").files
+    ready = Ready(command=("sh", "-c", 'test "$WORD" = yes && test -e here'))
+
+    assert not is_ready(place(ready, cwd=str(tmp_path), environment={"WORD": "yes"}), files)
+    (tmp_path / "here").touch()
+    assert is_ready(place(ready, cwd=str(tmp_path), environment={"WORD": "yes"}), files)
+    assert not is_ready(place(ready, cwd=str(tmp_path), environment={"WORD": "no"}), files)
+    assert not is_ready(place(Ready(command=("/nowhere",))), files)
+
+
+def test_a_file_is_looked_for_in_the_directory_of_the_service(tmp_path: Path) -> None:
+    files = JobExecutor("local").files
+
+    assert not is_ready(place(Ready(file="up"), cwd=str(tmp_path)), files)
+    (tmp_path / "up").touch()
+    assert is_ready(place(Ready(file="up"), cwd=str(tmp_path)), files)
+
+
+def test_a_port_without_a_number_is_a_mistake_with_its_place() -> None:
+    text = f"{HEAD}- {{command: a, resources: r, service: true, ready: {{tcp: here}}}}\n"
+
+    assert [(it.code, it.at.line) for it in found(text)] == [("JS040", 5)]
+
+
+def test_what_is_watched_is_shown_and_holds_back_the_rest(tmp_path: Path, log: Log) -> None:
+    text = (
+        f"{HEAD}- name: a\n  resources: r\n  replicas: 2\n  attributes: {{watch: true}}\n"
+        "  command: [sh, -c, 'echo said; echo wrong >&2; echo a >>$LOG']\n"
+        "- {name: b, command: [sh, -c, 'echo unseen; echo b >>$LOG'], resources: r}\n"
+    )
+    shown: list[tuple[bytes, str]] = []
+    journal = begun(text, "local", tmp_path)
+
+    Driver(
+        journal, JobExecutor("local"), lambda *_: None, show=lambda data, stream: shown.append((data, stream))
+    ).run()
+
+    assert log() == ["a", "a", "b"]
+    assert sorted(shown) == [(b"said\n", "stdout")] * 2 + [(b"wrong\n", "stderr")] * 2
+
+
+def test_what_has_ended_is_shown_once_however_late_its_end_is_heard_of(log: Log) -> None:
+    shown: list[bytes] = []
+    job = Job(JobSpec("/bin/sh", ["-c", "echo said"]))
+    JobExecutor("local").submit(job)
+    job.wait()
+    watching = Watching(lambda data, _: shown.append(data))
+
+    for _ in range(2):
+        watching.begin(job)
+        watching.look()
+
+    assert shown == [b"said\n"]
+
+
+def test_a_service_that_is_watched_holds_back_the_rest_until_it_has_started(tmp_path: Path, log: Log) -> None:
+    text = (
+        f"{HEAD}- name: s\n  resources: r\n  service: true\n  attributes: {{watch: true}}\n"
+        "  command: [sh, -c, 'echo up; exec sleep 600']\n"
+        "- {name: a, command: ior, resources: r}\n"
+    )
+
+    assert driven(text, "local", tmp_path).states["a"] == [JobState.COMPLETED]
+
+
+def test_what_is_watched_in_a_group_holds_back_what_stands_after_it(tmp_path: Path, log: Log) -> None:
+    text = (
+        "version: 1\nresources: {g: {type: core, replicas: 4}, r: {type: core, count: 1}}\ngroups:\n"
+        "- name: g\n  resources: g\n  tasks:\n"
+        "  - {name: a, resources: r, attributes: {watch: true},"
+        " command: [sh, -c, 'echo said; echo a >>$LOG']}\n"
+        "  - {name: b, resources: r, command: [sh, -c, 'echo unseen; echo b >>$LOG']}\n"
+    )
+
+    journal = driven(text, "local", tmp_path)
+
+    assert log() == ["a", "b"]
+    (job,) = JobExecutor("local").recall([str(journal.parts["g"][0].job_id)])
+    assert "said\n" in written(job)
+    assert "unseen" not in written(job)
+
+
+def written(job: Job) -> str:
+    streams = job.streams
+    return "" if streams is None else streams.stdout.read_text()
