@@ -1,0 +1,94 @@
+"""One text for each JSON value, whatever the order of its keys and the spelling of its numbers (RFC 8785)."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+# As in ECMAScript's Number::toString, to which the RFC refers.
+_SHORTEST_PLAIN, _LONGEST_PLAIN = -6, 21
+
+
+def canonical(value: Any) -> str:  # noqa: ANN401  any JSON value
+    """The canonical text of a JSON value.
+
+    >>> canonical({"b": [1.0, None], "a": "é"})
+    '{"a":"é","b":[1,null]}'
+
+    Raises:
+        ValueError: it is no JSON value, or has a number that is not exact as a double.
+    """
+    if value is None or isinstance(value, bool):
+        return json.dumps(value)
+    if isinstance(value, str):
+        return _text(value)
+    if isinstance(value, int | float):
+        return _number(value)
+    if isinstance(value, Mapping):
+        return _mapping(value)
+    if isinstance(value, Sequence) and not isinstance(value, bytes | bytearray):
+        return f"[{','.join(map(canonical, value))}]"
+    msg = f"{value!r} is not a JSON value"
+    raise ValueError(msg)
+
+
+def _mapping(value: Mapping[Any, Any]) -> str:
+    for key in value:
+        if not isinstance(key, str):
+            msg = f"the key {key!r} is not text"
+            raise ValueError(msg)  # noqa: TRY004  a value that JSON cannot say, as the others here
+    ordered = sorted(value, key=lambda key: key.encode("utf-16-be", "surrogatepass"))
+    return "{" + ",".join(f"{_text(key)}:{canonical(value[key])}" for key in ordered) + "}"
+
+
+def _text(value: str) -> str:
+    if any("\ud800" <= character <= "\udfff" for character in value):
+        msg = f"{value!r} is not Unicode text"
+        raise ValueError(msg)
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _number(value: float) -> str:
+    if isinstance(value, int):
+        if not _is_double(value):
+            msg = f"{value} is too large to be exact as a JSON number; write it as text"
+            raise ValueError(msg)
+        return _shortest(float(value))
+    if not math.isfinite(value):
+        msg = f"{value} is not a JSON number"
+        raise ValueError(msg)
+    return _shortest(value)
+
+
+def _is_double(value: int) -> bool:
+    try:
+        return int(float(value)) == value
+    except OverflowError:
+        return False
+
+
+def _shortest(value: float) -> str:
+    """A double as ECMAScript writes it; Python finds the same digits, and puts them down otherwise."""
+    if value == 0:
+        return "0"
+    sign = "-" if value < 0 else ""
+    mantissa, _, exponent = f"{abs(value)!r}".partition("e")
+    whole, _, fraction = mantissa.partition(".")
+    digits = (whole + fraction).lstrip("0")
+    point = len(whole) + int(exponent or 0) - (len(whole + fraction) - len(digits))
+    digits = digits.rstrip("0")
+    return sign + _placed(digits, point)
+
+
+def _placed(digits: str, point: int) -> str:
+    """Digits, with the decimal point behind `point` of them."""
+    if len(digits) <= point <= _LONGEST_PLAIN:
+        return digits.ljust(point, "0")
+    if 0 < point <= _LONGEST_PLAIN:
+        return f"{digits[:point]}.{digits[point:]}"
+    if _SHORTEST_PLAIN < point <= 0:
+        return f"0.{'0' * -point}{digits}"
+    rest = f".{digits[1:]}" if len(digits) > 1 else ""
+    return f"{digits[0]}{rest}e{point - 1:+d}"

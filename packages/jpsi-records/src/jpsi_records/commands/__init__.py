@@ -1,0 +1,1 @@
+"""`jpsi request`: every use case as a command."""

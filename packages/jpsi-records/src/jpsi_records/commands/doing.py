@@ -1,0 +1,219 @@
+"""What the commands do; each returns the exit code."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from pathlib import Path
+from time import sleep
+
+import attrs
+import click
+
+from ..copies import reindex
+from ..dispatcher import Dispatcher
+from ..errors import NotFoundError
+from ..model import Execution, Request, RequestState
+from ..records import About, Records
+from ..wish import Reuse, Wish
+from . import telling
+
+NOTHING_FOUND = 1
+NO_EXIT_CODE = 125
+# How often who may not dispatch looks whether the dispatcher is done.
+_LOOK_SECONDS = 1.0
+
+
+def preview(records: Records, wish: Wish, *, as_json: bool) -> int:
+    """Tell what would come of a request."""
+    found = records.preview(wish)
+    _show(telling.plan_json(found) if as_json else telling.plan(found))
+    return 0
+
+
+def find(records: Records, wish: Wish, *, as_json: bool) -> int:
+    """Tell which execution satisfies a request already."""
+    found = records.preview(attrs.evolve(wish, reuse=Reuse.ONLY))
+    _show(telling.plan_json(found) if as_json else telling.plan(found))
+    return 0 if found.hit is not None else NOTHING_FOUND
+
+
+def submit(  # noqa: PLR0913  options
+    records: Records, wish: Wish, more: About, *, priority: float, plan: str | None, as_json: bool
+) -> int:
+    """Make a request and commit it."""
+    return _told(records, records.submit(wish, more, priority=priority, plan=plan), as_json=as_json)
+
+
+def run(records: Records, wish: Wish, more: About, *, priority: float) -> int:
+    """Make a request, see to it that it is satisfied, show the output, and return the exit code."""
+    request = records.submit(wish, more, priority=priority)
+
+    def is_over() -> bool:
+        return records.request(request.id).state is RequestState.FINAL
+
+    if records.may_dispatch:
+        _dispatch_until(records, is_over)
+    while not is_over():
+        sleep(_LOOK_SECONDS)
+    request = records.request(request.id)
+    if request.execution is None:
+        told = (it.data["why"] for it in records.events(request=request.id) if it.kind == "refused")
+        why = telling.printable(next(told, request.outcome or ""))
+        click.echo(f"jpsi: request {request.id} has no execution: {why}", err=True)
+        return NO_EXIT_CODE
+    execution = records.execution(request.execution)
+    click.echo(f"jpsi: execution {execution.id}, {telling.state(execution)}", err=True)
+    if "error" in execution.status:
+        click.echo(f"jpsi: {telling.printable(execution.status['error'])}", err=True)
+    _show_log(records, execution)
+    return NO_EXIT_CODE if execution.exit_code is None else execution.exit_code
+
+
+def _dispatch_until(records: Records, is_over: Callable[[], bool]) -> None:
+    if not is_over():
+        dispatcher = Dispatcher(records)
+        dispatcher.run(is_over=is_over)
+        dispatcher.close()
+
+
+def _show_log(records: Records, execution: Execution) -> None:
+    log = {} if execution.log is None else records.blobs.manifest(execution.log)
+    for name in ("stdout", "stderr"):
+        if name in log:
+            content = records.blobs.path(log[name].digest).read_bytes()
+            click.echo(content, nl=False, err=name == "stderr")
+
+
+def attach(  # noqa: PLR0913  options
+    records: Records, wish: Wish, execution: str, more: About, *, priority: float, as_json: bool
+) -> int:
+    """Make a request that is satisfied by an execution of choice."""
+    request = records.submit(wish, more, priority=priority, execution=execution)
+    return _told(records, request, as_json=as_json)
+
+
+def rerun(records: Records, execution: str, *, priority: float, as_json: bool) -> int:
+    """Compute again what an execution has computed."""
+    return _told(records, records.rerun(execution, priority=priority), as_json=as_json)
+
+
+def set_priority(records: Records, request: str, priority: float, *, as_json: bool) -> int:
+    """Change the priority of a request; zero cancels it."""
+    return _told(records, records.set_priority(request, priority), as_json=as_json)
+
+
+def invalidate(records: Records, execution: str, why: str) -> int:
+    """Let an execution satisfy nobody any more."""
+    records.invalidate(execution, why)
+    click.echo(f"execution {execution} satisfies nobody any more")
+    return 0
+
+
+def put(records: Records, path: str, name: str | None) -> int:
+    """Keep a file or directory as a collection."""
+    captured = records.put(path, name)
+    for it in captured.left_out:
+        click.echo(f"jpsi: warning: left out: {telling.printable(it)}", err=True)
+    click.echo(captured.digest)
+    return 0
+
+
+def get(records: Records, digest: str, target: str) -> int:
+    """Write a collection into a directory."""
+    records.blobs.lay_out(digest, Path(target), is_writable=True)
+    return 0
+
+
+def ls(records: Records, *, is_all: bool, as_json: bool) -> int:
+    """List requests."""
+    found = records.requests(owner=None if is_all else records.user)
+    if as_json:
+        _show(telling.as_json(found))
+        return 0
+    executions = {it.execution: records.execution(it.execution) for it in found if it.execution is not None}
+    _show(telling.requests((it, executions.get(it.execution or "")) for it in found))
+    return 0
+
+
+def show(records: Records, subject: str, *, as_json: bool) -> int:
+    """Tell everything about a request or an execution."""
+    try:
+        request: Request | None = records.request(subject)
+    except NotFoundError:
+        request = None
+    wanted = subject if request is None else request.execution
+    execution = None if wanted is None else records.execution(wanted)
+    attempts = [] if execution is None else records.attempts(execution.id)
+    events = [] if request is None else records.events(request=request.id)
+    events += [] if execution is None else records.events(execution=execution.id)
+    events = sorted({it.seq: it for it in events}.values(), key=lambda it: it.seq)
+    if as_json:
+        document = {"request": request, "execution": execution, "attempts": attempts, "events": events}
+        _show(telling.as_json(document))
+    else:
+        _show(telling.details(request, execution, attempts, events))
+    return 0
+
+
+def explain(records: Records, request: str) -> int:
+    """Tell why a request has the execution that it has."""
+    found = records.request(request)
+    _show(telling.explanation(found, records.events(request=request), records.passed_over(request)))
+    return 0
+
+
+def usage(records: Records, execution: str | None, user: str | None, *, as_json: bool) -> int:
+    """List the intervals of accounting."""
+    found = records.usage(execution=execution, user=user)
+    _show(telling.as_json(found) if as_json else telling.usage(found))
+    return 0
+
+
+def progress(records: Records, execution: str, value: float) -> int:
+    """Say how much of the work of an execution is done."""
+    records.set_progress(execution, value)
+    return 0
+
+
+def restore(records: Records) -> int:
+    """Put into the records what only the copies beside the files of jobs still have."""
+    found = reindex(records)
+    for it in found.unreadable:
+        click.echo(f"jpsi: warning: {telling.printable(it)}", err=True)
+    click.echo(f"{found.executions} executions and {found.requests} requests were made again")
+    return 0
+
+
+def dispatch(records: Records, *, until_idle: bool) -> int:
+    """See to the executions that somebody wants."""
+    dispatcher = Dispatcher(records)
+    try:
+        dispatcher.run(until_idle=until_idle)
+    finally:
+        dispatcher.close()
+    return 0
+
+
+def serve(records: Records, *, port: int) -> int:
+    """Show the records as pages, until it is interrupted."""
+    from ..web.server import Server  # noqa: PLC0415  the other commands need no server
+
+    with Server(records, port) as server:
+        click.echo(server.link)
+        with contextlib.suppress(KeyboardInterrupt):
+            server.serve_forever()
+    return 0
+
+
+def _told(records: Records, request: Request, *, as_json: bool) -> int:
+    if as_json:
+        _show(telling.as_json(request))
+    else:
+        execution = None if request.execution is None else records.execution(request.execution)
+        _show(telling.request(request, execution))
+    return 0
+
+
+def _show(text: str) -> None:
+    click.echo(text, nl=False)

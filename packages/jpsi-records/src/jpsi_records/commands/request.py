@@ -1,0 +1,264 @@
+"""The commands of `jpsi request`: how each is called, and what its help says."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+_SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+_CODES = """\b
+Exit codes:
+  0  {done}
+  2  a mistake in the command line or the request; nothing was done
+  125  jpsi failed
+"""
+_FILE = click.Argument(["file"], metavar="FILE")
+_JSON = click.Option(["--json", "as_json"], is_flag=True, help="Write JSON.")
+_PRIORITY = click.Option(
+    ["--priority"], type=float, default=1.0, show_default=True, help="How urgent it is; 0 lets nothing run."
+)
+_WHERE = (
+    click.Option(
+        ["--records", "directory"], metavar="DIRECTORY", help="Where files are kept.  [default: one of yours]"
+    ),
+    click.Option(["--database"], metavar="URL", help="The database.  [default: a file in that directory]"),
+)
+_ABOUT = (
+    click.Option(["--name"], default="", help="What lists call it."),
+    click.Option(
+        ["--label", "labels"], multiple=True, metavar="NAME=VALUE", help="A label; may be repeated."
+    ),
+    click.Option(["--expires"], metavar="TIME", help="When nobody wants it any more: a time, or as 2h."),
+    click.Option(["--parent"], metavar="EXECUTION", envvar="JPSI_EXECUTION", help="Whose job makes it."),
+)
+
+
+def _command(  # noqa: PLR0913  what a command consists of
+    name: str,
+    do: Callable[..., int],
+    short: str,
+    params: tuple[click.Parameter, ...],
+    *,
+    done: str = "it was done",
+    more: str = "",
+) -> click.Command:
+    @functools.wraps(do)
+    def callback(directory: str | None, database: str | None, **given: Any) -> int:  # noqa: ANN401  click's
+        from .opening import fenced, opened  # noqa: PLC0415  help is told without waiting for it
+
+        def command() -> int:
+            with opened(directory, database) as records:
+                return do(records, **given)
+
+        return fenced(command)
+
+    return click.Command(
+        name,
+        params=[*params, *_WHERE],
+        callback=callback,
+        context_settings=_SETTINGS,
+        short_help=short,
+        help=f"{short}\n\n{more}" if more else short,
+        epilog=_CODES.format(done=done),
+    )
+
+
+def _with_wish(name: str, **given: Any) -> Callable[..., int]:  # noqa: ANN401  click's
+    """A function of `doing` that takes what is in a file."""
+
+    def do(records: Any, file: str, **options: Any) -> int:  # noqa: ANN401  as above
+        from . import doing  # noqa: PLC0415  as above
+        from .opening import about, read_file  # noqa: PLC0415
+
+        if "labels" in options:
+            said = {key: options.pop(key) for key in ("name", "labels", "expires", "parent")}
+            options["more"] = about(**said)
+        code: int = getattr(doing, name)(records, read_file(file), **options, **given)
+        return code
+
+    return do
+
+
+def _plainly(name: str) -> Callable[..., int]:
+    """A function of `doing`."""
+
+    def do(records: Any, **options: Any) -> int:  # noqa: ANN401  click's
+        from . import doing  # noqa: PLC0415  as above
+
+        code: int = getattr(doing, name)(records, **options)
+        return code
+
+    return do
+
+
+def _cancel(records: Any, request: str, *, as_json: bool) -> int:  # noqa: ANN401  click's
+    from . import doing  # noqa: PLC0415  as above
+
+    return doing.set_priority(records, request, 0, as_json=as_json)
+
+
+_EXECUTION = click.Argument(["execution"], metavar="EXECUTION")
+_REQUEST = click.Argument(["request"], metavar="REQUEST")
+
+#: `jpsi request`
+REQUEST = click.Group(
+    "request",
+    context_settings=_SETTINGS,
+    short_help="Ask for results; run only what is not there yet.",
+    help="""Ask for results; run only what is not there yet.
+
+    A request is a file in YAML or JSON that says what is to be computed, from what. If an execution of the
+    same content is there, its result is the answer; else a job is run.
+    """,
+    commands={
+        it.name or "": it
+        for it in (
+            _command(
+                "preview",
+                _with_wish("preview"),
+                "Tell what would come of a request; nothing is written.",
+                (_FILE, _JSON),
+                done="it was told",
+                more="Which execution satisfies it; or what would run, and what comes close.",
+            ),
+            _command(
+                "submit",
+                _with_wish("submit"),
+                "Make a request, and return at once.",
+                (
+                    _FILE,
+                    *_ABOUT,
+                    _PRIORITY,
+                    click.Option(["--plan"], metavar="ID", help="Only if this preview holds."),
+                    _JSON,
+                ),
+                done="the request was made",
+            ),
+            _command(
+                "run",
+                _with_wish("run"),
+                "Make a request, wait for its end, and exit with its exit code.",
+                (_FILE, *_ABOUT, _PRIORITY),
+                done="the computation has ended well, now or earlier",
+            ),
+            _command(
+                "find",
+                _with_wish("find"),
+                "Tell which execution satisfies a request already; nothing is written.",
+                (_FILE, _JSON),
+                done="there is one (1: there is none)",
+            ),
+            _command(
+                "attach",
+                _with_wish("attach"),
+                "Make a request that is satisfied by the execution of your choice.",
+                (_FILE, _EXECUTION, *_ABOUT, _PRIORITY, _JSON),
+            ),
+            _command(
+                "rerun", _plainly("rerun"), "Compute exactly the same again.", (_EXECUTION, _PRIORITY, _JSON)
+            ),
+            _command(
+                "dispatch",
+                _plainly("dispatch"),
+                "Run what is wanted, until you interrupt it.",
+                (click.Option(["--until-idle"], is_flag=True, help="Return once nothing is left to run."),),
+                done="nothing is left to run",
+                more="Whenever it ends, or is killed, the next one finds the jobs.",
+            ),
+            _command(
+                "ls",
+                _plainly("ls"),
+                "List your requests.",
+                (click.Option(["--all", "is_all"], is_flag=True, help="Everybody's."), _JSON),
+            ),
+            _command(
+                "show",
+                _plainly("show"),
+                "Tell everything about a request or an execution.",
+                (click.Argument(["subject"], metavar="ID"), _JSON),
+            ),
+            _command(
+                "explain",
+                _plainly("explain"),
+                "Tell why a request has the execution that it has.",
+                (_REQUEST,),
+            ),
+            _command(
+                "priority",
+                _plainly("set_priority"),
+                "Change the priority of a request.",
+                (_REQUEST, click.Argument(["priority"], type=float), _JSON),
+            ),
+            _command(
+                "cancel",
+                _cancel,
+                "Let nothing run for a request any more; others may still want the same.",
+                (_REQUEST, _JSON),
+            ),
+            _command(
+                "invalidate",
+                _plainly("invalidate"),
+                "Let an execution satisfy nobody any more.",
+                (_EXECUTION, click.Option(["--why"], default="", help="What is wrong with it.")),
+            ),
+            _command(
+                "progress",
+                _plainly("progress"),
+                "Say how much of a running execution is done, from 0 to 1.",
+                (_EXECUTION, click.Argument(["value"], type=click.FloatRange(0, 1))),
+            ),
+            _command(
+                "put",
+                _plainly("put"),
+                "Keep a file or directory as a collection; its digest is written.",
+                (
+                    click.Argument(["path"], metavar="PATH"),
+                    click.Option(["--name"], help="What stands for it from now on."),
+                ),
+            ),
+            _command(
+                "get",
+                _plainly("get"),
+                "Write a collection, such as an output, into a directory.",
+                (
+                    click.Argument(["digest"], metavar="DIGEST"),
+                    click.Argument(["target"], metavar="DIRECTORY"),
+                ),
+            ),
+            _command(
+                "reindex",
+                _plainly("restore"),
+                "Make the database again from what is beside the files of jobs.",
+                (),
+            ),
+            _command(
+                "serve",
+                _plainly("serve"),
+                "Show requests and executions in your browser, until you interrupt it.",
+                (
+                    click.Option(
+                        ["--port"],
+                        type=click.IntRange(0, 65535),
+                        default=0,
+                        help="Of this machine.  [default: any that is free]",
+                    ),
+                ),
+                done="it was interrupted",
+                more="It prints a link. Whoever has it, on this machine, sees what you see of the records.",
+            ),
+            _command(
+                "usage",
+                _plainly("usage"),
+                "List who wanted what, with which priority, from when to when.",
+                (
+                    click.Option(["--execution"], metavar="ID", help="Of one execution."),
+                    click.Option(["--user"], metavar="NAME", help="Of one user."),
+                    _JSON,
+                ),
+            ),
+        )
+    },
+)

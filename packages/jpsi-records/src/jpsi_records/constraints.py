@@ -1,0 +1,77 @@
+"""Runtime constraints: what must be there, must not be there, or lies in a range, where a job runs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+#: What can be asked for, since it is written down of each execution.
+KNOWN = {
+    "vcpus": "the cores of all processes together",
+    "ram": "the bytes of memory that the job was given",
+    "gpus": "the GPUs of all processes together",
+}
+_ENDS = 2
+
+
+def problems(constraints: Mapping[str, Any]) -> Iterator[str]:
+    """Everything that is wrong with constraints, and each that nobody could check."""
+    for name, wanted in constraints.items():
+        if name not in KNOWN:
+            yield f"runtime_constraints: {name!r} is not recorded of executions; what is: {', '.join(KNOWN)}"
+        elif not _is_range(wanted) and not _is_value(wanted):
+            yield f"runtime_constraints: {name} is true, false, a number or [least, most], not {wanted!r}"
+
+
+def _is_value(wanted: Any) -> bool:  # noqa: ANN401  whatever a document says
+    return isinstance(wanted, bool) or _is_number(wanted)
+
+
+def _is_number(value: Any) -> bool:  # noqa: ANN401  as above
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _is_range(wanted: Any) -> bool:  # noqa: ANN401  as above
+    if not isinstance(wanted, list | tuple) or len(wanted) != _ENDS:
+        return False
+    least, most = wanted
+    if not all(end is None or _is_number(end) for end in wanted):
+        return False
+    return least is None or most is None or least <= most
+
+
+def unmet(constraints: Mapping[str, Any], recorded: Mapping[str, Any]) -> Iterator[str]:
+    """The constraints that an execution with these records does not meet, each with what is recorded.
+
+    >>> list(unmet({"vcpus": [2, None], "ram": True}, {"vcpus": 1, "ram": 10**9}))
+    ['vcpus is 1, not [2, None]']
+    """
+    for name, wanted in constraints.items():
+        found = recorded.get(name)
+        if not _meets(found, wanted):
+            yield f"{name} is {'not recorded' if found is None else found}, not {wanted}"
+
+
+def _meets(found: Any, wanted: Any) -> bool:  # noqa: ANN401  values of JSON
+    if isinstance(wanted, bool):
+        return bool(found) is wanted
+    if found is None:
+        return False
+    if isinstance(wanted, list | tuple):
+        least, most = wanted
+        return (least is None or found >= least) and (most is None or found <= most)
+    return bool(found == wanted)
+
+
+def least(wanted: Any) -> Any:  # noqa: ANN401  values of JSON
+    """What a new execution is given of something: the value, or the lower end of the range; None if open.
+
+    >>> least([4, None]), least(3), least(True), least([None, 8])
+    (4, 3, None, 8)
+    """
+    if isinstance(wanted, bool):
+        return None
+    if isinstance(wanted, list | tuple):
+        return wanted[1] if wanted[0] is None else wanted[0]
+    return wanted

@@ -1,0 +1,363 @@
+"""Runs executions that somebody wants: each as one J/PSI job at a time, and never one job twice."""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+import threading
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import Any
+
+import attrs
+
+from jpsi import (
+    ConfigError,
+    InvalidJobException,
+    Job,
+    JobExecutor,
+    JobState,
+    JobStatus,
+    JpsiError,
+    PluginError,
+)
+
+from . import ledger
+from .containers import find_engine
+from .copies import keep_copy
+from .ends import End, end_of
+from .errors import StateError, StoreError
+from .job import AttemptFiles, job_spec
+from .laying import Laying, clear, revoke
+from .model import Attempt, Execution, ExecutionState
+from .records import Records
+from .store import executions
+from .store.rows import new_id
+from .store.schema import EXECUTION
+
+log = logging.getLogger(__name__)
+
+_HELD = [ExecutionState.CLAIMED.value, ExecutionState.RUNNING.value]
+# How long a dispatcher that says nothing keeps what it has taken.
+_LEASE = timedelta(seconds=60)
+# How long it waits for news before it looks whether there is anything new to do.
+_ROUND_SECONDS = 2.0
+
+
+@attrs.define(slots=True)
+class _Held:
+    """An execution that this dispatcher sees to."""
+
+    execution: Execution
+    attempt: Attempt
+    job: Job
+    is_told_to_end: bool = False
+
+
+class Dispatcher:
+    """Sees to executions until it is closed, or killed: then another one takes over what it had.
+
+    Each execution that it takes is leased to it for a while. What it is about to do is written down before it
+    does it, so that whoever comes next finds the job, by its id, whatever became of this process.
+
+    Args:
+        records: what it works for.
+        executors: opens an executor by its name, or that of a target; None is the configured one.
+        lease: for how long it takes executions, each time it says that it is still there.
+
+    Raises:
+        StateError: whoever opened the records may not write executions.
+    """
+
+    def __init__(
+        self,
+        records: Records,
+        *,
+        executors: Callable[[str | None], JobExecutor] = JobExecutor,
+        lease: timedelta = _LEASE,
+    ) -> None:
+        if not records.may_dispatch:
+            msg = f"{records.user} may not run what is wanted: only who owns the tables in PostgreSQL may"
+            raise StateError(msg)
+        self._records = records
+        self._open = executors
+        self._lease = lease
+        self._holder = f"{socket.gethostname()}:{os.getpid()}:{os.urandom(4).hex()}"
+        self._laying = Laying(records.blobs, records.repositories)
+        self._executors: dict[str, JobExecutor] = {}
+        self._held: dict[str, _Held] = {}
+        self._renewed: datetime | None = None
+        self._news = threading.Event()
+
+    def run(self, *, until_idle: bool = False, is_over: Callable[[], bool] = lambda: False) -> None:
+        """See to executions, round after round.
+
+        Args:
+            until_idle: return once nothing waits that could run, and nothing runs.
+            is_over: asked after each round; True ends it, and leaves jobs to whoever comes next.
+        """
+        while not is_over():
+            self._news.clear()
+            is_idle = self.step()
+            if until_idle and is_idle:
+                return
+            self._news.wait(_ROUND_SECONDS)
+
+    def step(self) -> bool:
+        """One round; returns whether there is nothing to do any more."""
+        records = self._records
+        with records.database.writing() as connection:
+            ledger.catch_up(connection, records.now())
+            ledger.expire(connection, records.now())
+        records.advance()
+        self._renew()
+        with records.database.reading() as connection:
+            due = executions.due(connection, records.now())
+        for execution in due:
+            self._take(execution)
+            # each takes a while, and there may be many
+            self._renew()
+        was_idle = not due and not self._held
+        self._tell_to_end()
+        for held in list(self._held.values()):
+            self._follow(held)
+        # What has ended just now may be what others have waited for.
+        return was_idle
+
+    def _renew(self) -> None:
+        now = self._records.now()
+        if not self._held or (self._renewed is not None and now < self._renewed + self._lease / 4):
+            return
+        self._renewed = now
+        with self._records.database.writing() as connection:
+            lost = [
+                execution_id
+                for execution_id in self._held
+                if not executions.change(
+                    connection,
+                    execution_id,
+                    EXECUTION.c.holder == self._holder,
+                    lease_until=now + self._lease,
+                )
+            ]
+        for execution_id in lost:
+            self._let_go(execution_id)
+
+    def _let_go(self, execution_id: str) -> None:
+        """Somebody else sees to an execution, since this dispatcher was asleep for longer than its lease."""
+        log.warning("execution %s: another dispatcher has taken it over", execution_id)
+        del self._held[execution_id]
+
+    def _take(self, execution: Execution) -> None:
+        """Take an execution that nobody sees to, and see to it that there is a job."""
+        now = self._records.now()
+        mine = {"holder": self._holder, "lease_until": now + self._lease}
+        with self._records.database.writing() as connection:
+            if execution.state is ExecutionState.QUEUED:
+                is_still = (EXECUTION.c.state == execution.state.value) & (EXECUTION.c.priority > 0)
+                is_mine = ledger.move(connection, execution.id, now, ExecutionState.CLAIMED, is_still, **mine)
+            else:
+                is_late = EXECUTION.c.state.in_(_HELD) & (EXECUTION.c.lease_until <= now)
+                is_mine = executions.change(connection, execution.id, is_late, **mine)
+            attempts = executions.attempts(connection, execution.id)
+        if is_mine:
+            self._see_to(self._records.execution(execution.id), attempts)
+
+    def _see_to(self, execution: Execution, attempts: list[Attempt]) -> None:
+        opened = [it for it in attempts if it.ended_at is None]
+        try:
+            if not opened or not self._resume(execution, opened[0]):
+                self._begin(execution, len(attempts) + 1)
+        except (ConfigError, InvalidJobException, PluginError) as e:
+            self._give_back(execution, End(ExecutionState.CANCELLED, None, "invalid"), str(e))
+        except JpsiError as e:
+            is_last = len(attempts) + 1 >= execution.attempts
+            state = ExecutionState.CANCELLED if is_last else ExecutionState.QUEUED
+            self._give_back(execution, End(state, None, "submit"), str(e))
+
+    def _begin(self, execution: Execution, number: int) -> None:
+        """Submit a job; its id is in the records before anybody else hears of it."""
+        executor = self._executor(execution.placement.get("executor"))
+        job = Job()
+        now = self._records.now()
+        attempt = Attempt(
+            id=new_id(now),
+            execution=execution.id,
+            number=number,
+            executor=execution.placement.get("executor") or executor.name,
+            job=job.id,
+            state=JobState.NEW.value,
+            created_at=now,
+        )
+        with self._records.database.writing() as connection:
+            executions.add_attempt(connection, attempt)
+        keep_copy(self._records, execution.id)
+        files = self._files(attempt)
+        clear(files.directory)
+        self._laying.lay_out(execution, files)
+        job.spec = job_spec(execution, files, find_engine())
+        self._submit(executor, execution, attempt, job)
+
+    def _submit(self, executor: JobExecutor, execution: Execution, attempt: Attempt, job: Job) -> None:
+        executor.submit(job)
+        self._hold(execution, attempt, job)
+
+    def _hold(self, execution: Execution, attempt: Attempt, job: Job) -> None:
+        self._held[execution.id] = _Held(execution, attempt, job)
+        job.set_job_status_callback(lambda *_: self._news.set())
+        self._change_attempt(attempt, native_id=job.native_id, state=JobState.QUEUED.value)
+
+    def _resume(self, execution: Execution, attempt: Attempt) -> bool:
+        """Go on with the attempt of a dispatcher that is gone; False if another attempt must be made."""
+        executor = self._executor(attempt.executor)
+        found = executor.recall([attempt.job])
+        if found and found[0].status.state is JobState.NEW:
+            self._submit(executor, execution, attempt, found[0])
+            return True
+        if found:
+            self._hold(execution, attempt, found[0])
+            return True
+        # Nothing of it is on disk. If somebody is about to submit it all the same, it is not to run.
+        state = "NEVER" if revoke(self._files(attempt)) else "LOST"
+        self._change_attempt(attempt, state=state, ended_at=self._records.now())
+        return False
+
+    def _follow(self, held: _Held) -> None:
+        """Write down what has become of a job."""
+        status = held.job.status
+        if status.final:
+            self._end(held, status)
+        elif status.state is JobState.ACTIVE:
+            if held.execution.state is not ExecutionState.RUNNING:
+                self._has_started(held, status)
+            self._note_progress(held)
+
+    def _has_started(self, held: _Held, status: JobStatus) -> None:
+        records, started = self._records, {"started_at": status.time}
+        with records.database.writing() as connection:
+            mine = EXECUTION.c.holder == self._holder
+            ledger.move(connection, held.execution.id, records.now(), ExecutionState.RUNNING, mine, **started)
+            executions.change_attempt(connection, held.attempt.id, state=status.state.value)
+            held.execution = executions.get(connection, held.execution.id)
+
+    def _note_progress(self, held: _Held) -> None:
+        try:
+            progress = float(self._files(held.attempt).progress.read_text())
+        except (OSError, ValueError):
+            return
+        if 0 <= progress <= 1 and progress != held.execution.progress:
+            held.execution = attrs.evolve(held.execution, progress=progress)
+            with self._records.database.writing() as connection:
+                mine = EXECUTION.c.holder == self._holder
+                executions.change(connection, held.execution.id, mine, progress=progress)
+
+    def _end(self, held: _Held, status: JobStatus) -> None:
+        """Keep what the job has left, and write down how it ended: both, or neither."""
+        files = self._files(held.attempt)
+        end = end_of(status, attempts_left=held.execution.attempts - held.attempt.number)
+        try:
+            left = self._laying.capture(held.execution, files)
+        except StoreError as e:
+            log.warning("execution %s: %s; it is tried again", held.execution.id, e)
+            return
+        kept: dict[str, Any] = {"log": left.log}
+        if end.state is ExecutionState.COMPLETE:
+            kept["output"] = left.output
+            kept["status"] = {"warning": "; ".join(left.problems)} if left.problems else {}
+        elif end.state is ExecutionState.CANCELLED and status.message:
+            kept["status"] = {"error": status.message}
+        if not self._write_end(held.execution, held.attempt, end, status, kept):
+            # whoever has it is about to keep what is there
+            self._let_go(held.execution.id)
+            return
+        del self._held[held.execution.id]
+        keep_copy(self._records, held.execution.id)
+        clear(files.root)
+
+    def _write_end(
+        self, execution: Execution, attempt: Attempt, end: End, status: JobStatus, kept: dict[str, Any]
+    ) -> bool:
+        """Write down how an execution has ended; False if somebody else sees to it."""
+        records = self._records
+        now = records.now()
+        mine = EXECUTION.c.holder == self._holder
+        with records.database.writing() as connection:
+            if executions.get(connection, execution.id).holder != self._holder:
+                return False
+            executions.change_attempt(
+                connection,
+                attempt.id,
+                state=status.state.value,
+                exit_code=status.exit_code,
+                reason=None if status.reason is None else status.reason.value,
+                message=status.message,
+                ended_at=now,
+            )
+            values: dict[str, Any] = {
+                "exit_code": end.exit_code,
+                "reason": end.reason,
+                "holder": None,
+                "lease_until": None,
+            }
+            if end.state is ExecutionState.QUEUED:
+                # another attempt at the same: that the last one failed is in its own record
+                values["reason"] = None
+            else:
+                values |= {"finished_at": status.time, **kept}
+                if end.exit_code == 0:
+                    values["progress"] = 1.0
+            return ledger.move(connection, execution.id, now, end.state, mine, **values)
+
+    def _give_back(self, execution: Execution, end: End, why: str) -> None:
+        """An attempt came to nothing before there was a job."""
+        log.warning("execution %s: %s", execution.id, why)
+        now = self._records.now()
+        with self._records.database.writing() as connection:
+            for attempt in executions.attempts(connection, execution.id):
+                executions.change_attempt(
+                    connection, attempt.id, state="FAILED", reason=end.reason, message=why, ended_at=now
+                )
+            values: dict[str, Any] = {"holder": None, "lease_until": None}
+            if end.state.ended:
+                values |= {"reason": end.reason, "finished_at": now, "status": {"error": why}}
+            ledger.move(
+                connection, execution.id, now, end.state, EXECUTION.c.holder == self._holder, **values
+            )
+
+    def _tell_to_end(self) -> None:
+        """Cancel the jobs that nobody wants any more."""
+        with self._records.database.reading() as connection:
+            unwanted = [self._held[it.id] for it in ledger.unwanted(connection) if it.id in self._held]
+        for held in unwanted:
+            if held.is_told_to_end:
+                continue
+            with self._records.database.writing() as connection:
+                held.is_told_to_end = ledger.give_up(connection, held.execution, self._records.now())
+            if held.is_told_to_end:
+                self._cancel(held)
+
+    def _cancel(self, held: _Held) -> None:
+        try:
+            held.job.cancel()
+        except JpsiError as e:
+            log.warning("execution %s cannot be cancelled yet: %s", held.execution.id, e)
+            held.is_told_to_end = False
+
+    def _change_attempt(self, attempt: Attempt, **values: Any) -> None:  # noqa: ANN401  columns are of any type
+        with self._records.database.writing() as connection:
+            executions.change_attempt(connection, attempt.id, **values)
+
+    def _executor(self, name: str | None) -> JobExecutor:
+        key = name or ""
+        if key not in self._executors:
+            self._executors[key] = self._open(name)
+        return self._executors[key]
+
+    def _files(self, attempt: Attempt) -> AttemptFiles:
+        return AttemptFiles(self._records.attempt_directory(attempt))
+
+    def close(self) -> None:
+        """Submit nothing more; jobs go on, and are found by whoever comes next."""
+        for executor in self._executors.values():
+            executor.close()

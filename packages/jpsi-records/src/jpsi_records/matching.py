@@ -1,0 +1,98 @@
+"""Which execution satisfies a wish, and why the others do not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+import attrs
+
+from . import filters
+from .computation import Purity
+from .constraints import unmet
+from .model import Execution, ExecutionState
+from .preimage import Difference, differences, recalled
+from .wish import Wish
+
+#: What is wrong with the outputs of an execution for whoever asks, or None.
+Evidence = Callable[[Execution], str | None]
+
+
+@attrs.frozen(slots=True)
+class NearMiss:
+    """An execution that does not satisfy a wish, and why."""
+
+    execution: Execution
+    #: Where it computes something else.
+    differences: tuple[Difference, ...]
+    #: Why it would not be used even if it did not.
+    objections: tuple[str, ...] = ()
+
+
+def choose(
+    candidates: Iterable[Execution], wish: Wish, now: datetime, evidence: Evidence
+) -> Execution | None:
+    """The one of several executions of the same computation that satisfies a wish best.
+
+    One that has ended comes before one that runs, and that before one that waits; of those that have ended
+    the oldest, so that everybody gets the same.
+    """
+    for execution in sorted(candidates, key=_rank):
+        if not any(True for _ in objections(execution, wish, now, evidence)):
+            return execution
+    return None
+
+
+def _rank(execution: Execution) -> tuple[Any, ...]:
+    created = execution.created_at
+    match execution.state:
+        case ExecutionState.COMPLETE | ExecutionState.CANCELLED:
+            return 0, execution.has_failed, execution.finished_at or created, execution.id
+        case ExecutionState.RUNNING:
+            return 1, -execution.progress, execution.started_at or created, execution.id
+        case ExecutionState.CLAIMED:
+            return 2, -execution.priority, created, execution.id
+        case ExecutionState.QUEUED:
+            return 3, -execution.priority, created, execution.id
+
+
+def objections(execution: Execution, wish: Wish, now: datetime, evidence: Evidence) -> Iterator[str]:
+    """Why an execution of the same computation does not satisfy a wish."""
+    if execution.invalidated_by is not None:
+        yield f"{execution.invalidated_by} has invalidated it"
+    if recalled(execution.preimage)["purity"] == Purity.OFF.value:
+        yield "its purity is off, so that nothing is known of what it depends on"
+    if execution.state is ExecutionState.CANCELLED:
+        yield f"it was cancelled ({execution.reason or 'no reason is known'})"
+    if execution.has_failed and not wish.accepts_failed:
+        yield f"it failed with exit code {execution.exit_code}"
+    if not execution.state.ended and execution.status.get("error"):
+        yield f"it reports an error: {execution.status['error']}"
+    if not execution.state.ended and execution.reason is not None:
+        yield f"it is about to be cancelled ({execution.reason})"
+    if _is_too_old(execution, wish, now):
+        yield f"it ended more than {timedelta(seconds=wish.max_age or 0)} ago"
+    yield from unmet(wish.runtime_constraints, execution.recorded)
+    yield from filters.unmet(wish.filters, execution)
+    if execution.state is ExecutionState.COMPLETE:
+        wrong = evidence(execution)
+        if wrong is not None:
+            yield wrong
+
+
+def _is_too_old(execution: Execution, wish: Wish, now: datetime) -> bool:
+    if wish.max_age is None or execution.finished_at is None:
+        return False
+    return execution.finished_at + timedelta(seconds=wish.max_age) < now
+
+
+def near_misses(
+    wanted: str, others: Iterable[Execution], wish: Wish, now: datetime, evidence: Evidence
+) -> Sequence[NearMiss]:
+    """The executions that come closest, those with the fewest differences first."""
+    found = [
+        NearMiss(it, tuple(differences(wanted, it.preimage)), tuple(objections(it, wish, now, evidence)))
+        for it in others
+    ]
+    return sorted(found, key=lambda it: (len(it.differences), len(it.objections), it.execution.id))

@@ -1,0 +1,55 @@
+"""Places inside a computation: absolute POSIX paths in one spelling, below a root that may be anywhere."""
+
+from __future__ import annotations
+
+import posixpath
+
+
+def place(path: str) -> str:
+    """The one spelling of an absolute path.
+
+    >>> place("/in//data/./a/")
+    '/in/data/a'
+
+    Raises:
+        ValueError: it is not absolute, goes up, or holds a NUL.
+    """
+    if not path.startswith("/"):
+        msg = f"{path!r} does not begin with a slash"
+        raise ValueError(msg)
+    return "/" + _parts(path)
+
+
+def working_place(path: str) -> str:
+    """The one spelling of a working directory, absolute or relative to the root.
+
+    >>> working_place("."), working_place("in/"), working_place("/in")
+    ('/', '/in', '/in')
+    """
+    return "/" + _parts(path)
+
+
+def _parts(path: str) -> str:
+    parts = [part for part in path.split("/") if part not in {"", "."}]
+    if ".." in parts or "\0" in path:
+        msg = f"{path!r} goes up, or holds a NUL"
+        raise ValueError(msg)
+    return "/".join(parts)
+
+
+def is_inside(path: str, outer: str) -> bool:
+    """Whether a place is another, or inside it.
+
+    >>> is_inside("/out/a", "/out"), is_inside("/outer", "/out")
+    (True, False)
+    """
+    return outer in {path, "/"} or path.startswith(outer + "/")
+
+
+def below(path: str, outer: str) -> str:
+    """A place inside another, as that one sees it.
+
+    >>> below("/out/a/b", "/out")
+    'a/b'
+    """
+    return posixpath.relpath(path, outer)

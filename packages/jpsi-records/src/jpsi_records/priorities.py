@@ -1,0 +1,36 @@
+"""How urgent an execution is: as urgent as the most urgent live interest in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+
+import attrs
+
+
+@attrs.frozen(slots=True, kw_only=True)
+class Interest:
+    """What a committed request contributes."""
+
+    priority: float
+    expires_at: datetime | None = None
+    #: The priority of the execution whose job has made the request; None if nobody's has.
+    inherited: float | None = None
+
+    def counts(self, now: datetime) -> float:
+        """What it contributes at a time; zero is nothing.
+
+        A request of a job is as urgent as the job is, unless it is not to run at all.
+        """
+        if self.priority <= 0 or (self.expires_at is not None and self.expires_at <= now):
+            return 0
+        return max(0, self.priority if self.inherited is None else self.inherited)
+
+
+def effective(interests: Iterable[Interest], now: datetime) -> float:
+    """The priority of an execution.
+
+    >>> effective([Interest(priority=1), Interest(priority=2.5), Interest(priority=-1)], datetime.now())
+    2.5
+    """
+    return max((it.counts(now) for it in interests), default=0)

@@ -1,0 +1,139 @@
+"""What there is in the records: the half of the door that changes nothing."""
+
+from __future__ import annotations
+
+import getpass
+from collections.abc import Callable, Collection
+from datetime import UTC, datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from .blobs import Blobs
+from .errors import StoreError
+from .model import Attempt, Event, Execution, Interval, Request, RequestState
+from .repositories import Repositories
+from .store import events, executions, requests
+from .store.opening import open_database
+from .store.schema import ACCOUNTING, EVENT, EXECUTION, REQUEST
+
+
+def _utc_now() -> datetime:
+    return datetime.now(UTC)
+
+
+class Reading:
+    """Requests and executions, as they are.
+
+    Args:
+        directory: where files are kept, and the database as well if no other is given.
+        url: a database, as SQLAlchemy has it: `postgresql+psycopg://…`, or `sqlite:///…`.
+        user: who asks; None is who runs the program, or whom PostgreSQL takes him for.
+        now: tells the time.
+    """
+
+    def __init__(
+        self,
+        directory: Path | str,
+        *,
+        url: str | None = None,
+        user: str | None = None,
+        now: Callable[[], datetime] = _utc_now,
+    ) -> None:
+        self.directory = Path(directory).absolute()
+        try:
+            self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as e:
+            msg = f"{self.directory}, where the records' files are to be, cannot be made: {e.strerror}"
+            raise StoreError(msg, e) from e
+        self.now = now
+        self.blobs = Blobs(self.directory / "blobs")
+        self.repositories = Repositories(self.directory / "git")
+        self.database = open_database(url or f"sqlite:///{self.directory / 'records.sqlite'}")
+        self.user = user or self.database.restricted_to or getpass.getuser()
+
+    @property
+    def may_dispatch(self) -> bool:
+        """Whether executions may be written; if not, a dispatcher sees to what follows from requests."""
+        return self.database.restricted_to is None
+
+    def request(self, request_id: str) -> Request:
+        """The request with an id."""
+        with self.database.reading() as connection:
+            return requests.get(connection, request_id)
+
+    def requests(
+        self, *, owner: str | None = None, state: RequestState | None = None, execution: str | None = None
+    ) -> list[Request]:
+        """The requests, the oldest first: all of them, or those of one owner, state or execution."""
+        conditions = [
+            column == value
+            for column, value in (
+                (REQUEST.c.owner, owner),
+                (REQUEST.c.state, None if state is None else state.value),
+                (REQUEST.c.execution, execution),
+            )
+            if value is not None
+        ]
+        with self.database.reading() as connection:
+            return requests.some(connection, *conditions)
+
+    def newest_requests(
+        self, most: int, *, owner: str | None = None, before: str | None = None
+    ) -> list[Request]:
+        """So many requests, the newest first: of one owner, and of those made before another."""
+        conditions = [] if owner is None else [REQUEST.c.owner == owner]
+        conditions += [] if before is None else [REQUEST.c.id < before]
+        with self.database.reading() as connection:
+            return requests.newest(connection, most, *conditions)
+
+    def newest_executions(self, most: int, *, before: str | None = None) -> list[Execution]:
+        """So many executions, the newest first: of those made before another."""
+        conditions = [] if before is None else [EXECUTION.c.id < before]
+        with self.database.reading() as connection:
+            return executions.newest(connection, most, *conditions)
+
+    def executions(self, ids: Collection[str]) -> dict[str, Execution]:
+        """The executions with these ids, by id; those that are not there are left out."""
+        with self.database.reading() as connection:
+            return {it.id: it for it in executions.of_ids(connection, ids)}
+
+    def execution(self, execution_id: str) -> Execution:
+        """The execution with an id."""
+        with self.database.reading() as connection:
+            return executions.get(connection, execution_id)
+
+    def attempts(self, execution_id: str) -> list[Attempt]:
+        """The jobs of an execution, the first first."""
+        with self.database.reading() as connection:
+            return executions.attempts(connection, execution_id)
+
+    def attempt_directory(self, attempt: Attempt) -> Path:
+        """Where the files of an attempt are."""
+        return self.directory / "executions" / attempt.execution / str(attempt.number)
+
+    def events(self, *, request: str | None = None, execution: str | None = None) -> list[Event]:
+        """What has happened, in order: all of it, or what has to do with a request or an execution."""
+        conditions = [] if request is None else [EVENT.c.request == request]
+        conditions += [] if execution is None else [EVENT.c.execution == execution]
+        with self.database.reading() as connection:
+            return events.some(connection, *conditions)
+
+    def usage(self, *, execution: str | None = None, user: str | None = None) -> list[Interval]:
+        """The intervals of accounting, in order: all of them, or those of an execution or a user."""
+        conditions = [] if execution is None else [ACCOUNTING.c.execution == execution]
+        conditions += [] if user is None else [ACCOUNTING.c.owner == user]
+        with self.database.reading() as connection:
+            return events.intervals(connection, *conditions)
+
+    def close(self) -> None:
+        """Close the database."""
+        self.database.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()

@@ -1,0 +1,435 @@
+"""The door to the records: every use case is a call."""
+
+from __future__ import annotations
+
+import functools
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import attrs
+from sqlalchemy import Connection, Update, select
+
+from . import ledger
+from .blobs import Captured
+from .committing import Outlook, execution_for, of_choice, outlook, there_already
+from .containers import find_engine, why_not
+from .copies import keep_copy
+from .errors import InvalidRequestError, NothingToReuseError, StateError
+from .matching import NearMiss, objections
+from .model import Execution, ExecutionState, Request, RequestState
+from .planning import Plan, match, passed_over, plan
+from .readers import Reader
+from .reading import Reading
+from .resolving import Lookup, Resolution, Resolver
+from .store import events, executions, requests
+from .store.rows import new_id
+from .store.schema import COLLECTION
+from .wish import Reuse, Wish, check, read_wish, write_wish
+
+
+@attrs.frozen(slots=True, kw_only=True)
+class About:
+    """What a request says besides its wish."""
+
+    name: str = ""
+    description: str = ""
+    labels: Mapping[str, str] = attrs.field(factory=dict)
+    #: From when on its priority counts as zero.
+    expires_at: datetime | None = None
+    #: The execution whose job makes the request.
+    parent: str | None = None
+
+
+NOTHING_MORE = About()
+
+
+class Records(Reading):
+    """Requests and executions, in a directory and a database. Any thread may use it."""
+
+    # Collections.
+
+    def put(self, source: Path | str, name: str | None = None) -> Captured:
+        """Keep a file or a directory as a collection, and let a name stand for it from now on."""
+        captured = self.blobs.add_tree(Path(source))
+        if name is not None:
+            with self.database.writing() as connection:
+                self._set_name(connection, name, captured.digest)
+        return captured
+
+    def _set_name(self, connection: Connection, name: str, digest: str) -> None:
+        values = {"digest": digest, "modified_at": self.now(), "modified_by": self.user}
+        if self._digest(connection, name) is None:
+            connection.execute(COLLECTION.insert().values(name=name, **values))
+        elif not _was_done(connection, COLLECTION.update().where(COLLECTION.c.name == name).values(values)):
+            msg = f"{name} is the name that somebody else has given to a collection"
+            raise StateError(msg)
+        events.add(connection, self.now(), "named", data={"name": name, "digest": digest, "by": self.user})
+
+    def _digest(self, connection: Connection, name: str) -> str | None:
+        return connection.execute(select(COLLECTION.c.digest).where(COLLECTION.c.name == name)).scalar()
+
+    # What would be, and what is to be.
+
+    def preview(self, wish: Wish) -> Plan:
+        """What would come of a wish now. No record is written.
+
+        Raises:
+            InvalidRequestError: it can never be satisfied as it stands.
+        """
+        check(wish)
+        resolution = self._resolve(wish)
+        with self.database.reading() as connection:
+            found = plan(connection, wish, resolution, self.now(), self._evidence(self.user))
+        if found.runs:
+            _check_containers(wish)
+        return found
+
+    def find(self, wish: Wish) -> Execution | None:
+        """The execution that satisfies a wish already; None if there is none. No record is written."""
+        return self.preview(attrs.evolve(wish, reuse=Reuse.ONLY)).hit
+
+    def draft(self, wish: Wish, more: About = NOTHING_MORE) -> Request:
+        """A new request that causes nothing until it is committed."""
+        check(wish)
+        with self.database.writing() as connection:
+            return self._draw_up(connection, wish, more)
+
+    def _draw_up(self, connection: Connection, wish: Wish, more: About) -> Request:
+        if more.parent is not None and executions.get(connection, more.parent).state.ended:
+            msg = f"execution {more.parent}, which is to be the parent, has ended"
+            raise StateError(msg)
+        now = self.now()
+        request = Request(
+            id=new_id(now),
+            owner=self.user,
+            state=RequestState.DRAFT,
+            wish=wish,
+            created_at=now,
+            modified_at=now,
+            modified_by=self.user,
+            **attrs.asdict(more),
+        )
+        requests.add(connection, request)
+        events.add(connection, now, "created", request=request.id, data={"by": self.user})
+        return request
+
+    def satisfy(self, request_id: str) -> Request:
+        """Let the execution that satisfies a draft already, if there is one, do so; nothing runs for that.
+
+        Raises:
+            StateError: it is no draft, or has an execution.
+        """
+        request = self._own(request_id)
+        resolution = self._resolve(request.wish)
+        with self.database.writing() as connection:
+            request = self._draft(connection, request_id)
+            if request.execution is not None:
+                msg = f"request {request_id} has an execution already, {request.execution}"
+                raise StateError(msg)
+            hit = match(connection, request.wish, resolution, self.now(), self._evidence(self.user))
+            if hit is not None:
+                requests.change(connection, request_id, execution=hit.id)
+            return requests.get(connection, request_id)
+
+    def reset(self, request_id: str) -> Request:
+        """Let a draft have no execution again."""
+        with self.database.writing() as connection:
+            self._draft(connection, request_id)
+            requests.change(connection, request_id, execution=None, modified_at=self.now())
+            return requests.get(connection, request_id)
+
+    def attach(self, request_id: str, execution_id: str) -> Request:
+        """Let a draft have an execution that was chosen, if that satisfies it.
+
+        Raises:
+            StateError: the request is no draft, or the execution does not satisfy it; why is told.
+        """
+        resolution = self._resolve(self._own(request_id).wish)
+        with self.database.writing() as connection:
+            return self._attach(connection, self._draft(connection, request_id), execution_id, resolution)
+
+    def _attach(
+        self, connection: Connection, request: Request, execution_id: str, resolution: Resolution | None
+    ) -> Request:
+        chosen = executions.get(connection, execution_id)
+        wrong = list(objections(chosen, request.wish, self.now(), self._evidence(self.user)))
+        if resolution is None:
+            wrong.insert(0, "the request waits for others")
+        elif chosen.fingerprint not in resolution.fingerprints:
+            wrong.insert(0, "it computes something else")
+        if wrong:
+            msg = f"execution {execution_id} does not satisfy request {request.id}: {'; '.join(wrong)}"
+            raise StateError(msg)
+        values: dict[str, Any] = {"execution": execution_id}
+        if not self.may_dispatch:
+            values = {"wish": write_wish(of_choice(request.wish, execution_id))}
+        requests.change(connection, request.id, **values, modified_at=self.now(), modified_by=self.user)
+        return requests.get(connection, request.id)
+
+    def commit(self, request_id: str, *, priority: float = 1, plan: str | None = None) -> Request:
+        """Commit a draft: from now on it has an execution, which runs while somebody's priority is above 0.
+
+        Who may not dispatch gets it from the dispatcher, a moment later.
+
+        Args:
+            request_id: the draft.
+            priority: how urgent it is; zero or less lets nothing run.
+            plan: the id of the preview that is to come true.
+
+        Raises:
+            StateError: it is no draft.
+            ChangedError: something else would come of it than the preview showed.
+            NothingToReuseError: nothing satisfies it, and it may not cause a run.
+        """
+        _check_priority(priority)
+        resolution = self._kept(self._own(request_id).wish)
+        with self.database.writing() as connection:
+            return self._commit(connection, self._draft(connection, request_id), resolution, priority, plan)
+
+    def submit(
+        self,
+        wish: Wish,
+        more: About = NOTHING_MORE,
+        *,
+        priority: float = 1,
+        plan: str | None = None,
+        execution: str | None = None,
+    ) -> Request:
+        """Satisfy a wish one way or another: a request, committed at once.
+
+        Args:
+            wish: what is wanted.
+            more: what the request says besides.
+            priority: how urgent it is.
+            plan: the id of the preview that is to come true.
+            execution: the one that is to satisfy it.
+
+        Raises as `commit` and `attach` do; there is no request then.
+        """
+        check(wish)
+        _check_priority(priority)
+        resolution = self._kept(wish)
+        with self.database.writing() as connection:
+            request = self._draw_up(connection, wish, more)
+            if execution is not None:
+                request = self._attach(connection, request, execution, resolution)
+            return self._commit(connection, request, resolution, priority, plan)
+
+    def _kept(self, wish: Wish) -> Resolution | None:
+        """What a wish may stand for now, with what it has brought itself kept; None if that is open."""
+        with self.database.reading() as connection:
+            if outlook(connection, wish) is not Outlook.READY:
+                return None
+        resolution = self._resolve(wish)
+        # else the dispatcher keeps it, to whom the files belong
+        for content in resolution.contents if self.may_dispatch else ():
+            self.blobs.add_bytes(content)
+        return resolution
+
+    def _commit(
+        self,
+        connection: Connection,
+        request: Request,
+        resolution: Resolution | None,
+        priority: float,
+        plan: str | None,
+    ) -> Request:
+        now = self.now()
+        values: dict[str, Any] = {"state": RequestState.COMMITTED.value, "priority": priority}
+        if resolution is not None and not self.may_dispatch:
+            evidence = self._evidence(self.user)
+            hit = there_already(connection, request, resolution, now, plan, evidence)
+            if hit is not None and plan is not None:
+                values["wish"] = write_wish(of_choice(request.wish, hit.id))
+        requests.change(connection, request.id, **values, modified_at=now, modified_by=self.user)
+        events.add(connection, now, "committed", request=request.id, data={"priority": priority})
+        committed = requests.get(connection, request.id)
+        if not self.may_dispatch:
+            return committed
+        if resolution is not None:
+            self._assign(connection, committed, resolution, plan)
+        elif outlook(connection, request.wish) is Outlook.FAILED:
+            ledger.withdraw(connection, committed, now, Outlook.FAILED.value)
+        return requests.get(connection, request.id)
+
+    def _assign(
+        self, connection: Connection, request: Request, resolution: Resolution, plan: str | None
+    ) -> None:
+        now = self.now()
+        execution, why = execution_for(
+            connection, request, resolution, now, plan, self._evidence(request.owner)
+        )
+        if why["is_new"]:
+            _check_containers(request.wish)
+        ledger.assign(connection, request, execution, now, why)
+
+    def advance(self) -> None:
+        """Let requests go on whose predecessors have ended; dispatchers see to it."""
+        with self.database.reading() as connection:
+            waiting = ledger.waiting(connection)
+            found = {it.id: outlook(connection, it.wish) for it in waiting}
+        for request in waiting:
+            if found[request.id] is not Outlook.WAITS:
+                self._go_on(request)
+
+    def _go_on(self, request: Request) -> None:
+        try:
+            resolution = self._kept(request.wish)
+            with self.database.writing() as connection:
+                now = requests.get(connection, request.id)
+                if now.state is not RequestState.COMMITTED or now.execution is not None:
+                    return
+                if resolution is None:
+                    ledger.withdraw(connection, now, self.now(), Outlook.FAILED.value)
+                else:
+                    self._assign(connection, now, resolution, None)
+        except (InvalidRequestError, NothingToReuseError) as e:
+            with self.database.writing() as connection:
+                told = {"why": str(e)}
+                events.add(connection, self.now(), "refused", request=request.id, data=told)
+                ledger.withdraw(connection, requests.get(connection, request.id), self.now(), "refused")
+
+    def rerun(self, execution_id: str, *, priority: float = 1) -> Request:
+        """Compute again exactly what an execution has computed."""
+        execution = self.execution(execution_id)
+        document = json.loads(execution.preimage)
+        del document["v"]
+        for name in ("processes", "threads"):
+            if document.get(name) == "any":
+                document |= {name: 1, "topology": "any"}
+        if "container_image" in document:
+            document["container_image"] = execution.recorded["container_image"]
+        if document.get("cwd", "/") is None:
+            del document["cwd"]
+        wish = read_wish({**document, "placement": dict(execution.placement), "reuse": "never"})
+        return self.submit(wish, priority=priority)
+
+    def passed_over(self, request_id: str) -> Sequence[NearMiss]:
+        """What was there before the execution of a request was made, and comes closest to it."""
+        with self.database.reading() as connection:
+            request = requests.get(connection, request_id)
+            return passed_over(connection, request, self.now(), self._evidence(request.owner))
+
+    # What may change.
+
+    def set_priority(self, request_id: str, priority: float) -> Request:
+        """Change the priority of a request that is committed.
+
+        That nothing is to run for one that is over is so already.
+
+        Raises:
+            StateError: it is a draft, or is over and is to be urgent.
+        """
+        _check_priority(priority)
+        self._own(request_id)
+        with self.database.writing() as connection:
+            request = requests.get(connection, request_id)
+            if request.state is RequestState.FINAL and priority <= 0:
+                return request
+            if request.state is not RequestState.COMMITTED:
+                msg = f"request {request_id} is {request.state.value}; only a committed one has a priority"
+                raise StateError(msg)
+            now = self.now()
+            values = {"priority": priority, "modified_at": now, "modified_by": self.user}
+            requests.change(connection, request_id, **values)
+            events.add(connection, now, "priority", request=request_id, data={"priority": priority})
+            if request.execution is not None and self.may_dispatch:
+                ledger.settle(connection, request.execution, now)
+            return requests.get(connection, request_id)
+
+    def cancel(self, request_id: str) -> Request:
+        """Let nothing run for a request any more: its priority is zero. Others may still want the same."""
+        return self.set_priority(request_id, 0)
+
+    def invalidate(self, execution_id: str, why: str = "") -> Execution:
+        """Let an execution satisfy nobody any more."""
+        with self.database.writing() as connection:
+            executions.get(connection, execution_id)
+            executions.change(connection, execution_id, invalidated_by=self.user, is_shared=0)
+            told = {"by": self.user, "why": why}
+            events.add(connection, self.now(), "invalidated", execution=execution_id, data=told)
+        keep_copy(self, execution_id)
+        return self.execution(execution_id)
+
+    def set_progress(self, execution_id: str, progress: float) -> Execution:
+        """Say how much of the work of an execution is done, from 0 to 1."""
+        if not 0 <= progress <= 1:
+            msg = f"progress is a number from 0 to 1, not {progress}"
+            raise ValueError(msg)
+        with self.database.writing() as connection:
+            execution = executions.get(connection, execution_id)
+            if execution.state is not ExecutionState.RUNNING:
+                msg = f"execution {execution_id} is {execution.state.value}; only a running one has progress"
+                raise StateError(msg)
+            executions.change(connection, execution_id, progress=progress)
+            return executions.get(connection, execution_id)
+
+    def _resolve(self, wish: Wish) -> Resolution:
+        with self.database.reading() as connection:
+            lookup = Lookup.of(
+                wish.computation,
+                collection=functools.partial(self._digest, connection),
+                output=functools.partial(_output, connection),
+            )
+        # Git may take minutes, for which nobody is to wait who wants to write.
+        return Resolver(self.blobs, self.repositories).resolve(wish.computation, lookup)
+
+    def _evidence(self, user: str) -> Callable[[Execution], str | None]:
+        """What is wrong with the outputs of an execution for a user; each is looked at once."""
+        if user == self.user:
+            trouble = functools.cache(self.blobs.trouble)
+        else:
+            reader = Reader.of(user)
+            may_read = (lambda _: False) if reader is None else reader.may_read
+            trouble = functools.cache(functools.partial(self.blobs.trouble, may_read=may_read))
+
+        def evidence(execution: Execution) -> str | None:
+            found = None if execution.output is None else trouble(execution.output)
+            return None if found is None else f"of its output, {found}"
+
+        return evidence
+
+    def _own(self, request_id: str) -> Request:
+        request = self.request(request_id)
+        if request.owner != self.user:
+            msg = f"request {request_id} is {request.owner}'s"
+            raise StateError(msg)
+        return request
+
+    def _draft(self, connection: Connection, request_id: str) -> Request:
+        request = requests.get(connection, request_id)
+        if request.owner != self.user:
+            msg = f"request {request_id} is {request.owner}'s"
+            raise StateError(msg)
+        if request.state is not RequestState.DRAFT:
+            msg = f"request {request_id} is {request.state.value}, and not a draft any more"
+            raise StateError(msg)
+        return request
+
+
+def _was_done(connection: Connection, change: Update) -> bool:
+    return connection.execute(change).rowcount == 1
+
+
+def _output(connection: Connection, request_id: str) -> str | None:
+    request = requests.get(connection, request_id)
+    return None if request.execution is None else executions.get(connection, request.execution).output
+
+
+def _check_containers(wish: Wish) -> None:
+    """Refuse a run in a container where none can be started."""
+    if wish.computation.container_image is None:
+        return
+    wrong = why_not(find_engine(), says_cwd=wish.computation.cwd is not None)
+    if wrong is not None:
+        raise InvalidRequestError.of([wrong])
+
+
+def _check_priority(priority: Any) -> None:  # noqa: ANN401  whatever a caller gives
+    if isinstance(priority, bool) or not isinstance(priority, int | float) or not math.isfinite(priority):
+        msg = f"a priority is a finite number, not {priority!r}"
+        raise InvalidRequestError(msg)

@@ -1,0 +1,1 @@
+"""The records on disk: a database, which holds every request and execution."""

@@ -1,0 +1,134 @@
+"""What is written and read of executions and attempts, in somebody's transaction."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterator
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, TextClause, insert, select, update
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.sql.expression import text
+
+from ..errors import NotFoundError
+from ..model import Attempt, Execution, ExecutionState
+from .rows import attempt_of, attempt_row, execution_of, execution_row
+from .schema import ATTEMPT, EXECUTION, LIVE
+
+# A database takes only so many values in a statement.
+_AT_ONCE = 500
+
+
+def get(connection: Connection, execution_id: str) -> Execution:
+    """An execution.
+
+    Raises:
+        NotFoundError: there is none with this id.
+    """
+    row = connection.execute(select(EXECUTION).where(EXECUTION.c.id == execution_id)).mappings().first()
+    if row is None:
+        msg = f"there is no execution {execution_id}"
+        raise NotFoundError(msg)
+    return execution_of(row)
+
+
+def of_fingerprints(connection: Connection, fingerprints: Collection[str]) -> list[Execution]:
+    """The executions with one of these fingerprints, those of other users' requests as well."""
+    return [it for wanted in _portions(fingerprints) for it in _of_fingerprints(connection, wanted)]
+
+
+def _of_fingerprints(connection: Connection, wanted: list[str]) -> list[Execution]:
+    if connection.dialect.name == "sqlite":
+        return some(connection, EXECUTION.c.fingerprint.in_(wanted))
+    statement = text("SELECT * FROM same_computation(:wanted)").columns(*EXECUTION.columns)
+    return [execution_of(row) for row in connection.execute(statement, {"wanted": wanted}).mappings()]
+
+
+def of_ids(connection: Connection, ids: Collection[str]) -> list[Execution]:
+    """The executions with one of these ids."""
+    return [it for wanted in _portions(ids) for it in some(connection, EXECUTION.c.id.in_(wanted))]
+
+
+def _portions(values: Collection[str]) -> Iterator[list[str]]:
+    wanted = list(values)
+    for start in range(0, len(wanted), _AT_ONCE):
+        yield wanted[start : start + _AT_ONCE]
+
+
+def newest(connection: Connection, most: int, *conditions: ColumnElement[bool]) -> list[Execution]:
+    """So many of the executions for which conditions hold, the newest first."""
+    statement = select(EXECUTION).where(*conditions).order_by(EXECUTION.c.id.desc()).limit(most)
+    return [execution_of(row) for row in connection.execute(statement).mappings()]
+
+
+def of_program(connection: Connection, preimage: str, most: int) -> list[Execution]:
+    """The newest executions of the program of a pre-image."""
+    statement = select(EXECUTION).where(EXECUTION.c.program == _program(preimage))
+    rows = connection.execute(statement.order_by(EXECUTION.c.created_at.desc()).limit(most))
+    return [execution_of(row) for row in rows.mappings()]
+
+
+def some(connection: Connection, *conditions: ColumnElement[bool] | TextClause) -> list[Execution]:
+    """The executions for which conditions hold, the most urgent and then the oldest first."""
+    statement = select(EXECUTION).where(*conditions)
+    rows = connection.execute(statement.order_by(EXECUTION.c.priority.desc(), EXECUTION.c.id))
+    return [execution_of(row) for row in rows.mappings()]
+
+
+def add(connection: Connection, execution: Execution, *, is_shared: bool) -> Execution:
+    """Add an execution, or find the one of the same fingerprint that others share and that has not ended.
+
+    Of several who do so at the same time all get the same.
+    """
+    row = {**execution_row(execution), "program": _program(execution.preimage), "is_shared": int(is_shared)}
+    dialect = sqlite if connection.dialect.name == "sqlite" else postgresql
+    statement = dialect.insert(EXECUTION).values(row)
+    is_new = connection.execute(
+        statement.on_conflict_do_nothing(index_elements=["fingerprint"], index_where=text(LIVE))
+    ).rowcount
+    if is_new:
+        return execution
+    (found,) = some(connection, EXECUTION.c.fingerprint == execution.fingerprint, text(LIVE))
+    return found
+
+
+def _program(preimage: str) -> str:
+    members = json.loads(preimage)
+    program: str = (*members["command"], members.get("container_image"))[0]
+    return program
+
+
+def change(
+    connection: Connection,
+    execution_id: str,
+    *conditions: ColumnElement[bool],
+    **values: Any,  # noqa: ANN401  columns are of any type
+) -> bool:
+    """Change an execution if conditions hold; returns whether they did."""
+    statement = update(EXECUTION).where(EXECUTION.c.id == execution_id, *conditions)
+    return connection.execute(statement.values(values)).rowcount == 1
+
+
+def add_attempt(connection: Connection, attempt: Attempt) -> None:
+    """Add an attempt; an execution has one open attempt at most."""
+    connection.execute(insert(ATTEMPT).values(attempt_row(attempt)))
+
+
+def attempts(connection: Connection, execution_id: str) -> list[Attempt]:
+    """The attempts of an execution, the first first."""
+    statement = select(ATTEMPT).where(ATTEMPT.c.execution == execution_id).order_by(ATTEMPT.c.number)
+    return [attempt_of(row) for row in connection.execute(statement).mappings()]
+
+
+def change_attempt(connection: Connection, attempt_id: str, **values: Any) -> None:  # noqa: ANN401  as above
+    """Change an attempt that is open."""
+    statement = update(ATTEMPT).where(ATTEMPT.c.id == attempt_id, ATTEMPT.c.ended_at.is_(None))
+    connection.execute(statement.values(values))
+
+
+def due(connection: Connection, now: datetime) -> list[Execution]:
+    """The executions that wait for a dispatcher, or whose dispatcher is late."""
+    waiting = (EXECUTION.c.state == ExecutionState.QUEUED.value) & (EXECUTION.c.priority > 0)
+    held = EXECUTION.c.state.in_([ExecutionState.CLAIMED.value, ExecutionState.RUNNING.value])
+    return some(connection, waiting | (held & (EXECUTION.c.lease_until <= now)))

@@ -1,0 +1,1 @@
+"""`jpsi request serve`: the records as pages, for the browser of one user of this machine."""

@@ -1,0 +1,61 @@
+"""What the jobs of executions write: while they run from their files, later from what was kept of them."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+import attrs
+
+from ..errors import NotFoundError
+from ..job import AttemptFiles
+from ..model import Attempt, Execution
+from ..reading import Reading
+
+NAMES = ("stdout", "stderr")
+
+
+@attrs.frozen(slots=True)
+class Piece:
+    """The end of a file, or all of it."""
+
+    content: bytes
+    #: How many bytes come before.
+    skipped: int
+
+    @property
+    def text(self) -> str:
+        """The content; what is no UTF-8 is shown as something else."""
+        return self.content.decode(errors="replace")
+
+
+def log(records: Reading, execution: Execution, attempt: Attempt, name: str, most: int) -> Piece:
+    """The end of what the job of an attempt has written.
+
+    Raises:
+        NotFoundError: there is none, or it is none that could be read.
+    """
+    kept = None if execution.log is None else records.blobs.manifest(execution.log).get(name)
+    is_last = attempt.number == max((it.number for it in records.attempts(execution.id)), default=0)
+    if kept is not None and kept.link is None and is_last:
+        return _end(records.blobs.path(kept.digest), most)
+    files = AttemptFiles(records.attempt_directory(attempt))
+    return _end(files.stdout if name == "stdout" else files.stderr, most)
+
+
+def _end(path: Path, most: int) -> Piece:
+    try:
+        # What a job has put there may be a link to another file, or a pipe that says nothing.
+        number = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        with os.fdopen(number, "rb") as file:
+            status = os.fstat(number)
+            if not stat.S_ISREG(status.st_mode):
+                msg = f"{path.name} is no file"
+                raise NotFoundError(msg)
+            skipped = max(0, status.st_size - most)
+            file.seek(skipped)
+            return Piece(file.read(most), skipped)
+    except OSError as e:
+        msg = f"there is no {path.name} that can be read: {e.strerror}"
+        raise NotFoundError(msg, e) from e

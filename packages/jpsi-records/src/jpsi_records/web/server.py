@@ -1,0 +1,89 @@
+"""The server: takes requests of HTTP from this machine, and sends the answers."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+from jpsi import JpsiError
+
+from ..errors import StoreError
+from ..records import Records
+from .access import Key
+from .answers import Answer, answer, refusal
+
+log = logging.getLogger(__name__)
+
+# How long whoever has connected may take to say what is wanted.
+_PATIENCE_SECONDS = 20
+# How many are answered at the same time; others wait.
+_AT_ONCE = 16
+
+
+class Server(ThreadingHTTPServer):
+    """Serves the pages of records to whoever has the link, on this machine alone.
+
+    Args:
+        records: what the pages are about.
+        port: where; 0 is any that is free.
+        key: what opens the pages.
+
+    Raises:
+        StoreError: the port cannot be had.
+    """
+
+    daemon_threads = True
+
+    def __init__(self, records: Records, port: int = 0, key: Key | None = None) -> None:
+        self.records = records
+        self.key = Key() if key is None else key
+        self.places = threading.BoundedSemaphore(_AT_ONCE)
+        try:
+            super().__init__(("127.0.0.1", port), _Handler)
+        except OSError as e:
+            msg = f"port {port} cannot be listened to: {e.strerror}"
+            raise StoreError(msg, e) from e
+
+    @property
+    def link(self) -> str:
+        """What lets a browser in."""
+        return self.key.link(self.server_address[1])
+
+    def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ANN401, ARG002  the library's
+        """A browser that goes away while it is answered is no matter."""
+        log.debug("connection of %s", client_address, exc_info=True)  # noqa: LOG014  it is called in one
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: Server
+    timeout = _PATIENCE_SECONDS
+    server_version, sys_version = "jpsi", ""
+
+    def _do(self) -> None:
+        with self.server.places:
+            self._send(self._answered())
+
+    # As the library calls them; an answer says which of them do something.
+    do_GET = do_HEAD = do_POST = do_PUT = do_DELETE = do_PATCH = do_OPTIONS = _do  # noqa: N815
+
+    def _answered(self) -> Answer:
+        headers = {name.lower(): it for name, it in self.headers.items()}
+        try:
+            return answer(self.server.records, self.server.key, self.command, self.path, headers)
+        except JpsiError as e:
+            return refusal(HTTPStatus.SERVICE_UNAVAILABLE, str(e))
+
+    def _send(self, found: Answer) -> None:
+        self.send_response(found.status)
+        for name, value in found.headers.items():
+            self.send_header(name, value)
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(found.body)
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002, ANN401  of the standard library
+        # Lines of requests hold the token of the link, and are not written.
+        pass

@@ -1,0 +1,108 @@
+"""Records of a test's own, on SQLite and on PostgreSQL."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from sqlalchemy import create_engine, make_url, text
+
+from engines import STAND_IN, OnPath, without_engines
+from jpsi_records.records import Records
+from playing import Client, Clock
+
+#: A database of a server in which others can be made, as ci/postgres/up prints it.
+SERVER = "JPSI_CI_POSTGRES"
+
+
+@pytest.fixture(autouse=True)
+def state_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No test sees the user's jobs or configuration."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.setenv("XDG_CONFIG_DIRS", str(tmp_path / "site-config"))
+    monkeypatch.delenv("JPSI_CONFIG", raising=False)
+    monkeypatch.delenv("JPSI_PLUGIN_PATH", raising=False)
+
+
+@pytest.fixture
+def on_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> OnPath:
+    """Puts stand-ins for engines on PATH, where there are no others."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    monkeypatch.setenv("STAND_IN_ROOT", str(tmp_path / "inside"))
+    monkeypatch.setenv("PATH", without_engines(os.environ["PATH"], folder))
+
+    def on_path_(name: str) -> Path:
+        (folder / name).write_text(STAND_IN)
+        (folder / name).chmod(0o755)
+        return folder
+
+    return on_path_
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """A database that nobody has used yet."""
+    if request.param == "sqlite":
+        yield f"sqlite:///{tmp_path / 'records.sqlite'}"
+        return
+    if SERVER not in os.environ:
+        pytest.skip(f"{SERVER} names no server; ci/postgres/up starts one")
+    server = create_engine(os.environ[SERVER], isolation_level="AUTOCOMMIT")
+    name = f"test_{os.urandom(6).hex()}"
+    with server.connect() as connection:
+        connection.execute(text(f"CREATE DATABASE {name}"))
+    yield make_url(os.environ[SERVER]).set(database=name).render_as_string(hide_password=False)
+    with server.connect() as connection:
+        connection.execute(text(f"DROP DATABASE {name} WITH (FORCE)"))
+    server.dispose()
+
+
+@pytest.fixture
+def client(url: str, tmp_path: Path, clock: Clock) -> Iterator[Client]:
+    """Records as somebody has them; each call opens them anew."""
+    opened: list[Records] = []
+
+    def open_(user: str) -> Records:
+        opened.append(Records(tmp_path / "records", url=url, user=user, now=clock))
+        return opened[-1]
+
+    yield open_
+    for it in opened:
+        it.close()
+
+
+@pytest.fixture
+def role(url: str, tmp_path: Path, clock: Clock) -> Iterator[Client]:
+    """Records as users of PostgreSQL have them who own nothing of it."""
+    server = create_engine(url, isolation_level="AUTOCOMMIT")
+    opened: dict[str, Records] = {}
+
+    def open_(name: str) -> Records:
+        user = f"{name}_{make_url(url).database}"
+        if user not in opened:
+            with server.connect() as connection:
+                connection.execute(text(f"CREATE ROLE {user} LOGIN"))
+            as_user = make_url(url).set(username=user).render_as_string(hide_password=False)
+            opened[user] = Records(tmp_path / "records", url=as_user, now=clock)
+        return opened[user]
+
+    yield open_
+    for user, it in opened.items():
+        it.close()
+        with server.connect() as connection:
+            connection.execute(text(f"DROP ROLE {user}"))
+    server.dispose()
+
+
+@pytest.fixture
+def records(client: Client) -> Records:
+    return client("ca")

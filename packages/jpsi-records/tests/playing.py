@@ -1,0 +1,58 @@
+"""Plays the dispatcher: what it writes down when a job starts and ends."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from jpsi_records.ledger import catch_up, expire, move
+from jpsi_records.model import Execution, ExecutionState
+from jpsi_records.records import Records
+from jpsi_records.wish import Wish, read_wish
+
+#: Opens records as somebody has them.
+Client = Callable[[str], Records]
+
+
+class Clock:
+    """A time that passes when it is told to."""
+
+    def __init__(self) -> None:
+        self.time = datetime(2026, 1, 1, tzinfo=UTC)
+
+    def __call__(self) -> datetime:
+        return self.time
+
+    def advance(self, seconds: float) -> None:
+        self.time += timedelta(seconds=seconds)
+
+
+def wish(*command: str, **more: Any) -> Wish:
+    """A wish for a command."""
+    return read_wish({"command": list(command or ("true",)), **more})
+
+
+def see_to(records: Records) -> None:
+    """What a dispatcher does before it looks for what it could run."""
+    with records.database.writing() as connection:
+        catch_up(connection, records.now())
+        expire(connection, records.now())
+    records.advance()
+
+
+def start(records: Records, execution: str) -> Execution:
+    """What a dispatcher does when a job starts."""
+    now = records.now()
+    with records.database.writing() as connection:
+        assert move(connection, execution, now, ExecutionState.RUNNING, started_at=now)
+    return records.execution(execution)
+
+
+def finish(records: Records, execution: str, exit_code: int = 0, **more: Any) -> Execution:
+    """What a dispatcher does when a job has ended."""
+    now = records.now()
+    values = {"exit_code": exit_code, "finished_at": now, **more}
+    with records.database.writing() as connection:
+        assert move(connection, execution, now, ExecutionState.COMPLETE, **values)
+    return records.execution(execution)

@@ -1,0 +1,126 @@
+"""Whatever is done to records, in whatever order: what must hold holds."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import tempfile
+from collections import Counter
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jpsi_records.errors import RecordsError
+from jpsi_records.ledger import expire, move
+from jpsi_records.model import Execution, ExecutionState, Request, RequestState
+from jpsi_records.records import About, Records
+from jpsi_records.store.schema import EXECUTION
+from playing import Clock, wish
+
+LIVE = {ExecutionState.QUEUED, ExecutionState.CLAIMED, ExecutionState.RUNNING}
+ACTS = ("start", "finish", "cancel", "invalidate", "rerun")
+KINDS = (*["submit", "child", "after", "expiring", "priority"] * 2, "pass", "advance", *ACTS)
+STEP = st.tuples(
+    st.sampled_from(KINDS), st.integers(0, 7), st.integers(0, 3) | st.just(-1), st.sampled_from("ab")
+)
+STEPS = st.lists(STEP, min_size=5, max_size=30)
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("template")
+    Records(directory).close()
+    return directory
+
+
+@settings(max_examples=100)
+@given(STEPS)
+def test_what_must_hold_holds(template: Path, steps: list[tuple[str, int, int, str]]) -> None:
+    with tempfile.TemporaryDirectory() as directory:
+        shutil.copytree(template, directory, dirs_exist_ok=True)
+        clock = Clock()
+        with Records(directory, user="a", now=clock) as records:
+            for kind, which, number, user in steps:
+                records.user = user
+                with contextlib.suppress(RecordsError):
+                    do(records, clock, kind, which, number)
+                check(records, clock)
+
+
+def do(records: Records, clock: Clock, kind: str, which: int, number: int) -> None:
+    asked, made = records.requests(), everything(records)
+    request = asked[which % len(asked)] if asked else None
+    execution = made[which % len(made)] if made else None
+    if kind in {"submit", "child", "after", "expiring"}:
+        asks_after = [request.id] if request and kind == "after" else []
+        more = About(
+            expires_at=clock.time + timedelta(minutes=which) if kind == "expiring" else None,
+            parent=execution.id if execution and kind == "child" else None,
+        )
+        records.submit(wish(str(which % 5), after=asks_after), more, priority=number)
+    elif kind == "pass":
+        clock.advance(60 * which)
+        with records.database.writing() as connection:
+            expire(connection, clock())
+    elif kind == "advance":
+        records.advance()
+    elif kind == "priority" and request:
+        records.user = request.owner
+        records.set_priority(request.id, number)
+    elif execution:
+        act(records, clock, kind, execution, number)
+
+
+def act(records: Records, clock: Clock, kind: str, execution: Execution, number: int) -> None:
+    def into(state: ExecutionState, **values: object) -> None:
+        with records.database.writing() as connection:
+            move(connection, execution.id, clock(), state, **values)
+
+    steps: dict[str, Callable[[], object]] = {
+        "start": lambda: into(ExecutionState.RUNNING, started_at=clock()),
+        "finish": lambda: into(ExecutionState.COMPLETE, exit_code=max(0, number), finished_at=clock()),
+        "cancel": lambda: into(ExecutionState.CANCELLED, reason="lost", finished_at=clock()),
+        "invalidate": lambda: records.invalidate(execution.id),
+        "rerun": lambda: records.rerun(execution.id, priority=number),
+    }
+    steps[kind]()
+
+
+def everything(records: Records) -> list[Execution]:
+    from jpsi_records.store import executions  # noqa: PLC0415
+
+    with records.database.reading() as connection:
+        return executions.some(connection)
+
+
+def check(records: Records, clock: Clock) -> None:
+    made = {it.id: it for it in everything(records)}
+    asked = records.requests()
+    with records.database.reading() as connection:
+        rows = connection.execute(EXECUTION.select()).mappings().all()
+    shared = Counter(
+        it["fingerprint"] for it in rows if it["is_shared"] and ExecutionState(it["state"]) in LIVE
+    )
+    assert max(shared.values(), default=1) == 1
+    for execution in made.values():
+        interested = [it for it in asked if it.execution == execution.id]
+        if execution.state.ended:
+            assert {it.state for it in interested} <= {RequestState.FINAL}
+        else:
+            assert execution.priority == max((counted(it, made, clock) for it in interested), default=0)
+    open_intervals = Counter(it.request for it in records.usage() if it.end is None)
+    for it in asked:
+        is_interested = it.state is RequestState.COMMITTED and it.execution is not None
+        assert open_intervals[it.id] == (1 if is_interested else 0)
+
+
+def counted(request: Request, made: dict[str, Execution], clock: Clock) -> float:
+    """What a request contributes, by the words of the guide."""
+    is_over = request.expires_at is not None and request.expires_at <= clock.time
+    if request.state is not RequestState.COMMITTED or not request.priority or request.priority < 0 or is_over:
+        return 0
+    return request.priority if request.parent is None else made[request.parent].priority

@@ -1,0 +1,137 @@
+"""`jpsi request`, as it is typed."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+WORDS = """\
+command: [sort, "${JPSI_ROOT}/words"]
+environment: {LC_ALL: C}
+mounts:
+  /words: {kind: text, content: "b\\na\\n"}
+"""
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    (tmp_path / "words.yaml").write_text(WORDS)
+
+    def run_(*arguments: str, code: int = 0) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "jpsi_cli", "request", *arguments]
+        done = subprocess.run(command, check=False, capture_output=True, text=True, cwd=tmp_path, timeout=300)
+        assert done.returncode == code, done.stderr
+        return done
+
+    return run_
+
+
+def test_what_is_there_is_shown_and_not_run_again(run: Run, tmp_path: Path) -> None:
+    first, second = run("run", "words.yaml"), run("run", "words.yaml")
+
+    assert first.stdout == second.stdout == "a\nb\n"
+    assert first.stderr == second.stderr
+    (one, other) = json.loads(run("ls", "--json").stdout)
+    assert one["execution"] == other["execution"]
+    assert len(run("ls").stdout.splitlines()) == 3
+
+
+def test_a_preview_can_be_submitted_as_long_as_it_holds(run: Run) -> None:
+    plan = json.loads(run("preview", "words.yaml", "--json").stdout)
+    assert (plan["hit"], plan["runs"]) == (None, True)
+    run("find", "words.yaml", code=1)
+
+    run("submit", "words.yaml", "--plan", plan["plan"])
+    told = run("submit", "words.yaml", "--plan", plan["plan"], code=125)
+
+    assert "something has changed" in told.stderr
+    assert "would run" not in run("preview", "words.yaml").stdout
+
+
+def test_a_miss_is_explained_by_what_differs(run: Run, tmp_path: Path) -> None:
+    run("run", "words.yaml")
+    (tmp_path / "other.yaml").write_text(WORDS.replace("LC_ALL: C", "LC_ALL: de"))
+
+    told = run("preview", "other.yaml")
+    assert '  environment.LC_ALL: "de", there "C"' in told.stdout.splitlines()
+
+    request = json.loads(run("submit", "other.yaml", "--json").stdout)["id"]
+    assert '    environment.LC_ALL: "de", there "C"' in run("explain", request).stdout.splitlines()
+
+
+def test_a_failure_is_the_exit_code(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "fails.yaml").write_text("command: [sh, -c, 'echo no >&2; exit 3']")
+
+    done = run("run", "fails.yaml", code=3)
+
+    assert done.stderr.endswith("complete with exit code 3\nno\n")
+
+
+def test_what_can_never_run_says_so(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "fails.yaml").write_text("command: ['false']")
+    failed = json.loads(run("submit", "fails.yaml", "--json").stdout)["id"]
+    (tmp_path / "after.yaml").write_text(f"command: ['true']\nafter: [{failed}]")
+
+    done = run("run", "after.yaml", code=125)
+
+    assert done.stderr.endswith("has no execution: dependency_failed\n")
+
+
+def test_every_use_case_of_a_request_that_was_made(run: Run) -> None:
+    request = json.loads(run("submit", "words.yaml", "--priority", "0", "--label", "a=b", "--json").stdout)
+    execution = request["execution"]
+    assert request["labels"] == {"a": "b"}
+
+    run("dispatch", "--until-idle")
+    assert "queued, priority 0" in run("show", request["id"]).stdout
+    run("priority", request["id"], "2.5")
+    run("dispatch", "--until-idle")
+    assert "complete with exit code 0" in run("show", execution).stdout
+
+    again = json.loads(run("rerun", execution, "--json").stdout)
+    assert again["execution"] != execution
+    run("cancel", again["id"])
+    attached = json.loads(run("attach", "words.yaml", execution, "--json").stdout)
+    assert attached["execution"] == execution
+    run("invalidate", execution, "--why", "wrong input")
+    assert "wrong input" in run("show", execution).stdout
+    assert {it["priority"] for it in json.loads(run("usage", "--json").stdout)} >= {0, 2.5}
+    assert "queued" in run("usage", "--execution", execution).stdout
+
+
+def test_a_collection_is_put_and_got(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "in" / "deep").mkdir(parents=True)
+    (tmp_path / "in" / "deep" / "a").write_text("1")
+
+    digest = run("put", "in", "--name", "mine").stdout.strip()
+    run("get", digest, "out")
+
+    assert (tmp_path / "out" / "deep" / "a").read_text() == "1"
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("command: [", "cannot be read"),
+        ("[]", "a request is a mapping"),
+        ("comand: [a]\ncwd: /..", "command is missing"),
+    ],
+    ids=["no YAML", "no request", "a wrong one"],
+)
+def test_a_mistake_is_told_and_nothing_is_done(run: Run, tmp_path: Path, text: str, told: str) -> None:
+    (tmp_path / "wrong.yaml").write_text(text)
+
+    done = run("submit", "wrong.yaml", code=2)
+
+    assert told in done.stderr
+    assert json.loads(run("ls", "--json").stdout) == []
+
+
+def test_what_is_not_there_is_told(run: Run) -> None:
+    assert "there is no execution x" in run("show", "x", code=125).stderr

@@ -1,0 +1,152 @@
+from __future__ import annotations
+
+import csv
+import json
+
+import attrs
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engines import DIGEST, IMAGE, OnPath, contained
+from jpsi_records.containers import ENGINES, Bind, Container, find_engine, started, variables, why_not
+from jpsi_records.errors import InvalidRequestError
+from jpsi_records.records import Records
+from jpsi_records.wish import read_wish, write_wish
+from playing import Client, finish
+
+CONTAINER = Container(
+    image=IMAGE,
+    command=["sort", "--reverse", "/in/words"],
+    cwd="/work",
+    environment={"LC_ALL": "C, really"},
+    binds=[Bind("/r/in", "/in"), Bind("/r/a,b", "/work", is_writable=True)],
+    reads_stdin=True,
+    uid=1000,
+    gid=100,
+)
+MOUNTS = [
+    *("--mount", "type=bind,source=/r/in,target=/in,readonly"),
+    *("--mount", 'type=bind,"source=/r/a,b",target=/work'),
+]
+
+
+def test_apptainer_is_told_variables_by_variables() -> None:
+    assert started("apptainer", CONTAINER) == [
+        *("apptainer", "exec", "--containall", "--no-home", "--writable-tmpfs", "--pwd", "/work"),
+        *(*MOUNTS, f"docker://{IMAGE}", "sort", "--reverse", "/in/words"),
+    ]
+    assert variables("apptainer", CONTAINER) == {"APPTAINERENV_LC_ALL": "C, really"}
+
+
+def test_podman_keeps_the_user() -> None:
+    assert started("podman", CONTAINER) == [
+        *("podman", "run", "--rm", "--init", "--userns=keep-id", "--interactive", "--workdir", "/work"),
+        *("--env", "LC_ALL=C, really", *MOUNTS, "--entrypoint", '["sort"]'),
+        *(IMAGE, "--reverse", "/in/words"),
+    ]
+    assert variables("podman", CONTAINER) == {}
+
+
+def test_docker_is_told_the_user() -> None:
+    assert started("docker", CONTAINER) == [
+        *("docker", "run", "--rm", "--init", "--user", "1000:100", "--interactive", "--workdir", "/work"),
+        *("--env", "LC_ALL=C, really", *MOUNTS, "--entrypoint", "sort"),
+        *(IMAGE, "--reverse", "/in/words"),
+    ]
+
+
+@pytest.mark.clause("records-image-command")
+@pytest.mark.parametrize("engine", ENGINES)
+def test_what_is_not_said_is_what_the_image_says(engine: str) -> None:
+    command = started(engine, Container(image=IMAGE))
+
+    assert command[-1].endswith(IMAGE)
+    assert not {"--entrypoint", "--workdir", "--pwd", "exec", "--interactive"} & set(command)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@given(path=st.text(st.characters(exclude_characters="\0\n\r", exclude_categories=["Cs"]), min_size=1))
+def test_no_name_of_a_file_is_anything_else(engine: str, path: str) -> None:
+    command = started(engine, attrs.evolve(CONTAINER, binds=[Bind(f"/{path}", "/in")]))
+
+    mount = command[command.index("--mount") + 1]
+    assert next(csv.reader([mount])) == ["type=bind", f"source=/{path}", "target=/in", "readonly"]
+
+
+def test_of_several_engines_one_without_a_service_is_taken() -> None:
+    assert find_engine({"docker": 1, "podman": 1}.get) == "podman"
+    assert find_engine({"docker": 1}.get) == "docker"
+    assert find_engine({}.get) is None
+    assert why_not("docker", says_cwd=False) is None
+
+
+def test_the_digest_of_the_image_is_what_counts(records: Records, on_path: OnPath) -> None:
+    on_path("podman")
+    first = records.submit(contained("a")).execution
+
+    assert records.submit(contained("a", container_image=f"mirror:5000/debian@{DIGEST}")).execution == first
+    assert records.submit(contained("a", container_image=f"debian@sha256:{'6' * 64}")).execution != first
+    assert records.submit(read_wish({"command": ["a"]})).execution != first
+    assert records.submit(contained("a", cwd="/tmp")).execution != first
+    assert records.submit(contained()).execution != first
+    assert IMAGE not in records.execution(first or "").preimage
+
+
+def test_the_root_and_what_the_image_says_are_different_places(records: Records, on_path: OnPath) -> None:
+    on_path("podman")
+    images = read_wish({"container_image": IMAGE})
+
+    assert images.computation.cwd is None
+    assert read_wish(write_wish(images)) == images
+    assert records.submit(images).execution != records.submit(contained()).execution
+    again = records.execution(records.rerun(records.submit(images).execution or "").execution or "")
+    assert json.loads(again.preimage) == {
+        "v": 1,
+        "command": [],
+        "cwd": None,
+        "container_image": DIGEST,
+    }
+
+
+@pytest.mark.clause("records-image", "records-image-relative")
+@pytest.mark.parametrize(
+    ("document", "told"),
+    [
+        ({"container_image": "debian:12", "command": ["a"]}, "NAME@sha256"),
+        ({"container_image": "--privileged@" + DIGEST, "command": ["a"]}, "NAME@sha256"),
+        ({"container_image": 5}, "NAME@sha256"),
+        ({"container_image": IMAGE, "cwd": "in"}, "with a container image it is absolute"),
+        ({"container_image": IMAGE, "environment": {"A": None}}, "no variable can be unset"),
+        ({"cwd": "/"}, "command is missing"),
+        ({"command": []}, "command must be a list"),
+    ],
+    ids=["a tag", "an option", "no text", "a relative place", "an unset variable", "neither", "an empty one"],
+)
+def test_a_wrong_image_is_told(document: dict[str, object], told: str) -> None:
+    with pytest.raises(InvalidRequestError, match=told):
+        read_wish(document)
+
+
+def test_what_no_site_could_run_is_refused_and_what_is_there_is_found(
+    client: Client, on_path: OnPath
+) -> None:
+    records = client("ca")
+    folder = on_path("podman")
+    there = records.submit(contained("a")).execution or ""
+    finish(records, there)
+    (folder / "podman").unlink()
+
+    assert records.submit(contained("a")).execution == there
+    for refused in (records.preview, records.submit):
+        with pytest.raises(InvalidRequestError, match="none of apptainer, podman, docker"):
+            refused(contained("b"))
+    assert len(records.requests()) == 2
+
+
+def test_apptainer_does_not_know_the_directory_of_an_image(records: Records, on_path: OnPath) -> None:
+    on_path("apptainer")
+
+    records.preview(contained("a"))
+    with pytest.raises(InvalidRequestError, match="cwd is needed"):
+        records.preview(read_wish({"container_image": IMAGE, "command": ["a"]}))

@@ -1,0 +1,357 @@
+"""Executions as real jobs of this machine."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+import jpsi
+from jpsi_records.copies import reindex
+from jpsi_records.dispatcher import Dispatcher
+from jpsi_records.job import AttemptFiles
+from jpsi_records.laying import revoke
+from jpsi_records.model import Execution, ExecutionState
+from jpsi_records.records import Records
+from playing import Client, wish
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    """What a dispatcher does is the same for each database."""
+    return f"sqlite:///{tmp_path / 'records.sqlite'}"
+
+
+@pytest.fixture
+def records(tmp_path: Path, url: str) -> Iterator[Records]:
+    """With the time of the world, in which jobs run."""
+    with Records(tmp_path / "records", url=url, user="ca") as records:
+        yield records
+
+
+LEASE = timedelta(seconds=60)
+
+
+def dispatched(records: Records, *requests: str, lease: float = 60) -> None:
+    """Everything that can run has run."""
+    dispatcher = Dispatcher(records, lease=timedelta(seconds=lease))
+    dispatcher.run(until_idle=True)
+    dispatcher.close()
+
+
+def executed(records: Records, *command: str, **more: object) -> Execution:
+    request = records.submit(wish(*command, **more))
+    dispatched(records)
+    return records.execution(request.execution or "")
+
+
+def content(records: Records, digest: str | None) -> dict[str, str]:
+    """The files of a collection."""
+    assert digest is not None
+    manifest = records.blobs.manifest(digest)
+    return {at: records.blobs.path(it.digest).read_text() for at, it in manifest.items()}
+
+
+def test_a_result_is_computed_once_and_kept(records: Records, tmp_path: Path) -> None:
+    asked = wish(
+        "sh",
+        "-c",
+        f"echo ran >>{tmp_path}/runs; cat; cat ${{JPSI_ROOT}}/in/a; pwd; echo $V; echo late >&2",
+        cwd="/out",
+        environment={"V": "${JPSI_ROOT}/x"},
+        mounts={
+            "stdin": {"kind": "json", "content": {"b": 1.0, "a": 2}},
+            "/in/a": {"kind": "text", "content": "input\n"},
+            "/out": {"kind": "collection"},
+            "stdout": {"kind": "file", "path": "/out/sub/told"},
+        },
+        output_path="/out",
+    )
+    first = records.submit(asked)
+
+    dispatched(records)
+
+    execution = records.execution(first.execution or "")
+    assert (execution.state, execution.exit_code, execution.progress) == (ExecutionState.COMPLETE, 0, 1.0)
+    root = str(records.directory / "executions" / execution.id / "1" / "root")
+    told = f'{{"a":2,"b":1}}input\n{root}/out\n{root}/x\n'
+    assert content(records, execution.output) == {"sub/told": told}
+    assert content(records, execution.log)["stderr"] == "late\n"
+    assert records.request(first.id).outcome == "complete"
+
+    again = records.submit(asked)
+    dispatched(records)
+
+    assert again.execution == execution.id
+    assert (tmp_path / "runs").read_text() == "ran\n"
+
+
+def test_what_is_kept_is_what_patterns_choose(records: Records) -> None:
+    execution = executed(
+        records,
+        *(
+            "sh",
+            "-c",
+            "mkdir d; echo 1 >a.txt; echo 2 >d/b.txt; echo 3 >c.log; ln -s a.txt link; ln -s /etc out",
+        ),
+        cwd="/out",
+        mounts={"/out": {"kind": "tmp"}},
+        output_path="/out",
+        output_globs=["**/*.txt", "link", "out"],
+    )
+
+    manifest = records.blobs.manifest(execution.output or "")
+    assert sorted(manifest) == ["a.txt", "d/b.txt", "link"]
+    assert manifest["link"].link == "a.txt"
+    assert "out is a link that leads out" in execution.status["warning"]
+
+
+def test_the_output_of_one_is_the_input_of_another(records: Records) -> None:
+    script = "echo one >a; mkdir b; echo two >b/c; chmod +x a"
+    first = executed(
+        records,
+        *("sh", "-c", script),
+        cwd="/out",
+        mounts={"/out": {"kind": "collection"}},
+        output_path="/out",
+    )
+
+    second = executed(
+        records,
+        *(
+            "sh",
+            "-c",
+            "cat ${JPSI_ROOT}/in/c; touch ${JPSI_ROOT}/in/d || test $(id -u) = 0; test -x ../all/a",
+        ),
+        cwd="/in",
+        mounts={
+            "/in": {"kind": "collection", "digest": first.output, "path": "/b"},
+            "/all": {"kind": "collection", "digest": first.output, "writable": True},
+        },
+    )
+
+    assert content(records, second.log)["stdout"] == "two\n"
+    assert second.exit_code == 0
+
+
+def test_a_failed_computation_is_complete_and_has_its_exit_code(records: Records) -> None:
+    execution = executed(records, "sh", "-c", "exit 3")
+
+    assert execution.has_failed
+    assert (execution.exit_code, execution.reason) == (3, "exit_code")
+
+
+def test_a_job_that_cannot_be_says_why(records: Records) -> None:
+    execution = executed(records, "/nowhere/program")
+    nowhere = executed(records, "true", placement={"executor": "no-such"})
+
+    assert (execution.state, execution.reason) == (ExecutionState.CANCELLED, "executable")
+    assert "/nowhere/program" in execution.status["error"]
+    assert (nowhere.state, nowhere.reason) == (ExecutionState.CANCELLED, "invalid")
+    assert "no-such" in nowhere.status["error"]
+
+
+def test_what_nobody_wants_to_run_is_not_run(records: Records, tmp_path: Path) -> None:
+    request = records.submit(wish("touch", str(tmp_path / "ran")), priority=0)
+
+    dispatched(records)
+    assert not (tmp_path / "ran").exists()
+    assert records.execution(request.execution or "").state is ExecutionState.QUEUED
+
+    records.set_priority(request.id, 1)
+    dispatched(records)
+    assert (tmp_path / "ran").exists()
+
+
+def test_a_job_ends_when_the_last_who_is_interested_cancels(client: Client, records: Records) -> None:
+    other = client("cb")
+    one, two = records.submit(wish("sleep", "60")), other.submit(wish("sleep", "60"))
+    execution = one.execution or ""
+    dispatcher = Dispatcher(records)
+    while records.execution(execution).state is not ExecutionState.RUNNING:
+        dispatcher.step()
+
+    records.cancel(one.id)
+    dispatcher.step()
+    assert records.execution(execution).reason is None
+
+    other.cancel(two.id)
+    dispatcher.run(until_idle=True)
+    assert records.execution(execution).state is ExecutionState.CANCELLED
+    assert {it.outcome for it in records.requests(execution=execution)} == {"cancelled"}
+
+
+def test_progress_is_what_the_job_says(records: Records, tmp_path: Path) -> None:
+    script = f'echo 0.25 >"$JPSI_PROGRESS"; while [ ! -e {tmp_path}/go ]; do sleep 0.05; done'
+    request = records.submit(wish("sh", "-c", script))
+    dispatcher = Dispatcher(records)
+    while records.execution(request.execution or "").progress != 0.25:
+        dispatcher.step()
+
+    (tmp_path / "go").touch()
+    dispatcher.run(until_idle=True)
+    assert records.execution(request.execution or "").progress == 1
+
+
+def test_a_dispatcher_adopts_the_job_of_one_that_is_gone(records: Records, tmp_path: Path) -> None:
+    script = f"echo ran >>{tmp_path}/runs; while [ ! -e {tmp_path}/go ]; do sleep 0.05; done"
+    request = records.submit(wish("sh", "-c", script))
+    gone = Dispatcher(records, lease=timedelta(0))
+    while not (tmp_path / "runs").exists():
+        gone.step()
+
+    (tmp_path / "go").touch()
+    dispatched(records)
+
+    execution = records.execution(request.execution or "")
+    assert (execution.exit_code, (tmp_path / "runs").read_text()) == (0, "ran\n")
+    assert [it.number for it in records.attempts(execution.id)] == [1]
+
+
+def test_a_dispatcher_that_was_asleep_leaves_what_it_had_to_the_next(
+    records: Records, tmp_path: Path
+) -> None:
+    """What the job has left is not removed before the next one has kept it."""
+    script = f"while [ ! -e {tmp_path}/go ]; do sleep 0.05; done; echo made >a"
+    mounts = {"/out": {"kind": "collection"}}
+    request = records.submit(wish("sh", "-c", script, cwd="/out", mounts=mounts, output_path="/out"))
+    execution = request.execution or ""
+    begun = records.now()
+    with Records(records.directory, url=str(records.database.engine.url), now=lambda: begun) as its_time:
+        asleep = Dispatcher(its_time)
+        asleep.step()
+        late = Records(records.directory, url=str(records.database.engine.url), now=lambda: begun + 2 * LEASE)
+        awake = Dispatcher(late)
+        awake.step()
+        (tmp_path / "go").touch()
+
+        asleep.run(until_idle=True)
+        awake.run(until_idle=True)
+        late.close()
+
+    assert content(records, records.execution(execution).output) == {"a": "made\n"}
+
+
+def test_a_job_of_an_attempt_that_was_revoked_does_not_run(records: Records, tmp_path: Path) -> None:
+    """As one does not that a dispatcher submits which was asleep for longer than its lease."""
+    request = records.submit(wish("touch", str(tmp_path / "ran")))
+    files = AttemptFiles(records.directory / "executions" / (request.execution or "") / "1")
+    submit = jpsi.JobExecutor.submit
+
+    class Late(jpsi.JobExecutor):
+        def submit(self, job: jpsi.Job) -> None:
+            assert revoke(files)
+            submit(self, job)
+
+    dispatcher = Dispatcher(records, executors=Late)
+    dispatcher.run(until_idle=True)
+
+    assert not (tmp_path / "ran").exists()
+    execution = records.execution(request.execution or "")
+    assert (execution.state, execution.reason) == (ExecutionState.CANCELLED, "pre_launch")
+
+
+def test_the_claim_of_a_job_cannot_be_revoked(records: Records) -> None:
+    execution = executed(records, "true")
+    files = AttemptFiles(records.directory / "executions" / execution.id / "1")
+
+    assert not revoke(files)
+
+
+def test_records_that_were_lost_are_made_again(records: Records, tmp_path: Path) -> None:
+    done = executed(records, "true", environment={"A": "1"})
+    failed = executed(records, "false")
+    records.invalidate(failed.id)
+    before = [records.requests(), records.execution(done.id), records.attempts(done.id)]
+    told = [[(it.time, it.kind, it.data) for it in records.events()], records.usage()]
+    (records.directory / "executions" / "odd").mkdir()
+    (records.directory / "executions" / "odd" / "record.json").write_text("{")
+    records.close()
+    for path in tmp_path.glob("records*sqlite*"):
+        path.unlink()
+
+    with Records(records.directory, url=f"sqlite:///{tmp_path}/new.sqlite") as again:
+        restored = reindex(again)
+        assert (restored.executions, restored.requests, len(restored.unreadable)) == (2, 2, 1)
+        assert [again.requests(), again.execution(done.id), again.attempts(done.id)] == before
+        assert again.execution(failed.id).invalidated_by == records.user
+        events = [(it.time, it.kind, it.data) for it in again.events()]
+        assert [events[:-1], again.usage()] == told
+        assert again.submit(wish("true", environment={"A": "1"})).execution == done.id
+        once = again.events()
+        assert reindex(again).executions == 0
+        assert len(again.events()) == len(once) + 1
+
+
+def test_a_job_whose_records_were_lost_is_adopted(records: Records, tmp_path: Path) -> None:
+    script = f"echo ran >>{tmp_path}/runs; while [ ! -e {tmp_path}/go ]; do sleep 0.05; done"
+    request = records.submit(wish("sh", "-c", script))
+    gone = Dispatcher(records)
+    while not (tmp_path / "runs").exists():
+        gone.step()
+
+    with Records(records.directory, url=f"sqlite:///{tmp_path}/new.sqlite") as again:
+        reindex(again)
+        (tmp_path / "go").touch()
+        dispatched(again)
+
+        assert again.request(request.id).outcome == "complete"
+    assert (tmp_path / "runs").read_text() == "ran\n"
+
+
+def test_a_git_tree_is_laid_out_without_git(records: Records, tmp_path: Path) -> None:
+    repository = tmp_path / "repository"
+    for command in (
+        ("init", "--quiet", "--initial-branch=main", "."),
+        ("config", "user.email", "a@b"),
+        ("config", "user.name", "a"),
+    ):
+        repository.mkdir(exist_ok=True)
+        subprocess.run(["git", "-C", str(repository), *command], check=True)
+    for number in (1, 2, 3):
+        (repository / "src").mkdir(exist_ok=True)
+        (repository / "src" / "a").write_text(f"{min(number, 2)}\n")
+        (repository / "other").write_text(f"{number}\n")
+        subprocess.run(["git", "-C", str(repository), "add", "."], check=True)
+        subprocess.run(["git", "-C", str(repository), "commit", "--quiet", "-m", str(number)], check=True)
+
+    def asked(**mount: str) -> Execution:
+        tree = {"kind": "git_tree", "url": str(repository), **mount}
+        return executed(records, "sh", "-c", "ls -A; cat a", cwd="/src", mounts={"/src": tree})
+
+    newest = asked(commit="main", path="/src")
+    assert content(records, newest.log)["stdout"] == "a\n2\n"
+    # the directory has not changed between these commits
+    assert asked(commit="main~1", path="/src").id == newest.id
+    oldest = asked(commit="main~2", path="/src")
+    assert oldest.id != newest.id
+    # any commit of a range will do, and a new run has the newest
+    assert (
+        asked(revisions="main", path="/src").id == min(newest, oldest, key=lambda it: it.finished_at or 0).id
+    )
+    assert asked(revisions="main~1..main", path="/src").id == newest.id
+
+
+def test_the_output_of_a_request_is_waited_for(records: Records) -> None:
+    made = records.submit(
+        wish(
+            *("sh", "-c", "mkdir d; echo made >d/a"),
+            cwd="/out",
+            mounts={"/out": {"kind": "collection"}},
+            output_path="/out",
+        )
+    )
+    mounts = {
+        "/in": {"kind": "output", "request": made.id, "path": "/d"},
+        "stdin": {"kind": "output", "request": made.id, "path": "/d/a"},
+    }
+    using = records.submit(wish("sh", "-c", "cat; cat a", cwd="/in", mounts=mounts))
+    assert using.execution is None
+
+    dispatched(records)
+
+    execution = records.execution(records.request(using.id).execution or "")
+    assert content(records, execution.log)["stdout"] == "made\nmade\n"

@@ -1,0 +1,22 @@
+"""The page about requests, and the README, do what they say."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from pages import Reader
+
+PAGE = Path(__file__).parents[3] / "docs/guide/requests.md"
+README = Path(__file__).parents[1] / "README.md"
+
+
+def test_who_follows_the_page_sees_what_it_shows(tmp_path: Path) -> None:
+    Reader(tmp_path).follow(PAGE.read_text())
+
+
+def test_the_program_of_the_readme_does_what_it_says(tmp_path: Path) -> None:
+    (program,) = re.findall(r"^```python\n(.*?)^```$", README.read_text(), re.DOTALL | re.MULTILINE)
+    file = f"```{{code-block}} python\n:caption: readme.py\n\n{program}```\n"
+
+    Reader(tmp_path).follow(f"{file}```console\n$ python readme.py\ncomputed\nthere\n```\n")

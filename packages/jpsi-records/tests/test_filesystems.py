@@ -1,0 +1,38 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from jpsi_records.store.filesystems import is_on_network, type_of
+
+MOUNTS = r"""
+22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw
+30 22 0:40 / /home rw - nfs4 server:/home rw
+31 30 8:2 / /home/local\040disk rw shared:2 - xfs /dev/sdb1 rw
+32 22 0:50 / /scratch rw - tmpfs tmpfs rw
+33 22 0:51 / /scratch rw - lustre mds:/scratch rw
+""".lstrip()
+
+
+@pytest.mark.parametrize(
+    ("path", "kind"),
+    [
+        ("/etc/passwd", "ext4"),
+        ("/home", "nfs4"),
+        ("/home/me/records", "nfs4"),
+        ("/homeless", "ext4"),
+        ("/home/local disk/x", "xfs"),
+        ("/scratch/x", "lustre"),
+    ],
+)
+def test_the_mount_that_a_path_is_below_tells_the_type(path: str, kind: str) -> None:
+    assert type_of(path, MOUNTS) == kind
+
+
+def test_where_nothing_is_told_nothing_is_known() -> None:
+    assert not type_of("/a", "")
+
+
+def test_this_machine_tells(tmp_path: Path) -> None:
+    assert isinstance(is_on_network(tmp_path), bool)

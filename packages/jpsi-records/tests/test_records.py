@@ -1,0 +1,415 @@
+from __future__ import annotations
+
+from datetime import timedelta
+
+import attrs
+import pytest
+
+from jpsi_records.errors import (
+    ChangedError,
+    InvalidRequestError,
+    NotFoundError,
+    NothingToReuseError,
+    StateError,
+)
+from jpsi_records.ledger import expire
+from jpsi_records.model import ExecutionState, RequestState
+from jpsi_records.records import About, Records
+from jpsi_records.wish import Reuse
+from playing import Client, Clock, finish, start, wish
+
+
+def ran(records: Records, *command: str, exit_code: int = 0, **more: object) -> str:
+    """An execution that has ended."""
+    execution = records.submit(wish(*command, **more)).execution
+    assert execution is not None
+    start(records, execution)
+    return finish(records, execution, exit_code).id
+
+
+def test_a_preview_writes_nothing(records: Records) -> None:
+    plan = records.preview(wish("a"))
+
+    assert plan.runs
+    assert (records.requests(), records.events()) == ([], [])
+
+
+def test_a_result_that_is_there_satisfies_a_request_at_once(client: Client) -> None:
+    done = ran(client("ca"), "a")
+
+    request = client("cb").submit(wish("a", placement={"queue_name": "debug"}))
+
+    assert (request.execution, request.state, request.outcome) == (done, RequestState.FINAL, "complete")
+
+
+def test_of_several_results_the_oldest_is_taken(records: Records, clock: Clock) -> None:
+    first = ran(records, "a")
+    clock.advance(1)
+    second = records.rerun(first).execution
+    assert second not in {None, first}
+    finish(records, second or "")
+
+    assert records.submit(wish("a")).execution == first
+
+
+def test_a_request_without_reuse_has_an_execution_of_its_own(records: Records) -> None:
+    one, other = (records.submit(wish("a", reuse="never")).execution for _ in range(2))
+
+    assert one != other
+
+
+def test_a_request_that_must_reuse_causes_no_run(records: Records) -> None:
+    only = wish("a", reuse="only")
+
+    with pytest.raises(NothingToReuseError):
+        records.submit(only)
+    done = ran(records, "a")
+
+    assert records.submit(only).execution == done
+    assert records.find(wish("a")) == records.execution(done)
+    assert records.find(wish("b")) is None
+
+
+def test_what_was_previewed_comes_true_or_is_refused(records: Records) -> None:
+    plan = records.preview(wish("a"))
+    done = ran(records, "a")
+
+    with pytest.raises(ChangedError, match=f"execution {done} satisfies it"):
+        records.submit(wish("a"), plan=plan.id)
+
+    assert records.submit(wish("a"), plan=records.preview(wish("a")).id).execution == done
+
+
+def test_an_execution_that_ends_between_preview_and_submission_is_the_same(records: Records) -> None:
+    execution = records.submit(wish("a")).execution or ""
+    plan = records.preview(wish("a"))
+    start(records, execution)
+    finish(records, execution)
+
+    assert records.submit(wish("a"), plan=plan.id).execution == execution
+
+
+def test_a_run_again_computes_exactly_the_same(records: Records) -> None:
+    document = {
+        "environment": {"A": "b"},
+        "mounts": {"/in": {"kind": "text", "content": "x"}, "/out": {"kind": "collection"}},
+        "output_path": "/out",
+        "processes": 2,
+        "topology": "any",
+        "placement": {"queue_name": "debug"},
+    }
+    first = ran(records, "a", **document)
+
+    second = records.execution(records.rerun(first).execution or "")
+
+    assert second.id != first
+    assert second.preimage == records.execution(first).preimage
+    assert second.placement == {"queue_name": "debug"}
+
+
+@pytest.mark.parametrize(
+    ("asked", "is_hit"),
+    [({}, False), ({"accepts_failed": True}, True)],
+    ids=["as usual", "on demand"],
+)
+def test_a_failed_result_is_used_on_demand_alone(
+    records: Records, asked: dict[str, bool], is_hit: bool
+) -> None:
+    ran(records, "a", exit_code=3)
+
+    assert (records.find(wish("a", **asked)) is not None) is is_hit
+
+
+def test_what_was_invalidated_satisfies_nobody(records: Records) -> None:
+    done = ran(records, "a")
+
+    records.invalidate(done, "the input was wrong")
+
+    plan = records.preview(wish("a"))
+    assert plan.hit is None
+    assert plan.near_misses[0].objections == ("ca has invalidated it",)
+
+
+def test_an_execution_that_is_too_old_satisfies_nobody(records: Records, clock: Clock) -> None:
+    ran(records, "a")
+    clock.advance(100)
+
+    assert records.find(wish("a", max_age=101)) is not None
+    assert records.find(wish("a", max_age=99)) is None
+
+
+def test_a_result_whose_output_has_gone_satisfies_nobody(records: Records) -> None:
+    execution = records.submit(wish("a")).execution or ""
+    digest = records.blobs.add_bytes(b"result")
+    path = records.directory / "result"
+    path.write_bytes(b"result")
+    finish(records, execution, output=records.blobs.add_tree(path).digest)
+    assert records.find(wish("a")) is not None
+
+    records.blobs.path(digest).unlink()
+
+    (near,) = records.preview(wish("a")).near_misses
+    assert near.objections == ("of its output, result is not there any more",)
+
+
+def test_constraints_are_checked_against_what_an_execution_has_recorded(records: Records) -> None:
+    ran(records, "a", processes=2, topology="any", runtime_constraints={"ram": [1000, None]})
+
+    for constraints, is_hit in (
+        ({"ram": 1000}, True),
+        ({"ram": [None, 999]}, False),
+        ({"vcpus": [2, None]}, True),
+        ({"gpus": False}, True),
+        ({"gpus": True}, False),
+    ):
+        asked = wish("a", topology="any", runtime_constraints=constraints, reuse="only")
+        assert (records.find(asked) is not None) is is_hit
+
+
+def test_filters_choose_among_those_that_are_there(records: Records, clock: Clock) -> None:
+    first = ran(records, "a")
+    clock.advance(3600)
+    second = records.rerun(first).execution or ""
+    finish(records, second)
+    noon = "2026-01-01T00:30:00Z"
+
+    assert records.submit(wish("a", filters=[["created_at", ">", noon]])).execution == second
+    assert records.submit(wish("a", filters=[["id", "in", [second]]])).execution == second
+    with pytest.raises(NothingToReuseError, match="created_at"):
+        records.submit(wish("a", filters=[["created_at", "<", "2015-07-01T00:00:01Z"]]))
+    (near, _) = records.preview(wish("a", filters=[["exit_code", "!=", 0]])).near_misses
+    assert near.objections == ("its exit_code is 0, not != 0",)
+
+
+@pytest.mark.parametrize(
+    ("filters", "told"),
+    [
+        ("created_at", "must be a list"),
+        ([["created_at", "<"]], "is \\[attribute, operator, value\\]"),
+        ([["color", "=", "red"]], "'color'"),
+        ([["exit_code", "~", 1]], "'~'"),
+        ([["created_at", "<", "yesterday"]], "yesterday"),
+        ([["exit_code", "in", 1]], "cannot be 1"),
+    ],
+    ids=str,
+)
+def test_a_filter_that_cannot_be_is_refused(filters: object, told: str) -> None:
+    with pytest.raises(InvalidRequestError, match=told):
+        wish("a", filters=filters)
+
+
+def test_near_misses_tell_where_they_differ_the_closest_first(records: Records) -> None:
+    far = ran(records, "a", "1", environment={"X": "1", "Y": "1"})
+    near = ran(records, "a", "2", environment={"X": "1"})
+    ran(records, "b")
+
+    found = records.preview(wish("a", "2", environment={"X": "2"})).near_misses
+
+    assert [it.execution.id for it in found] == [near, far]
+    assert [str(it) for it in found[0].differences] == ['environment.X: "2", there "1"']
+
+
+def test_a_chosen_execution_is_attached_if_it_satisfies_the_request(records: Records) -> None:
+    first = ran(records, "a")
+    second = records.rerun(first).execution or ""
+    draft = records.draft(wish("a"))
+
+    with pytest.raises(StateError, match="computes something else"):
+        records.attach(draft.id, ran(records, "b"))
+    records.attach(draft.id, second)
+    request = records.commit(draft.id)
+
+    assert request.execution == second
+
+
+def test_what_cannot_be_attached_leaves_no_request(records: Records) -> None:
+    done = records.submit(wish("other"))
+
+    with pytest.raises(StateError, match="computes something else"):
+        records.submit(wish("compute"), execution=done.execution)
+    with pytest.raises(StateError, match="waits for others"):
+        records.submit(wish("compute", after=[done.id]), execution=done.execution)
+    with pytest.raises(NotFoundError):
+        records.submit(wish("compute"), execution="no-such")
+
+    assert records.requests() == [done]
+    assert records.submit(wish("other"), execution=done.execution).execution == done.execution
+
+
+def test_a_draft_has_no_priority_and_its_execution_can_be_reset(records: Records) -> None:
+    done = ran(records, "a")
+    draft = records.draft(wish("a"))
+
+    satisfied = records.satisfy(draft.id)
+    assert (satisfied.execution, satisfied.priority, satisfied.state) == (done, None, RequestState.DRAFT)
+    with pytest.raises(StateError, match="already"):
+        records.satisfy(draft.id)
+    assert records.reset(draft.id).execution is None
+
+
+def test_only_the_priority_of_a_committed_request_changes(records: Records) -> None:
+    request = records.submit(wish("a"))
+
+    for change in (
+        lambda: records.commit(request.id),
+        lambda: records.reset(request.id),
+        lambda: records.attach(request.id, request.execution or ""),
+    ):
+        with pytest.raises(StateError, match="not a draft any more"):
+            change()
+    assert records.set_priority(request.id, 1000.5).priority == 1000.5
+    assert records.set_priority(request.id, -1).priority == -1
+    assert records.execution(request.execution or "").priority == 0
+
+
+@pytest.mark.parametrize("priority", [float("nan"), float("inf"), True, "1"], ids=repr)
+def test_a_priority_is_a_finite_number(records: Records, priority: float) -> None:
+    with pytest.raises(InvalidRequestError, match="finite number"):
+        records.submit(wish("a"), priority=priority)
+
+
+def test_requests_of_others_are_read_and_not_changed(client: Client) -> None:
+    request = client("ca").submit(wish("a"))
+    other = client("cb")
+
+    assert other.request(request.id) == request
+    with pytest.raises(StateError, match="is ca's"):
+        other.cancel(request.id)
+
+
+def test_children_are_as_urgent_as_their_parent_and_end_with_it(records: Records) -> None:
+    parent = records.submit(wish("parent"), priority=5)
+    assert parent.execution is not None
+    start(records, parent.execution)
+    child = records.submit(wish("child"), About(parent=parent.execution), priority=1)
+    shared = records.submit(wish("shared"), About(parent=parent.execution), priority=1)
+    other = records.submit(wish("shared"), priority=2)
+    assert child.execution is not None
+    assert shared.execution == other.execution is not None
+
+    assert records.execution(child.execution).priority == 5
+    records.set_priority(parent.id, 7)
+    assert records.execution(child.execution).priority == 7
+    assert records.execution(shared.execution).priority == 7
+
+    finish(records, parent.execution)
+    assert (records.request(child.id).outcome, records.request(shared.id).outcome) == (
+        "cancelled",
+        "cancelled",
+    )
+    assert records.execution(child.execution).state is ExecutionState.CANCELLED
+    assert records.execution(shared.execution).priority == 2
+
+
+def test_a_missing_input_is_named_and_nothing_is_committed(records: Records) -> None:
+    nowhere = wish(
+        "a",
+        mounts={
+            "/a": {"kind": "collection", "name": "nobody"},
+            "/b": {"kind": "collection_file", "digest": f"sha256:{'0' * 64}", "path": "/x"},
+        },
+    )
+
+    with pytest.raises(InvalidRequestError) as raised:
+        records.submit(nowhere)
+
+    assert [it.split(":")[1].strip() for it in raised.value.problems] == ["/a", "/b"]
+    assert records.requests() == []
+
+
+def test_a_name_is_resolved_when_the_request_is_committed(records: Records) -> None:
+    source = records.directory / "in"
+    source.mkdir()
+    (source / "a").write_text("1")
+    records.put(source, "words")
+    asked = wish("a", mounts={"/in": {"kind": "collection", "name": "words"}})
+    first = records.submit(asked)
+
+    (source / "a").write_text("2")
+    records.put(source, "words")
+
+    assert records.submit(asked).execution != first.execution
+    (source / "a").write_text("1")
+    records.put(source, "words")
+    assert records.submit(asked).execution == first.execution
+
+
+def test_what_is_not_there_is_not_found(records: Records) -> None:
+    with pytest.raises(NotFoundError):
+        records.request("x")
+    with pytest.raises(NotFoundError):
+        records.execution("x")
+
+
+def test_reuse_is_no_part_of_what_is_computed(records: Records) -> None:
+    asked = wish("a")
+
+    one = records.preview(asked)
+    other = records.preview(attrs.evolve(asked, reuse=Reuse.NEVER))
+
+    assert one.resolution == other.resolution
+
+
+def test_what_expires_counts_no_more_and_is_cancelled_where_nobody_else_wants_it(
+    records: Records, clock: Clock
+) -> None:
+    soon = About(expires_at=clock() + timedelta(seconds=10))
+    alone = records.submit(wish("alone"), soon)
+    shared = records.submit(wish("shared"), soon, priority=9)
+    other = records.submit(wish("shared"), priority=2)
+    assert records.execution(shared.execution or "").priority == 9
+
+    clock.advance(10)
+    with records.database.writing() as connection:
+        assert {it.id for it in expire(connection, clock())} == {alone.id, shared.id}
+
+    assert {records.request(it.id).outcome for it in (alone, shared)} == {"expired"}
+    assert records.execution(alone.execution or "").state is ExecutionState.CANCELLED
+    assert records.execution(other.execution or "").priority == 2
+    assert {it.end for it in records.usage(execution=alone.execution)} == {clock()}
+
+
+def test_a_request_that_is_after_another_gets_an_execution_once_that_has_ended(records: Records) -> None:
+    first = records.submit(wish("first"))
+    second = records.submit(wish("second", after=[first.id]))
+    third = records.submit(wish("third", after=[second.id]), priority=0)
+    assert (second.state, second.execution) == (RequestState.COMMITTED, None)
+
+    records.advance()
+    assert records.request(second.id).execution is None
+    finish(records, first.execution or "")
+    records.advance()
+
+    assert records.request(second.id).execution is not None
+    assert records.request(third.id).execution is None
+
+
+@pytest.mark.parametrize("early", [True, False], ids=["committed before", "committed afterwards"])
+def test_a_request_after_one_that_failed_never_runs(records: Records, early: bool) -> None:
+    first = records.submit(wish("first"))
+    after = wish("second", after=[first.id])
+    second = records.submit(after) if early else None
+
+    finish(records, first.execution or "", 1)
+    records.advance()
+
+    second = records.request(second.id) if second else records.submit(after)
+    assert (second.state, second.outcome) == (RequestState.FINAL, "dependency_failed")
+
+
+def test_a_request_after_nothing_is_refused(records: Records) -> None:
+    with pytest.raises(NotFoundError):
+        records.submit(wish("a", after=["nothing"]))
+
+
+def test_what_is_over_is_cancelled_already(records: Records) -> None:
+    request = records.submit(wish("a"))
+    finish(records, request.execution or "")
+    over = records.request(request.id)
+
+    assert records.cancel(request.id) == over
+    assert over.outcome == "complete"
+    with pytest.raises(StateError, match="only a committed one has a priority"):
+        records.set_priority(request.id, 1)
+    with pytest.raises(StateError, match="is draft"):
+        records.cancel(records.draft(wish("a")).id)

@@ -1,0 +1,236 @@
+"""In PostgreSQL executions are written by the dispatcher alone, and read by who has a request for them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from sqlalchemy import text
+
+from jpsi_records import records as doors
+from jpsi_records.commands import doing
+from jpsi_records.dispatcher import Dispatcher
+from jpsi_records.errors import ChangedError, NotFoundError, NothingToReuseError, StateError, StoreError
+from jpsi_records.model import Execution, Request, RequestState
+from jpsi_records.records import About, Records
+from playing import Client, finish, see_to, start, wish
+
+pytestmark = pytest.mark.parametrize("url", ["postgresql"], indirect=True)
+
+
+class Anybody:
+    """May read everything."""
+
+    @classmethod
+    def of(cls, name: str) -> Anybody:
+        return cls()
+
+    def may_read(self, path: Path) -> bool:
+        return True
+
+
+def submitted(dispatcher: Records, user: Records, *command: str, priority: float = 1) -> Request:
+    """A request of a user, which a dispatcher has seen to."""
+    request = user.submit(wish(*command), priority=priority)
+    see_to(dispatcher)
+    return user.request(request.id)
+
+
+def test_who_owns_nothing_is_who_postgresql_takes_him_for(records: Records, role: Client) -> None:
+    assert records.may_dispatch
+    assert not role("ca").may_dispatch
+    assert role("ca").user.startswith("ca_")
+
+
+def test_a_request_gets_its_execution_from_the_dispatcher(records: Records, role: Client) -> None:
+    ca, cb = role("ca"), role("cb")
+
+    request = ca.submit(wish("compute"))
+    assert (request.state, request.execution) == (RequestState.COMMITTED, None)
+    see_to(records)
+
+    execution = ca.request(request.id).execution or ""
+    assert ca.execution(execution).priority == 1
+    assert submitted(records, cb, "compute", priority=3).execution == execution
+    assert ca.execution(execution).priority == 3
+
+
+def test_who_reads_a_request_reads_its_execution_and_nobody_else_does(records: Records, role: Client) -> None:
+    ca, cb, cc = role("ca"), role("cb"), role("cc")
+    one = submitted(records, ca, "compute")
+    two = submitted(records, cb, "compute")
+    execution = one.execution or ""
+    start(records, execution)
+    finish(records, execution, output=None)
+
+    for user, request in ((ca, one), (cb, two)):
+        assert user.execution(execution).exit_code == 0
+        assert [it.id for it in user.requests()] == [request.id]
+        assert {it.request for it in user.usage()} == {request.id}
+        assert {it.request for it in user.events()} == {request.id, None}
+        assert user.attempts(execution) == records.attempts(execution)
+    assert (cc.requests(), cc.usage(), cc.events()) == ([], [], [])
+    with pytest.raises(NotFoundError):
+        cc.execution(execution)
+    with pytest.raises(NotFoundError):
+        cb.set_priority(one.id, 0)
+
+
+def test_the_dispatcher_follows_what_users_change(records: Records, role: Client) -> None:
+    ca = role("ca")
+    request = submitted(records, ca, "compute")
+    child = ca.submit(wish("child"), About(parent=request.execution))
+    see_to(records)
+
+    ca.set_priority(request.id, 5)
+    see_to(records)
+
+    assert records.execution(request.execution or "").priority == 5
+    assert records.execution(ca.request(child.id).execution or "").priority == 5
+    assert [it.priority for it in ca.usage(execution=request.execution) if it.end is None] == [5]
+
+
+WRITES = {
+    "an execution": "UPDATE execution SET exit_code = 0",
+    "a new execution": "INSERT INTO execution SELECT * FROM execution",
+    "its end": "DELETE FROM execution",
+    "an attempt": "UPDATE attempt SET exit_code = 0",
+    "whose it is": "UPDATE request SET owner = 'cb'",
+    "what satisfies it": "UPDATE request SET execution = id",
+    "its end by hand": "UPDATE request SET state = 'final'",
+    "what was committed": "UPDATE request SET wish = '{}'",
+    "back to a draft": "UPDATE request SET state = 'draft'",
+    "a request for ever": "DELETE FROM request",
+    "what happened": "UPDATE event SET kind = 'x'",
+    "accounting": "INSERT INTO event (time, kind, request, owner, priority, state, data) "
+    "SELECT '', 'accounting', id, owner, 0, 'queued', '{}' FROM request",
+    "a state that never was": "INSERT INTO event (time, kind, request, data) "
+    "SELECT '', 'final', id, '{}' FROM request",
+    "the version": "UPDATE alembic_version SET version_num = '1'",
+    "in the name of another": "UPDATE request SET modified_by = 'cb'",
+}
+
+
+def test_what_follows_from_requests_is_written_by_the_dispatcher_alone(
+    records: Records, role: Client
+) -> None:
+    ca = role("ca")
+    request = submitted(records, ca, "compute")
+
+    for kind, statement in WRITES.items():
+        with pytest.raises(StoreError, match=r"denied|row-level security|only the priority"):
+            pytest.fail(f"{kind} was written: {_written(ca, statement)}")
+
+    assert ca.request(request.id) == request
+
+
+def _written(records: Records, statement: str) -> int:
+    with records.database.writing() as connection:
+        return connection.execute(text(statement)).rowcount
+
+
+def test_requests_of_others_are_out_of_reach(records: Records, role: Client) -> None:
+    request = submitted(records, role("ca"), "compute")
+
+    assert _written(role("cb"), "UPDATE request SET priority = 0") == 0
+    with pytest.raises(NotFoundError):
+        role("cb").submit(wish("child"), About(parent=request.execution))
+
+
+def finished(records: Records, request: Request, tmp_path: Path) -> Execution:
+    """An execution that has an output."""
+    (tmp_path / "made").write_text("made")
+    output = records.blobs.add_tree(tmp_path / "made").digest
+    start(records, request.execution or "")
+    return finish(records, request.execution or "", output=output)
+
+
+@pytest.mark.parametrize("can_read", [True, False])
+def test_across_users_a_result_is_used_where_its_output_can_be_read(
+    can_read: bool, records: Records, role: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done = finished(records, submitted(records, role("ca"), "compute"), tmp_path)
+    if can_read:
+        monkeypatch.setattr(doors, "Reader", Anybody)
+
+    request = submitted(records, role("cb"), "compute")
+
+    assert (request.execution == done.id) is can_read
+    assert (request.outcome == "complete") is can_read
+
+
+def test_a_preview_shows_what_others_have_computed(
+    records: Records, role: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who can say all of a computation may know that it was done."""
+    monkeypatch.setattr(doors, "Reader", Anybody)
+    cb = role("cb")
+    done = finished(records, submitted(records, role("ca"), "compute"), tmp_path)
+
+    plan = cb.preview(wish("compute"))
+    assert plan.hit == done
+    assert cb.preview(wish("compute", "more")).near_misses == []
+
+    request = cb.submit(wish("compute"), plan=plan.id)
+    see_to(records)
+    assert cb.request(request.id).execution == done.id
+
+
+def test_what_was_previewed_comes_true_or_is_refused(records: Records, role: Client) -> None:
+    ca = role("ca")
+    plan = ca.preview(wish("compute"))
+    submitted(records, role("cb"), "compute")
+    with pytest.raises(ChangedError):
+        ca.submit(wish("compute"), plan=plan.id)
+
+    plan = ca.preview(wish("compute"))
+    request = ca.submit(wish("compute"), plan=plan.id)
+    records.invalidate(plan.hit.id if plan.hit else "")
+    see_to(records)
+
+    assert ca.request(request.id).outcome == "refused"
+    with pytest.raises(NothingToReuseError):
+        ca.submit(wish("other", reuse="only"))
+
+
+def test_a_chosen_execution_is_attached_by_the_dispatcher(records: Records, role: Client) -> None:
+    ca = role("ca")
+    first = submitted(records, ca, "compute")
+    second = ca.submit(wish("compute", reuse="never"))
+    see_to(records)
+    chosen = ca.request(second.id).execution or ""
+    assert chosen != first.execution
+
+    draft = ca.draft(wish("compute"))
+    ca.attach(draft.id, chosen)
+    ca.commit(draft.id)
+    see_to(records)
+
+    assert ca.request(draft.id).execution == chosen
+
+
+def test_who_gives_a_name_to_a_collection_may_give_it_to_another(
+    records: Records, role: Client, tmp_path: Path
+) -> None:
+    (tmp_path / "one").write_text("1")
+    (tmp_path / "two").write_text("2")
+    role("ca").put(tmp_path / "one", "data")
+    role("ca").put(tmp_path / "two", "data")
+
+    with pytest.raises(StateError, match="somebody else"):
+        role("cb").put(tmp_path / "one", "data")
+
+
+def test_who_may_not_dispatch_waits_for_the_dispatcher(
+    records: Records, role: Client, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    dispatcher = Dispatcher(records)
+    monkeypatch.setattr(doing, "sleep", lambda _: dispatcher.run(until_idle=True))
+    asked = wish("sh", "-c", "echo said; exit 3", mounts={"stdin": {"kind": "text", "content": "new"}})
+
+    assert doing.run(role("ca"), asked, About(), priority=1) == 3
+
+    assert capsys.readouterr().out == "said\n"
+    with pytest.raises(StateError, match="may not run what is wanted"):
+        Dispatcher(role("ca"))
+    dispatcher.close()

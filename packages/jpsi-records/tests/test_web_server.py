@@ -1,0 +1,110 @@
+from __future__ import annotations
+
+import logging
+import threading
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from http.client import HTTPConnection
+from pathlib import Path
+
+import pytest
+
+from jpsi_records.errors import StoreError
+from jpsi_records.records import Records
+from jpsi_records.web.server import Server
+from playing import wish
+
+
+@pytest.fixture
+def records(tmp_path: Path) -> Iterator[Records]:
+    with Records(tmp_path / "records") as opened:
+        yield opened
+
+
+@pytest.fixture
+def server(records: Records) -> Iterator[Server]:
+    with Server(records) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join()
+
+
+def ask(server: Server, method: str = "GET", path: str = "", **headers: str) -> tuple[int, bytes]:
+    connection = HTTPConnection("127.0.0.1", server.server_address[1], timeout=60)
+    told = {"Authorization": f"Bearer {server.key.token}", **headers}
+    connection.request(method, f"/{server.key.place}/{path}", headers=told)
+    response = connection.getresponse()
+    try:
+        return response.status, response.read()
+    finally:
+        connection.close()
+
+
+def test_only_this_machine_is_listened_to(server: Server) -> None:
+    assert server.server_address[0] == "127.0.0.1"
+    assert server.link.startswith(f"http://127.0.0.1:{server.server_address[1]}/")
+
+
+def test_the_link_opens_the_pages_and_a_shorter_one_does_not(server: Server) -> None:
+    with urllib.request.urlopen(server.link, timeout=60) as response:
+        cookie = response.headers["Set-Cookie"]
+    page = urllib.request.Request(server.link.partition("?")[0], headers={"Cookie": cookie.partition(";")[0]})
+    with urllib.request.urlopen(page, timeout=60) as response:
+        assert b"<h1>Requests</h1>" in response.read()
+
+    with pytest.raises(urllib.error.HTTPError, match="403") as refused:
+        urllib.request.urlopen(server.link[:-1], timeout=60)
+    refused.value.close()
+
+
+def test_whoever_has_only_the_head_gets_only_the_head(server: Server) -> None:
+    assert ask(server, "HEAD") == (200, b"")
+    assert ask(server, "POST")[0] == 405
+    assert ask(server, Host="evil.example")[0] == 421
+
+
+def test_many_browsers_are_answered_at_once(server: Server, records: Records) -> None:
+    records.submit(wish("a"))
+    found: list[tuple[int, bytes]] = []
+    threads = [threading.Thread(target=lambda: found.append(ask(server))) for _ in range(30)]
+
+    for it in threads:
+        it.start()
+    for it in threads:
+        it.join()
+
+    assert len(found) == 30
+    assert len(set(found)) == 1
+    assert found[0][0] == 200
+
+
+def test_the_token_is_written_nowhere(
+    server: Server, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+
+    urllib.request.urlopen(server.link, timeout=60).close()
+
+    assert capfd.readouterr() == ("", "")
+    assert server.key.token not in caplog.text
+
+
+def test_records_that_cannot_be_read_are_told(server: Server, records: Records) -> None:
+    records.close()
+    (records.directory / "records.sqlite").write_bytes(b"no database" * 1000)
+
+    status, body = ask(server)
+
+    assert status == 503
+    assert b"the records cannot be read" in body
+    assert ask(server, path="style.css")[0] == 200
+
+
+def test_a_port_that_is_taken_is_told(server: Server, records: Records) -> None:
+    port = server.server_address[1]
+
+    with pytest.raises(StoreError, match=f"port {port} cannot be listened to"):
+        Server(records, port)
