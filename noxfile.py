@@ -6,6 +6,7 @@ import contextlib
 import json
 import logging
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -85,6 +86,8 @@ WORKERS = (f"--numprocesses={AT_A_TIME}", "--dist=worksteal")
 # On a real batch system, most tests run so, and then those that stop it, or cut its lines.
 SIDE_BY_SIDE = ("-m", "not alone", *WORKERS)
 ALONE = ("-m", "alone")
+# As many pilots as have room there beside each other.
+IN_PAIRS = ("--numprocesses=2", "--dist=worksteal")
 
 
 @nox.session
@@ -169,6 +172,52 @@ def e2e_ssh(session: nox.Session) -> None:
         session.run("ci/sshd/down", external=True)
 
 
+@nox.session(venv_backend="none")
+def e2e_pilot(session: nox.Session) -> None:
+    """Run jobs in pilots on a real Slurm, and over a real sshd, which ci/ brings up (as root); `--long`."""
+    _root(session, "sshd")
+    session.run("ci/sshd/up", external=True)
+    others = ("jpsi-slurm", "jpsi-launchers", "jpsi-ssh")
+    try:
+        _e2e(session, "slurm", "jpsi-pilot", *others, choices=(IN_PAIRS,), folders=("e2e", "tests"))
+    finally:
+        session.run("ci/sshd/down", external=True)
+
+
+@nox.session(venv_backend="none")
+def e2e_jobspec(session: nox.Session) -> None:
+    """Run workflows on a real Slurm, which ci/ brings up here (as root); `--long` tries everything."""
+    packages = ("jpsi-jobspec", "jpsi-slurm", "jpsi-launchers")
+    _e2e(session, "slurm", *packages, choices=(WORKERS,), folders=("e2e", "tests"))
+
+
+@nox.session
+def e2e_postgres(session: nox.Session) -> None:
+    """Keep records in a real PostgreSQL that ci/postgres brings up here; `--long` tries a thousand times."""
+    options = [it for it in session.posargs if it != "--long"]
+    is_long = options != list(session.posargs)
+    chosen = () if is_long else ("-k", "postgresql")
+    needed = nox.project.dependency_groups(PACKAGES["jpsi-records"].settings, "test")
+    _install(session, "jpsi-records", *needed)
+    url = session.run("ci/postgres/up", external=True, silent=True)
+    try:
+        server = {"JPSI_CI_POSTGRES": str(url).strip(), "JPSI_CI_TRIES": "1000" if is_long else "100"}
+        variables = {**_homes(session), **server}
+        session.run("pytest", "-q", "packages/jpsi-records/tests", *WORKERS, *chosen, *options, env=variables)
+    finally:
+        session.run("ci/postgres/down", external=True)
+
+
+@nox.session(venv_backend="none")
+def e2e_web(session: nox.Session) -> None:
+    """Look at the pages of records with a real Chromium, which ci/chromium installs here (as root)."""
+    _root(session, "chromium")
+    session.run("ci/chromium/up", external=True)
+    place = Path("/opt/jpsi-ci/chromium")
+    python = _e2e_environment(session, place, "jpsi-records", group="browser")
+    _as_ordinary_user(session, python, place / "e2e", [f"PYTHONPATH={place / 'e2e'}"], (WORKERS,))
+
+
 @nox.session
 def e2e_pbs(session: nox.Session) -> None:
     """Run jobs on the PBS or Torque that the commands on PATH belong to, as whoever runs this."""
@@ -187,12 +236,23 @@ def e2e_flux(session: nox.Session) -> None:
     _e2e_of_path(session, "jpsi-flux", "flux", "jobs")
 
 
-def _e2e_of_path(session: nox.Session, name: str, *question: str) -> None:
-    """Run the e2e tests of a package where the batch system of this machine answers a question."""
+@nox.session
+def e2e_pilot_flux(session: nox.Session) -> None:
+    """Run jobs in pilots that are instances of the Flux on PATH, as whoever runs this."""
+    needed = ("jpsi-core", "jpsi-flux", "jpsi-launchers")
+    _e2e_of_path(session, "jpsi-pilot", "flux", "--version", tests="e2e/test_flux.py", others=needed)
+
+
+def _e2e_of_path(
+    session: nox.Session, name: str, *question: str, tests: str = "e2e", others: Sequence[str] = ()
+) -> None:
+    """Run e2e tests of a package where the batch system of this machine answers a question."""
     if why := _why_no_answer(question):
         session.skip(why)
-    _install(session, name, *nox.project.dependency_groups(PACKAGES[name].settings, "test"))
-    session.run("pytest", "-q", "-rs", f"{PACKAGES[name].path}/e2e", *session.posargs, env=_homes(session))
+    _install(session, name, *others, *nox.project.dependency_groups(PACKAGES[name].settings, "test"))
+    session.run(
+        "pytest", "-q", "-rs", f"{PACKAGES[name].path}/{tests}", *session.posargs, env=_homes(session)
+    )
 
 
 def _why_no_answer(question: Sequence[str]) -> str:
@@ -209,19 +269,25 @@ def _why_no_answer(question: Sequence[str]) -> str:
 
 
 def _e2e(
-    session: nox.Session, system: str, name: str, *others: str, choices: Iterable[Sequence[str]] = ((),)
+    session: nox.Session,
+    system: str,
+    name: str,
+    *others: str,
+    choices: Iterable[Sequence[str]] = ((),),
+    folders: Sequence[str] = ("e2e",),
 ) -> None:
     """Run the e2e tests of a package, as the user that ci/ makes, while the batch system is up.
 
-    They need it, and these other packages.
+    They need it, these other packages, and what is in these folders of their own.
     """
     _root(session, system)
     place = Path("/opt/jpsi-ci") / system
     session.run(f"ci/{system}/up", external=True)
     try:
-        python = _e2e_environment(session, place, name, *others)
+        python = _e2e_environment(session, place, name, *others, folders=folders)
+        shared = "PYTHONPATH=" + ":".join(str(place / folder) for folder in folders)
         with _control(session, system) as control:
-            _as_ordinary_user(session, python, place / "e2e", control, choices)
+            _as_ordinary_user(session, python, place / "e2e", [shared, *control], choices)
     finally:
         session.run(f"ci/{system}/down", external=True)
 
@@ -244,6 +310,8 @@ def _as_ordinary_user(
             *("runuser", "-u", CI_USER, "--", "env", "-i", f"HOME=/home/{CI_USER}", "LANG=C.UTF-8"),
             *("PATH=/usr/local/bin:/usr/bin:/bin", *variables),
             *(python, "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", "-o", "faulthandler_timeout=0"),
+            # what the short form must leave out is seen here
+            *("--durations=10", "--durations-min=10"),
             *(str(tests), *choice, *session.posargs),
             external=True,
             success_codes=[0, 5] if choice is ALONE or session.posargs else [0],
@@ -254,16 +322,21 @@ CI_USER = "jpsi-ci"
 
 
 def _e2e_environment(
-    session: nox.Session, place: Path, name: str, *others: str, folders: Iterable[str] = ("e2e",)
+    session: nox.Session,
+    place: Path,
+    name: str,
+    *others: str,
+    folders: Iterable[str] = ("e2e",),
+    group: str = "test",
 ) -> str:
     """An environment with packages, and folders of tests of the first, that an ordinary user can read.
 
-    Returns its Python.
+    A group of dependencies says what those tests need. Returns its Python.
     """
     shutil.rmtree(place, ignore_errors=True)
     place.mkdir(parents=True)
     session.run("/usr/bin/python3", "-m", "venv", str(place / "venv"), external=True)
-    groups = nox.project.dependency_groups(PACKAGES[name].settings, "test")
+    groups = nox.project.dependency_groups(PACKAGES[name].settings, group)
     from_elsewhere = [requirement for requirement in groups if _name(requirement) not in PACKAGES]
     packages = _wheels(session, [name, *others, "jpsi-cli", *groups], "standard")
     python = str(place / "venv" / "bin" / "python")
@@ -303,10 +376,21 @@ def _control(session: nox.Session, system: str) -> Iterator[list[str]]:
 
 @nox.session
 def benchmarks(session: nox.Session) -> None:
-    """Measure jpsi beside its competitors; the first may be many, local, slurm, over_ssh or discovery."""
+    """Measure jpsi beside its competitors; the first may be many, local, slurm, pilots and others."""
     is_named = session.posargs and not session.posargs[0].startswith("-")
     name, *options = session.posargs if is_named else ["many", *session.posargs]
-    _install(session, "jpsi-core", "jpsi-cli", "jpsi-slurm", "jpsi-ssh", "psij-python")
+    _install(
+        session,
+        "jpsi-core",
+        "jpsi-cli",
+        "jpsi-slurm",
+        "jpsi-ssh",
+        "jpsi-launchers",
+        "jpsi-pilot[dask]",
+        "jpsi-jobspec",
+        "jpsi-records[postgresql]",
+        "psij-python",
+    )
     session.run("python", "-m", f"benchmarks.{name}", *options)
 
 
@@ -326,7 +410,7 @@ def lint(session: nox.Session) -> None:
 @nox.session
 def types(session: nox.Session) -> None:
     """Check the types of every package, of the benchmarks and of the examples with mypy --strict."""
-    _install(session, *PACKAGES, "jpsi-core[testing]", "jpsi-cli[top]", *_tools("types"))
+    _install(session, *PACKAGES, "jpsi-core[testing]", "jpsi-cli[top]", "jpsi-pilot[dask]", *_tools("types"))
     for package in PACKAGES.values():
         session.run("mypy", "--strict", *session.posargs, package.source)
     session.run("mypy", "--strict", *session.posargs, "benchmarks")
@@ -444,7 +528,8 @@ def _wheels(session: nox.Session, requirements: Iterable[str], version: str) -> 
     The version is hatchling's word: `standard`, or `editable` for one that leads here. To leave that to pip
     would take ten times as long, as it makes an environment to build each in.
     """
-    folder = ROOT / ".nox" / "wheels" / version
+    # sessions may run beside each other
+    folder = ROOT / ".nox" / "wheels" / re.sub(r"\W+", "-", session.name).strip("-") / version
     built = []
     for name, extras in _from_here(requirements).items():
         build = ("-m", "hatchling", "build", "--target", f"wheel:{version}", "--directory", str(folder))

@@ -29,8 +29,9 @@ INTRODUCTION = """\
 # Conformance and deviations
 
 jpsi implements the [J/PSI specification](https://exaworks.org/job-api-spec/specification) and the
-architecture of PSI/J for Python. Here is what both demand, in our words, with the tests that prove it. A test
-names the clauses that it proves, and this page is made from the tests. It is not built if a clause has none.
+architecture of PSI/J for Python; and, in [jpsi-records](guide/requests.md), a draft of requests. Here is
+what they demand, in our words, with the tests that prove it. A test names the clauses that it proves, and
+this page is made from the tests. It is not built if a clause has none.
 
 In front of a test stands its package. All *backends* and *launchers* inherit theirs from `jpsi.testing`, and
 so do those that [others write](plugins/testing.md).
