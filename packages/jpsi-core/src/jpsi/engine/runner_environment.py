@@ -55,8 +55,10 @@ for _jpsi_name in $_jpsi_found; do
   eval "_jpsi_was_$_jpsi_name=\\${{$_jpsi_name+x\\$$_jpsi_name}}"
 done"""
 
+# mawk(1) fails where standard error is closed, as pre_launch may have left it; what keeps awk(1) from running
+# was said before.
 _AFTER = """\
-_jpsi_found=$(_jpsi_names) || _jpsi_end {phase} {code}
+_jpsi_found=$(_jpsi_names 2>/dev/null) || _jpsi_end {phase} {code}
 for _jpsi_name in $_jpsi_found; do
   case $_jpsi_name in _ | PWD | OLDPWD | SHLVL | _jpsi_*) continue ;; esac
   eval "_jpsi_was=\\${{_jpsi_was_$_jpsi_name-}} _jpsi_is=\\${{$_jpsi_name+x\\$$_jpsi_name}}"
