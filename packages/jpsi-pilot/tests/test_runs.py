@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import subprocess
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -209,6 +210,43 @@ def test_a_run_whose_end_cannot_be_written_down_has_ended_all_the_same(
 
     assert runs.run(task("exit 3")) == End(code=3)
     runs.drain()
+
+
+def test_a_run_that_cannot_be_watched_is_ended_and_lost(
+    monkeypatch: pytest.MonkeyPatch, runs: Runs, log: NodeLog
+) -> None:
+    processes: list[int] = []
+
+    def fail(it: subprocess.Popen[bytes], _: float) -> bool:
+        processes.append(it.pid)
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr("jpsi_pilot.runs.ends_within", fail)
+
+    end = runs.run(task("trap '' TERM; sleep 1000"))
+
+    assert (end.code, end.why) == (None, "lost")
+    assert "could not watch over the job: can't start new thread" in end.message
+    assert story(log.path).ends["a-1", 0].why == "lost"
+    assert not [it for pid in processes for it in members(pid)]
+    runs.drain()
+
+
+def test_a_run_whose_end_cannot_be_begun_is_ended_when_its_time_is_up(
+    monkeypatch: pytest.MonkeyPatch, runs: Runs, tmp_path: Path
+) -> None:
+    sign = Sign(tmp_path / "sign")
+    end = begun(runs, task(f"echo >{sign.path}; sleep 1000", seconds=1), sign)
+    with monkeypatch.context() as patch:
+        patch.setattr("jpsi_pilot.runs.threading.Thread.start", _no_thread)
+        with pytest.raises(RuntimeError):
+            runs.stop("a-1")
+
+    assert (end().code, end().why) == (143, "cancel")
+
+
+def _no_thread(*_: object) -> None:
+    raise RuntimeError("can't start new thread")
 
 
 def _full(*_: object) -> None:

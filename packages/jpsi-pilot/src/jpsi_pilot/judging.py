@@ -70,17 +70,17 @@ class Judging:
                 self._lost(job, end.code)
             return
         if end.why == "lost":
-            self._lost(job)
+            self._lost(job, message=end.message)
             return
         word = _WORDS.get(end.why, "failed" if end.code else "done")
         self._end(job, word, end.code, end.message)
 
-    def _lost(self, job: Job, code: int | None = None) -> None:
-        """A run was lost with its pilot."""
+    def _lost(self, job: Job, code: int | None = None, message: str = "") -> None:
+        """A run was lost with its pilot, or its node."""
         if job.submission.retry and not job.stopped:
             self._back(job, ran=True)
         else:
-            self._end(job, "cancelled" if job.stopped else "lost", code)
+            self._end(job, "cancelled" if job.stopped else "lost", code, message)
 
     def _back(self, job: Job, *, ran: bool) -> None:
         if job.stopped:

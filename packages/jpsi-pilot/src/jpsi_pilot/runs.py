@@ -63,15 +63,14 @@ class Runs:
             return End(code=None, why="unable", message=f"the job could not be started on its node: {e}")
         if isinstance(begun, End):
             return begun
-        if not ends_within(begun.process, task.seconds):
-            self._end(begun, "timeout", task.kill_delay)
-        code = begun.process.wait()
-        if begun.ender is not None:
-            begun.ender.join()
-        elif has_members(begun.process.pid):
-            # what the job has left behind has no place any more
-            end_session(begun.process.pid, task.kill_delay)
-        end = End(code=code if code >= 0 else _SIGNAL_BASE - code, why=begun.why)
+        try:
+            end = self._watched(begun)
+        except Exception as e:
+            # out of threads, or of memory: nothing may run that nobody watches
+            log.exception("the run of %s cannot be watched", task.native_id)
+            end_session(begun.process.pid, 0)
+            begun.process.wait()
+            end = End(code=None, why="lost", message=f"the node could not watch over the job: {e}")
         try:
             self._log.ended(task.native_id, task.restarts, end)
         except OSError as e:
@@ -79,6 +78,18 @@ class Runs:
             log.warning("the end of %s could not be written down: %s", task.native_id, e)
         self._forget(begun)
         return end
+
+    def _watched(self, run: _Run) -> End:
+        """Watch over a run to its end, and over that of whatever it has started."""
+        if not ends_within(run.process, run.task.seconds):
+            self._end(run, "timeout", run.task.kill_delay)
+        code = run.process.wait()
+        if run.ender is not None:
+            run.ender.join()
+        elif has_members(run.process.pid):
+            # what the job has left behind has no place any more
+            end_session(run.process.pid, run.task.kill_delay)
+        return End(code=code if code >= 0 else _SIGNAL_BASE - code, why=run.why)
 
     def stop(self, native_id: str) -> None:
         """Have the run of a job end, also one that has not begun; returns at once."""
@@ -172,10 +183,11 @@ class Runs:
             run.why = run.why or why
             if run.ender is not None or run.process.returncode is not None:
                 return
-            run.ender = threading.Thread(
+            ender = threading.Thread(
                 target=end_session, args=(run.process.pid, delay), name=f"end {run.task.native_id}"
             )
-            run.ender.start()
+            ender.start()
+            run.ender = ender
 
 
 @functools.lru_cache(maxsize=32)
