@@ -902,6 +902,30 @@ def test_recovery_waits_for_a_submission_and_takes_its_word(
     assert claim_of(bench) is None
 
 
+@pytest.mark.parametrize("is_told", [True, False], ids=["the queue tells", "the queue has forgotten it"])
+def test_a_submitter_hears_of_an_end_that_another_process_took_before_it_followed_the_job(
+    bench: Bench, is_told: bool
+) -> None:
+    own = bench.engine
+    native_id = own.submit(bench.submission())
+    bench.recover()
+    bench.follow()
+    bench.leave("active", "exit.run.3")
+    bench.see()
+    assert bench.last()[:2] == (JobState.FAILED, 3)
+    bench.published.clear()
+    if is_told:
+        bench.scheduler.end_as(native_id, FakeState.FAILED)
+    else:
+        bench.scheduler.vanish(native_id)
+
+    bench.engine = own
+    bench.follow()
+    bench.ask()
+
+    assert bench.last() == (JobState.FAILED, 3, Reason.EXIT_CODE, Evidence.MARKER)
+
+
 def test_recovery_that_fails_half_way_loses_no_job(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     bench.submit("b2")
     bench.scheduler.lag = 3600.0
