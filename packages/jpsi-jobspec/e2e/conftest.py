@@ -9,6 +9,11 @@ from pathlib import Path
 import pytest
 
 from jobspec_support import stand_ins
+from jpsi.testing.long import (  # noqa: F401  pytest finds them here
+    pytest_addoption,
+    pytest_collection_modifyitems,
+    pytest_configure,
+)
 
 #: The target of tests: Slurm, asked often, as nobody waits here for long.
 TARGET = "nodes"
@@ -21,22 +26,6 @@ targets:
       grace: 5s
       longest_interval: 2s
 """
-
-
-def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--long", action="store_true", help="everything, and as often as issues demand it")
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "long: takes long; runs with --long")
-
-
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if config.getoption("--long"):
-        return
-    for item in items:
-        if item.get_closest_marker("long"):
-            item.add_marker(pytest.mark.skip(reason="takes long; --long runs it"))
 
 
 @pytest.fixture

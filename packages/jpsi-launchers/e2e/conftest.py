@@ -10,21 +10,11 @@ import pytest
 
 import jpsi
 from jpsi.plugin import BatchConfig
-
-
-def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--long", action="store_true", help="everything; otherwise each thing once")
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "long: takes long; runs with --long")
-
-
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if not config.getoption("--long"):
-        for item in items:
-            if item.get_closest_marker("long"):
-                item.add_marker(pytest.mark.skip(reason="takes long; --long runs it"))
+from jpsi.testing.long import (  # noqa: F401  pytest finds them here
+    pytest_addoption,
+    pytest_collection_modifyitems,
+    pytest_configure,
+)
 
 
 @pytest.fixture

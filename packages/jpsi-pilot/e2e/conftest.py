@@ -9,6 +9,11 @@ from typing import Any
 
 import pytest
 
+from jpsi.testing.long import (  # noqa: F401  pytest finds them here
+    pytest_addoption,
+    pytest_collection_modifyitems,
+    pytest_configure,
+)
 from jpsi_pilot.config import PilotConfig
 from pilot_support import end_agent
 
@@ -21,21 +26,6 @@ targets:
       grace: 5s
       longest_interval: 2s
 """
-
-
-def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--long", action="store_true", help="everything, and as often as issues demand it")
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "long: takes long; runs with --long")
-
-
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if not config.getoption("--long"):
-        for item in items:
-            if item.get_closest_marker("long"):
-                item.add_marker(pytest.mark.skip(reason="takes long; --long runs it"))
 
 
 @pytest.fixture

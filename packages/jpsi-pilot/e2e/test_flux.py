@@ -15,7 +15,6 @@ from typing import Any
 import psutil
 import pytest
 
-import jpsi
 from jpsi import Job, JobAttributes, JobExecutor, JobState, Reason, ResourceSpecV1
 from jpsi.plugin import ExecutorConfig
 from jpsi.testing import ExecutorConformance
@@ -23,9 +22,8 @@ from jpsi.testing.conformance_kit import Gate, Proof, Sign, shell
 from jpsi.testing.waiting import eventually
 from jpsi_pilot import hooks
 from jpsi_pilot.config import PilotConfig
-from pilot_support import agent_pid, end_agent, lives, processes
+from pilot_support import PATIENCE, agent_pid, end, end_agent, lives, processes, running
 
-PATIENCE = 120.0
 NODE = "jpsi_pilot.flux_node"
 _TARGET = """\
 targets:
@@ -85,19 +83,6 @@ def folder(tmp_path: Path) -> Path:
 def executor(config: PilotConfig) -> Iterator[JobExecutor]:
     with JobExecutor.get_instance("pilot", config=config) as executor:
         yield executor
-
-
-def running(executor: JobExecutor, spec: jpsi.JobSpec) -> Job:
-    job = Job(spec)
-    executor.submit(job)
-    assert job.wait(PATIENCE, target_states=JobState.ACTIVE), job
-    return job
-
-
-def end(job: Job) -> jpsi.JobStatus:
-    status = job.wait(PATIENCE)
-    assert status is not None, job
-    return status
 
 
 def kill_node(folder: Path) -> None:

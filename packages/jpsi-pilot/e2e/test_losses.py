@@ -6,19 +6,15 @@ import subprocess
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
 import attrs
 import psutil
 import pytest
 
-import jpsi
 from jpsi import Job, JobAttributes, JobExecutor, JobState, Reason
 from jpsi.testing.conformance_kit import Gate, Proof, shell
 from jpsi_pilot.config import PilotConfig
-from pilot_support import place_of
-
-PATIENCE = 240.0
+from pilot_support import PATIENCE, end, place_of, proving
 
 
 @pytest.fixture
@@ -36,25 +32,6 @@ def slurm_jobs() -> list[str]:
     """The ids of the test's own pilots that Slurm has."""
     with JobExecutor.get_instance("nodes") as slurm:
         return [str(job.native_id) for job in slurm.recover()]
-
-
-def running(executor: JobExecutor, spec: jpsi.JobSpec) -> Job:
-    job = Job(spec)
-    executor.submit(job)
-    assert job.wait(PATIENCE, target_states=JobState.ACTIVE), job
-    return job
-
-
-def end(job: Job) -> jpsi.JobStatus:
-    status = job.wait(PATIENCE)
-    assert status is not None, job
-    return status
-
-
-def proving(proof: Proof, gate: Gate, **custom: Any) -> jpsi.JobSpec:
-    """A job that leaves a line as it begins, and then waits."""
-    attributes = JobAttributes(custom_attributes=custom or None, duration=timedelta(minutes=5))
-    return shell(f"{Proof.WRITE}; shift; {Gate.WAIT}; exit 3", proof.path, gate.path, attributes=attributes)
 
 
 def test_both_nodes_of_a_pilot_run_jobs(executor: JobExecutor, tmp_path: Path) -> None:

@@ -9,19 +9,22 @@ import os
 import signal
 import subprocess
 import sys
-import time
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import psutil
 
-from jpsi import Job, JobExecutor, JobState
+from jpsi import Job, JobAttributes, JobExecutor, JobSpec, JobState, JobStatus
+from jpsi.testing.conformance_kit import Gate, Proof, shell
 from jpsi.testing.waiting import eventually
 from jpsi_pilot import client
 from jpsi_pilot.client import LOCK
 
 # Seconds until what was cancelled must have ended.
 _PATIENCE = 60
+#: Seconds until a job must run, or have ended, whatever else this machine does.
+PATIENCE = 240.0
 
 
 def ask(folder: Path, what: str, **values: object) -> dict[str, Any]:
@@ -46,10 +49,14 @@ def end_agent(folder: Path) -> None:
     """Cancel what an agent has, if it is there, and have it and its pilots go."""
     if not is_there(folder):
         return
-    deadline = time.monotonic() + _PATIENCE
-    while (unfinished := list(ask(folder, "query", ids=None)["jobs"])) and time.monotonic() < deadline:
-        ask(folder, "cancel", ids=unfinished)
-        time.sleep(0.05)
+
+    def is_idle() -> bool:
+        unfinished = list(ask(folder, "query", ids=None)["jobs"])
+        if unfinished:
+            ask(folder, "cancel", ids=unfinished)
+        return not unfinished
+
+    eventually(is_idle, _PATIENCE)
     with contextlib.suppress(ProcessLookupError):
         os.kill(agent_pid(folder), signal.SIGTERM)
     with (folder / LOCK).open() as lock:
@@ -68,6 +75,27 @@ def is_there(folder: Path) -> bool:
     return False
 
 
+def running(executor: JobExecutor, spec: JobSpec) -> Job:
+    """A job that runs."""
+    job = Job(spec)
+    executor.submit(job)
+    assert job.wait(PATIENCE, target_states=JobState.ACTIVE), job
+    return job
+
+
+def end(job: Job) -> JobStatus:
+    """The final status of a job."""
+    status = job.wait(PATIENCE)
+    assert status is not None, job
+    return status
+
+
+def proving(proof: Proof, gate: Gate, **custom: Any) -> JobSpec:
+    """A job that leaves a line as it begins, and then waits."""
+    attributes = JobAttributes(custom_attributes=custom or None, duration=timedelta(minutes=5))
+    return shell(f"{Proof.WRITE}; shift; {Gate.WAIT}; exit 3", proof.path, gate.path, attributes=attributes)
+
+
 def place_of(executor: JobExecutor, job: Job) -> str:
     """Where a job runs, once it does; what the agent says of it may be older than what it says itself."""
     found = ""
@@ -78,7 +106,7 @@ def place_of(executor: JobExecutor, job: Job) -> str:
         found = "" if told is None else told.details.get("pilot.place", "")
         return bool(found)
 
-    assert job.wait(_PATIENCE * 4, target_states=JobState.ACTIVE), job
+    assert job.wait(PATIENCE, target_states=JobState.ACTIVE), job
     assert eventually(is_told), job
     return found
 

@@ -6,6 +6,7 @@ import os
 import subprocess
 import tomllib
 from datetime import timedelta
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,8 @@ import pytest
 
 from jpsi import JobState, JobStatus, Reason, ResourceSpecV1
 from jpsi.fakes import on_path
-from jpsi_pilot import flux_here
-from jpsi_pilot.engines import EngineMissing, new_engine
+from jpsi_pilot import engines, flux_here
+from jpsi_pilot.engines import EngineMissing, new_engine, usable
 from jpsi_pilot.flux_ends import end_of
 from jpsi_pilot.flux_instance import Shape, Up
 from jpsi_pilot.flux_task import environment_script, task_spec
@@ -147,6 +148,20 @@ def test_a_flux_of_another_version_is_told_with_those_that_are_needed(
     monkeypatch.setenv("PATH", str(tmp_path))
 
     assert flux_here.flux_problem() == "flux-core is 0.40, and the engine flux needs >=0.58, <1.0"
+
+
+@pytest.mark.parametrize(
+    ("lacking", "left"),
+    [("", {"dask", "flux"}), ("distributed", {"flux"}), ("flux", {"dask"}), ("cryptography", set())],
+)
+def test_engines_can_be_used_that_have_what_they_need(
+    monkeypatch: pytest.MonkeyPatch, lacking: str, left: set[str]
+) -> None:
+    monkeypatch.setattr(flux_here, "flux_problem", lambda: "it is too old" if lacking == "flux" else "")
+    for module in (engines, flux_here):
+        monkeypatch.setattr(module, "find_spec", lambda name: None if name == lacking else find_spec(name))
+
+    assert usable() == left
 
 
 def test_an_engine_lacks_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,18 +7,15 @@ import signal
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
 import psutil
 import pytest
 
-import jpsi
 from jpsi import Job, JobAttributes, JobExecutor, JobState, Reason
 from jpsi.testing.conformance_kit import Gate, Proof, Sign, shell
 from jpsi_pilot.config import PilotConfig
-from pilot_support import agent_pid, end_agent, lives, processes
+from pilot_support import PATIENCE, agent_pid, end, end_agent, lives, processes, proving, running
 
-PATIENCE = 60.0
 WORKER = "jpsi_pilot.dask_worker"
 WARDEN = "jpsi_pilot.warden"
 
@@ -50,28 +47,6 @@ def executor(config: PilotConfig) -> Iterator[JobExecutor]:
     """An executor with these pilots."""
     with JobExecutor.get_instance("pilot", config=config) as executor:
         yield executor
-
-
-def running(executor: JobExecutor, spec: jpsi.JobSpec) -> Job:
-    """A job that runs."""
-    job = Job(spec)
-    executor.submit(job)
-    assert job.wait(PATIENCE, target_states=JobState.ACTIVE), job
-    return job
-
-
-def end(job: Job) -> jpsi.JobStatus:
-    """The final status of a job."""
-    status = job.wait(PATIENCE)
-    assert status is not None, job
-    return status
-
-
-def proving(proof: Proof, gate: Gate, **custom: Any) -> jpsi.JobSpec:
-    """A job that leaves a line as it begins, and then waits."""
-    text = f"{Proof.WRITE}; shift; {Gate.WAIT}; exit 3"
-    attributes = JobAttributes(custom_attributes=custom or None)
-    return shell(text, proof.path, gate.path, attributes=attributes)
 
 
 def kill_worker(folder: Path) -> None:

@@ -219,7 +219,7 @@ def test_a_run_that_cannot_be_watched_is_ended_and_lost(
 
     def fail(it: subprocess.Popen[bytes], _: float) -> bool:
         processes.append(it.pid)
-        raise RuntimeError("can't start new thread")
+        _no_thread()
 
     monkeypatch.setattr("jpsi_pilot.runs.ends_within", fail)
 
@@ -246,7 +246,8 @@ def test_a_run_whose_end_cannot_be_begun_is_ended_when_its_time_is_up(
 
 
 def _no_thread(*_: object) -> None:
-    raise RuntimeError("can't start new thread")
+    msg = "can't start new thread"
+    raise RuntimeError(msg)
 
 
 def _full(*_: object) -> None:

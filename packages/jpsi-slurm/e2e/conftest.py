@@ -12,19 +12,16 @@ import pytest
 from real_slurm import Control, command, unfinished
 
 import jpsi
+from jpsi.testing import long
+from jpsi.testing.long import is_long, pytest_addoption  # noqa: F401  pytest finds them here
 from jpsi_slurm import SlurmConfig
 
 # How ci/slurm/up sets Slurm up unless it is told otherwise: the verb of ci/slurm/control for it.
 _PLAIN = "up plain 300"
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--long", action="store_true", help="everything, and as often as issues demand it")
-
-
 def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "long: takes long; runs with --long")
-    config.addinivalue_line("markers", "alone: nothing runs beside it")
+    long.pytest_configure(config)
     config.addinivalue_line(
         "markers",
         "slurm(accounting=False, min_job_age=300): how Slurm is to be set up: whether sacct works, and how "
@@ -38,10 +35,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if _set_up(item) != _PLAIN or "control" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.alone)
-    if not config.getoption("--long"):
-        for item in items:
-            if item.get_closest_marker("long"):
-                item.add_marker(pytest.mark.skip(reason="takes long; --long runs it"))
+    long.pytest_collection_modifyitems(config, items)
     items.sort(key=lambda item: (_set_up(item) != _PLAIN, _set_up(item)))
 
 
@@ -52,11 +46,6 @@ def _set_up(item: pytest.Item) -> str:
         return _PLAIN
     mode = "accounting" if marker.kwargs.get("accounting") else "plain"
     return f"up {mode} {marker.kwargs.get('min_job_age', 300)}"
-
-
-@pytest.fixture(scope="session")
-def is_long(pytestconfig: pytest.Config) -> bool:
-    return bool(pytestconfig.getoption("--long"))
 
 
 @pytest.fixture(scope="session")

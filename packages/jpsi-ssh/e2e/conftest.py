@@ -13,6 +13,11 @@ from pathlib import Path
 
 import pytest
 
+from jpsi.testing import long
+from jpsi.testing.long import (  # noqa: F401  pytest finds them here
+    pytest_addoption,
+    pytest_configure,
+)
 from jpsi_ssh.address import Address
 from jpsi_ssh.transport import SshTransport
 
@@ -23,23 +28,13 @@ _KEY = Path("~/.ssh/jpsi-client")
 _REACHED = ("far", "far-csh")
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--long", action="store_true", help="also what takes a minute or more")
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "long: takes long; runs with --long")
-    config.addinivalue_line("markers", "alone: nothing runs beside it")
-
-
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out what takes long, and everything for whom ci/sshd/up has not made an entry."""
     is_ready = _KEY.expanduser().exists()
     for item in items:
         if not is_ready:
             item.add_marker(pytest.mark.skip(reason="ci/sshd/up was not run for this user"))
-        if item.get_closest_marker("long") and not config.getoption("--long"):
-            item.add_marker(pytest.mark.skip(reason="takes long; --long runs it"))
+    long.pytest_collection_modifyitems(config, items)
 
 
 def servers() -> list[int]:

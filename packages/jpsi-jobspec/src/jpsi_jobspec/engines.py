@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-import importlib.util
-import shutil
 from collections.abc import Iterator
-from importlib.metadata import entry_points
 
 from .nodes import is_spread, spanning
 from .planned import Kind, Plan
 
 #: The engines of jpsi-pilot: one runs a task on one node, the other also on several.
 DASK, FLUX = "dask", "flux"
-_NEEDED = {DASK: ("distributed", "cryptography"), FLUX: ("jpsi_flux", "cryptography")}
 
 
 def usable() -> frozenset[str]:
-    """The engines that can be used here."""
-    found = {it.name for it in entry_points(group="jpsi.pilot_engines")} & _NEEDED.keys()
-    if shutil.which("flux") is None:
-        found.discard(FLUX)
-    return frozenset(it for it in found if all(importlib.util.find_spec(name) for name in _NEEDED[it]))
+    """The engines that can be used here; none without jpsi-pilot."""
+    try:
+        from jpsi_pilot import engines  # noqa: PLC0415  it may not be installed
+    except ImportError:
+        return frozenset()
+    return engines.usable()
 
 
 def shortcomings(plan: Plan, engines: frozenset[str]) -> Iterator[tuple[str, str, str]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Protocol, cast
 
@@ -14,6 +15,7 @@ from .placing import node_of, pilot_of
 from .values import End, Settings, Task
 
 GROUP = "jpsi.pilot_engines"
+_NEEDED_BY_DASK = ("distributed", "cryptography")
 
 
 class PlaceLost(Exception):
@@ -133,6 +135,16 @@ def flux(changed: Callable[[], None], settings: Settings) -> PilotEngine:
 
     flux_here.need_backend()
     return FluxEngine(changed, settings)
+
+
+def usable() -> frozenset[str]:
+    """The names of the engines that can be used here, as far as can be told without using them."""
+    found = {it.name for it in entry_points(group=GROUP)}
+    if not all(map(find_spec, _NEEDED_BY_DASK)):
+        found.discard("dask")
+    if "flux" in found and flux_here.why_not():
+        found.discard("flux")
+    return frozenset(found)
 
 
 def new_engine(changed: Callable[[], None], settings: Settings) -> PilotEngine:

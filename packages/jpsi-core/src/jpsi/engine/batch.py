@@ -145,7 +145,7 @@ class BatchEngine:
         tracking, _ = self._open()
         with self._admission.one(job_id):
             accepted = self._submitting.one(submission)
-            # its folder has nothing to read yet; what another process takes there is found once the job has left
+            # its folder has nothing to read yet; what others take there is found once the job has left
             tracking.add(
                 Tracked(job_id, job_id, attempt, accepted.native_id, accepted=accepted.begun, is_read=True)
             )

@@ -1,0 +1,33 @@
+"""Tests that take long, which only `--long` runs: a conftest.py imports these hooks, or calls them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pytest
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Take the option."""
+    parser.addoption("--long", action="store_true", help="everything, and as often as it takes to be sure")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Know the marks that tests on real systems have."""
+    config.addinivalue_line("markers", "long: takes long; runs with --long")
+    config.addinivalue_line("markers", "alone: nothing runs beside it")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: Iterable[pytest.Item]) -> None:
+    """Leave out what takes long."""
+    if config.getoption("--long"):
+        return
+    for item in items:
+        if item.get_closest_marker("long"):
+            item.add_marker(pytest.mark.skip(reason="takes long; --long runs it"))
+
+
+@pytest.fixture(scope="session")
+def is_long(pytestconfig: pytest.Config) -> bool:
+    """Whether everything is to be tried."""
+    return bool(pytestconfig.getoption("--long"))
