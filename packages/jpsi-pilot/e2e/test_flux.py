@@ -5,9 +5,8 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-import signal
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -15,14 +14,15 @@ from typing import Any
 import psutil
 import pytest
 
-from jpsi import Job, JobAttributes, JobExecutor, JobState, Reason, ResourceSpecV1
+from jpsi import JobAttributes, JobExecutor, JobState, Reason, ResourceSpecV1
 from jpsi.plugin import ExecutorConfig
 from jpsi.testing import ExecutorConformance
-from jpsi.testing.conformance_kit import Gate, Proof, Sign, shell
+from jpsi.testing.conformance_kit import Gate, Sign, shell
 from jpsi.testing.waiting import eventually
 from jpsi_pilot import hooks
 from jpsi_pilot.config import PilotConfig
-from pilot_support import PATIENCE, agent_pid, end, end_agent, lives, processes, running
+from pilot_losses import LossTests, pytest_generate_tests, tell_pilot  # noqa: F401  pytest calls it
+from pilot_support import PATIENCE, end, end_agent, lives, processes, running
 
 NODE = "jpsi_pilot.flux_node"
 _TARGET = """\
@@ -74,13 +74,15 @@ def config(tmp_path: Path) -> Iterator[PilotConfig]:
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(config: PilotConfig) -> Path:
     """The agent's folder."""
-    return tmp_path / "work" / "pilots"
+    assert config.work_directory is not None
+    return config.work_directory / "pilots"
 
 
 @pytest.fixture
 def executor(config: PilotConfig) -> Iterator[JobExecutor]:
+    """An executor with these pilots."""
     with JobExecutor.get_instance("pilot", config=config) as executor:
         yield executor
 
@@ -99,69 +101,8 @@ def kill_broker(folder: Path) -> None:
                 child.kill()
 
 
-def tell_pilot(folder: Path) -> None:
-    (warden,) = processes(folder, "jpsi_pilot.warden")
-    # as an executor ends a job
-    os.killpg(os.getsid(warden.pid), signal.SIGTERM)
-
-
-LOSSES = pytest.mark.parametrize("lose", [kill_node, kill_broker, tell_pilot])
-
-
-@LOSSES
-def test_a_job_that_ran_in_a_lost_instance_has_failed_and_is_gone(
-    executor: JobExecutor, folder: Path, tmp_path: Path, lose: Callable[[Path], None]
-) -> None:
-    sign = Sign(tmp_path / "sign")
-    job = running(executor, shell('echo $$ > "$1"; echo > "$2"; sleep 1000', tmp_path / "pid", sign.path))
-    waiting = Job(shell("exit 4"))
-    assert sign.wait(PATIENCE)
-    pid = int((tmp_path / "pid").read_text())
-
-    lose(folder)
-    executor.submit(waiting)
-
-    status = end(job)
-    assert (status.state, status.reason) == (JobState.FAILED, Reason.NODE_FAIL)
-    assert not lives(pid)
-    assert end(waiting).exit_code == 4, "it runs in the next pilot"
-
-
-@LOSSES
-def test_a_job_that_may_runs_again(
-    executor: JobExecutor, folder: Path, tmp_path: Path, lose: Callable[[Path], None]
-) -> None:
-    gate, proof = Gate(tmp_path / "gate"), Proof(tmp_path / "proof")
-    again = JobAttributes(custom_attributes={"pilot.retry_on_pilot_loss": True})
-    job = running(
-        executor, shell(f"{Proof.WRITE}; shift; {Gate.WAIT}; exit 3", proof.path, gate.path, attributes=again)
-    )
-    assert eventually(lambda: proof.runs == 1, PATIENCE)
-
-    lose(folder)
-    assert eventually(lambda: proof.runs == 2, PATIENCE)
-    gate.open()
-
-    assert end(job).exit_code == 3
-
-
-def test_jobs_run_on_when_the_agent_is_killed_and_the_next_knows_how_they_ended(
-    executor: JobExecutor, config: PilotConfig, folder: Path, tmp_path: Path
-) -> None:
-    gate, proofs = Gate(tmp_path / "gate"), [Proof(tmp_path / f"proof{number}") for number in range(4)]
-    text = f"{Proof.WRITE}; shift; {Gate.WAIT}; exit 3"
-    jobs = [Job(shell(text, proof.path, gate.path)) for proof in proofs]
-    executor.submit_many(jobs)
-    for job in jobs[:2]:
-        assert job.wait(PATIENCE, target_states=JobState.ACTIVE)
-
-    os.kill(agent_pid(folder), signal.SIGKILL)
-    gate.open()
-
-    with JobExecutor.get_instance("pilot", config=config) as fresh:
-        others = {it.id: it for it in fresh.recover()}
-        assert [end(others.get(job.id, job)).exit_code for job in jobs] == [3] * 4
-    assert [proof.runs for proof in proofs] == [1] * 4
+class TestLossesOfFlux(LossTests):
+    losses = (kill_node, kill_broker, tell_pilot)
 
 
 def test_a_job_is_ended_when_its_time_is_up(executor: JobExecutor) -> None:

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 
-import psutil
 import pytest
 
-from jpsi import Job, JobAttributes, JobExecutor, JobState, Reason
-from jpsi.testing.conformance_kit import Gate, Proof, Sign, shell
+from jpsi import JobAttributes, JobExecutor, JobState, Reason
+from jpsi.testing.conformance_kit import Gate, shell
 from jpsi_pilot.config import PilotConfig
-from pilot_support import PATIENCE, agent_pid, end, end_agent, lives, processes, proving, running
+from pilot_losses import LossTests, pytest_generate_tests, tell_pilot  # noqa: F401  pytest calls it
+from pilot_support import agent_pid, end, end_agent, processes, running
 
 WORKER = "jpsi_pilot.dask_worker"
 WARDEN = "jpsi_pilot.warden"
@@ -59,12 +59,6 @@ def kill_warden(folder: Path) -> None:
     warden.kill()
 
 
-def tell_pilot(folder: Path) -> None:
-    (warden,) = processes(folder, WARDEN)
-    # as an executor ends a job
-    os.killpg(os.getsid(warden.pid), signal.SIGTERM)
-
-
 def kill_both(folder: Path) -> None:
     (warden,), (worker,) = processes(folder, WARDEN), processes(folder, WORKER)
     for it in (warden, worker):
@@ -73,62 +67,8 @@ def kill_both(folder: Path) -> None:
         it.kill()
 
 
-LOSSES = pytest.mark.parametrize("lose", [kill_worker, kill_warden, kill_both, tell_pilot])
-
-
-@LOSSES
-def test_a_job_that_ran_in_a_lost_pilot_has_failed_and_is_gone(
-    executor: JobExecutor, folder: Path, tmp_path: Path, lose: Callable[[Path], None]
-) -> None:
-    sign = Sign(tmp_path / "sign")
-    job = running(executor, shell('echo $$ > "$1"; echo > "$2"; sleep 1000', tmp_path / "pid", sign.path))
-    waiting = Job(shell("exit 4"))
-    assert sign.wait(PATIENCE)
-    pid = int((tmp_path / "pid").read_text())
-
-    lose(folder)
-    executor.submit(waiting)
-
-    status = end(job)
-    assert (status.state, status.reason) == (JobState.FAILED, Reason.NODE_FAIL)
-    assert not lives(pid)
-    assert end(waiting).exit_code == 4, "it runs in the next pilot"
-
-
-@LOSSES
-def test_a_job_that_may_runs_again(
-    executor: JobExecutor, folder: Path, tmp_path: Path, lose: Callable[[Path], None]
-) -> None:
-    gate, proof = Gate(tmp_path / "gate"), Proof(tmp_path / "proof")
-    job = running(executor, proving(proof, gate, **{"pilot.retry_on_pilot_loss": True}))
-
-    workers = processes(folder, WORKER)
-    lose(folder)
-    psutil.wait_procs(workers, PATIENCE)
-    gate.open()
-
-    status = end(job)
-    assert (status.state, status.exit_code) == (JobState.FAILED, 3)
-    assert proof.runs == 2
-
-
-def test_jobs_run_on_when_the_agent_is_killed_and_the_next_knows_how_they_ended(
-    executor: JobExecutor, config: PilotConfig, folder: Path, tmp_path: Path
-) -> None:
-    gate, proofs = Gate(tmp_path / "gate"), [Proof(tmp_path / f"proof{number}") for number in range(4)]
-    jobs = [Job(proving(proof, gate)) for proof in proofs]
-    executor.submit_many(jobs)
-    for job in jobs[:2]:
-        assert job.wait(PATIENCE, target_states=JobState.ACTIVE)
-
-    os.kill(agent_pid(folder), signal.SIGKILL)
-    gate.open()
-
-    with JobExecutor.get_instance("pilot", config=config) as fresh:
-        others = {it.id: it for it in fresh.recover()}
-        assert [end(others.get(job.id, job)).exit_code for job in jobs] == [3] * 4
-    assert [end(job).exit_code for job in jobs] == [3] * 4
-    assert [proof.runs for proof in proofs] == [1] * 4
+class TestLossesOfDask(LossTests):
+    losses = (kill_worker, kill_warden, kill_both, tell_pilot)
 
 
 def test_a_job_that_an_earlier_agent_has_started_can_be_cancelled(

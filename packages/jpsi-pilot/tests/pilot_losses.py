@@ -1,0 +1,87 @@
+"""What the loss of a pilot costs, whatever its engine, and of the agent."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import ClassVar
+
+import pytest
+
+from jpsi import Job, JobExecutor, JobState, Reason
+from jpsi.testing.conformance_kit import Gate, Proof, Sign, shell
+from jpsi.testing.waiting import eventually
+from jpsi_pilot.config import PilotConfig
+from pilot_support import PATIENCE, agent_pid, end, lives, processes, proving, running
+
+WARDEN = "jpsi_pilot.warden"
+
+
+def tell_pilot(folder: Path) -> None:
+    """End a pilot as an executor ends a job."""
+    (warden,) = processes(folder, WARDEN)
+    os.killpg(os.getsid(warden.pid), signal.SIGTERM)
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Try each way to lose a pilot."""
+    if "lose" in metafunc.fixturenames:
+        metafunc.parametrize("lose", metafunc.cls.losses)
+
+
+class LossTests:
+    """Tests for an engine; whoever inherits them has fixtures `config`, `executor` and `folder`."""
+
+    #: The ways to lose a pilot: functions of the agent's folder.
+    losses: ClassVar[Sequence[Callable[[Path], None]]]
+
+    def test_a_job_that_ran_in_a_lost_pilot_has_failed_and_is_gone(
+        self, executor: JobExecutor, folder: Path, tmp_path: Path, lose: Callable[[Path], None]
+    ) -> None:
+        sign = Sign(tmp_path / "sign")
+        job = running(executor, shell('echo $$ > "$1"; echo > "$2"; sleep 1000', tmp_path / "pid", sign.path))
+        waiting = Job(shell("exit 4"))
+        assert sign.wait(PATIENCE)
+        pid = int((tmp_path / "pid").read_text())
+
+        lose(folder)
+        executor.submit(waiting)
+
+        status = end(job)
+        assert (status.state, status.reason) == (JobState.FAILED, Reason.NODE_FAIL)
+        assert not lives(pid)
+        assert end(waiting).exit_code == 4, "it runs in the next pilot"
+
+    def test_a_job_that_may_runs_again(
+        self, executor: JobExecutor, folder: Path, tmp_path: Path, lose: Callable[[Path], None]
+    ) -> None:
+        gate, proof = Gate(tmp_path / "gate"), Proof(tmp_path / "proof")
+        job = running(executor, proving(proof, gate, **{"pilot.retry_on_pilot_loss": True}))
+        assert eventually(lambda: proof.runs == 1, PATIENCE)
+
+        lose(folder)
+        assert eventually(lambda: proof.runs == 2, PATIENCE)
+        gate.open()
+
+        assert end(job).exit_code == 3
+        assert proof.runs == 2
+
+    def test_jobs_run_on_when_the_agent_is_killed_and_the_next_knows_how_they_ended(
+        self, executor: JobExecutor, config: PilotConfig, folder: Path, tmp_path: Path
+    ) -> None:
+        gate, proofs = Gate(tmp_path / "gate"), [Proof(tmp_path / f"proof{number}") for number in range(4)]
+        jobs = [Job(proving(proof, gate)) for proof in proofs]
+        executor.submit_many(jobs)
+        for job in jobs[:2]:
+            assert job.wait(PATIENCE, target_states=JobState.ACTIVE)
+
+        os.kill(agent_pid(folder), signal.SIGKILL)
+        gate.open()
+
+        with JobExecutor.get_instance("pilot", config=config) as fresh:
+            others = {it.id: it for it in fresh.recover()}
+            assert [end(others.get(job.id, job)).exit_code for job in jobs] == [3] * 4
+        assert [end(job).exit_code for job in jobs] == [3] * 4
+        assert [proof.runs for proof in proofs] == [1] * 4
