@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
 
+import attrs
 import pytest
 
+from jpsi import BulkException, Job, JobExecutor, SubmitException
 from jpsi.fakes import on_path
+from jpsi.testing.waiting import eventually
 from jpsi_pilot.flux_jobs import FluxJobs
 from jpsi_pilot.node_log import NodeLog, carrier_of, log_of, story
 from jpsi_pilot.values import End, Task
@@ -105,5 +108,41 @@ def test_nothing_is_told_of_what_ends_with_the_pilot(play: Callable[[Play], None
         await asyncio.wait_for(stage.jobs.drained(), PATIENCE)
         assert stage.ends.empty()
         assert story(log_of(stage.folder, carrier_of(PLACE))).ends == {}
+
+    play(scene)
+
+
+@pytest.mark.parametrize("many", [True, False], ids=["of some", "of all"])
+def test_what_flux_did_not_cancel_is_cancelled_later(
+    play: Callable[[Play], None], monkeypatch: pytest.MonkeyPatch, many: bool
+) -> None:
+    cancel_many, calls = JobExecutor.cancel_many, list[int]()
+
+    def fail_once(executor: JobExecutor, jobs: Iterable[Job]) -> None:
+        jobs = list(jobs)
+        calls.append(len(jobs))
+        if len(calls) > 1:
+            cancel_many(executor, jobs)
+            return
+        msg = "Flux does not answer"
+        error = SubmitException(msg)
+        if many:
+            cancel_many(executor, jobs[:1])
+            error = BulkException.of("cancelled", jobs[:1], {jobs[1]: error})
+        raise error
+
+    monkeypatch.setattr(JobExecutor, "cancel_many", fail_once)
+    monkeypatch.setattr("jpsi_pilot.flux_jobs._AGAIN", 0.01)
+
+    async def scene(stage: Stage) -> None:
+        stage.jobs.run(task(script="sleep 1000", cores=1), PLACE, [0])
+        stage.jobs.run(attrs.evolve(task(script="sleep 1000", cores=1), native_id="a-2"), PLACE, [0])
+        begun = log_of(stage.folder, PLACE)
+        assert await asyncio.to_thread(eventually, lambda: len(story(begun).begun) == 2)
+        stage.jobs.stop("a-1")
+        stage.jobs.stop("a-2")
+        ended = {await stage.next_end(), await stage.next_end()}
+        assert {(name, end and end.why) for name, end in ended} == {("a-1", "cancel"), ("a-2", "cancel")}
+        assert calls == [2, 1 if many else 2]
 
     play(scene)

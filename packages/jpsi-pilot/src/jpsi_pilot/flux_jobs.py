@@ -32,6 +32,8 @@ _SHORTEST, _LONGEST = timedelta(seconds=0.5), timedelta(seconds=5)
 _PATH = b"PATH"
 # How often it is looked for what the next agent asks.
 _LOOKING = 0.5
+# How many seconds after Flux did not cancel what it was told to it is told again.
+_AGAIN = 5.0
 
 
 @attrs.define(slots=True, eq=False)
@@ -101,8 +103,7 @@ class FluxJobs:
         run = self._runs.get(native_id)
         if run is not None and not run.is_stopped:
             run.is_stopped = True
-            self._leaving.append(run)
-            self._request()
+            self._leave([run])
 
     async def drained(self) -> None:
         """Wait until no task is left, and have those end that the next agent asks to be ended."""
@@ -126,9 +127,11 @@ class FluxJobs:
             incoming, self._incoming = self._incoming, []
             for run in [it for it in incoming if it.is_stopped]:
                 self._ended(run, End(code=None, why="cancel"))
-            await self._submit([it for it in incoming if not it.is_stopped])
+            if wanted := [it for it in incoming if not it.is_stopped]:
+                await self._submit(wanted)
             leaving, self._leaving = self._leaving, []
-            await self._cancel([it for it in leaving if it.is_submitted])
+            if submitted := [it for it in leaving if it.is_submitted]:
+                await self._cancel(submitted)
 
     async def _submit(self, runs: Sequence[_Run]) -> None:
         jobs = [run.job for run in runs]
@@ -150,6 +153,12 @@ class FluxJobs:
             await asyncio.to_thread(self._executor.cancel_many, [run.job for run in dict.fromkeys(runs)])
         except JpsiError as e:
             log.warning("not all jobs of Flux could be cancelled: %s", e)
+            left = [it for it in runs if not isinstance(e, BulkException) or it.job in e.failed]
+            self._loop.call_later(_AGAIN, self._leave, left)
+
+    def _leave(self, runs: Sequence[_Run]) -> None:
+        self._leaving += [it for it in runs if self._runs.get(it.task.native_id) is it]
+        self._request()
 
     def _changed(self, job: Job, status: JobStatus) -> None:
         """In any thread."""
