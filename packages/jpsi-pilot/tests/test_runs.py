@@ -120,6 +120,23 @@ def test_what_ends_with_the_pilot_ends_because_of_it(runs: Runs, tmp_path: Path)
     assert runs.run(task("true", "a-2")) == End(code=None, why="pilot")
 
 
+def test_what_hears_of_the_pilots_end_before_its_worker_does_ends_with_it(runs: Runs, tmp_path: Path) -> None:
+    sign = Sign(tmp_path / "sign")
+    end = begun(runs, task(f"echo >{sign.path}; kill -TERM $$"), sign)
+
+    runs.close()
+
+    assert end() == End(code=143, why="pilot")
+
+
+def test_a_run_may_end_by_the_same_signal_without_the_pilot(
+    monkeypatch: pytest.MonkeyPatch, runs: Runs
+) -> None:
+    monkeypatch.setattr("jpsi_pilot.runs._DOUBT", 0.01)
+
+    assert runs.run(task("kill -TERM $$")) == End(code=143)
+
+
 def test_a_log_tells_which_sessions_are_left(log: NodeLog) -> None:
     log.worker(16)
     log.beginning("a-1", 0)

@@ -6,6 +6,7 @@ import functools
 import json
 import logging
 import os
+import signal
 import subprocess
 import threading
 from collections.abc import Mapping, Sequence
@@ -25,6 +26,10 @@ log = logging.getLogger(__name__)
 #: How long jobs have to end when the pilot does: whoever ends that waits for a few seconds only.
 PILOT_DELAY = 1.5
 _SIGNAL_BASE = 128
+# What a batch system sends to whatever a pilot has started, in any order. A run may end of it first: it is
+# waited for so many seconds that the pilot hears of it as well.
+_TOLD = frozenset(_SIGNAL_BASE + it for it in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM))
+_DOUBT = 3.0
 # How often it is looked for what the next agent asks, in seconds.
 _LOOKING = 0.5
 
@@ -89,7 +94,11 @@ class Runs:
         elif has_members(run.process.pid):
             # what the job has left behind has no place any more
             end_session(run.process.pid, run.task.kill_delay)
-        return End(code=code if code >= 0 else _SIGNAL_BASE - code, why=run.why)
+        code = code if code >= 0 else _SIGNAL_BASE - code
+        if code in _TOLD:
+            with self._lock:
+                self._lock.wait_for(lambda: run.why or self._is_closed, _DOUBT)
+        return End(code=code, why=run.why)
 
     def stop(self, native_id: str) -> None:
         """Have the run of a job end, also one that has not begun; returns at once."""
@@ -106,6 +115,7 @@ class Runs:
             self._is_closed = True
             for run in self._runs.values():
                 run.why = run.why or "pilot"
+            self._lock.notify_all()
 
     def end_all(self) -> None:
         """Close, and end all runs; returns when the last has ended."""
