@@ -7,7 +7,8 @@ if [ -n "$pre_launch" ]; then
   . "$pre_launch" || { echo "pre_launch failed with $?"; exit 1; }
 fi
 pids=()
-trap 'kill "${pids[@]}"' TERM
+told=
+trap 'told=yes; kill "${pids[@]}"' TERM
 {
   for node in $(cat "${PSIJ_NODEFILE:-/dev/stdin}" <<<"$HOSTNAME"); do
     # Rank 0 has the input; bash has what runs in the background ignore two signals.
@@ -16,6 +17,8 @@ trap 'kill "${pids[@]}"' TERM
     stdin=/dev/null
   done
 } >"$stdout" 2>"$stderr"
+# The last one may have run before it was known by its number.
+[ -z "$told" ] || kill "${pids[@]}"
 code=0
 for pid in "${pids[@]}"; do
   wait "$pid"
