@@ -93,7 +93,7 @@ trap : HUP INT QUIT TERM ALRM USR1 USR2 XCPU
 command cd /data || exit 125
 command exec 8>>/spool/jobs/a1/stderr || exit 125
 _jpsi_end() { command echo "$1 $2" >/spool/jobs/a1/phase.1; exit "$2"; }
-_jpsi_found=$(_jpsi_names) || _jpsi_end environment 125
+_jpsi_found=$(_jpsi_names 2>/dev/null) || _jpsi_end environment 125
 for _jpsi_name in $_jpsi_found; do
   case $_jpsi_name in _ | PWD | OLDPWD | SHLVL | _jpsi_*) continue ;; esac
   eval "_jpsi_was=\${_jpsi_was_$_jpsi_name-} _jpsi_is=\${$_jpsi_name+x\$$_jpsi_name}"
