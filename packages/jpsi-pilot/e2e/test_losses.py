@@ -13,6 +13,7 @@ import pytest
 
 from jpsi import Job, JobAttributes, JobExecutor, JobState, Reason
 from jpsi.testing.conformance_kit import Gate, Proof, shell
+from jpsi.testing.waiting import eventually
 from jpsi_pilot.config import PilotConfig
 from pilot_support import PATIENCE, end, place_of, proving
 
@@ -57,8 +58,8 @@ def test_jobs_of_a_pilot_that_was_cancelled_fail_or_run_again_and_those_that_wai
     again = [Job(proving(proof, gate, **{"pilot.retry_on_pilot_loss": True})) for proof in proofs[10:]]
     for pair in zip(again, once, strict=True):
         executor.submit_many(pair)
-    for job in [*again[:4], *once[:4]]:
-        assert job.wait(PATIENCE, target_states=JobState.ACTIVE), job
+    begun = [*proofs[:4], *proofs[10:14]]
+    assert eventually(lambda: all(proof.runs for proof in begun), PATIENCE), begun
 
     (pilot,) = slurm_jobs()
     command("scancel", pilot)
