@@ -196,6 +196,20 @@ def test_progress_is_what_the_job_says(records: Records, tmp_path: Path) -> None
     assert records.execution(request.execution or "").progress == 1
 
 
+def test_a_pipe_in_place_of_progress_keeps_nobody_waiting(records: Records, tmp_path: Path) -> None:
+    until = f"until [ -e {tmp_path}/go ]; do sleep 0.05; done"
+    script = f'mkfifo "$JPSI_PROGRESS"; touch {tmp_path}/made; {until}'
+    request = records.submit(wish("sh", "-c", script))
+    dispatcher = Dispatcher(records)
+    while not (tmp_path / "made").exists():
+        dispatcher.step()
+
+    dispatcher.step()
+    (tmp_path / "go").touch()
+    dispatcher.run(until_idle=True)
+    assert records.execution(request.execution or "").exit_code == 0
+
+
 def test_a_dispatcher_adopts_the_job_of_one_that_is_gone(records: Records, tmp_path: Path) -> None:
     script = f"echo ran >>{tmp_path}/runs; while [ ! -e {tmp_path}/go ]; do sleep 0.05; done"
     request = records.submit(wish("sh", "-c", script))
