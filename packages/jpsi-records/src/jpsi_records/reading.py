@@ -116,7 +116,11 @@ class Reading:
 
     def attempt_directory(self, attempt: Attempt) -> Path:
         """Where the files of an attempt are."""
-        return self.directory / "executions" / attempt.execution / str(attempt.number)
+        return self.execution_directory(attempt.execution) / str(attempt.number)
+
+    def execution_directory(self, execution_id: str) -> Path:
+        """Where the files of an execution are."""
+        return self.directory / "executions" / execution_id
 
     def events(self, *, request: str | None = None, execution: str | None = None) -> list[Event]:
         """What has happened, in order: all of it, or what has to do with a request or an execution."""

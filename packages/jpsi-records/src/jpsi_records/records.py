@@ -15,7 +15,7 @@ from . import ledger
 from .blobs import Captured
 from .committing import Outlook, execution_for, of_choice, outlook, there_already
 from .containers import find_engine, why_not
-from .copies import keep_copy
+from .copies import keep_copy, keep_request
 from .errors import InvalidRequestError, NothingToReuseError, StateError
 from .ids import new_id
 from .inbox import check_progress
@@ -250,6 +250,8 @@ class Records(Reading):
         if why["is_new"]:
             _check_containers(request.wish)
         ledger.assign(connection, request, execution, now, why)
+        if execution.state.ended:
+            keep_request(self, connection, requests.get(connection, request.id))
 
     def advance(self) -> None:
         """Let requests go on whose predecessors have ended; dispatchers see to it."""
