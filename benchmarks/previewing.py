@@ -22,10 +22,11 @@ from pathlib import Path
 from sqlalchemy import insert
 
 from jpsi_records import Execution, ExecutionState, Records, Wish, read_wish
+from jpsi_records.ids import new_id
 from jpsi_records.manifests import EMPTY, collection_digest, digest_of
 from jpsi_records.mounts import Blob, Collection, write_mount
 from jpsi_records.preimage import fingerprint, preimage
-from jpsi_records.store.rows import execution_row, new_id
+from jpsi_records.store.rows import execution_row
 from jpsi_records.store.schema import EXECUTION
 
 AT_ONCE = 1000

@@ -14,7 +14,7 @@ from jpsi_records.copies import reindex
 from jpsi_records.dispatcher import Dispatcher
 from jpsi_records.job import AttemptFiles
 from jpsi_records.laying import revoke
-from jpsi_records.model import Execution, ExecutionState
+from jpsi_records.model import About, Execution, ExecutionState
 from jpsi_records.records import Records
 from playing import Client, wish
 
@@ -196,6 +196,20 @@ def test_progress_is_what_the_job_says(records: Records, tmp_path: Path) -> None
     assert records.execution(request.execution or "").progress == 1
 
 
+def test_a_pipe_in_place_of_progress_keeps_nobody_waiting(records: Records, tmp_path: Path) -> None:
+    until = f"until [ -e {tmp_path}/go ]; do sleep 0.05; done"
+    script = f'mkfifo "$JPSI_PROGRESS"; touch {tmp_path}/made; {until}'
+    request = records.submit(wish("sh", "-c", script))
+    dispatcher = Dispatcher(records)
+    while not (tmp_path / "made").exists():
+        dispatcher.step()
+
+    dispatcher.step()
+    (tmp_path / "go").touch()
+    dispatcher.run(until_idle=True)
+    assert records.execution(request.execution or "").exit_code == 0
+
+
 def test_a_dispatcher_adopts_the_job_of_one_that_is_gone(records: Records, tmp_path: Path) -> None:
     script = f"echo ran >>{tmp_path}/runs; while [ ! -e {tmp_path}/go ]; do sleep 0.05; done"
     request = records.submit(wish("sh", "-c", script))
@@ -284,6 +298,41 @@ def test_records_that_were_lost_are_made_again(records: Records, tmp_path: Path)
         once = again.events()
         assert reindex(again).executions == 0
         assert len(again.events()) == len(once) + 1
+
+
+def test_requests_that_were_satisfied_at_once_are_made_again(records: Records, tmp_path: Path) -> None:
+    done = executed(records, "true")
+    again = [records.submit(wish("true"), About(labels={"a": str(number)})) for number in range(2)]
+    # which writes the execution again, with both, and then there is a third
+    records.invalidate(done.id)
+    chosen = records.submit(wish("true", reuse="never"))
+    dispatched(records)
+    last = records.submit(wish("true"))
+    assert [it.outcome for it in (*again, last)] == ["complete"] * 3
+    assert last.execution == chosen.execution
+    before, told = records.requests(), [(it.time, it.kind, it.request, it.data) for it in records.events()]
+    accounted = records.usage()
+
+    with Records(records.directory, url=f"sqlite:///{tmp_path}/new.sqlite") as new:
+        restored = reindex(new)
+
+        assert (restored.executions, restored.requests, restored.unreadable) == (2, len(before), ())
+        assert new.requests() == before
+        assert [(it.time, it.kind, it.request, it.data) for it in new.events()][:-1] == told
+        assert new.usage() == accounted
+        assert reindex(new).requests == 0
+
+
+def test_a_request_whose_execution_is_lost_is_told_and_left_out(records: Records, tmp_path: Path) -> None:
+    executed(records, "true")
+    lost = records.submit(wish("true"))
+    (records.execution_directory(lost.execution or "") / "record.json").unlink()
+
+    with Records(records.directory, url=f"sqlite:///{tmp_path}/new.sqlite") as new:
+        restored = reindex(new)
+
+        assert (restored.executions, restored.requests, new.requests()) == (0, 0, [])
+        assert lost.id in restored.unreadable[0]
 
 
 def test_a_job_whose_records_were_lost_is_adopted(records: Records, tmp_path: Path) -> None:

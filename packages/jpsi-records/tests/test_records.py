@@ -13,8 +13,8 @@ from jpsi_records.errors import (
     StateError,
 )
 from jpsi_records.ledger import expire
-from jpsi_records.model import ExecutionState, RequestState
-from jpsi_records.records import About, Records
+from jpsi_records.model import About, ExecutionState, RequestState
+from jpsi_records.records import Records
 from jpsi_records.wish import Reuse
 from playing import Client, Clock, finish, start, wish
 

@@ -11,8 +11,8 @@ from jpsi_records import records as doors
 from jpsi_records.commands import doing
 from jpsi_records.dispatcher import Dispatcher
 from jpsi_records.errors import ChangedError, NotFoundError, NothingToReuseError, StateError, StoreError
-from jpsi_records.model import Execution, Request, RequestState
-from jpsi_records.records import About, Records
+from jpsi_records.model import About, Execution, Request, RequestState
+from jpsi_records.records import Records
 from playing import Client, finish, see_to, start, wish
 
 pytestmark = pytest.mark.parametrize("url", ["postgresql"], indirect=True)

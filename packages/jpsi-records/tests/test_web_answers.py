@@ -7,11 +7,11 @@ from http import HTTPStatus
 import pytest
 
 from jpsi import Job
+from jpsi_records.ids import new_id
 from jpsi_records.job import AttemptFiles
-from jpsi_records.model import Attempt
-from jpsi_records.records import About, Records
+from jpsi_records.model import About, Attempt
+from jpsi_records.records import Records
 from jpsi_records.store import executions
-from jpsi_records.store.rows import new_id
 from jpsi_records.web.access import Key
 from jpsi_records.web.answers import Answer, answer
 from jpsi_records.web.looks import ON_A_PAGE

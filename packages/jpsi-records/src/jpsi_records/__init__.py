@@ -24,12 +24,13 @@ if TYPE_CHECKING:
         StateError,
         StoreError,
     )
+    from .inbox import Inbox
     from .matching import NearMiss
-    from .model import Attempt, Event, Execution, ExecutionState, Interval, Request, RequestState
+    from .model import About, Attempt, Event, Execution, ExecutionState, Interval, Request, RequestState
     from .placement import Placement
     from .planning import Plan
     from .preimage import Difference
-    from .records import About, Records
+    from .records import Records
     from .wish import Reuse, Wish, read_wish, write_wish
 
 __all__ = [
@@ -42,6 +43,7 @@ __all__ = [
     "Event",
     "Execution",
     "ExecutionState",
+    "Inbox",
     "Interval",
     "InvalidRequestError",
     "NearMiss",
@@ -70,12 +72,22 @@ _ROOMS = {
         *("ChangedError", "InvalidRequestError", "NotFoundError", "NothingToReuseError", "RecordsError"),
         *("StateError", "StoreError"),
     ),
+    "inbox": ("Inbox",),
     "matching": ("NearMiss",),
-    "model": ("Attempt", "Event", "Execution", "ExecutionState", "Interval", "Request", "RequestState"),
+    "model": (
+        "About",
+        "Attempt",
+        "Event",
+        "Execution",
+        "ExecutionState",
+        "Interval",
+        "Request",
+        "RequestState",
+    ),
     "placement": ("Placement",),
     "planning": ("Plan",),
     "preimage": ("Difference",),
-    "records": ("About", "Records"),
+    "records": ("Records",),
     "wish": ("Reuse", "Wish", "read_wish", "write_wish"),
 }
 

@@ -13,12 +13,12 @@ from sqlalchemy import Connection
 from . import filters
 from .computation import Purity
 from .errors import ChangedError, NothingToReuseError
+from .ids import new_id
 from .matching import Evidence, objections
 from .model import Execution, ExecutionState, Request, RequestState
 from .planning import Plan, match
 from .resolving import Resolution
 from .store import executions, requests
-from .store.rows import new_id
 from .wish import Reuse, Wish, write_wish
 
 

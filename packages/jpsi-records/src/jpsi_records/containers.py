@@ -14,8 +14,8 @@ import attrs
 #: An image that nobody can exchange: its name, and the digest of its manifest.
 IMAGE = re.compile(r"[a-z0-9][\w.:/-]*@(sha256:[0-9a-f]{64})")
 
-#: Where a job in a container finds its file for progress.
-PROGRESS_PLACE = "/.jpsi/progress"
+#: Where a job in a container finds its file for progress, and its directory for requests.
+PROGRESS_PLACE, INBOX_PLACE = "/.jpsi/progress", "/.jpsi/inbox"
 
 
 @attrs.frozen(slots=True)

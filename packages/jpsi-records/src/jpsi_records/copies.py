@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -13,13 +12,16 @@ import attrs
 from sqlalchemy import Connection, Table, insert, select
 
 from .errors import StoreError
-from .model import ExecutionState
+from .files import write_whole
+from .model import ExecutionState, Request
 from .reading import Reading
 from .store import events, executions, requests
 from .store.rows import attempt_row, execution_row, request_row
 from .store.schema import ATTEMPT, EVENT, EXECUTION, REQUEST, Moment
 
-_NAME = "record.json"
+# Beside the files of an execution: what the records say of it, and of each request that it satisfied at once.
+_NAME, _REQUESTS = "record.json", "requests"
+_PLACES = (f"executions/*/{_NAME}", f"executions/*/{_REQUESTS}/*.json")
 _VERSION = 1
 
 
@@ -41,12 +43,33 @@ def keep_copy(records: Reading, execution_id: str) -> None:
     """
     with records.database.reading() as connection:
         document = _document(connection, execution_id)
-    path = records.directory / "executions" / execution_id / _NAME
-    beside = path.with_name(f".{_NAME}.{os.getpid()}")
+    _write(records.execution_directory(execution_id) / _NAME, document)
+
+
+def keep_request(records: Reading, connection: Connection, request: Request) -> None:
+    """Write what the records say of a request that was satisfied at once, beside its execution.
+
+    Its execution is not written again for it. Whoever calls this commits next: if that fails, or if he is
+    killed before, there is a copy of a request that nobody was told of. It is final, and so causes nothing.
+    The other way round one would be lost that somebody was told of.
+
+    Args:
+        records: where files are.
+        connection: the transaction that commits the request.
+        request: what is committed.
+
+    Raises:
+        StoreError: it cannot be written.
+    """
+    document = {"v": _VERSION, "requests": [request_row(request)], "events": _events(connection, request.id)}
+    place = records.execution_directory(request.execution or "")
+    _write(place / _REQUESTS / f"{request.id}.json", document)
+
+
+def _write(path: Path, document: Mapping[str, Any]) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        beside.write_text(json.dumps(document, default=datetime.isoformat, indent=1))
-        beside.replace(path)
+        write_whole(path, json.dumps(document, default=datetime.isoformat, indent=1))
     except OSError as e:
         msg = f"{path} cannot be written: {e.strerror}"
         raise StoreError(msg, e) from e
@@ -61,25 +84,22 @@ def _document(connection: Connection, execution_id: str) -> dict[str, Any]:
         | execution_row(executions.get(connection, execution_id)),
         "requests": [request_row(it) for it in asked],
         "attempts": [attempt_row(it) for it in executions.attempts(connection, execution_id)],
-        "events": _events(connection, execution_id, [it.id for it in asked]),
+        "events": _events(connection, *(it.id for it in asked), execution=execution_id),
     }
 
 
-def _events(connection: Connection, execution_id: str, asked: Collection[str]) -> list[dict[str, Any]]:
-    """What has happened to an execution and to requests, with what accounting is made of."""
-    rows = connection.execute(
-        select(EVENT)
-        .where((EVENT.c.execution == execution_id) | EVENT.c.request.in_(asked))
-        .order_by(EVENT.c.seq)
-    )
+def _events(connection: Connection, *asked: str, execution: str | None = None) -> list[dict[str, Any]]:
+    """What has happened to requests, and to an execution, with what accounting is made of."""
+    of_request, of_execution = EVENT.c.request.in_(asked), EVENT.c.execution == execution
+    concerned = of_request if execution is None else of_request | of_execution
+    rows = connection.execute(select(EVENT).where(concerned).order_by(EVENT.c.seq))
     return [dict(row) for row in rows.mappings()]
 
 
 def reindex(records: Reading) -> Restored:
     """Put into the records what only the copies still have.
 
-    An execution that has not ended is adopted by the next dispatcher, as one whose dispatcher is gone. A
-    request that was satisfied at once by what was there has no copy, and is not made again.
+    An execution that has not ended is adopted by the next dispatcher, as one whose dispatcher is gone.
 
     Raises:
         StoreError: the records cannot be written.
@@ -88,45 +108,64 @@ def reindex(records: Reading) -> Restored:
     found = list(_copies(records.directory, unreadable.append))
     now = records.now()
     with records.database.writing() as connection:
-        new = [it for it in found if _is_missing(connection, EXECUTION, it["execution"])]
-        for it in new:
-            late = {} if _has_ended(it["execution"]) else {"lease_until": now}
-            connection.execute(insert(EXECUTION).values({**_row(EXECUTION, it["execution"]), **late}))
-        count = 0
-        for it in found:
-            for request in it["requests"]:
-                if _is_missing(connection, REQUEST, request):
-                    count += 1
-                    connection.execute(insert(REQUEST).values(_row(REQUEST, request)))
-            for attempt in it["attempts"]:
-                if _is_missing(connection, ATTEMPT, attempt):
-                    connection.execute(insert(ATTEMPT).values(_row(ATTEMPT, attempt)))
+        made = [_add_execution(connection, it["execution"], now) for it in found if "execution" in it]
+        asked = [
+            _add_request(connection, request, unreadable.append) for it in found for request in it["requests"]
+        ]
+        for attempt in (attempt for it in found for attempt in it.get("attempts", ())):
+            if _is_missing(connection, ATTEMPT, attempt["id"]):
+                connection.execute(insert(ATTEMPT).values(_row(ATTEMPT, attempt)))
         _add_events(connection, found)
-        told = {"executions": len(new), "requests": count}
+        told = {"executions": sum(made), "requests": sum(asked)}
         events.add(connection, now, "reindexed", data=told)
-    return Restored(len(new), count, tuple(unreadable))
+    return Restored(sum(made), sum(asked), tuple(unreadable))
+
+
+def _add_execution(connection: Connection, row: Mapping[str, Any], now: datetime) -> bool:
+    """Add an execution if it is missing; returns whether it was."""
+    if not _is_missing(connection, EXECUTION, row["id"]):
+        return False
+    late = {} if ExecutionState(row["state"]).ended else {"lease_until": now}
+    connection.execute(insert(EXECUTION).values({**_row(EXECUTION, row), **late}))
+    return True
+
+
+def _add_request(connection: Connection, row: Mapping[str, Any], complain: Callable[[str], None]) -> bool:
+    """Add a request if it is missing; returns whether it was, and could be added."""
+    if not _is_missing(connection, REQUEST, row["id"]):
+        return False
+    for needed in (row["execution"], row["parent"]):
+        if needed is not None and _is_missing(connection, EXECUTION, needed):
+            complain(f"request {row['id']} is left out, as execution {needed} is not there")
+            return False
+    connection.execute(insert(REQUEST).values(_row(REQUEST, row)))
+    return True
 
 
 def _add_events(connection: Connection, found: Sequence[Mapping[str, Any]]) -> None:
     """Add the events that are missing, in the order in which they happened."""
-    missing = []
+    known: set[str] = set()
+    there: dict[str, dict[str, Any]] = {}
     for it in found:
-        asked = [request["id"] for request in it["requests"]]
-        known = [_what(event) for event in _events(connection, it["execution"]["id"], asked)]
-        # Copies of an older version hold none.
-        events_there = [_row(EVENT, event) for event in it.get("events", ())]
-        missing += [event for event in events_there if _what(event) not in known]
+        asked = (request["id"] for request in it["requests"])
+        execution = it["execution"]["id"] if "execution" in it else None
+        known |= {_what(event) for event in _events(connection, *asked, execution=execution)}
+        # Copies of an older version hold none; others may hold the same.
+        events_there = (_row(EVENT, event) for event in it.get("events", ()))
+        there |= {_what(event): event for event in events_there}
+    missing = [event for what, event in there.items() if what not in known]
     for event in sorted(missing, key=lambda event: (event["time"], event["seq"])):
-        connection.execute(insert(EVENT).values(_what(event)))
+        connection.execute(insert(EVENT).values({name: it for name, it in event.items() if name != "seq"}))
 
 
-def _what(event: Mapping[str, Any]) -> dict[str, Any]:
+def _what(event: Mapping[str, Any]) -> str:
     """An event without its number, which is the database's own."""
-    return {name: value for name, value in event.items() if name != "seq"}
+    told = {name: value for name, value in event.items() if name != "seq"}
+    return json.dumps(told, default=datetime.isoformat, sort_keys=True)
 
 
 def _copies(directory: Path, complain: Callable[[str], None]) -> Iterator[Mapping[str, Any]]:
-    for path in sorted(directory.glob(f"executions/*/{_NAME}")):
+    for path in sorted(it for pattern in _PLACES for it in directory.glob(pattern)):
         try:
             document = json.loads(path.read_text())
             if document["v"] != _VERSION:
@@ -138,12 +177,8 @@ def _copies(directory: Path, complain: Callable[[str], None]) -> Iterator[Mappin
         yield document
 
 
-def _is_missing(connection: Connection, table: Table, row: Mapping[str, Any]) -> bool:
-    return connection.execute(select(table.c.id).where(table.c.id == row["id"])).first() is None
-
-
-def _has_ended(row: Mapping[str, Any]) -> bool:
-    return ExecutionState(row["state"]).ended
+def _is_missing(connection: Connection, table: Table, row_id: str) -> bool:
+    return connection.execute(select(table.c.id).where(table.c.id == row_id)).first() is None
 
 
 def _row(table: Table, document: Mapping[str, Any]) -> dict[str, Any]:

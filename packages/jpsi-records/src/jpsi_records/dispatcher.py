@@ -28,12 +28,14 @@ from .containers import find_engine
 from .copies import keep_copy
 from .ends import End, end_of
 from .errors import StateError, StoreError
+from .files import opened
+from .ids import new_id
+from .intake import take_in
 from .job import AttemptFiles, job_spec
 from .laying import Laying, clear, revoke
 from .model import Attempt, Execution, ExecutionState
 from .records import Records
 from .store import executions
-from .store.rows import new_id
 from .store.schema import EXECUTION
 
 log = logging.getLogger(__name__)
@@ -43,6 +45,8 @@ _HELD = [ExecutionState.CLAIMED.value, ExecutionState.RUNNING.value]
 _LEASE = timedelta(seconds=60)
 # How long it waits for news before it looks whether there is anything new to do.
 _ROUND_SECONDS = 2.0
+# A number is shorter than that.
+_MOST_PROGRESS_BYTES = 64
 
 
 @attrs.define(slots=True)
@@ -232,6 +236,7 @@ class Dispatcher:
             if held.execution.state is not ExecutionState.RUNNING:
                 self._has_started(held, status)
             self._note_progress(held)
+            self._take_in(held)
 
     def _has_started(self, held: _Held, status: JobStatus) -> None:
         records, started = self._records, {"started_at": status.time}
@@ -243,7 +248,8 @@ class Dispatcher:
 
     def _note_progress(self, held: _Held) -> None:
         try:
-            progress = float(self._files(held.attempt).progress.read_text())
+            with opened(self._files(held.attempt).progress) as file:
+                progress = float(file.read(_MOST_PROGRESS_BYTES))
         except (OSError, ValueError):
             return
         if 0 <= progress <= 1 and progress != held.execution.progress:
@@ -252,8 +258,12 @@ class Dispatcher:
                 mine = EXECUTION.c.holder == self._holder
                 executions.change(connection, held.execution.id, mine, progress=progress)
 
+    def _take_in(self, held: _Held) -> None:
+        take_in(self._records, held.execution.id, self._files(held.attempt).inbox)
+
     def _end(self, held: _Held, status: JobStatus) -> None:
         """Keep what the job has left, and write down how it ended: both, or neither."""
+        self._take_in(held)
         files = self._files(held.attempt)
         end = end_of(status, attempts_left=held.execution.attempts - held.attempt.number)
         try:

@@ -12,16 +12,16 @@ from jpsi import JobAttributes, JobSpec, ResourceSpecV1, escape
 from jpsi.plugin import line
 
 from .computation import STDIN, STDOUT, Purity, can_write
-from .containers import PROGRESS_PLACE, Bind, Container, started, variables, why_not
+from .containers import INBOX_PLACE, PROGRESS_PLACE, Bind, Container, started, variables, why_not
 from .errors import StoreError
+from .inbox import EXECUTION, INBOX, PROGRESS
 from .model import Execution
 from .mounts import read_mount
 from .placement import Placement
 from .preimage import recalled
 
-#: The variables that a job finds besides those of its environment: where its mounts are, to which execution
-#: it belongs, and the file in which it may say how far it is.
-ROOT, EXECUTION, PROGRESS = "JPSI_ROOT", "JPSI_EXECUTION", "JPSI_PROGRESS"
+#: The variable that tells a job where its mounts are.
+ROOT = "JPSI_ROOT"
 
 # What is in the claim of an attempt: whoever makes that file first decides whether the job runs.
 CLAIMED, REVOKED = "job\n", "revoked\n"
@@ -39,6 +39,7 @@ class AttemptFiles:
         self.stdout = directory / "log" / "stdout"
         self.stderr = directory / "log" / "stderr"
         self.progress = directory / "progress"
+        self.inbox = directory / "inbox"
 
     def place(self, path: str) -> Path:
         """Where a place below the root is."""
@@ -109,6 +110,7 @@ def _here(execution: Execution, members: Mapping[str, Any], files: AttemptFiles)
             ROOT: escape(str(files.root)),
             EXECUTION: execution.id,
             PROGRESS: escape(str(files.progress)),
+            INBOX: escape(str(files.inbox)),
         },
     }
 
@@ -129,9 +131,11 @@ def _contained(
             ROOT: "",
             EXECUTION: execution.id,
             PROGRESS: PROGRESS_PLACE,
+            INBOX: INBOX_PLACE,
         },
         binds=[
             Bind(str(files.progress), PROGRESS_PLACE, is_writable=True),
+            Bind(str(files.inbox), INBOX_PLACE, is_writable=True),
             *(
                 Bind(str(files.place(target)), target, is_writable=can_write(read_mount(document)))
                 for target, document in members["mounts"].items()

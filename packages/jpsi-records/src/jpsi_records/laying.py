@@ -49,6 +49,7 @@ class Laying:
         try:
             for folder in (files.root, files.stdout.parent):
                 folder.mkdir(parents=True, exist_ok=True)
+            files.inbox.mkdir(mode=0o700, exist_ok=True)
             for target, document in members["mounts"].items():
                 self._mount(target, read_mount(document), files)
             self._make_places(members, files)

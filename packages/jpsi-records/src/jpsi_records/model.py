@@ -42,6 +42,22 @@ class ExecutionState(enum.Enum):
 
 
 @attrs.frozen(slots=True, kw_only=True)
+class About:
+    """What a request says besides its wish."""
+
+    name: str = ""
+    description: str = ""
+    labels: Mapping[str, str] = attrs.field(factory=dict)
+    #: From when on its priority counts as zero.
+    expires_at: datetime | None = None
+    #: The execution whose job makes the request.
+    parent: str | None = None
+
+
+NOTHING_MORE = About()
+
+
+@attrs.frozen(slots=True, kw_only=True)
 class Request:
     """Somebody's interest in the outcome of a computation."""
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from datetime import datetime
+from typing import Any
 
 import attrs
+
+from .errors import InvalidRequestError
 
 
 @attrs.frozen(slots=True, kw_only=True)
@@ -34,3 +38,10 @@ def effective(interests: Iterable[Interest], now: datetime) -> float:
     2.5
     """
     return max((it.counts(now) for it in interests), default=0)
+
+
+def check_priority(priority: Any) -> None:  # noqa: ANN401  whatever a caller gives
+    """Raise `InvalidRequestError` unless it is a priority."""
+    if isinstance(priority, bool) or not isinstance(priority, int | float) or not math.isfinite(priority):
+        msg = f"a priority is a finite number, not {priority!r}"
+        raise InvalidRequestError(msg)

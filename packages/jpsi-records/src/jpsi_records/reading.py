@@ -11,6 +11,7 @@ from typing import Self
 
 from .blobs import Blobs
 from .errors import StoreError
+from .inbox import refuse_in_job
 from .model import Attempt, Event, Execution, Interval, Request, RequestState
 from .repositories import Repositories
 from .store import events, executions, requests
@@ -30,6 +31,10 @@ class Reading:
         url: a database, as SQLAlchemy has it: `postgresql+psycopg://…`, or `sqlite:///…`.
         user: who asks; None is who runs the program, or whom PostgreSQL takes him for.
         now: tells the time.
+
+    Raises:
+        StateError: this process belongs to the job of an execution, which opens no records.
+        StoreError: the records cannot be reached, or are of a newer version.
     """
 
     def __init__(
@@ -40,6 +45,7 @@ class Reading:
         user: str | None = None,
         now: Callable[[], datetime] = _utc_now,
     ) -> None:
+        refuse_in_job()
         self.directory = Path(directory).absolute()
         try:
             self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -110,7 +116,11 @@ class Reading:
 
     def attempt_directory(self, attempt: Attempt) -> Path:
         """Where the files of an attempt are."""
-        return self.directory / "executions" / attempt.execution / str(attempt.number)
+        return self.execution_directory(attempt.execution) / str(attempt.number)
+
+    def execution_directory(self, execution_id: str) -> Path:
+        """Where the files of an execution are."""
+        return self.directory / "executions" / execution_id
 
     def events(self, *, request: str | None = None, execution: str | None = None) -> list[Event]:
         """What has happened, in order: all of it, or what has to do with a request or an execution."""

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
-import math
-from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,34 +15,20 @@ from . import ledger
 from .blobs import Captured
 from .committing import Outlook, execution_for, of_choice, outlook, there_already
 from .containers import find_engine, why_not
-from .copies import keep_copy
+from .copies import keep_copy, keep_request
 from .errors import InvalidRequestError, NothingToReuseError, StateError
+from .ids import new_id
+from .inbox import check_progress
 from .matching import NearMiss, objections
-from .model import Execution, ExecutionState, Request, RequestState
+from .model import NOTHING_MORE, About, Execution, ExecutionState, Request, RequestState
 from .planning import Plan, match, passed_over, plan
+from .priorities import check_priority
 from .readers import Reader
 from .reading import Reading
 from .resolving import Lookup, Resolution, Resolver
 from .store import events, executions, requests
-from .store.rows import new_id
 from .store.schema import COLLECTION
 from .wish import Reuse, Wish, check, read_wish, write_wish
-
-
-@attrs.frozen(slots=True, kw_only=True)
-class About:
-    """What a request says besides its wish."""
-
-    name: str = ""
-    description: str = ""
-    labels: Mapping[str, str] = attrs.field(factory=dict)
-    #: From when on its priority counts as zero.
-    expires_at: datetime | None = None
-    #: The execution whose job makes the request.
-    parent: str | None = None
-
-
-NOTHING_MORE = About()
 
 
 class Records(Reading):
@@ -185,7 +169,7 @@ class Records(Reading):
             ChangedError: something else would come of it than the preview showed.
             NothingToReuseError: nothing satisfies it, and it may not cause a run.
         """
-        _check_priority(priority)
+        check_priority(priority)
         resolution = self._kept(self._own(request_id).wish)
         with self.database.writing() as connection:
             return self._commit(connection, self._draft(connection, request_id), resolution, priority, plan)
@@ -211,7 +195,7 @@ class Records(Reading):
         Raises as `commit` and `attach` do; there is no request then.
         """
         check(wish)
-        _check_priority(priority)
+        check_priority(priority)
         resolution = self._kept(wish)
         with self.database.writing() as connection:
             request = self._draw_up(connection, wish, more)
@@ -266,6 +250,8 @@ class Records(Reading):
         if why["is_new"]:
             _check_containers(request.wish)
         ledger.assign(connection, request, execution, now, why)
+        if execution.state.ended:
+            keep_request(self, connection, requests.get(connection, request.id))
 
     def advance(self) -> None:
         """Let requests go on whose predecessors have ended; dispatchers see to it."""
@@ -324,7 +310,7 @@ class Records(Reading):
         Raises:
             StateError: it is a draft, or is over and is to be urgent.
         """
-        _check_priority(priority)
+        check_priority(priority)
         self._own(request_id)
         with self.database.writing() as connection:
             request = requests.get(connection, request_id)
@@ -357,9 +343,7 @@ class Records(Reading):
 
     def set_progress(self, execution_id: str, progress: float) -> Execution:
         """Say how much of the work of an execution is done, from 0 to 1."""
-        if not 0 <= progress <= 1:
-            msg = f"progress is a number from 0 to 1, not {progress}"
-            raise ValueError(msg)
+        check_progress(progress)
         with self.database.writing() as connection:
             execution = executions.get(connection, execution_id)
             if execution.state is not ExecutionState.RUNNING:
@@ -427,9 +411,3 @@ def _check_containers(wish: Wish) -> None:
     wrong = why_not(find_engine(), says_cwd=wish.computation.cwd is not None)
     if wrong is not None:
         raise InvalidRequestError.of([wrong])
-
-
-def _check_priority(priority: Any) -> None:  # noqa: ANN401  whatever a caller gives
-    if isinstance(priority, bool) or not isinstance(priority, int | float) or not math.isfinite(priority):
-        msg = f"a priority is a finite number, not {priority!r}"
-        raise InvalidRequestError(msg)

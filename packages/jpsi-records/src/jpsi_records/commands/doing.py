@@ -13,8 +13,8 @@ import click
 from ..copies import reindex
 from ..dispatcher import Dispatcher
 from ..errors import NotFoundError
-from ..model import Execution, Request, RequestState
-from ..records import About, Records
+from ..model import About, Execution, Request, RequestState
+from ..records import Records
 from ..wish import Reuse, Wish
 from . import telling
 

@@ -7,25 +7,45 @@ import sys
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from jpsi import JpsiError, parse_duration
 
-from ..errors import InvalidRequestError
-from ..records import About, Records
+from ..errors import InvalidRequestError, StateError
+from ..inbox import Inbox, refuse_in_job
+from ..model import About
 from ..wish import Wish, read_wish
+
+if TYPE_CHECKING:
+    from ..records import Records
 
 USAGE, FAILED = 2, 125
 
 
 def opened(directory: str | None, database: str | None) -> Records:
     """The records that the options name; those of the user if they name none."""
+    refuse_in_job()
+    from ..records import Records  # noqa: PLC0415  a job can do without
+
     if directory is None:
         from platformdirs import user_state_path  # noqa: PLC0415  rarely asked
 
         return Records(user_state_path("jpsi") / "records", url=database)
     return Records(directory, url=database)
+
+
+def inbox(directory: str | None, database: str | None) -> Inbox:
+    """What a job has in place of records, which no option names.
+
+    Raises:
+        StateError: one does.
+    """
+    if directory is not None or database is not None:
+        msg = "a job makes requests of the records that it belongs to: leave out --records and --database"
+        raise StateError(msg)
+    return Inbox()
 
 
 def fenced(command: Callable[[], int]) -> int:

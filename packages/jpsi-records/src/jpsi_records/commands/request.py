@@ -32,7 +32,9 @@ _ABOUT = (
         ["--label", "labels"], multiple=True, metavar="NAME=VALUE", help="A label; may be repeated."
     ),
     click.Option(["--expires"], metavar="TIME", help="When nobody wants it any more: a time, or as 2h."),
-    click.Option(["--parent"], metavar="EXECUTION", envvar="JPSI_EXECUTION", help="Whose job makes it."),
+    click.Option(
+        ["--parent"], metavar="EXECUTION", help="Whose child it is.  [default: in a job, the job's own]"
+    ),
 )
 
 
@@ -44,12 +46,16 @@ def _command(  # noqa: PLR0913  what a command consists of
     *,
     done: str = "it was done",
     more: str = "",
+    is_for_jobs: bool = False,
 ) -> click.Command:
     @functools.wraps(do)
     def callback(directory: str | None, database: str | None, **given: Any) -> int:  # noqa: ANN401  click's
-        from .opening import fenced, opened  # noqa: PLC0415  help is told without waiting for it
+        from ..inbox import is_in_job  # noqa: PLC0415  help is told without waiting for it
+        from .opening import fenced, inbox, opened  # noqa: PLC0415  as above
 
         def command() -> int:
+            if is_for_jobs and is_in_job():
+                return do(inbox(directory, database), **given)
             with opened(directory, database) as records:
                 return do(records, **given)
 
@@ -66,17 +72,29 @@ def _command(  # noqa: PLR0913  what a command consists of
     )
 
 
+def _room(door: Any) -> Any:  # noqa: ANN401  modules
+    """Where it stands what the commands do with records, or with the inbox of a job."""
+    from ..inbox import Inbox  # noqa: PLC0415  as above
+
+    if isinstance(door, Inbox):
+        from . import inside  # noqa: PLC0415  as above
+
+        return inside
+    from . import doing  # noqa: PLC0415  as above
+
+    return doing
+
+
 def _with_wish(name: str, **given: Any) -> Callable[..., int]:  # noqa: ANN401  click's
     """A function of `doing` that takes what is in a file."""
 
-    def do(records: Any, file: str, **options: Any) -> int:  # noqa: ANN401  as above
-        from . import doing  # noqa: PLC0415  as above
+    def do(door: Any, file: str, **options: Any) -> int:  # noqa: ANN401  as above
         from .opening import about, read_file  # noqa: PLC0415
 
         if "labels" in options:
             said = {key: options.pop(key) for key in ("name", "labels", "expires", "parent")}
             options["more"] = about(**said)
-        code: int = getattr(doing, name)(records, read_file(file), **options, **given)
+        code: int = getattr(_room(door), name)(door, read_file(file), **options, **given)
         return code
 
     return do
@@ -85,10 +103,8 @@ def _with_wish(name: str, **given: Any) -> Callable[..., int]:  # noqa: ANN401  
 def _plainly(name: str) -> Callable[..., int]:
     """A function of `doing`."""
 
-    def do(records: Any, **options: Any) -> int:  # noqa: ANN401  click's
-        from . import doing  # noqa: PLC0415  as above
-
-        code: int = getattr(doing, name)(records, **options)
+    def do(door: Any, **options: Any) -> int:  # noqa: ANN401  click's
+        code: int = getattr(_room(door), name)(door, **options)
         return code
 
     return do
@@ -136,6 +152,8 @@ REQUEST = click.Group(
                     _JSON,
                 ),
                 done="the request was made",
+                more="In a job of a request it is left where whoever sees to that job takes it in.",
+                is_for_jobs=True,
             ),
             _command(
                 "run",
@@ -209,6 +227,8 @@ REQUEST = click.Group(
                 _plainly("progress"),
                 "Say how much of a running execution is done, from 0 to 1.",
                 (_EXECUTION, click.Argument(["value"], type=click.FloatRange(0, 1))),
+                more="In a job of a request EXECUTION is $JPSI_EXECUTION.",
+                is_for_jobs=True,
             ),
             _command(
                 "put",

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import enum
-import os
 from collections.abc import Mapping
-from datetime import datetime
 from typing import Any, TypeVar
 
 import attrs
@@ -15,13 +13,6 @@ from ..model import Attempt, Event, Execution, ExecutionState, Interval, Request
 from ..wish import read_wish, write_wish
 
 T = TypeVar("T", bound=attrs.AttrsInstance)
-
-
-def new_id(now: datetime) -> str:
-    """An id that sorts by time: a UUID of version 7 (RFC 9562)."""
-    digits = f"{int(now.timestamp() * 1000):012x}"
-    rest = os.urandom(10).hex()
-    return f"{digits[:8]}-{digits[8:]}-7{rest[:3]}-{'89ab'[int(rest[3], 16) % 4]}{rest[4:7]}-{rest[7:19]}"
 
 
 def request_of(row: RowMapping) -> Request:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import stat
 from pathlib import Path
 
 import attrs
 
 from ..errors import NotFoundError
+from ..files import opened
 from ..job import AttemptFiles
 from ..model import Attempt, Execution
 from ..reading import Reading
@@ -46,14 +46,8 @@ def log(records: Reading, execution: Execution, attempt: Attempt, name: str, mos
 
 def _end(path: Path, most: int) -> Piece:
     try:
-        # What a job has put there may be a link to another file, or a pipe that says nothing.
-        number = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-        with os.fdopen(number, "rb") as file:
-            status = os.fstat(number)
-            if not stat.S_ISREG(status.st_mode):
-                msg = f"{path.name} is no file"
-                raise NotFoundError(msg)
-            skipped = max(0, status.st_size - most)
+        with opened(path) as file:
+            skipped = max(0, os.fstat(file.fileno()).st_size - most)
             file.seek(skipped)
             return Piece(file.read(most), skipped)
     except OSError as e:

@@ -1,0 +1,202 @@
+"""What a job asks for, as files."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+
+from jpsi_records import inbox as inboxes
+from jpsi_records.errors import InvalidRequestError, StateError, StoreError
+from jpsi_records.inbox import Asked, Inbox
+from jpsi_records.model import About
+from jpsi_records.records import Records
+from playing import wish
+
+ID = "019a0000-0000-7000-8000-000000000000"
+
+
+@pytest.fixture
+def environment(tmp_path: Path) -> dict[str, str]:
+    """That of a job."""
+    (tmp_path / "inbox").mkdir()
+    return {
+        "JPSI_EXECUTION": "parent",
+        "JPSI_INBOX": str(tmp_path / "inbox"),
+        "JPSI_PROGRESS": str(tmp_path / "progress"),
+    }
+
+
+def test_a_request_is_read_as_it_was_written(environment: dict[str, str], tmp_path: Path) -> None:
+    more = About(name="a", description="b", labels={"c": "d"}, expires_at=datetime(2030, 1, 1, tzinfo=UTC))
+    asked = wish("compute", mounts={"/in": {"kind": "text", "content": "é\n"}}, reuse="never")
+
+    request = Inbox(environment).submit(asked, more, priority=2.5)
+
+    (path,) = (tmp_path / "inbox").iterdir()
+    assert (path.name, path.stat().st_mode & 0o777) == (f"{request}.json", 0o600)
+    read = inboxes.read(path.name, path.read_bytes())
+    assert (read.id, read.wish, read.priority) == (request, asked, 2.5)
+    assert read.more == attrs.evolve(more, parent="parent")
+
+
+def test_progress_is_written_where_it_is_read(environment: dict[str, str], tmp_path: Path) -> None:
+    Inbox(environment).set_progress(0.5)
+
+    assert (tmp_path / "progress").read_text() == "0.5\n"
+    with pytest.raises(ValueError, match="from 0 to 1"):
+        Inbox(environment).set_progress(2)
+
+
+def test_who_is_no_job_has_no_inbox() -> None:
+    with pytest.raises(StateError, match="this is no job of an execution"):
+        Inbox({})
+
+
+def test_in_a_job_no_records_are_opened(
+    environment: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JPSI_EXECUTION", "parent")
+
+    with pytest.raises(StateError, match="opens no records; make requests with `jpsi request submit`"):
+        Records(tmp_path / "records")
+
+    assert not (tmp_path / "records").exists()
+
+
+def test_what_cannot_be_asked_for_is_told_in_the_job(environment: dict[str, str], tmp_path: Path) -> None:
+    inbox = Inbox(environment)
+
+    with pytest.raises(StateError, match="a child of its own execution, parent"):
+        inbox.submit(wish(), About(parent="another"))
+    with pytest.raises(InvalidRequestError, match="finite number"):
+        inbox.submit(wish(), priority=float("nan"))
+    (tmp_path / "inbox").rmdir()
+    with pytest.raises(StoreError, match="cannot be written"):
+        inbox.submit(wish())
+
+
+def test_a_job_that_lacks_a_place_says_which(environment: dict[str, str]) -> None:
+    del environment["JPSI_INBOX"], environment["JPSI_PROGRESS"]
+
+    with pytest.raises(StateError, match="JPSI_INBOX is not set"):
+        Inbox(environment).submit(wish())
+    with pytest.raises(StateError, match="JPSI_PROGRESS is not set"):
+        Inbox(environment).set_progress(1)
+
+
+WHOLE = json.loads(
+    inboxes.write(Asked(id=ID, wish=wish("compute"), more=About(name="a", parent="parent"), priority=1))
+)
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"v": 2}, "that this version knows"),
+        ({"wish": {"command": []}}, "command must be a list of texts"),
+        ({"wish": None}, "a request is a mapping"),
+        ({"priority": None}, "finite number"),
+        ({"priority": True}, "finite number"),
+        ({"name": 1}, "no text"),
+        ({"name": "a\0"}, "no text"),
+        ({"name": "\ud800"}, "no JSON"),
+        ({"parent": None}, "no text"),
+        ({"labels": []}, "no mapping"),
+        ({"labels": {"a": 1}}, "no text"),
+        ({"expires_at": "soon"}, "no time"),
+        ({"expires_at": 1}, "no time"),
+    ],
+    ids=str,
+)
+def test_a_file_that_holds_no_request_says_why(change: dict[str, Any], told: str) -> None:
+    with pytest.raises(InvalidRequestError, match=told):
+        inboxes.read(f"{ID}.json", json.dumps(WHOLE | change).encode())
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "told"),
+    [
+        (f"{ID}.json", json.dumps(WHOLE).encode()[:-1], "not whole"),
+        (f"{ID}.json", b"", "not whole"),
+        (f"{ID}.json", b"\xff", "no JSON"),
+        (f"{ID}.json", b"[" * 100_000, "not whole"),
+        (f"{ID}.json", b"[]", "that this version knows"),
+        ("a; rm -rf.json", json.dumps(WHOLE).encode(), "its name"),
+        (f"{ID}.yaml", json.dumps(WHOLE).encode(), "its name"),
+    ],
+    ids=["cut short", "empty", "binary", "deep", "a list", "a name", "a suffix"],
+)
+def test_what_is_no_request_says_why(name: str, content: bytes, told: str) -> None:
+    with pytest.raises(InvalidRequestError, match=told):
+        inboxes.read(name, content)
+
+
+# Each time in a process of its own, which kills itself before or after the nth thing that it does to files.
+WRITING = """\
+import os, signal, sys
+from pathlib import Path
+
+from jpsi_records.inbox import Inbox
+from jpsi_records.wish import read_wish
+
+count = 0
+
+
+def ticking(function, instant):
+    def call(*arguments):
+        tick(instant)
+        result = function(*arguments)
+        tick(instant)
+        return result
+    return call
+
+
+def tick(instant):
+    global count
+    count += 1
+    if count == instant:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+instant = 0
+while True:
+    instant += 1
+    place = Path(sys.argv[1], f"{instant:02}")
+    place.mkdir()
+    if (pid := os.fork()) == 0:
+        for owner, name in ((os, "open"), (os, "fsync"), (os, "close"), (Path, "replace")):
+            setattr(owner, name, ticking(getattr(owner, name), instant))
+        Inbox({"JPSI_EXECUTION": "parent", "JPSI_INBOX": str(place)}).submit(read_wish({"command": ["a"]}))
+        os._exit(0)
+    if os.waitpid(pid, 0)[1] == 0:
+        print(instant - 1)
+        break
+"""
+
+
+def test_a_request_is_whole_or_not_there_whenever_who_writes_it_is_killed(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", WRITING, str(tmp_path)],
+        check=True,
+        capture_output=True,
+        text=True,
+        timeout=100,
+    )
+
+    found = []
+    for place in sorted(tmp_path.iterdir()):
+        whole = [it for it in place.iterdir() if not it.name.startswith(".")]
+        assert len(whole) <= 1
+        assert all(inboxes.read(it.name, it.read_bytes()).wish == wish("a") for it in whole)
+        found.append(len(whole))
+    # up to the renaming there is none, and from then on one
+    assert found == sorted(found)
+    assert (found[0], found[-1], len(found)) == (0, 1, int(done.stdout) + 1)
+    assert sum(found) > 1

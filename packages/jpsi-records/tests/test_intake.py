@@ -1,0 +1,354 @@
+"""What jobs ask for comes into the records once."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from jpsi_records import intake
+from jpsi_records.dispatcher import Dispatcher
+from jpsi_records.inbox import Inbox
+from jpsi_records.intake import REFUSED, take_in
+from jpsi_records.model import About, ExecutionState, RequestState
+from jpsi_records.records import Records
+from playing import Client, Clock, finish, see_to, start, wish
+
+
+@pytest.fixture
+def parent(records: Records) -> str:
+    """An execution that runs."""
+    execution = records.submit(wish("parent"), priority=3).execution or ""
+    start(records, execution)
+    return execution
+
+
+@pytest.fixture
+def inbox(tmp_path: Path) -> Path:
+    place = tmp_path / "inbox"
+    place.mkdir()
+    return place
+
+
+def asking(execution: str, inbox: Path) -> Inbox:
+    """What the job of an execution has."""
+    return Inbox({"JPSI_EXECUTION": execution, "JPSI_INBOX": str(inbox)})
+
+
+def refused(records: Records, execution: str) -> list[str]:
+    return [it.data["why"] for it in records.events(execution=execution) if it.kind == "refused"]
+
+
+def test_what_a_job_asks_for_is_a_request_of_who_wants_its_execution(
+    records: Records, client: Client, clock: Clock, parent: str, inbox: Path
+) -> None:
+    clock.advance(1)
+    client("cb").submit(wish("parent"))
+    request = asking(parent, inbox).submit(wish("child"), About(labels={"a": "b"}), priority=1)
+
+    take_in(records, parent, inbox)
+    see_to(records)
+
+    child = records.request(request)
+    assert (child.owner, child.parent, child.state) == ("ca", parent, RequestState.COMMITTED)
+    assert (child.priority, child.labels) == (1, {"a": "b"})
+    assert records.execution(child.execution or "").priority == 3
+    assert [it.kind for it in records.events(request=request)] == ["created", "committed", "assigned"]
+    assert list(inbox.iterdir()) == []
+
+    finish(records, parent)
+    assert records.request(request).outcome == "cancelled"
+
+
+def test_what_was_taken_in_already_is_the_same_request(records: Records, parent: str, inbox: Path) -> None:
+    request = asking(parent, inbox).submit(wish("child"))
+    (path,) = inbox.iterdir()
+    content = path.read_bytes()
+    take_in(records, parent, inbox)
+    path.write_bytes(content)
+
+    take_in(records, parent, inbox)
+
+    assert [it.id for it in records.requests() if it.parent == parent] == [request]
+    assert list(inbox.iterdir()) == []
+    assert refused(records, parent) == []
+
+
+def test_what_a_job_leaves_when_it_ends_is_told(records: Records, parent: str, inbox: Path) -> None:
+    asking(parent, inbox).submit(wish("child"))
+    finish(records, parent)
+
+    take_in(records, parent, inbox)
+
+    assert refused(records, parent) == ["the execution whose job has made it has ended"]
+
+
+def _of_another_parent(inbox: Path, parent: str, records: Records) -> None:
+    asking("another", inbox).submit(wish("child"))
+
+
+def _of_somebody_elses_output(inbox: Path, parent: str, records: Records) -> None:
+    with Records(records.directory, url=records.database.engine.url, user="cb") as others:  # type: ignore[arg-type]
+        theirs = others.submit(wish("theirs")).id
+    asking(parent, inbox).submit(wish("child", after=[theirs]))
+
+
+def _after_nothing(inbox: Path, parent: str, records: Records) -> None:
+    asking(parent, inbox).submit(wish("child", after=["none"]))
+
+
+def _cut_short(inbox: Path, parent: str, records: Records) -> None:
+    asking(parent, inbox).submit(wish("child"))
+    (path,) = inbox.iterdir()
+    path.write_bytes(path.read_bytes()[:-1])
+
+
+def _with_the_id_of_another(inbox: Path, parent: str, records: Records) -> None:
+    asking(parent, inbox).submit(wish("child"))
+    (path,) = inbox.iterdir()
+    path.rename(inbox / f"{records.requests()[0].id}.json")
+
+
+def _a_pipe(inbox: Path, parent: str, records: Records) -> None:
+    os.mkfifo(inbox / "pipe")
+
+
+def _a_link(inbox: Path, parent: str, records: Records) -> None:
+    (inbox / "link").symlink_to("/etc/passwd")
+
+
+def _a_directory(inbox: Path, parent: str, records: Records) -> None:
+    (inbox / "directory").mkdir()
+
+
+@pytest.mark.parametrize(
+    ("leave", "why"),
+    [
+        (_of_another_parent, "the child of another execution, another"),
+        (_of_somebody_elses_output, "there is no request"),
+        (_after_nothing, "there is no request none"),
+        (_cut_short, "it is not whole"),
+        (_with_the_id_of_another, "the id of another request"),
+        (_a_pipe, "is no file"),
+        (_a_link, "symbolic links"),
+        (_a_directory, "a directory"),
+    ],
+)
+def test_what_is_no_request_of_the_job_is_told_once_and_kept_aside(
+    leave: Callable[[Path, str, Records], None], why: str, records: Records, parent: str, inbox: Path
+) -> None:
+    leave(inbox, parent, records)
+    (left,) = (it.name for it in inbox.iterdir())
+
+    take_in(records, parent, inbox)
+    take_in(records, parent, inbox)
+
+    (told,) = refused(records, parent)
+    assert why in told
+    assert [it.name for it in (inbox / REFUSED).iterdir()] == [left]
+    assert [it for it in records.requests() if it.parent == parent] == []
+
+
+def test_the_file_of_somebody_else_is_refused(
+    records: Records, parent: str, inbox: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asking(parent, inbox).submit(wish("child"))
+    monkeypatch.setattr(intake, "_owner_of", lambda file: os.getuid() + 1)
+
+    take_in(records, parent, inbox)
+
+    assert refused(records, parent) == ["it is the file of somebody else"]
+
+
+def test_what_is_too_large_is_not_read(
+    records: Records, parent: str, inbox: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(intake, "_MOST_BYTES", 10)
+    asking(parent, inbox).submit(wish("child"))
+
+    take_in(records, parent, inbox)
+
+    assert refused(records, parent) == ["it has more than 10 bytes"]
+
+
+def test_what_is_being_written_is_left_alone(records: Records, parent: str, inbox: Path) -> None:
+    (inbox / ".being-written").touch()
+
+    take_in(records, parent, inbox)
+    take_in(records, parent, inbox / "missing")
+
+    assert [it.name for it in inbox.iterdir()] == [".being-written"]
+    assert refused(records, parent) == []
+
+
+# Each time in a process of its own, which kills itself before or after the nth thing that it does.
+TAKING = """\
+import contextlib, os, signal, sys
+from pathlib import Path
+
+from jpsi_records.intake import take_in
+from jpsi_records.records import Records
+from jpsi_records.store.database import Database
+
+directory, url, parent, inboxes = sys.argv[1:]
+count = 0
+
+
+def tick(instant):
+    global count
+    count += 1
+    if count == instant:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def ticking(function, instant):
+    def call(*arguments, **named):
+        tick(instant)
+        result = function(*arguments, **named)
+        tick(instant)
+        return result
+    return call
+
+
+def killed(instant, inbox):
+    records = Records(directory, url=url)
+    writing = Database.writing
+
+    @contextlib.contextmanager
+    def written(self):
+        tick(instant)
+        with writing(self) as connection:
+            yield connection
+            tick(instant)
+        tick(instant)
+
+    Database.writing = written
+    for name in ("unlink", "mkdir", "replace"):
+        setattr(Path, name, ticking(getattr(Path, name), instant))
+    take_in(records, parent, inbox)
+
+
+for instant, inbox in enumerate(sorted(Path(inboxes).iterdir()), 1):
+    if (pid := os.fork()) == 0:
+        killed(instant, inbox)
+        os._exit(0)
+    print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), flush=True)
+"""
+# Three of each transaction, and two of each change to a file.
+INSTANTS = 12
+
+
+def test_whenever_who_takes_it_in_is_killed_it_is_one_request(
+    records: Records, url: str, parent: str, tmp_path: Path
+) -> None:
+    places = [tmp_path / "inboxes" / f"{instant:02}" for instant in range(1, INSTANTS + 2)]
+    asked = []
+    for place in places:
+        place.mkdir(parents=True)
+        asked.append(asking(parent, place).submit(wish("child", place.name)))
+        (place / f"x{place.name}").write_text("no request")
+
+    command = [sys.executable, "-c", TAKING, str(records.directory), url, parent, str(tmp_path / "inboxes")]
+    done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=100)
+    assert done.stdout.split() == [*(["-9"] * INSTANTS), "0"]
+    for place in places:
+        take_in(records, parent, place)
+
+    assert sorted(it.id for it in records.requests() if it.parent == parent) == sorted(asked)
+    told = [it.data["file"] for it in records.events(execution=parent) if it.kind == "refused"]
+    assert sorted(told) == [f"x{place.name}" for place in places]
+    for place in places:
+        assert [it.name for it in place.iterdir()] == [REFUSED]
+        assert [it.name for it in (place / REFUSED).iterdir()] == [f"x{place.name}"]
+
+
+# A command line of Python that would not survive to open a database, nor to import what opens one.
+WATCHED = """\
+import os, runpy, sys
+
+
+def watch(event, arguments):
+    is_database = event == "open" and "records.sqlite" in str(arguments[0])
+    if is_database or event.startswith(("sqlite3.", "socket.connect")):
+        os.write(2, f"{event} {arguments}".encode())
+        os._exit(99)
+
+
+sys.addaudithook(watch)
+sys.modules["sqlalchemy"] = None
+del sys.argv[0]
+if sys.argv[0] == "-c":
+    exec(sys.argv[1])
+else:
+    runpy.run_module("jpsi_cli", run_name="__main__", alter_sys=True)
+"""
+ASKING = """\
+from jpsi_records import About, Inbox, read_wish
+inbox = Inbox()
+inbox.set_progress(0.75)
+print(inbox.submit(read_wish({"command": ["touch", "%s"]}), About(name="python")))
+"""
+OPENING = """\
+import sys
+del sys.modules["sqlalchemy"]
+from jpsi_records import Records, StateError
+try:
+    Records("%s")
+except StateError as e:
+    print(e)
+"""
+SCRIPT = """\
+jpsi() { "$PYTHON" "$HERE/watched.py" jpsi "$@"; }
+set -e
+jpsi request submit "$HERE/child.yaml" --priority 1 --name shell
+jpsi request progress "$JPSI_EXECUTION" 0.5
+"$PYTHON" "$HERE/watched.py" -c "$(cat "$HERE/asking.py")"
+"$PYTHON" "$HERE/watched.py" -c "$(cat "$HERE/opening.py")"
+set +e
+jpsi request ls
+echo "ls $?"
+jpsi request submit "$HERE/child.yaml" --records "$HERE/records"
+echo "records $?"
+jpsi request submit "$HERE/child.yaml" --plan x
+echo "plan $?"
+jpsi request progress other 0.5
+echo "progress $?"
+until [ -e "$HERE/one" ] && [ -e "$HERE/two" ]; do sleep 0.05; done
+"""
+
+
+@pytest.mark.parametrize("url", ["sqlite"], indirect=True)
+def test_a_job_asks_without_opening_the_database(url: str, tmp_path: Path) -> None:
+    """As a job of this machine, and with the command line as it is typed."""
+    (tmp_path / "watched.py").write_text(WATCHED)
+    (tmp_path / "asking.py").write_text(ASKING % (tmp_path / "two"))
+    (tmp_path / "opening.py").write_text(OPENING % (tmp_path / "records"))
+    (tmp_path / "child.yaml").write_text(f"command: [touch, {tmp_path}/one]")
+    variables = {"PYTHON": sys.executable, "HERE": str(tmp_path)}
+    with Records(tmp_path / "records", url=url, user="ca") as records:
+        request = records.submit(wish("sh", "-c", SCRIPT, environment=variables), priority=3)
+        execution = request.execution or ""
+        dispatcher = Dispatcher(records)
+        seen = set()
+        while records.request(request.id).state is not RequestState.FINAL:
+            dispatcher.step()
+            seen.add(records.execution(execution).progress)
+        dispatcher.close()
+
+        done = records.execution(execution)
+        kept = records.blobs.manifest(done.log or "")
+        told, wrong = (records.blobs.path(kept[it].digest).read_text() for it in ("stdout", "stderr"))
+        assert (done.state, done.exit_code) == (ExecutionState.COMPLETE, 0), wrong
+        assert 0.75 in seen
+        children = [it for it in records.requests() if it.parent == execution]
+        assert [(it.owner, it.name) for it in children] == [("ca", "shell"), ("ca", "python")]
+        assert {records.execution(it.execution or "").priority for it in children} == {3}
+        words = [line.split() for line in told.splitlines()]
+        assert words[:2] == [["request", children[0].id], [children[1].id]]
+        assert "opens no records; make requests" in told.splitlines()[2]
+        assert words[3:] == [["ls", "125"], ["records", "125"], ["plan", "125"], ["progress", "125"]]
+        assert [line.split(":")[1].split()[0] for line in wrong.splitlines()] == ["the", "a", "in", "a"]
