@@ -491,6 +491,33 @@ def test_everything_that_is_wrong_is_told_at_once() -> None:
     assert len(caught.value.problems) == 3
 
 
+def test_what_is_wrong_hides_nothing_besides_that_is_wrong_or_loose_and_causes_no_more() -> None:
+    text = (
+        "version: 1\nversion: 1\nresources:\n"
+        "  r: {type: node, count: 1, schedule: true}\n"
+        "  big: {type: node, count: 2}\n"
+        "groups:\n- {name: g, resources: r, tasks: [{command: a, resources: big}]}\n"
+        "- {name: h, resources: rr, tasks: [{command: a, resources: big}]}\n"
+        "tasks:\n- {command: a, resources: rrr, attributes: {nice: 4}}\n- {command: a, local: true}\n"
+    )
+
+    assert [(it.at.line, it.code) for it in found(text)] == [
+        (2, "JS004"),
+        (7, "JS070"),
+        (8, "JS030"),
+        (10, "JS030"),
+        (10, "JS064"),
+        (11, "JS043"),
+        (11, "JS071"),
+    ]
+
+
+def test_a_group_that_is_not_there_hides_nothing_of_the_tasks_at_the_top() -> None:
+    text = f"{HEAD}groups: [{{name: g, tasks: [{{command: a}}]}}]\ntasks: [{{group: h}}, {{command: a}}]\n"
+
+    assert [it.code for it in found(text)] == ["JS030", "JS044"]
+
+
 def test_the_caret_stands_below_the_item_that_is_out_of_line() -> None:
     text = "tasks:\n  - a: 1\n   - b: 2\n"
 
