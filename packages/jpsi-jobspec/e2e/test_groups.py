@@ -2,34 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
-import json
 import os
 import signal
 import subprocess
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
+from flows import Flow
 
-from conftest import TARGET
 from jpsi.testing.waiting import eventually
 
-HEAD = """\
-version: 1
-resources:
-  all: {{type: node, count: 2, with: [{{type: core, count: 2}}]}}
-  one: {{type: core, count: 1}}
-groups:
-- name: {name}
-  resources: all
-  attributes: {{duration: {duration}, cwd: {cwd}}}
-  tasks:
-  - {{name: begin, local: true, command: [sh, -c, 'echo begin $(hostname) >>ran']}}
-"""
-END = "  - {name: end, local: true, command: [sh, -c, 'echo end $(hostname) >>ran']}\n"
 #: Two on each node, the second of each once it is allowed to.
 WORK = """\
   - name: work
@@ -41,60 +24,9 @@ WORK = """\
 Log = Callable[[], list[str]]
 
 
-class Flow:
-    """A document in a directory, and what its tasks have written."""
-
-    def __init__(self, folder: Path, text: str, name: str = "g", duration: str = "20m") -> None:
-        self.folder = folder
-        head = HEAD.format(name=name, duration=duration, cwd=folder)
-        (folder / "flow.yaml").write_text(f"{head}{text}{END}")
-        (folder / "ran").touch()
-
-    @property
-    def ran(self) -> list[str]:
-        return (self.folder / "ran").read_text().splitlines()
-
-    def command(self, name: str, *options: str) -> subprocess.Popen[str]:
-        words = [sys.executable, "-m", "jpsi_cli", "workflow", name, *options, "flow.yaml"]
-        return subprocess.Popen(words, cwd=self.folder, stdout=subprocess.PIPE, text=True)
-
-    @contextlib.contextmanager
-    def run(self) -> Iterator[subprocess.Popen[str]]:
-        """Run it, in the context once its tasks are at work on both nodes."""
-        with self.command("run", "-x", TARGET) as process:
-            try:
-                assert eventually(lambda: len(self.ran) > 4)
-                yield process
-            except BaseException:
-                # nobody waits for what goes on
-                process.terminate()
-                (self.folder / "go").write_text("1")
-                raise
-
-    @property
-    def runner(self) -> int:
-        """The process that runs the inside of the group."""
-        words = {b"jpsi_jobspec.group_run", b"g"}
-        for it in Path("/proc").glob("[0-9]*/cmdline"):
-            with contextlib.suppress(OSError):
-                line = it.read_bytes()
-                if words <= set(line.split(b"\0")) and os.fsencode(self.folder) in line:
-                    return int(it.parent.name)
-        raise LookupError
-
-    def told(self) -> dict[str, set[tuple[str, str | None]]]:
-        """The states and reasons of what is inside, by name."""
-        with self.command("status", "--json") as process:
-            records: list[dict[str, Any]] = json.loads(process.communicate()[0])
-        found: dict[str, set[tuple[str, str | None]]] = {}
-        for it in records:
-            found.setdefault(it["id"].rpartition("/")[2], set()).add((it["state"], it["reason"]))
-        return found
-
-
 @pytest.fixture
 def flow(tmp_path: Path, log: Log) -> Callable[..., Flow]:
-    return lambda text, **more: Flow(tmp_path, text, **more)
+    return lambda tasks, **more: Flow.of_group(tmp_path, tasks, **more)
 
 
 def test_tasks_run_on_both_nodes_with_what_is_local_on_the_first(flow: Callable[..., Flow]) -> None:

@@ -48,6 +48,15 @@ def test_a_document_that_is_right_is_said_to_be_so(run: Run) -> None:
     )
 
 
+@pytest.mark.parametrize("command", ["validate", "plan", "graph", "render", "satisfy", "run"])
+def test_what_is_loose_is_told_before_what_is_wrong(command: str, run: Run) -> None:
+    code, out, err = run(command, flow(f"{HEAD}- {{command: a, resources: x, resplicas: 2}}\n"))
+
+    assert (code, out) == (2, "")
+    assert [word for word in err.split() if word.startswith("JS")] == ["JS003:", "JS030:"]
+    assert [line.startswith("jpsi: warning: ") for line in err.splitlines()] == [True, False]
+
+
 def test_each_mistake_is_told_on_a_line_with_its_place(run: Run) -> None:
     code, out, err = run("validate", flow(f"{HEAD}- {{command: [], resources: x}}\n"))
 
@@ -212,6 +221,23 @@ def test_tasks_on_several_nodes_of_a_group_are_planned_with_a_warning_and_refuse
     assert (planned[0], refused[0]) == (0, 2)
     assert says in planned[2]
     assert says in refused[2]
+
+
+def test_what_is_not_installed_is_told_besides_what_cannot_be_had(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("jpsi_jobspec.opening.usable", frozenset[str])
+    file = flow(
+        "version: 1\nresources:\n  two: {type: node, count: 2}\n  one: {type: node, count: 1}\n"
+        "  thick: {type: slot, count: 1, with: [{type: node, count: 2}]}\n"
+        "groups: [{name: g, resources: two, tasks: [{command: a, resources: one}]}]\n"
+        "tasks: [{command: a, resources: thick}]\n"
+    )
+
+    code, _, err = run("run", "-x", "slurm", file)
+
+    assert code == 2
+    assert [word for word in err.split() if word.startswith("JS")] == ["JS092:", "JS090:"]
 
 
 def test_what_runs_inside_of_a_group_is_shown_with_what_it_has_written(run: Run) -> None:

@@ -41,6 +41,27 @@ def test_what_waits_for_a_failure_that_came_never_runs_and_says_so(
     assert {line.split()[1] for line in log()} == {"mend", "other"}
 
 
+@pytest.mark.parametrize("system", ["local", "slurm", "flux"], indirect=True)
+def test_what_runs_after_a_failure_does_not_wait_for_what_else_may_fail(
+    system: str, tmp_path: Path, log: Callable[[], list[str]]
+) -> None:
+    """One replica has failed; the other ends well, and only after what waits for the failure."""
+    gate = tmp_path / "gate"
+    some = (
+        f"test $JPSI_REPLICA = 2 && exit 1; for n in $(seq 300); do test -e {gate} && exit; sleep 0.1; done"
+    )
+    text = (
+        f"{HEAD}- {{name: some, command: [sh, -c, '{some}'], resources: r, replicas: 2}}\n"
+        f"- {{name: mend, command: [touch, {gate}], resources: r,"
+        " depends_on: [{name: some, when: failed}]}\n"
+    )
+
+    journal = driven(text, system, tmp_path)
+
+    assert [it.value for it in journal.states["some"]] == ["COMPLETED", "FAILED"]
+    assert journal.states["mend"] == [JobState.COMPLETED]
+
+
 @pytest.mark.parametrize("system", SYSTEMS, indirect=True)
 def test_all_replicas_have_ended_before_what_waits_for_them_begins(
     system: str, tmp_path: Path, log: Callable[[], list[str]]

@@ -8,11 +8,14 @@ from pathlib import Path
 import pytest
 
 from jobspec_support import found, loaded
+from jpsi_jobspec.load import load
 from jpsi_jobspec.plan import Site
-from jpsi_jobspec.problems import WorkflowError
+from jpsi_jobspec.problems import Findings, WorkflowError
 
 NODE = "{type: node, count: 1}"
 HEAD = f"version: 1\nresources:\n  r: {NODE}\n"
+#: A slot of two nodes, which no process has.
+THICK = "{type: slot, count: 1, with: [{type: node, count: 2}]}"
 DEEP = "[" * 70 + "]" * 70
 ALIASES = (
     "a: &a ["
@@ -347,6 +350,84 @@ BROKEN = [
         "nothing is known",
     ),
     ("JS082", resource("{type: node, count: 1, requires: {a: {b: c}}}"), False, 3, "write a list"),
+    ("JS082", resource("{type: node, count: 1, requires: {a.b: c}}"), False, 3, "write a list"),
+    (
+        "JS082",
+        resource("{type: node, count: 1, requires: {name: a, field: b, match: c}}"),
+        False,
+        3,
+        "a list",
+    ),
+    ("JS080", resource("{type: node, count: 1, requires: {a: c}}"), True, 3, "`a: {field: match}`"),
+    (
+        "JS080",
+        resource("{type: node, count: 1, requires: [{name: a, field: b, value: c}]}"),
+        False,
+        3,
+        "call it match",
+    ),
+    (
+        "JS090",
+        f"{HEAD}  s: {THICK}\ntasks: [{{command: a, resources: s}}]",
+        True,
+        5,
+        "several nodes, which no",
+    ),
+    ("JS040", f"{HEAD}groups: [{{name: g, resources: r, tasks: []}}]", True, 4, "has no tasks"),
+    (
+        "JS040",
+        f"{group('group: h, steps: [{name: stage, path: /a}]')}- {{name: h, tasks: [{{command: a}}]}}\n",
+        True,
+        8,
+        "steps and a group",
+    ),
+    ("JS040", one("steps: [{name: write, path: /tmp/a}]"), True, 5, "with content or without"),
+    ("JS040", one("steps: [{path: /tmp/a}]"), True, 5, "needs a name and a path"),
+    ("JS040", one("command: a, resources: r, service: true, ready: {}"), True, 5, "one of tcp, file and"),
+    ("JS040", one("command: a, resources: r, when: sometimes"), True, 5, "on_success, on_failure, always"),
+    ("JS041", one("command: [''], resources: r"), True, 5, "names no program"),
+    ("JS012", f"{HEAD}groups: [g]", True, 4, "must be a mapping"),
+    ("JS050", group("name: a, command: x", "command: y, depends_on: a"), False, 9, "write a list: [a]"),
+    (
+        "JS050",
+        group("name: a, command: x", "command: y, depends_on: [{name: a, when: soon}]"),
+        True,
+        9,
+        "one of ok, any, failed, started",
+    ),
+    ("JS053", group("command: y, depends_on: [{when: ok}]"), True, 8, "add `name:`"),
+    (
+        "JS054",
+        f"{group('command: y, depends_on: [z]')}tasks:\n- {{name: z, command: x, resources: r}}\n",
+        True,
+        8,
+        "stands in the top",
+    ),
+    ("JS005", one("command: a, resources: r, service: yes"), False, 5, "write true or false"),
+    ("JS005", one("command: [date, 0b_], resources: r"), True, 5, "in quotes"),
+    (
+        "JS003",
+        f"{HEAD}parameters: {{n: [1]}}\ntasks: [{{command: a, resources: r}}]",
+        True,
+        4,
+        "must be a value",
+    ),
+    (
+        "JS003",
+        f"{HEAD}parameters: {{n: {{type: integer}}}}\ntasks: [{{command: a, resources: r}}]",
+        True,
+        4,
+        "--set n=...",
+    ),
+    (
+        "JS003",
+        f"{HEAD}parameters: {{n: {{type: integer, default: x}}}}\ntasks: [{{command: a, resources: r}}]",
+        True,
+        4,
+        "must be int, not 'x'",
+    ),
+    ("JS001", f"{HEAD}parameters: [n]\ntasks: [{{command: a, resources: r}}]", True, 4, "`name: value`"),
+    ("JS003", one("command: a, resources: r, ? [x] : y"), True, 5, "a key that is no text"),
     (
         "JS090",
         (
@@ -410,6 +491,33 @@ def test_everything_that_is_wrong_is_told_at_once() -> None:
     assert len(caught.value.problems) == 3
 
 
+def test_what_is_wrong_hides_nothing_besides_that_is_wrong_or_loose_and_causes_no_more() -> None:
+    text = (
+        "version: 1\nversion: 1\nresources:\n"
+        "  r: {type: node, count: 1, schedule: true}\n"
+        "  big: {type: node, count: 2}\n"
+        "groups:\n- {name: g, resources: r, tasks: [{command: a, resources: big}]}\n"
+        "- {name: h, resources: rr, tasks: [{command: a, resources: big}]}\n"
+        "tasks:\n- {command: a, resources: rrr, attributes: {nice: 4}}\n- {command: a, local: true}\n"
+    )
+
+    assert [(it.at.line, it.code) for it in found(text)] == [
+        (2, "JS004"),
+        (7, "JS070"),
+        (8, "JS030"),
+        (10, "JS030"),
+        (10, "JS064"),
+        (11, "JS043"),
+        (11, "JS071"),
+    ]
+
+
+def test_a_group_that_is_not_there_hides_nothing_of_the_tasks_at_the_top() -> None:
+    text = f"{HEAD}groups: [{{name: g, tasks: [{{command: a}}]}}]\ntasks: [{{group: h}}, {{command: a}}]\n"
+
+    assert [it.code for it in found(text)] == ["JS030", "JS044"]
+
+
 def test_the_caret_stands_below_the_item_that_is_out_of_line() -> None:
     text = "tasks:\n  - a: 1\n   - b: 2\n"
 
@@ -427,6 +535,28 @@ def test_a_time_may_be_written_as_people_write_it(value: str) -> None:
     duration = document.tasks[0].attributes.duration
     assert duration is not None
     assert duration.total_seconds() == 300
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"m": "1"}, "has no 'm'; known are: n"),
+        ({"n": "["}, "must be int, not '['"),
+        ({"n": "a: b"}, "must be int, not 'a: b'"),
+        ({"n": "1.5"}, "must be int, not '1.5'"),
+    ],
+    ids=str,
+)
+def test_a_value_that_is_given_for_a_parameter_is_of_one_that_there_is_and_of_its_type(
+    given: dict[str, str], says: str
+) -> None:
+    text = f"{HEAD}parameters: {{n: 3}}\ntasks: [{{command: a, resources: r, replicas: '${{n}}'}}]"
+
+    with pytest.raises(WorkflowError) as caught:
+        load(text, Findings("flow.yaml"), given)
+
+    assert [it.code for it in caught.value.found][:1] == ["JS003"]
+    assert says in str(caught.value.found[0])
 
 
 def test_a_group_that_is_referenced_and_stands_at_the_top_runs_once_where_it_is_referenced() -> None:

@@ -211,6 +211,30 @@ def test_one_task_is_cancelled_with_what_waits_for_it_and_the_rest_runs_on(run: 
     assert run("cancel", file, "d")[2] == "jpsi: there is no task 'd' at the top; there are: a, b, c\n"
 
 
+def test_what_is_in_a_group_that_is_cancelled_by_its_name_was_cancelled(run: Run, log: Log) -> None:
+    """And not ended by somebody else, after which a batch system could begin it again."""
+    file = flow(
+        "version: 1\nresources:\n  r: {type: core, count: 1}\ngroups:\n- name: g\n  resources: r\n  tasks:\n"
+        "  - {name: long, command: [sh, -c, 'echo long >>$LOG; sleep 600']}\n"
+        "  - {name: clean, local: true, command: [sh, -c, 'echo clean >>$LOG']}\n"
+        "tasks:\n- name: a\n  resources: r\n"
+        "  command: [sh, -c, 'until test -e $LOG.gate; do sleep 0.05; done']\n"
+    )
+    with client("run", file) as first:
+        assert eventually(lambda: log() == ["long"])
+        assert run("cancel", file, "g")[0] == 0
+        Path(os.environ["LOG"] + ".gate").touch()
+        first.communicate()
+
+    states = {it["id"]: (it["state"], it["reason"]) for it in json.loads(run("status", "--json", file)[1])}
+    assert states == {
+        "g": ("CANCELED", "cancelled"),
+        "a": ("COMPLETED", None),
+        "g/long": ("CANCELED", "cancelled"),
+        "g/clean": ("COMPLETED", None),
+    }
+
+
 def test_what_all_replicas_have_written_is_shown_with_their_names(run: Run) -> None:
     file = flow(f"{HEAD}- {{name: a, command: [sh, -c, echo $JPSI_REPLICA], resources: r, replicas: 2}}\n")
     run("run", file)

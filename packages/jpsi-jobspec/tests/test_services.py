@@ -116,6 +116,12 @@ def test_a_port_is_ready_once_somebody_listens() -> None:
     assert not is_ready(place(ready), files)
 
 
+@pytest.mark.parametrize("host", ["a..b", "a" * 70, "no.such.host.invalid"])
+def test_a_host_that_cannot_be_is_not_ready(host: str) -> None:
+    """And whoever looks goes on looking: a thread that ends would leave all waiting."""
+    assert not is_ready(place(Ready(tcp=f"{host}:80")), JobExecutor("local").files)
+
+
 def test_a_command_says_by_its_exit_code_whether_a_service_is_ready(tmp_path: Path) -> None:
     """It runs where the service does, with its environment."""
     files = JobExecutor("local").files

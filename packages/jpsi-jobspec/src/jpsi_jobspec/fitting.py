@@ -42,15 +42,19 @@ def _check_inside(document: Document, group: Group, outer: _Outer, findings: Fin
 
 
 def _narrowed(document: Document, group: Group, outer: _Outer) -> _Outer:
-    """What a group leaves to what is in it; of one that names alternatives nobody knows yet which it has."""
+    """What a group leaves to what is in it; of one that names alternatives nobody knows yet which it has.
+
+    Nor does anybody of one that names a resource which there is not.
+    """
     named = list(_named(document, group.resources))
+    count = 0 if group.resources is None else len(group.resources.names)
     found = outer
-    if len(named) == 1:
+    if count == len(named) == 1:
         found = attrs.evolve(found, room=named[0], room_of=group.name)
-    elif named:
+    elif count:
         found = attrs.evolve(found, room=None)
     times = _times(document, group)
-    if times and (len(named) <= 1 or group.attributes.duration is not None) and times[0]:
+    if times and (count <= 1 or group.attributes.duration is not None) and times[0]:
         found = attrs.evolve(found, limit=times[0], limited_by=group.name)
     return found
 
@@ -83,4 +87,5 @@ def _times(document: Document, it: Task | Group) -> list[timedelta]:
 
 
 def _named(document: Document, expression: Expression | None) -> Iterator[Resource]:
-    return (document.resources[name] for name in ((expression and expression.names) or ()))
+    names = () if expression is None else expression.names
+    return (document.resources[name] for name in names if name in document.resources)

@@ -44,13 +44,6 @@ class Graph:
 
     scopes: Mapping[str, Scope]
 
-    def references(self) -> Iterator[tuple[str, Task]]:
-        """Each task that stands for a group, with the name of its scope."""
-        for scope in self.scopes.values():
-            for task in scope.tasks:
-                if task.group is not None:
-                    yield scope.name, task
-
 
 def resolve(document: Document, findings: Findings) -> Graph:
     """What waits for what in a document; `findings` gets what is wrong with names and order."""

@@ -44,13 +44,13 @@ def main(path: str, entry_id: str, life: str) -> int:
     allocation = next(it for it in run.plan.entries if it.id == entry_id)
 
     def end(why: str) -> None:
-        journal.cancel(why=CANCELLED if run.is_cancelled else why)
+        journal.cancel(why=CANCELLED if run.is_unwanted(entry_id) else why)
 
     journal = inner(run.path, allocation)
     # one whose keeper is gone is at work for a while
     with journal.held(is_waiting=True):
         journal = inner(run.path, allocation)
-        is_restarted = again.begin(journal, life, is_wanted=not run.is_cancelled)
+        is_restarted = again.begin(journal, life, is_wanted=not run.is_unwanted(entry_id))
         used = timedelta(seconds=time.time() - float(life.partition(" ")[0]))
         listen(end, time_to_run(allocation.attributes.duration, used))
         found = _run(journal, allocation, run.plan.target, is_restarted=is_restarted)

@@ -10,7 +10,7 @@ from .events import Place
 from .executors import Executor
 from .journal import Journal
 from .planned import Entry, Kind
-from .progress import Next, States, as_started, next_of
+from .progress import Next, States, as_started, met, next_of
 from .submissions import Submissions
 
 # More jobs than these are waited for here, as directives have limits.
@@ -39,9 +39,12 @@ class Handing:
         return [Next.WAIT if it is Next.HAND_OVER else it for it in found]
 
     def dependencies(self, place: Place) -> list[Dependency | Job]:
-        """What the batch system is told that a replica waits for: what has ended was weighed here."""
+        """What the batch system is told that a replica waits for: what is met already was weighed here."""
         found: list[Dependency | Job] = []
+        states = self._states(place.entry)
         for it in place.entry.after:
+            if met(it, states, place.replica) is not Next.HAND_OVER:
+                continue
             parts = self._journal.parts[it.id]
             chosen = [parts[place.replica - 1]] if it.each and place.replica <= len(parts) else parts
             ids = [part.job_id for part in chosen if part.job_id and not part.state.final]

@@ -17,6 +17,7 @@ import fcntl
 import hashlib
 import json
 import os
+import tempfile
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -100,6 +101,10 @@ class Journal:
         """Whether somebody wants it to end."""
         return self.path.joinpath("cancel").exists()
 
+    def is_unwanted(self, entry: str) -> bool:
+        """Whether somebody wants this entry, or all, to end."""
+        return self.is_cancelled or entry in self.cancelled
+
     @property
     def why(self) -> str:
         """Why it is to end, if it is."""
@@ -115,11 +120,16 @@ class Journal:
             entries: those to end; none is all.
             why: the reason of all that this ends; by default it was cancelled.
         """
-        for name in entries:
-            self.path.joinpath(f"cancel.{quote(name, safe='')}").touch(mode=0o600)
-        if not entries:
-            with contextlib.suppress(FileExistsError), self.path.joinpath("cancel").open("x") as file:
-                file.write(why)
+        path = self.path / "cancel"
+        with _fenced(f"{path} cannot be made"):
+            for name in entries:
+                self.path.joinpath(f"cancel.{quote(name, safe='')}").touch(mode=0o600)
+            if not entries and not path.exists():
+                # whoever drives it reads the reason as soon as there is one
+                file, new = tempfile.mkstemp(dir=self.path, prefix="new.")
+                with os.fdopen(file, "w", encoding="utf-8") as written:
+                    written.write(why)
+                Path(new).rename(path)
 
     def go_on(self) -> None:
         """Have it be ended no more."""
@@ -146,15 +156,13 @@ class Journal:
         if not events:
             return
         text = "".join(json.dumps(it, separators=(",", ":")) + "\n" for it in events)
-        try:
+        path = self.path / "journal"
+        with _fenced(f"the journal of the workflow, {path}, cannot be written"):
             if self._file is None:
-                self._file = _opened(self.path / "journal")
+                self._file = _opened(path)
             _write(self._file, text.encode())
             if is_synced:
                 os.fsync(self._file)
-        except OSError as e:
-            msg = f"the journal of the workflow, {self.path / 'journal'}, cannot be written: {e.strerror}"
-            raise SubmitException(msg, e) from e
         for event in events:
             _take_in(self.parts, event)
 
@@ -171,7 +179,9 @@ class Journal:
         Args:
             is_waiting: whether to wait until whoever drives it now has ended.
         """
-        file = os.open(self.path / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        path = self.path / "lock"
+        with _fenced(f"{path} cannot be opened"):
+            file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | (0 if is_waiting else fcntl.LOCK_NB))
@@ -183,6 +193,16 @@ class Journal:
             os.close(file)
 
 
+@contextlib.contextmanager
+def _fenced(says: str) -> Iterator[None]:
+    """Within the block, tell in a sentence what the disk does not do."""
+    try:
+        yield
+    except OSError as e:
+        msg = f"{says}: {e.strerror}"
+        raise SubmitException(msg, e) from e
+
+
 def _write(file: int, data: bytes) -> None:
     left = memoryview(data)
     while left:
@@ -192,7 +212,10 @@ def _write(file: int, data: bytes) -> None:
 
 def _opened(path: Path) -> int:
     """A journal, open to be added to; a last line that was cut off is cut away."""
+    is_new = not path.exists()
     file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    if is_new:
+        _sync(path.parent)
     written = os.pread(file, os.fstat(file).st_size, 0)
     os.ftruncate(file, written.rfind(b"\n") + 1)
     return file
@@ -200,7 +223,9 @@ def _opened(path: Path) -> int:
 
 def folder(file: str) -> Path:
     """Where the runs of a document are."""
-    path = Path(file).absolute()
+    path = Path(file)
+    # by whatever way somebody comes there, it is the same document
+    path = path.parent.resolve() / path.name
     digest = hashlib.sha256(os.fsencode(path)).hexdigest()[:12]
     return platformdirs.user_state_path("jpsi") / "workflows" / f"{path.stem}-{digest}"
 
@@ -209,12 +234,9 @@ def folder(file: str) -> Path:
 def choosing(file: str) -> Iterator[None]:
     """Within the block nobody else chooses which run of a document to go on with, or begins one."""
     root = folder(file)
-    try:
+    with _fenced(f"the runs of {file} cannot be kept in {root}"):
         root.mkdir(mode=0o700, parents=True, exist_ok=True)
         lock = os.open(root / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    except OSError as e:
-        msg = f"the runs of {file} cannot be kept in {root}: {e.strerror}"
-        raise SubmitException(msg, e) from e
     try:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
@@ -246,7 +268,7 @@ def create(file: str, text: str, site: Site, parameters: Mapping[str, str]) -> J
         "is_one_machine": site.is_one_machine,
         "subsystems": {name: [attrs.asdict(it) for it in nodes] for name, nodes in site.subsystems.items()},
     }
-    try:
+    with _fenced(f"the run of {file} cannot be kept in {root}"):
         root.mkdir(mode=0o700, parents=True, exist_ok=True)
         path = root / str(max(_numbers(root), default=0) + 1)
         path.mkdir(mode=0o700)
@@ -254,11 +276,8 @@ def create(file: str, text: str, site: Site, parameters: Mapping[str, str]) -> J
         # last, as it makes the run one
         _write_synced(path / "run.json.new", json.dumps(content))
         (path / "run.json.new").rename(path / "run.json")
-        for it in (path, root):
+        for it in (path, root, root.parent):
             _sync(it)
-    except OSError as e:
-        msg = f"the run of {file} cannot be kept in {root}: {e.strerror}"
-        raise SubmitException(msg, e) from e
     return read(path)
 
 
@@ -314,11 +333,8 @@ def read(path: Path) -> Journal:
 def inner(path: Path, allocation: Entry) -> Journal:
     """The journal of what runs inside of an allocation of the run in a folder."""
     folder = path / "inside" / allocation.id
-    try:
+    with _fenced(f"{folder} cannot be made"):
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    except OSError as e:
-        msg = f"{folder} cannot be made: {e.strerror}"
-        raise SubmitException(msg, e) from e
     return _with_events(folder, Plan(source=allocation.id, target="local", entries=flat(allocation)))
 
 

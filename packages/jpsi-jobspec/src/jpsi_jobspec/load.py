@@ -33,7 +33,6 @@ def load(text: str, findings: Findings, given: Mapping[str, str] | None = None) 
         WorkflowError: it cannot be used; the error names everything that is wrong.
     """
     value = parse(text, findings)
-    findings.check()
     document = Document(source=findings.source)
     if value is not None:
         reader = Reader(findings)

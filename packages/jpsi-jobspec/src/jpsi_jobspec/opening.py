@@ -13,7 +13,7 @@ from .limits import asked, has_choice
 from .load import load
 from .model import Document
 from .options import Mapped, configured
-from .plan import Site, make_plan
+from .plan import Site, draft
 from .planned import Plan
 from .problems import NOWHERE, Findings, Position
 from .subsystems import DIRECTORY, Subsystems, read_subsystems
@@ -84,7 +84,7 @@ def prepared(given: Given, *, is_to_run: bool = False) -> tuple[Plan, Findings, 
     """
     document, findings = opened(given)
     found = site(given, document)
-    plan = make_plan(document, found, findings)
+    plan = draft(document, found, findings)
     note = findings.wrong if is_to_run else findings.loose
     for name, says, do in shortcomings(plan, usable()):
         note("JS092", _place(name, document), says, do)

@@ -67,7 +67,12 @@ def _value(name: str, value: Value, given: Mapping[str, str], reader: Reader) ->
 
 def _typed(text: str, wanted: type) -> Scalar:
     """What somebody gave for a parameter, in its type where that can be."""
-    found = text if wanted is str else yaml.safe_load(text)
+    if wanted is str:
+        return text
+    try:
+        found = yaml.safe_load(text)
+    except yaml.YAMLError:
+        return text
     return found if isinstance(found, str | int | float) else text
 
 

@@ -42,10 +42,15 @@ def make_plan(document: Document, site: Site, findings: Findings) -> Plan:
     Raises:
         WorkflowError: it cannot run there; the error names every reason.
     """
-    planner = _Planner(document, site, findings)
-    plan = Plan(source=document.source, target=site.target, entries=planner.top())
+    plan = draft(document, site, findings)
     findings.check()
     return plan
+
+
+def draft(document: Document, site: Site, findings: Findings) -> Plan:
+    """The same; `findings` gets why it cannot run there."""
+    planner = _Planner(document, site, findings)
+    return Plan(source=document.source, target=site.target, entries=planner.top())
 
 
 class _Planner:

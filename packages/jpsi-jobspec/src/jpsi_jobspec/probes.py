@@ -43,7 +43,8 @@ def is_ready(place: Place, files: JobFiles) -> bool:
         if ready.file is not None:
             return files.read(_absolute(ready.file, place), 0, 1) is not None
         return not ready.command or _succeeds(place, ready)
-    except (OSError, OverflowError, JpsiError, subprocess.SubprocessError):
+    except (OSError, ValueError, OverflowError, JpsiError, subprocess.SubprocessError):
+        # a host that cannot be one is a ValueError
         return False
 
 

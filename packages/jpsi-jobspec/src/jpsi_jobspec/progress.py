@@ -33,7 +33,7 @@ def next_of(entry: Entry, states: States, replica: int | None = None) -> Next:
 
     Where `replica` is given, dependencies that are replica by replica look at that one alone.
     """
-    found = [_met(it, states, replica) for it in entry.after]
+    found = [met(it, states, replica) for it in entry.after]
     if Next.NEVER in found:
         return Next.NEVER
     if entry.when is When.ON_FAILURE and Next.WAIT not in found and Next.HAND_OVER not in found:
@@ -46,7 +46,8 @@ def next_of(entry: Entry, states: States, replica: int | None = None) -> Next:
     return Next.START
 
 
-def _met(after: After, states: States, replica: int | None) -> Next:
+def met(after: After, states: States, replica: int | None = None) -> Next:
+    """What one dependency lets be done with an entry, or with one of its replicas."""
     of = states[after.id]
     if after.each and replica is not None and replica <= len(of):
         of = [of[replica - 1]]

@@ -112,7 +112,7 @@ def _command(entries: Entries, reader: Reader) -> tuple[str, ...]:
 def read_command(value: Value, reader: Reader) -> tuple[str, ...]:
     """The words of a command: a list has them, a text is split as a shell does, `#!` begins a script."""
     if isinstance(value.content, list) and value.content:
-        return tuple(reader.text(item, "JS041") for item in value.content)
+        return _program(tuple(reader.text(item, "JS041") for item in value.content), value, reader)
     if not isinstance(value.content, str) or not value.content.strip() or value.is_trap:
         says = f"must be a text or a list of texts, not {kind(value)}"
         reader.findings.wrong("JS041", value.at, says, 'write `command: ["program", "argument"]`')
@@ -125,7 +125,14 @@ def read_command(value: Value, reader: Reader) -> tuple[str, ...]:
         says = f"cannot be split into words: {str(e).lower()}"
         reader.findings.wrong("JS041", value.at, says, "close the quotes, or write a list")
         return ()
-    return tuple(words)
+    return _program(tuple(words), value, reader)
+
+
+def _program(words: tuple[str, ...], value: Value, reader: Reader) -> tuple[str, ...]:
+    """The same words, of which the first one names what is to run."""
+    if not words[0]:
+        reader.findings.wrong("JS041", value.at, "names no program", "begin with the program")
+    return words
 
 
 # The interpreter reads a file, wherever the task runs: no directory is the same everywhere.

@@ -35,8 +35,6 @@ def validate(given: Given, *, as_json: bool) -> int:
             found = opened(given)[1].warnings
         except WorkflowError as e:
             if not as_json:
-                # a key that nobody knows may be all of the reason for the rest
-                warn(e.loose)
                 raise
             found = [*e.found, *e.loose]
         if as_json:

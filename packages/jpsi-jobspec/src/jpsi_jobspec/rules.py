@@ -17,14 +17,17 @@ def check(document: Document, findings: Findings) -> None:
         _check_resource(resource, findings)
     _check_references(document, findings)
     resolve(document, findings)
-    if not any(it.code in _LOST for it in findings.errors):
-        _check_places(document, findings)
+    _check_tops(document, findings)
+    if _is_nested(document, findings):
+        _check_groups(document, findings)
         check_fit(document, findings)
         _check_scheduled(document, findings)
 
 
-#: Where names lead nowhere, or a group is in itself, nobody can say what is in what.
-_LOST = {"JS030", "JS032"}
+def _is_nested(document: Document, findings: Findings) -> bool:
+    """Whether anybody can say what is in what: each group that is named is there, and none is in itself."""
+    is_known = all(it.group is None or it.group in document.groups for it in _everything(document))
+    return is_known and not any(it.code == "JS032" for it in findings.errors)
 
 
 def _check_resource(resource: Resource, findings: Findings) -> None:
@@ -66,8 +69,8 @@ def _check_names(
             findings.wrong("JS030", expression.at, says, instead(name, known))
 
 
-def _check_places(document: Document, findings: Findings) -> None:
-    """What may stand where."""
+def _check_tops(document: Document, findings: Findings) -> None:
+    """What tasks may stand at the top."""
     for task in document.tasks:
         if task.is_local:
             do = "move it into a group, or give it resources instead of `local`"
@@ -75,6 +78,10 @@ def _check_places(document: Document, findings: Findings) -> None:
         elif task.command and task.resources is None:
             says = "has no resources, and is in no group whose it could have; it gets one slot"
             findings.loose("JS044", task.at, says, "add `resources:`")
+
+
+def _check_groups(document: Document, findings: Findings) -> None:
+    """What groups may stand at the top."""
     held = {it.group for it in _everything(document) if it.group}
     inside = {it.group for group in document.groups.values() for it in group.tasks if it.group}
     for group in document.groups.values():
@@ -93,7 +100,10 @@ def _check_scheduled(document: Document, findings: Findings) -> None:
     asking = [it for it in tops if not (isinstance(it, Group) and it.name in inside)]
     is_marked = any(it.schedule for it in document.resources.values())
     do = f"{'add `schedule: true` to' if is_marked else 'remove `schedule: false` from'} what it needs"
+    unknown = {name for it in asking for name in _names(it) if name not in document.resources}
     for it in asking:
+        if unknown & set(_names(it)):
+            continue
         if it.resources is not None and not allowed & set(it.resources.names):
             which = "not marked as the scheduled ones are" if is_marked else "not to be scheduled"
             says = f"asks for {str(it.resources)!r}, which is {which}"
@@ -101,10 +111,16 @@ def _check_scheduled(document: Document, findings: Findings) -> None:
         elif it.resources is None and isinstance(it, Task) and it.command:
             says = "asks for no resources that are scheduled"
             findings.wrong("JS071", it.at, says, "give it some, or move it into a group")
-    used = {name for it in asking if it.resources for name in it.resources.names}
-    for name in sorted(allowed - used if is_marked else ()):
+    used = {name for it in asking for name in _names(it)}
+    # what is not there may be one of those, called otherwise
+    for name in sorted(allowed - used if is_marked and not unknown else ()):
         says = "is to be scheduled, and nothing that is submitted asks for it"
         findings.loose("JS072", document.resources[name].at, says, "remove `schedule: true`, or use it")
+
+
+def _names(asking: Task | Group) -> tuple[str, ...]:
+    """The resources that something names."""
+    return () if asking.resources is None else asking.resources.names
 
 
 def scheduled(document: Document) -> set[str]:

@@ -8,6 +8,8 @@ import click
 
 from jpsi import InvalidJobException, JpsiError
 
+from .problems import WorkflowError
+
 #: The exit codes of the commands, as everywhere in `jpsi`.
 DONE, FAILED, MISTAKE, TIMEOUT, JPSI, CANCELLED = 0, 1, 2, 124, 125, 130
 
@@ -16,6 +18,11 @@ def fenced(command: Callable[[], int]) -> int:
     """Do what a command does; every failure that jpsi knows is told in a sentence."""
     try:
         return command()
+    except WorkflowError as e:
+        # a key that nobody knows may be all of the reason for the rest
+        warn(e.loose)
+        complain(e.problems)
+        return MISTAKE
     except InvalidJobException as e:
         complain(e.problems if len(e.problems) > 1 else [str(e)])
         return MISTAKE

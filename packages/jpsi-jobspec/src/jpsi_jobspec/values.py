@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from datetime import timedelta
 from typing import Any
 
@@ -185,12 +185,3 @@ def plain(value: Value) -> Any:  # noqa: ANN401  any value of YAML
     if isinstance(value.content, list):
         return [plain(item) for item in value.content]
     return value.content
-
-
-def walked(value: Value) -> Iterator[Value]:
-    """A value and all in it."""
-    yield value
-    inner = value.content.values() if isinstance(value.content, dict) else value.content
-    if isinstance(value.content, list | dict) and not isinstance(inner, str | int | float | None):
-        for item in inner:
-            yield from walked(item)

@@ -1,0 +1,86 @@
+"""What is on disk of a run is whole at every moment, and is found whatever way somebody comes there."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from jobspec_support import begun
+from jpsi import SubmitException
+from jpsi_jobspec import journal as journals
+from jpsi_jobspec.journal import Journal
+
+
+@pytest.fixture
+def run(tmp_path: Path, log: Callable[[], list[str]]) -> Journal:
+    return begun("version: 1\ntasks: [{name: a, command: ior}]\n", "local", tmp_path)
+
+
+def test_that_a_run_is_to_end_is_seen_together_with_the_reason(
+    run: Journal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = []
+    rename = Path.rename
+
+    def renamed(path: Path, target: Path) -> Path:
+        seen.append((run.is_cancelled, path.read_text()))
+        return rename(path, target)
+
+    monkeypatch.setattr(Path, "rename", renamed)
+    run.cancel(why="timeout")
+    run.cancel(why="interrupted")
+
+    assert seen == [(False, "timeout")]
+    assert (run.is_cancelled, run.why) == (True, "timeout")
+
+
+@pytest.mark.parametrize("entries", [(), ("a",)])
+def test_what_cannot_be_written_down_is_told(run: Journal, entries: tuple[str, ...]) -> None:
+    shutil.rmtree(run.path)
+
+    with pytest.raises(SubmitException, match="cancel cannot be made: No such file"):
+        run.cancel(*entries)
+    with pytest.raises(SubmitException, match="lock cannot be opened: No such file"), run.held():
+        pass
+
+
+def test_an_entry_is_unwanted_by_its_name_or_with_all(run: Journal) -> None:
+    run.cancel("g/b.c")
+    assert [run.is_unwanted(it) for it in ("a", "g", "g/b.c")] == [False, False, True]
+
+    run.cancel()
+    assert run.is_unwanted("a")
+
+
+def test_the_name_of_a_journal_outlives_a_crash_of_the_machine(
+    run: Journal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced = []
+    fsync = os.fsync
+
+    def watched(file: int) -> None:
+        synced.append(Path(f"/proc/self/fd/{file}").readlink())
+        fsync(file)
+
+    monkeypatch.setattr(os, "fsync", watched)
+    for _ in range(2):
+        run.note([{"entry": "a", "replica": 1, "job": "x"}], is_synced=True)
+
+    assert synced == [run.path, run.path / "journal", run.path / "journal"]
+
+
+def test_a_document_has_the_same_runs_by_whatever_way_somebody_comes_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "there").mkdir()
+    (tmp_path / "link").symlink_to("there")
+    monkeypatch.chdir(tmp_path)
+
+    ways = ["there/flow.yaml", "./there/../there/flow.yaml", "link/flow.yaml", f"{tmp_path}/link/flow.yaml"]
+
+    assert len({journals.folder(it) for it in ways}) == 1
+    assert journals.folder("there/other.yaml") != journals.folder("there/flow.yaml")
