@@ -94,7 +94,7 @@ def test_one_rank_that_is_ended_is_no_success(tmp_path: Path, mpi: str) -> None:
     script = script_of(lines_of(spec_of("mpirun")), tmp_path / "launch")
     # the lines as the shell itself, so that its pid is known
     script.write_text(script.read_text().replace("\n(\n", "\n{\n", 1).removesuffix(")\n") + "}\n")
-    path = {"PATH": f"{on_path(tmp_path / 'bin', mpi)}:/usr/bin:/bin"}
+    path = {"PATH": f"{on_path(tmp_path / 'bin', mpi)}:/usr/bin:/bin", "_jpsi_folder": str(tmp_path)}
     command = ["/bin/sh", str(script), "/bin/sh", "-c", "echo up; exec sleep 1000"]
 
     with subprocess.Popen(
