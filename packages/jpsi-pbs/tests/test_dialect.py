@@ -100,6 +100,15 @@ def test_exit_codes(transport: FakeTransport, hooks: Hooks, clock: FakeClock, na
     assert (seen.state, seen.exit_code) == (JobState.FAILED, 137)
 
 
+@pytest.mark.parametrize(("added", "code"), [("host=node01", 0), ("host_type=fast", 187)])
+def test_chunks_have_what_is_added_to_them(scheduler: FakeScheduler, added: str, code: int) -> None:
+    asked = spec({"node_count": 2}, custom_attributes={"pbs.chunk": added})
+
+    result = FakeTransport(scheduler, dialect.pbs).run(PBS.submit(PBS.render_script(asked, CONTEXT)))
+
+    assert (result.returncode, "Unknown resource: host_type" in result.stderr) == (code, code != 0)
+
+
 def test_a_finished_job_is_in_the_history_alone(scheduler: FakeScheduler, clock: FakeClock) -> None:
     transport = FakeTransport(scheduler, dialect.pbs)
     native_id = _submit(transport, PBS)

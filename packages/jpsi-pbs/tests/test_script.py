@@ -182,9 +182,7 @@ def test_no_process_gets_less_than_it_asked_for(spec: JobSpec) -> None:
         return
     chunks = [
         {"n": int(number), **dict(part.split("=") for part in parts)}
-        for number, *parts in (
-            chunk.split(":") for chunk in str(PBS.resources(resources)["l.select"]).split("+")
-        )
+        for number, *parts in (chunk.split(":") for chunk in str(PBS.resources(spec)["l.select"]).split("+"))
     ]
 
     total = resources.computed_process_count
@@ -282,6 +280,68 @@ def test_what_chunks_have_is_not_asked_for_beside_them(name: str) -> None:
 
     assert "l.select" in problem
     assert _problems(spec(custom_attributes={f"torque.{name}": "2"}), TORQUE) == []
+
+
+def test_what_is_added_to_every_chunk() -> None:
+    uneven = {"process_count": 3, "processes_per_node": 2}
+    custom = {"openpbs.chunk": "host_type=fast:ib=true", "pbs.l.place": "scatter:group=rack"}
+
+    options = _options(spec(uneven, custom_attributes=custom))
+
+    assert options["-l select"] == (
+        "1:ncpus=2:mpiprocs=2:ompthreads=1:host_type=fast:ib=true+1:ncpus=1:mpiprocs=1:host_type=fast:ib=true"
+    )
+    assert options["-l place"] == "scatter:group=rack"
+    assert not any("chunk" in name for name in options)
+    assert _problems(spec(uneven, custom_attributes=custom)) == []
+
+
+@pytest.mark.parametrize("value", [None, False])
+def test_nothing_is_added_to_chunks_unless_it_is_said(value: object) -> None:
+    custom = {"pbs.chunk": value, "pbs.l.select": "2:ncpus=1"}
+
+    assert _problems(spec(custom_attributes=custom)) == []
+    assert _options(spec(custom_attributes=custom))["-l select"] == "2:ncpus=1"
+
+
+@pytest.mark.parametrize("name", ["l.select", "l.nodes", "l.ncpus", "l.mem"])
+def test_nothing_is_added_to_chunks_that_are_replaced(name: str) -> None:
+    (problem,) = _problems(spec(custom_attributes={"pbs.chunk": "ib=true", f"pbs.{name}": "2"}))
+
+    assert problem == (
+        f"custom attributes pbs.chunk and pbs.{name} cannot be given both: the one adds to the chunks that "
+        "jpsi asks for, and the other replaces them"
+    )
+
+
+@pytest.mark.parametrize(
+    ("value", "why"),
+    [
+        ("", "'' is none"),
+        (True, "'True' is none"),
+        (["a=b"], "must be text"),
+        ("fast", "'fast' is none"),
+        ("a=b:", "'' is none"),
+        ("a=b+2:ncpus=1", "'a=b+2' is none"),
+        ("a=b,walltime=1", "'a=b,walltime=1' is none"),
+        ("a='b c'", "is none that a chunk can have"),
+        ("a=b\n", "is none that a chunk can have"),
+        ("ib=true:ncpus=2", "cannot set ncpus: set resources.cpu_cores_per_process"),
+        ("mem=4gb", "cannot set mem: set resources.memory"),
+    ],
+    ids=repr,
+)
+def test_what_cannot_be_added_to_chunks(value: object, why: str) -> None:
+    (problem,) = _problems(spec(custom_attributes={"pbs.chunk": value}))
+
+    assert problem.startswith("custom attribute pbs.chunk ")
+    assert why in problem
+
+
+def test_torque_has_no_chunks() -> None:
+    (problem,) = _problems(spec(custom_attributes={"torque.chunk": "ib=true"}), TORQUE)
+
+    assert problem.startswith("custom attribute torque.chunk cannot be set")
 
 
 @pytest.mark.parametrize(

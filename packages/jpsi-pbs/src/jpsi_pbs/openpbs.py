@@ -20,10 +20,12 @@ from jpsi.plugin import (
     ShellLine,
     Site,
     hookimpl,
+    resources,
     units,
 )
 
 from . import ids, json_lines, mine, requests
+from .chunk import CHUNK, added
 from .ends import openpbs_end
 from .hooks import Hooks
 from .layout import Part, layout
@@ -55,7 +57,8 @@ class OpenPbs(Hooks):
     name = "pbs"
     form = script_form(
         (name, "pbspro", "openpbs"),
-        dict.fromkeys(_IN_CHUNKS, "PBS refuses it beside jpsi's l.select; set that"),
+        dict.fromkeys(_IN_CHUNKS, "PBS refuses it beside jpsi's l.select; set pbs.chunk or that"),
+        indirect=(CHUNK,),
     )
     readers = PBS
     # -f: no background process, which would keep what it inherits, the lock of the job's folder among it.
@@ -81,8 +84,9 @@ class OpenPbs(Hooks):
         )
         return [ShellLine(f"awk '{grouped}' \"$PBS_NODEFILE\"")]
 
-    def resources(self, asked: ResourceSpecV1) -> Options:
+    def resources(self, spec: JobSpec) -> Options:
         """The chunks that a job consists of, and how they are placed; pbs_resources(7B)."""
+        asked = resources(spec)
         parts = layout(asked)
         # without a number of nodes each process is a chunk, which goes where there is room
         chunks = [Part(asked.computed_process_count, 1)] if parts is None else parts
@@ -91,7 +95,8 @@ class OpenPbs(Hooks):
             *(["scatter"] if several_nodes else []),
             *(["exclhost"] if asked.exclusive_node_use else []),
         ]
-        select = "+".join(f"{it.nodes}:{_chunk(asked, it.processes)}" for it in chunks)
+        more = added(self.form.custom.of(spec))
+        select = "+".join(":".join([str(it.nodes), *_chunk(asked, it.processes), *more]) for it in chunks)
         return {"l.select": select, "l.place": ":".join(placed) or None}
 
     def queue(self, asked: JobAttributes) -> str | None:
@@ -175,7 +180,7 @@ def _has_array_limits(text: str) -> bool:
     return version is not None and int(version[1]) % _CENTURY >= _YEAR_OF_ARRAY_LIMITS
 
 
-def _chunk(asked: ResourceSpecV1, processes: int) -> str:
+def _chunk(asked: ResourceSpecV1, processes: int) -> list[str]:
     cores = asked.cpu_cores_per_process or 1
     parts = [f"ncpus={processes * cores}", f"mpiprocs={processes}"]
     if processes > 1:
@@ -186,7 +191,7 @@ def _chunk(asked: ResourceSpecV1, processes: int) -> str:
     if asked.memory is not None:
         share = units(asked.memory * processes, asked.computed_process_count * _KIBIBYTE)
         parts.append(f"mem={share}kb")
-    return ":".join(parts)
+    return parts
 
 
 hooks = OpenPbs()

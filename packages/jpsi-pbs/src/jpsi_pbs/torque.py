@@ -97,8 +97,9 @@ class Torque(Hooks):
         cores = resources(spec).cpu_cores_per_process or 1
         return [ShellLine(f"awk 'NR % {cores} == 0' \"$PBS_NODEFILE\"")]
 
-    def resources(self, asked: ResourceSpecV1) -> Options:
+    def resources(self, spec: JobSpec) -> Options:
         """The nodes, with a virtual processor for each core; "Requesting Resources" in the Torque manual."""
+        asked = resources(spec)
         # Torque cannot choose the number of nodes.
         parts = layout(asked) or [Part(1, asked.computed_process_count)]
         return {
