@@ -143,6 +143,7 @@ class Hooks(ABC):
             ids_per_query=self.most_ids,
             dependencies=frozenset(DependencyKind),
             arrays=self.arrays(site),
+            heterogeneous=True,
         )
 
     @hookimpl

@@ -20,7 +20,6 @@ from jpsi.plugin import (
     ShellLine,
     Site,
     hookimpl,
-    resources,
     units,
 )
 
@@ -28,7 +27,7 @@ from . import ids, json_lines, mine, requests
 from .chunk import CHUNK, added
 from .ends import openpbs_end
 from .hooks import Hooks
-from .layout import Part, layout
+from .layout import Part, laid_out
 from .reading import PBS
 from .script import script_form
 
@@ -86,18 +85,18 @@ class OpenPbs(Hooks):
 
     def resources(self, spec: JobSpec) -> Options:
         """The chunks that a job consists of, and how they are placed; pbs_resources(7B)."""
-        asked = resources(spec)
-        parts = layout(asked)
-        # without a number of nodes each process is a chunk, which goes where there is room
-        chunks = [Part(asked.computed_process_count, 1)] if parts is None else parts
-        several_nodes = parts is not None and sum(it.nodes for it in parts) > 1
-        placed = [
-            *(["scatter"] if several_nodes else []),
-            *(["exclhost"] if asked.exclusive_node_use else []),
+        kinds, more = laid_out(spec), added(self.form.custom.of(spec))
+        chunks = [
+            ":".join([str(it.nodes), *_chunk(asked, it.processes), *more])
+            for asked, parts in kinds
+            # without a number of nodes each process is a chunk, which goes where there is room
+            for it in parts or [Part(asked.computed_process_count, 1)]
         ]
-        more = added(self.form.custom.of(spec))
-        select = "+".join(":".join([str(it.nodes), *_chunk(asked, it.processes), *more]) for it in chunks)
-        return {"l.select": select, "l.place": ":".join(placed) or None}
+        nodes = sum(it.nodes for _, parts in kinds for it in parts or ())
+        # it is of the whole job, whichever of its chunks ask for it
+        is_exclusive = any(asked.exclusive_node_use for asked, _ in kinds)
+        placed = [*(["scatter"] if nodes > 1 else []), *(["exclhost"] if is_exclusive else [])]
+        return {"l.select": "+".join(chunks), "l.place": ":".join(placed) or None}
 
     def queue(self, asked: JobAttributes) -> str | None:
         """Where a job is sent; a reservation is a queue of its own, and its id has that of the server too."""
@@ -120,6 +119,7 @@ class OpenPbs(Hooks):
             id_variable="PBS_ARRAY_ID",
             index_variable="PBS_ARRAY_INDEX",
             limits=site.offers.get("array_limits", False),
+            heterogeneous=True,
         )
 
     @hookimpl
