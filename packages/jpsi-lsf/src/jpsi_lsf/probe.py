@@ -48,7 +48,10 @@ def capabilities(site: Site) -> Capabilities:
             id_variable="LSB_JOBID",
             index_variable="LSB_JOBINDEX",
             limits=True,
+            heterogeneous=True,
         ),
+        # what is older, such as volclava, has no compound requirements
+        heterogeneous=site.offers.get("json") is not False,
     )
 
 
