@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from jpsi.engine.transport import environment_of
-from jpsi.plugin import CommandResult, FailureKind, JobSpec, ShellLine, Site, SubmitException
+from jpsi.plugin import CommandResult, FailureKind, JobSpec, ShellLine, SubmitException
 from jpsi.testing import answered
 from jpsi_lsf import hooks
-from lsf_support import CONTEXT, MODERN, OLD, SITE, site
+from lsf_support import CONTEXT, MODERN, site
 
 _QUEUES = "\nQUEUE: normal\n  -- x\n\nUSERS:  all\nREQUEUE_EXIT_VALUES:  99 EXCLUDE(100)\n\nQUEUE: low\n"
 _NO_JOBS = '{"COMMAND":"bjobs","JOBS":0,"RECORDS":[]}\n'
@@ -165,9 +165,9 @@ def test_codes_that_put_a_job_back_are_those_of_queues_and_of_the_configuration(
     assert hooks.capabilities(asked).requeue_exit_codes == {5, 99}
 
 
-@pytest.mark.parametrize(("site", "offered"), [(SITE, True), (MODERN, True), (OLD, False)])
-def test_what_is_older_than_lsf_10_has_no_slots_of_several_kinds(site: Site, offered: bool) -> None:
-    capabilities = hooks.capabilities(site)
+@pytest.mark.parametrize("offered", [True, False])
+def test_slots_of_several_kinds_take_compound_requirements(offered: bool) -> None:
+    capabilities = hooks.capabilities(site(compound_requirements=offered))
 
     assert capabilities.arrays is not None
     assert (capabilities.heterogeneous, capabilities.arrays.heterogeneous) == (offered, True)

@@ -50,8 +50,7 @@ def capabilities(site: Site) -> Capabilities:
             limits=True,
             heterogeneous=True,
         ),
-        # what is older, such as volclava, has no compound requirements
-        heterogeneous=site.offers.get("json") is not False,
+        heterogeneous=site.config.compound_requirements,
     )
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from jpsi import InvalidJobException, Job, JobExecutor, JobState
-from jpsi.plugin import BatchConfig, HeterogeneousResources, ResourceSpec, ResourceSpecV1, components
+from jpsi.plugin import BatchConfig, ResourceSpecV1
 from jpsi.testing.conformance_kit import Kit, shell
 from jpsi.testing.plugin_directory import PluginDirectory
 
@@ -19,14 +19,10 @@ from jpsi.plugin import ShellLine, hookimpl
 @hookimpl
 def launch():
     return [ShellLine('exec "$@"')]
-
-@hookimpl
-def heterogeneous():
-    return True
 """
 
 #: What a job asks for, and how many processes of it may be on each node; nothing is any number of nodes.
-_PLACES: dict[str, tuple[ResourceSpec, list[list[int]]]] = {
+_PLACES: dict[str, tuple[ResourceSpecV1, list[list[int]]]] = {
     "processes": (ResourceSpecV1(process_count=3), []),
     "one node": (ResourceSpecV1(node_count=1, process_count=3), [[3]]),
     "two nodes": (ResourceSpecV1(node_count=2, processes_per_node=2), [[2, 2]]),
@@ -34,15 +30,6 @@ _PLACES: dict[str, tuple[ResourceSpec, list[list[int]]]] = {
     "a short node": (ResourceSpecV1(process_count=4, processes_per_node=3), [[3, 1], [2, 2]]),
     "a node with room": (ResourceSpecV1(process_count=2, processes_per_node=4), [[2]]),
     "uneven processes": (ResourceSpecV1(process_count=3, node_count=2), [[2, 1]]),
-    "several kinds": (
-        HeterogeneousResources(
-            [
-                ResourceSpecV1(node_count=1, cpu_cores_per_process=2),
-                ResourceSpecV1(node_count=2, processes_per_node=2),
-            ]
-        ),
-        [[1, 2, 2], [3, 2]],
-    ),
     "cores": (ResourceSpecV1(node_count=1, process_count=2, cpu_cores_per_process=2), [[2]]),
 }
 
@@ -70,7 +57,7 @@ class NodeTests(Kit):
         found = self.nodes(executor, tmp_path, resources=resources, launcher=lead)
 
         names = [name for name, _ in groupby(found)]
-        assert len(found) == sum(it.computed_process_count for it in components(resources))
+        assert len(found) == resources.computed_process_count
         assert len(names) == len(set(names)), "they are grouped by node"
         assert not layouts or [len(list(it)) for _, it in groupby(found)] in layouts
 
@@ -87,7 +74,7 @@ class NodeTests(Kit):
         executor: JobExecutor,
         place: Path,
         *,
-        resources: ResourceSpec | None = None,
+        resources: ResourceSpecV1 | None = None,
         launcher: str | None = None,
     ) -> list[str]:
         """What the file says in a job that asks for this; skips the test if it can never be had."""
