@@ -9,4 +9,4 @@ __all__ = ["HOSTILE", "job_specs", "json_values", "texts"]
 
 texts = strategies.hostile_text()
 json_values = strategies.json_values()
-job_specs = strategies.specs()
+job_specs = strategies.specs(heterogeneous=True)

@@ -8,9 +8,9 @@ from typing import Any, cast
 
 import pytest
 
-from jpsi import InvalidJobException, Job, JobAttributes, JobSpec
+from jpsi import HeterogeneousResources, InvalidJobException, Job, JobAttributes, JobSpec, ResourceSpecV1
 from jpsi.checking import Checking, Known
-from jpsi.plugin import Site
+from jpsi.plugin import Capabilities, Site
 
 
 class Backend:
@@ -20,6 +20,11 @@ class Backend:
         self.offers: Mapping[str, Any] = {}
         self.asked = list[str]()
         self.missing = list[str]()
+        self.heterogeneous = False
+
+    def capabilities(self, site: Site) -> Capabilities:
+        del site
+        return Capabilities(default_launcher="multiple", heterogeneous=self.heterogeneous)
 
     def check_spec(self, spec: JobSpec, site: Site) -> list[list[str]]:
         self.asked.append(f"{spec.executable} {site.offers.get('queue')}")
@@ -57,6 +62,7 @@ def checking(backend: Backend, *, has_policy: bool = False) -> Checking:
         sources_scripts=False,
     )
     return Checking(
+        name="acme",
         hooks=cast("Any", backend),
         engine=cast("Any", engine),
         site=lambda: Site(config=None, offers=backend.offers),
@@ -146,3 +152,29 @@ def test_why_a_job_can_never_run_is_told_with_all_else(backend: Backend) -> None
 
     with pytest.raises(InvalidJobException, match=r"(?s)no queue fast.*no directory"):
         checking(backend).submission(job, 1)
+
+
+SEVERAL = HeterogeneousResources([ResourceSpecV1(memory=2**30), ResourceSpecV1(process_count=2)])
+
+
+def test_an_executor_of_one_kind_of_slot_refuses_several_and_is_told_of_none(backend: Backend) -> None:
+    told = list[object]()
+    backend.problems = lambda spec: told.append(spec.resources) or ["no room"]  # type: ignore[func-returns-value, method-assign]  # short
+
+    with pytest.raises(InvalidJobException) as caught:
+        checking(backend).submission(Job(JobSpec("a", resources=SEVERAL)), 1)
+
+    why = "the executor acme gives a job one kind of slot, not several; use ResourceSpecV1, or"
+    assert f"{why} another executor" in str(caught.value)
+    assert "no room" in str(caught.value)
+    assert told == [None]
+
+
+def test_an_executor_of_several_kinds_of_slots_takes_them(backend: Backend) -> None:
+    backend.heterogeneous = True
+
+    submission = checking(backend).submission(Job(JobSpec("a", resources=SEVERAL)), 1)
+
+    assert submission.spec.resources == SEVERAL
+    assert isinstance(submission.spec.resources, HeterogeneousResources)
+    assert submission.spec.resources.components[0] is not SEVERAL.components[0]

@@ -52,7 +52,11 @@ def test_no_other_page_shows_what_could_be_run(page: str) -> None:
 
 def test_the_page_about_documents_has_a_place_for_every_field() -> None:
     text = (DOCS / "guide/documents.md").read_text()
-    fields = [it for of in (jpsi.JobSpec, jpsi.JobAttributes, jpsi.ResourceSpecV1) for it in attrs.fields(of)]
+    fields = [
+        it
+        for of in (jpsi.JobSpec, jpsi.JobAttributes, jpsi.ResourceSpecV1, jpsi.HeterogeneousResources)
+        for it in attrs.fields(of)
+    ]
 
     names = {field.name for field in fields} - {"attributes", "resources"}
 

@@ -182,6 +182,7 @@ def test_what_is_exported_is_pinned() -> None:
         "DependencyKind",
         "Evidence",
         "ExecutorConfig",
+        "HeterogeneousResources",
         "InvalidJobException",
         "Job",
         "JobAttributes",

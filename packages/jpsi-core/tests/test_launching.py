@@ -174,6 +174,26 @@ def test_launcher_that_says_much_is_quoted_by_its_end(executor: JobExecutor) -> 
     assert len(status.message) < 5000
 
 
+SEVERAL = jpsi.HeterogeneousResources([ResourceSpecV1(process_count=2), ResourceSpecV1(memory=2**20)])
+
+
+def test_job_with_slots_of_several_kinds_runs_once_with_single(executor: JobExecutor) -> None:
+    status, written = run(executor, shell('cat "$JPSI_NODEFILE"', resources=SEVERAL, launcher="single"))
+
+    assert status.state is JobState.COMPLETED
+    assert written.split() == [platform.node()] * 3
+
+
+def test_launcher_for_one_kind_of_slot_names_those_for_several(executor: JobExecutor) -> None:
+    with pytest.raises(jpsi.InvalidJobException) as caught:
+        executor.submit(Job(shell("true", resources=SEVERAL, launcher="twice")))
+
+    told = str(caught.value)
+    assert "the launcher twice starts processes of one kind; those of several: " in told
+    assert "single" in told.rpartition(": ")[2].split(", ")
+    assert "twice" not in told.rpartition(": ")[2]
+
+
 @pytest.mark.parametrize(
     ("name", "told"),
     [

@@ -19,7 +19,16 @@ import attrs
 import pytest
 
 import jpsi
-from jpsi import BulkException, Job, JobExecutor, JobSpec, JobState, Reason
+from jpsi import (
+    BulkException,
+    HeterogeneousResources,
+    Job,
+    JobExecutor,
+    JobSpec,
+    JobState,
+    Reason,
+    ResourceSpecV1,
+)
 from jpsi.contract.protocols import InterruptedSubmission
 from jpsi.engine.array_files import ArrayFiles, Place
 from jpsi.engine.backend import Backend
@@ -1007,3 +1016,13 @@ def test_where_all_are_checked_first_one_that_cannot_run_keeps_all_from_being_su
     assert fake.jobs == []
     toys.submit_many([good, other], checks_first=True)
     assert all(job.wait(timedelta(seconds=PATIENCE)) for job in (good, other))
+
+
+def test_jobs_with_slots_of_several_kinds_are_no_array(toys: JobExecutor, fake: FakeScheduler) -> None:
+    several = HeterogeneousResources([ResourceSpecV1(process_count=2), ResourceSpecV1(memory=2**20)])
+    jobs = [Job(JobSpec("/bin/true", resources=several, launcher="single")) for _ in range(3)]
+
+    toys.submit_many(jobs)
+
+    assert fake.log.count("tsubmit") == 3
+    assert ends(jobs) == [0, 0, 0]

@@ -63,15 +63,28 @@ def play(path: Path, rank: str, *, is_hydra: bool = False) -> Path:
 _PLAYED = """\
 _launch_groups=''
 JPSI_SIZE=1
+_parts=''
 while :; do
   case $1 in
   --ntasks=* | --nrs=*) JPSI_SIZE=${{1#*=}}; shift ;;
+  --het-group=*) _parts=1; shift ;;
   -n) JPSI_SIZE=$2; shift 2 ;;
   -[Ndf]) shift 2 ;;
   run | -*) shift ;;
   *) break ;;
   esac
 done
+# The command is the same in all parts, which colons separate.
+if [ -n "$_parts" ]; then
+  for _word in "$@"; do
+    shift
+    case $_parts$_word in
+    1:) _parts=2 ;;
+    1*) set -- "$@" "$_word" ;;
+    2--ntasks=*) JPSI_SIZE=$((JPSI_SIZE + ${{_word#*=}})) ;;
+    esac
+  done
+fi
 set -- /bin/sh -c 'export {rank}=$JPSI_RANK; unset JPSI_RANK JPSI_SIZE; exec "$@"' sh "$@"
 {several}"""
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from jpsi import JobAttributes, JobSpec
+from jpsi import HeterogeneousResources, JobAttributes, JobSpec, ResourceSpecV1
 from jpsi_launchers import script, srun
 from launchers_support import RECORDINGS, lines_of, print_arguments, program, run, script_of, spec_of
 
@@ -141,6 +141,43 @@ def test_shellcheck_finds_nothing(tmp_path: Path, name: str, shape: str) -> None
     done = subprocess.run([SHELLCHECK, "-s", "sh", path], check=False, capture_output=True, text=True)
 
     assert (done.returncode, done.stdout) == (0, "")
+
+
+def several(name: str, *parts: ResourceSpecV1) -> JobSpec:
+    return JobSpec("/bin/true", launcher=name, resources=HeterogeneousResources(parts))
+
+
+def test_srun_starts_one_step_over_all_components() -> None:
+    spec = several(
+        "srun",
+        ResourceSpecV1(cpu_cores_per_process=4),
+        ResourceSpecV1(node_count=2, processes_per_node=3, gpu_cores_per_process=1),
+    )
+
+    assert lines_of(spec)[-1] == (
+        f"exec srun '--het-group=0' '--ntasks=1' '--cpus-per-task=4' {SRUN}"
+        f" : '--het-group=1' '--nodes=2' '--ntasks=6' '--ntasks-per-node=3' '--gpus-per-task=1' {SRUN}"
+    )
+
+
+def test_each_component_gets_the_command_whatever_is_in_it(tmp_path: Path) -> None:
+    """A program that prints its arguments stands in; a colon in the command separates nothing."""
+    print_arguments(tmp_path / "bin" / "srun")
+    script = script_of(lines_of(several("srun", ResourceSpecV1(), ResourceSpecV1())), tmp_path / "launch")
+
+    printed = run(script, "echo", "a b", ":", path=tmp_path / "bin")
+
+    assert printed.count(":") == 1
+    first, second = printed[1 : printed.index(":")], printed[printed.index(":") + 1 :]
+    assert (first[0], second[0]) == ("--het-group=0", "--het-group=1")
+    assert first[1:] == second[1:]
+    assert first[-3:] == [".echo", ".a b", ".:"]
+
+
+def test_srun_refuses_a_component_whose_last_node_has_less() -> None:
+    spec = several("srun", ResourceSpecV1(), ResourceSpecV1(process_count=3, processes_per_node=2))
+
+    assert srun.check_spec(spec) == ["the launcher srun needs as many processes on each node of a component"]
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from jpsi import JobSpec, ResourceSpecV1
+from jpsi import HeterogeneousResources, JobSpec, ResourceSpecV1
 from jpsi_launchers import multiple
 from launchers_support import lines_of, script_of, spec_of
 
@@ -39,6 +39,21 @@ def test_each_rank_knows_which_it_is(tmp_path: Path, shell: str) -> None:
 
     assert sorted(done.stdout.splitlines()) == [f"{rank} of 5" for rank in range(5)]
     assert not done.stderr
+
+
+def test_ranks_are_numbered_through_all_components(tmp_path: Path, shell: str) -> None:
+    parts = [ResourceSpecV1(), ResourceSpecV1(process_count=2)]
+    spec = JobSpec("/bin/true", launcher="multiple", resources=HeterogeneousResources(parts))
+    script = script_of(lines_of(spec), tmp_path / "launch")
+
+    done = subprocess.run(
+        [shell, script, "sh", "-c", 'echo "$JPSI_RANK of $JPSI_SIZE"'],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+
+    assert sorted(done.stdout.splitlines()) == ["0 of 3", "1 of 3", "2 of 3"]
 
 
 def test_standard_input_is_for_rank_0(tmp_path: Path, shell: str) -> None:

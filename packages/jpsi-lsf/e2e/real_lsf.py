@@ -17,6 +17,7 @@ def config(work_directory: Path) -> LsfConfig:
         memory_unit="MB" if is_old else None,
         cores_as_slots=is_old,
         orphan_termination=not is_old,
+        compound_requirements=not is_old,
         grace=timedelta(seconds=15),
         longest_interval=timedelta(seconds=5),
     )

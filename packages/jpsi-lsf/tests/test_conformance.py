@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import ClassVar
 
+import pytest
+
+from jpsi import HeterogeneousResources, Job, JobExecutor, JobSpec, JobState, ResourceSpecV1
 from jpsi.testing import ExecutorConformance
 from jpsi_lsf import hooks
 from jpsi_lsf.config import LsfConfig
@@ -21,8 +25,31 @@ class TestLsf(ExecutorConformance):
     def native_name(self, name: str) -> str:
         return legal_name(name)
 
+    def test_each_node_of_a_component_is_named_for_each_of_its_processes(
+        self, executor: JobExecutor, tmp_path: Path
+    ) -> None:
+        if not executor.system.capabilities.heterogeneous:
+            pytest.skip("it has slots of one kind")
+        told = tmp_path / "nodes"
+        kinds = [ResourceSpecV1(cpu_cores_per_process=2), ResourceSpecV1(node_count=2, processes_per_node=2)]
+        job = Job(
+            JobSpec("/bin/sh", ["-c", 'cat "$JPSI_NODEFILE" >"$1"', "sh", str(told)], launcher="single")
+        )
+        assert job.spec is not None
+        job.spec.resources = HeterogeneousResources(kinds)
+
+        executor.submit(job)
+
+        assert self.end(job).state is JobState.COMPLETED
+        assert told.read_text().split() == ["node01", "node02", "node02", "node03", "node03"]
+
 
 class TestVolclava(TestLsf):
     dialect = "volclava"
     #: As the README says for volclava.
-    settings: ClassVar = {"memory_unit": "MB", "cores_as_slots": True, "orphan_termination": False}
+    settings: ClassVar = {
+        "memory_unit": "MB",
+        "cores_as_slots": True,
+        "orphan_termination": False,
+        "compound_requirements": False,
+    }

@@ -242,6 +242,36 @@ def test_an_lsf_that_is_down_is_understood(command: str) -> None:
     assert "refused" in said.stderr or "is down" in said.stderr
 
 
+_KINDS = "1*{span[hosts=1]} + 4*{span[ptile=2]}"
+
+
+@pytest.mark.parametrize("slots", [["-n", "5"], []], ids=["counted", "by the terms"])
+def test_a_compound_requirement_has_nodes_of_its_own_for_each_term(
+    scheduler: FakeScheduler, slots: list[str]
+) -> None:
+    invocation = Invocation(argv=["bsub", *slots, "-R", _KINDS], stdin="true\n")
+
+    assert answer(scheduler, lsf, invocation).returncode == 0
+
+    (job,) = scheduler.jobs
+    assert job.files["LSB_DJOB_HOSTFILE"].split() == ["node01", "node02", "node02", "node03", "node03"]
+
+
+@pytest.mark.parametrize(
+    ("dialect", "slots", "why"),
+    [(lsf, "4", "slots requirements conflict"), (volclava, "5", "Bad resource requirement syntax")],
+    ids=["lsf", "volclava"],
+)
+def test_a_compound_requirement_that_is_refused(
+    scheduler: FakeScheduler, dialect: ModuleType, slots: str, why: str
+) -> None:
+    invocation = Invocation(argv=["bsub", "-n", slots, "-R", _KINDS], stdin="true\n")
+
+    said = answer(scheduler, dialect, invocation)
+
+    assert (said.returncode, why in said.stderr) == (255, True)
+
+
 def test_a_table_for_people(scheduler: FakeScheduler) -> None:
     """The columns that were recorded."""
     fake = _Site(scheduler, lsf, MODERN)

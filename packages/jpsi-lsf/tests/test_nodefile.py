@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from jpsi.plugin import JobAttributes, JobSpec, ResourceSpecV1
+from jpsi.plugin import HeterogeneousResources, JobAttributes, JobSpec, ResourceSpecV1
 from jpsi_lsf import hooks
 from lsf_support import site
 
@@ -41,6 +41,15 @@ def test_a_process_of_several_slots_is_one_line() -> None:
     environment = {"LSB_MCPU_HOSTS": "n1 6 n2 6 "}
 
     assert _printed(environment, spec, cores_as_slots=True) == ["n1", "n1", "n2", "n2"]
+
+
+def test_slots_of_several_kinds_have_lines_one_kind_after_the_other() -> None:
+    kinds = [ResourceSpecV1(cpu_cores_per_process=3), ResourceSpecV1(node_count=2, processes_per_node=2)]
+    spec = JobSpec("x", resources=HeterogeneousResources(kinds))
+
+    assert _printed({"LSB_MCPU_HOSTS": "n1 1 n2 2 n3 2 "}, spec) == ["n1", "n2", "n2", "n3", "n3"]
+    slots = {"LSB_MCPU_HOSTS": "n1 3 n2 2 n3 2 "}
+    assert _printed(slots, spec, cores_as_slots=True) == ["n1", "n2", "n2", "n3", "n3"]
 
 
 def test_where_nothing_is_told_nothing_is_printed() -> None:

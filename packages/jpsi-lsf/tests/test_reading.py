@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
 
-from jpsi.plugin import Dependency, DependencyKind, ForeignScript, ResourceSpecV1
+from jpsi.plugin import (
+    Dependency,
+    DependencyKind,
+    ForeignScript,
+    HeterogeneousResources,
+    JobSpec,
+    ResourceSpecV1,
+)
+from jpsi.testing import heterogeneous_resources
 from jpsi_lsf import hooks
-from lsf_support import SITE, site
+from lsf_support import CONTEXT, SITE, site
 
 _GIB = 1 << 30
+_GPUS = {"process_count": 1, "gpu_cores_per_process": 2}
+_READER = "1*{span[hosts=1] rusage[mem=4GB] affinity[core(2)]}"
+_TWO = {"process_count": 2, "node_count": 1}
 
 
 def _read(*directives: str, **config: Any) -> ForeignScript:
@@ -60,6 +73,7 @@ def test_a_whole_script() -> None:
         ('-n 4 -R "rusage[mem=1GB/task]"', {"process_count": 4, "memory": 4 * _GIB}),
         ('-n 2 -R "affinity[core(4)]"', {"process_count": 2, "cpu_cores_per_process": 4}),
         ("-gpu num=2", {"gpu_cores_per_process": 2}),
+        ('-n 2 -R "rusage[ngpus_physical=1/task]"', {"process_count": 2, "gpu_cores_per_process": 1}),
         ('-n 4 -gpu "num=1/task"', {"process_count": 4, "gpu_cores_per_process": 1}),
         (
             '-n 4 -gpu num=4 -R "span[hosts=1]"',
@@ -75,6 +89,66 @@ def test_resources(directives: str, expected: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(
+    ("directives", "kinds"),
+    [
+        (
+            f'-n 9 -R "{_READER} + 8*{{span[ptile=4] rusage[mem=1GB/host, ngpus_physical=4]}}" -M 6GB -x',
+            [
+                {"process_count": 1, "node_count": 1, "cpu_cores_per_process": 2, "memory": 4 * _GIB},
+                {
+                    "process_count": 8,
+                    "processes_per_node": 4,
+                    "memory": 2 * _GIB,
+                    "gpu_cores_per_process": 1,
+                },
+            ],
+        ),
+        ('-n 3 -R "1*{rusage[ngpus_physical=2/task]} + {span[hosts=1]}"', [_GPUS, _TWO]),
+        ('-R "1*{rusage[ngpus_physical=2]}+2*{span[hosts=1]}"', [_GPUS, _TWO]),
+    ],
+)
+def test_compound_requirements(directives: str, kinds: list[dict[str, Any]]) -> None:
+    script = _read(directives)
+
+    alone = {"exclusive_node_use": directives.endswith("-x")}
+    assert (script.lost, _custom(script)) == ((), None)
+    assert script.spec.resources == HeterogeneousResources([ResourceSpecV1(**it, **alone) for it in kinds])
+
+
+def test_what_every_term_requires_stays_required() -> None:
+    script = _read('-R "1*{select[fast] span[hosts=1]} + 2*{select[fast] span[ptile=1]}"')
+
+    assert (script.lost, _custom(script)) == ((), {"lsf.R": "select[fast]"})
+    assert isinstance(script.spec.resources, HeterogeneousResources)
+
+
+@pytest.mark.parametrize(
+    ("directives", "why"),
+    [
+        ('-R "1*{} + 2*{}"', "jpsi has the slots of a term on one node if it has no span"),
+        ('-R "1*{span[hosts=1]} + 1*{span[hosts=1]}" -gpu num=1', "-gpu num=1: it is for slots of one kind"),
+    ],
+)
+def test_what_is_lost_of_compound_requirements(directives: str, why: str) -> None:
+    (lost,) = _read(directives).lost
+
+    assert why in lost
+
+
+@given(heterogeneous_resources())
+def test_slots_of_several_kinds_are_read_as_they_were_written(resources: HeterogeneousResources) -> None:
+    asked = JobSpec("/bin/true", resources=resources)
+    if hooks.check_spec(asked, SITE):
+        return
+    text = hooks.render_script(asked, CONTEXT).text
+    found = hooks.read_script(text, SITE)
+
+    assert found.lost == ()
+    again = hooks.render_script(JobSpec("/bin/true", resources=found.spec.resources), CONTEXT).text
+    assert re.findall("-[nR] .*", again) == re.findall("-[nR] .*", text)
+
+
+@pytest.mark.parametrize(
     ("directives", "custom"),
     [
         ("-n 4,8", {"lsf.n": "4,8"}),
@@ -84,6 +158,13 @@ def test_resources(directives: str, expected: dict[str, Any]) -> None:
         ('-n 8 -R "rusage[mem=1GB]"', {"lsf.R": "rusage[mem=1GB]"}),
         ('-R "select[type==any] span[ptile=2]" -R "order[ut]"', {"lsf.R": "select[type==any] order[ut]"}),
         ("-R 1*{span[hosts=1]}", {"lsf.R": "1*{span[hosts=1]}"}),
+        ("-R '1*{span[hosts=1]} + 1*{order[ut]}'", {"lsf.R": "1*{span[hosts=1]} + 1*{order[ut]}"}),
+        ("-R '{span[hosts=1]} + 1*{}'", {"lsf.R": "{span[hosts=1]} + 1*{}"}),
+        ("-R '{span[hosts=1]} || {order[ut]}'", {"lsf.R": "{span[hosts=1]} || {order[ut]}"}),
+        ("-n 4 -R '1*{span[hosts=1]}+2*{span[ptile=1]}'", {"lsf.R": "1*{span[hosts=1]}+2*{span[ptile=1]}"}),
+        ("-R '1*{span[hosts=1]}+0*{}'", {"lsf.R": "1*{span[hosts=1]}+0*{}"}),
+        ("-R '1*{span[hosts=1]}+1*{span[hosts=1]}' -M 2GB", {"lsf.M": "2GB"}),
+        ('-R "rusage[mem=1GB,license=1]"', {"lsf.R": "rusage[mem=1GB,license=1]"}),
         ("-W 10:00/host1", {"lsf.W": "10:00/host1"}),
         ("-w 'done(1) || done(2)'", {"lsf.w": "done(1) || done(2)"}),
         ("-gpu num=2:mode=shared", {"lsf.gpu": "num=2:mode=shared"}),

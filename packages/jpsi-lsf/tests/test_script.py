@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 from typing import Any
 from urllib.parse import quote
 
 import attrs
 import pytest
+from hypothesis import given
 
-from jpsi.plugin import JobAttributes, JobSpec, ResourceSpecV1, SubmitContext
+from jpsi.plugin import HeterogeneousResources, JobAttributes, JobSpec, ResourceSpecV1, SubmitContext
+from jpsi.testing import heterogeneous_resources
 from jpsi_lsf import hooks
 from jpsi_lsf.config import LsfConfig
 from lsf_support import CONTEXT, directives, problems, site
@@ -112,6 +115,104 @@ def test_what_no_option_can_say(asked: dict[str, Any], config: dict[str, Any], w
     (problem,) = problems(_asking(**asked), **config)
 
     assert words in problem
+
+
+def _kinds(*kinds: dict[str, Any], **custom: Any) -> JobSpec:
+    spec = _custom(**custom)
+    spec.resources = HeterogeneousResources([ResourceSpecV1(**it) for it in kinds])
+    return spec
+
+
+_READER = {"cpu_cores_per_process": 2, "memory": 4 * GIB}
+_READING = "1*{span[ptile=1] rusage[mem=4096MB/host] affinity[core(2)]}"
+_SOLVERS = {"node_count": 2, "processes_per_node": 4, "gpu_cores_per_process": 1, "memory": 2 * GIB}
+
+
+@pytest.mark.parametrize(
+    ("kinds", "config", "expected"),
+    [
+        (
+            [_READER, _SOLVERS],
+            {},
+            [
+                "-n 9",
+                f"-R '{_READING} + 8*{{span[ptile=4] rusage[mem=1024MB/host,ngpus_physical=1/task]}}'",
+                "-M 6144MB",
+            ],
+        ),
+        (
+            [_READER, _SOLVERS],
+            {"memory_unit": "GB", "cores_as_slots": True},
+            [
+                "-n 10",
+                "-R '2*{span[ptile=2] rusage[mem=4]} + 8*{span[ptile=4] rusage[mem=1,ngpus_physical=4]}'",
+                "-M 6",
+            ],
+        ),
+        (
+            [{"process_count": 3, "exclusive_node_use": True}, {"gpu_cores_per_process": 2, "memory": 1}],
+            {},
+            [
+                "-n 4",
+                "-R '3*{span[ptile=3]} + 1*{span[ptile=1] rusage[mem=1MB/host,ngpus_physical=2/task]}'",
+                "-x",
+            ],
+        ),
+    ],
+)
+def test_slots_of_several_kinds_are_a_compound_requirement(
+    kinds: list[dict[str, Any]], config: dict[str, Any], expected: list[str]
+) -> None:
+    asked = _kinds(*kinds)
+
+    assert problems(asked, **config) == []
+    assert directives(asked, _context(**config)) == expected
+
+
+def test_what_users_require_is_required_of_slots_of_every_kind() -> None:
+    asked = _kinds({}, {"process_count": 2}, R="select[fast]", x=True, Jd="of mine")
+
+    assert problems(asked) == []
+    assert directives(asked) == [
+        "-n 3",
+        "-R '1*{select[fast] span[ptile=1]} + 2*{select[fast] span[ptile=2]}'",
+        "-x",
+    ]
+    assert "#BSUB -Jd 'of mine jpsi-abc-1'\n" in hooks.render_script(asked, CONTEXT).text
+    assert directives(_kinds({}, {}, R=None)) == ["-n 2", "-R '1*{span[ptile=1]} + 1*{span[ptile=1]}'"]
+
+
+@pytest.mark.parametrize(
+    ("custom", "words"),
+    [
+        ({"R": "1*{select[a]} + 1*{select[b]}"}, "required of each of these"),
+        ({"n": 4}, "custom attribute lsf.n cannot be set: it is for slots of one kind"),
+        ({"nnodes": 2}, "custom attribute lsf.nnodes cannot be set: it is for slots of one kind"),
+        ({"gpu": "num=1"}, "set gpu_cores_per_process of each"),
+        ({"cwd": "/tmp"}, "set JobSpec.directory"),
+    ],
+    ids=str,
+)
+def test_what_users_cannot_say_beside_slots_of_several_kinds(custom: dict[str, Any], words: str) -> None:
+    (problem,) = problems(_kinds({}, {}, **custom))
+
+    assert words in problem
+
+
+def test_a_component_that_no_option_can_say_is_named() -> None:
+    (problem,) = problems(_kinds({}, {"process_count": 4, "node_count": 3}))
+
+    assert problem.startswith("resources.components[1]: LSF fills nodes")
+
+
+@given(heterogeneous_resources())
+def test_what_lsf_is_asked_for_adds_up(resources: HeterogeneousResources) -> None:
+    lines = directives(JobSpec("/bin/true", resources=resources))
+
+    (slots,) = [int(line.removeprefix("-n ")) for line in lines if line.startswith("-n ")]
+    (required,) = [line for line in lines if line.startswith("-R ")]
+    assert slots == sum(it.computed_process_count for it in resources.components)
+    assert slots == sum(int(number) for number in re.findall(r"([0-9]+)\*\{", required))
 
 
 @pytest.mark.parametrize(

@@ -163,3 +163,11 @@ def test_codes_that_put_a_job_back_are_those_of_queues_and_of_the_configuration(
     asked = type(MODERN)(config=site(requeue_exit_codes=[5]).config, offers={"requeue_exit_codes": [99]})
 
     assert hooks.capabilities(asked).requeue_exit_codes == {5, 99}
+
+
+@pytest.mark.parametrize("offered", [True, False])
+def test_slots_of_several_kinds_take_compound_requirements(offered: bool) -> None:
+    capabilities = hooks.capabilities(site(compound_requirements=offered))
+
+    assert capabilities.arrays is not None
+    assert (capabilities.heterogeneous, capabilities.arrays.heterogeneous) == (offered, True)

@@ -6,7 +6,14 @@ import json
 from pathlib import Path
 from typing import Any
 
-from jpsi.plugin import JobAttributes, JobSpec, ResourceSpecV1, Site, SubmitContext
+from jpsi.plugin import (
+    HeterogeneousResources,
+    JobAttributes,
+    JobSpec,
+    ResourceSpecV1,
+    Site,
+    SubmitContext,
+)
 from jpsi.testing import Recording, read_recordings
 from jpsi_pbs import PbsConfig, openpbs, torque
 
@@ -36,6 +43,12 @@ def spec(resources: dict[str, Any] | None = None, name: str | None = None, **att
         resources=None if resources is None else ResourceSpecV1(**resources),
         attributes=JobAttributes(**attributes),
     )
+
+
+def spec_of_kinds(*kinds: dict[str, Any], **attributes: Any) -> JobSpec:
+    """A job that asks for slots of several kinds."""
+    resources = HeterogeneousResources([ResourceSpecV1(**it) for it in kinds])
+    return JobSpec("/bin/true", resources=resources, attributes=JobAttributes(**attributes))
 
 
 def in_json(native_id: str, **attributes: Any) -> str:

@@ -25,7 +25,7 @@ from jpsi.plugin import (
 from jpsi.testing import FakeTransport, Recording
 from jpsi_pbs import PbsConfig, dialect
 from jpsi_pbs.hooks import Hooks
-from pbs_support import CONTEXT, PBS, SITE, TORQUE, recordings, spec, torque_recordings
+from pbs_support import CONTEXT, PBS, SITE, TORQUE, recordings, spec, spec_of_kinds, torque_recordings
 
 DIALECTS = {"pbs": dialect.pbs, "torque": dialect.torque}
 
@@ -98,6 +98,15 @@ def test_exit_codes(transport: FakeTransport, hooks: Hooks, clock: FakeClock, na
 
     assert seen is not None
     assert (seen.state, seen.exit_code) == (JobState.FAILED, 137)
+
+
+@pytest.mark.parametrize(("added", "code"), [("host=node01", 0), ("host_type=fast", 187)])
+def test_chunks_have_what_is_added_to_them(scheduler: FakeScheduler, added: str, code: int) -> None:
+    asked = spec({"node_count": 2}, custom_attributes={"pbs.chunk": added})
+
+    result = FakeTransport(scheduler, dialect.pbs).run(PBS.submit(PBS.render_script(asked, CONTEXT)))
+
+    assert (result.returncode, "Unknown resource: host_type" in result.stderr) == (code, code != 0)
 
 
 def test_a_finished_job_is_in_the_history_alone(scheduler: FakeScheduler, clock: FakeClock) -> None:
@@ -429,3 +438,18 @@ def test_a_script_may_stand_in_a_file(scheduler: FakeScheduler, tmp_path: Path, 
     assert (result.returncode, result.stderr) == (1, "qsub: script file:: No such file or directory\n")
     (job,) = scheduler.jobs
     assert (job.name, job.queue, job.stdout) == ("j.sh", "debug", f"{tmp_path}/j.sh.o1")
+
+
+@pytest.mark.parametrize("hooks", [PBS, TORQUE], ids=["pbs", "torque"])
+def test_slots_of_several_kinds_have_their_nodes(
+    scheduler: FakeScheduler, transport: FakeTransport, hooks: Hooks
+) -> None:
+    scheduler.slots = 8
+    asked = spec_of_kinds({"process_count": 2}, {"node_count": 2, "processes_per_node": 3})
+    script = attrs.evolve(hooks.render_script(asked, CONTEXT), run=ShellLine("true"))
+
+    native_id = hooks.parse_submit(transport.run(hooks.submit(script)))
+
+    seen = _seen(transport, hooks, native_id)
+    assert seen is not None
+    assert (seen.state, seen.nodes) == (JobState.ACTIVE, ("node01", "node02", "node03"))

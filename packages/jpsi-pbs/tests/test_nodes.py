@@ -10,6 +10,7 @@ import pytest
 
 from jpsi.plugin import JobSpec, ResourceSpecV1
 from jpsi_pbs import openpbs, torque
+from pbs_support import spec_of_kinds
 
 
 def _printed(lines: list[Any], nodes: str, tmp_path: Path) -> str:
@@ -42,3 +43,14 @@ def test_torque_has_a_line_for_each_core(
     spec = JobSpec("/bin/true", resources=ResourceSpecV1(cpu_cores_per_process=cores))
 
     assert _printed(torque.hooks.nodes(spec), nodes, tmp_path) == expected
+
+
+def test_slots_of_several_kinds_have_lines_one_kind_after_the_other(tmp_path: Path) -> None:
+    spec = spec_of_kinds(
+        {"cpu_cores_per_process": 3},
+        {"node_count": 2, "processes_per_node": 2},
+        {"process_count": 2, "cpu_cores_per_process": 2},
+    )
+
+    assert _printed(torque.hooks.nodes(spec), "aaabbccdddd", tmp_path) == "abbccdd"
+    assert _printed(openpbs.hooks.nodes(spec), "abbccdd", tmp_path) == "abbccdd"

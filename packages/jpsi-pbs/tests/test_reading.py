@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
 
-from jpsi.plugin import Dependency, DependencyKind, ForeignScript, ResourceSpecV1
+from jpsi.plugin import (
+    Dependency,
+    DependencyKind,
+    ForeignScript,
+    HeterogeneousResources,
+    JobSpec,
+    ResourceSpecV1,
+    components,
+)
+from jpsi.testing import heterogeneous_resources
 from jpsi_pbs.hooks import Hooks
-from pbs_support import PBS, TORQUE
+from pbs_support import CONTEXT, PBS, SITE, TORQUE, spec
 
 _GIB = 1 << 30
+_FOUR = {"node_count": 2, "processes_per_node": 4}
 _BOTH = pytest.mark.parametrize("hooks", [PBS, TORQUE], ids=["pbs", "torque"])
 
 
@@ -102,7 +114,10 @@ def test_what_is_asked_of_torque(directive: str, expected: dict[str, Any]) -> No
 @pytest.mark.parametrize(
     ("directive", "custom"),
     [
-        ("-l select=1:ncpus=2+2:ncpus=1", {"pbs.l.select": "1:ncpus=2+2:ncpus=1"}),
+        ("-l select=1:ncpus=2+2:model=x", {"pbs.l.select": "1:ncpus=2+2:model=x"}),
+        ("-l nodes=1:ppn=2+node01:ppn=1", {"pbs.l.nodes": "1:ppn=2+node01:ppn=1"}),
+        ("-l nodes=1:ppn=2+2:ppn=4,ncpus=2", {"pbs.l.nodes": "1:ppn=2+2:ppn=4"}),
+        ("-l nodes=1:ppn=2+2:ppn=4 -l place=scatter -l select=2", {"pbs.l.select": "2"}),
         ("-l select=1:ncpus=3:mpiprocs=2", {"pbs.l.select": "1:ncpus=3:mpiprocs=2"}),
         ("-l select=1:ncpus=2:model=x", {"pbs.l.select": "1:ncpus=2:model=x"}),
         ("-l place=pack", {"pbs.l.place": "pack"}),
@@ -135,10 +150,85 @@ def test_what_is_lost_is_told(hooks: Hooks, directive: str, why: str) -> None:
     assert lost.startswith(why)
 
 
+@pytest.mark.parametrize(
+    ("directive", "kinds"),
+    [
+        (
+            "-l select=1:ncpus=2:mem=4gb+2:ncpus=8:mpiprocs=4:ngpus=4 -l place=scatter:exclhost",
+            [
+                {"cpu_cores_per_process": 2, "memory": 4 * _GIB},
+                {
+                    "node_count": 2,
+                    "processes_per_node": 4,
+                    "cpu_cores_per_process": 2,
+                    "gpu_cores_per_process": 1,
+                },
+            ],
+        ),
+        ("-l nodes=1:ppn=2:gpus=2+2:ppn=4", [{"processes_per_node": 2, "gpu_cores_per_process": 1}, _FOUR]),
+    ],
+)
+def test_chunks_and_nodes_of_several_kinds(directive: str, kinds: list[dict[str, Any]]) -> None:
+    script = _read(PBS, directive)
+
+    assert (script.lost, _custom(script)) == ((), None)
+    alone = "excl" in directive
+    usual = {"node_count": 1, "processes_per_node": 1, "exclusive_node_use": alone}
+    assert script.spec.resources == HeterogeneousResources(
+        [ResourceSpecV1(**{**usual, **it}) for it in kinds]
+    )
+
+
+def test_memory_of_a_whole_job_is_shared_by_its_processes() -> None:
+    script = _read(TORQUE, "-l nodes=1:ppn=2:gpus=2+2:ppn=4,mem=10gb -n")
+
+    found = components(script.spec.resources)
+    assert (script.lost, _custom(script)) == ((), None)
+    assert [(it.memory, it.exclusive_node_use) for it in found] == [(2 * _GIB, True), (8 * _GIB, True)]
+
+
+@pytest.mark.parametrize(
+    "resources",
+    [
+        {"process_count": 10, "processes_per_node": 3, "memory": 10 * _GIB},
+        {"process_count": 9, "node_count": 4, "cpu_cores_per_process": 2},
+    ],
+)
+@_BOTH
+def test_nodes_that_are_filled_unevenly_are_of_one_kind(hooks: Hooks, resources: dict[str, Any]) -> None:
+    asked = {**resources, "cpu_cores_per_process": None} if hooks is TORQUE else resources
+    script = hooks.read_script(hooks.render_script(spec(asked), CONTEXT).text)
+
+    assert script.spec.resources == ResourceSpecV1(**asked)
+
+
+@given(heterogeneous_resources())
+@_BOTH
+def test_slots_of_several_kinds_are_read_as_they_were_written(
+    hooks: Hooks, resources: HeterogeneousResources
+) -> None:
+    asked = JobSpec("/bin/true", resources=resources)
+    if hooks.check_spec(asked, SITE):
+        return
+    found = hooks.read_script(hooks.render_script(asked, CONTEXT).text)
+
+    assert found.lost == ()
+    assert _nodes(hooks, found.spec) == _nodes(hooks, asked)
+
+
+def _nodes(hooks: Hooks, asked: JobSpec) -> list[tuple[str, str]]:
+    """How many nodes are asked for, and how many cores each has."""
+    found = re.search(r"-l (?:nodes|select)=(.*)", hooks.render_script(asked, CONTEXT).text)
+    assert found is not None
+    return re.findall(r"(?:\A|\+)([0-9]+):(?:ncpus|ppn)=([0-9]+)", found[1])
+
+
 def test_chunks_that_pbs_may_put_on_one_node_are_told_of() -> None:
     (lost,) = _read(PBS, "-l select=2:ncpus=4:mpiprocs=4").lost
 
     assert lost == "-l select=2:ncpus=4:mpiprocs=4: jpsi has each chunk on a node of its own"
+    assert _read(PBS, "-l select=1:ncpus=2+2:ncpus=1").lost != ()
+    assert _read(PBS, "-l select=1:ncpus=2+2:ncpus=1 -l place=free").lost == ()
 
 
 def test_torque_does_not_take_what_is_for_pbs() -> None:

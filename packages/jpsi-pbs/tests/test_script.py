@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jpsi.plugin import Dependency, DependencyKind, JobSpec, SubmitContext
+from jpsi.plugin import Dependency, DependencyKind, JobSpec, SubmitContext, components, node_count
 from jpsi.testing import hostile_text, specs
 from jpsi_pbs.hooks import Hooks
 from jpsi_pbs.names import legal_name
-from pbs_support import CONTEXT, PBS, SITE, TORQUE, site, spec
+from pbs_support import CONTEXT, PBS, SITE, TORQUE, site, spec, spec_of_kinds
 
 BOTH = pytest.mark.parametrize("hooks", [PBS, TORQUE], ids=["pbs", "torque"])
 
@@ -175,25 +175,97 @@ def test_an_uneven_last_node_has_its_share_of_the_memory() -> None:
     )
 
 
-@given(specs())
+_GIB = 1 << 30
+_READER = {"cpu_cores_per_process": 2, "memory": 64 * _GIB}
+_SOLVERS = {"node_count": 2, "processes_per_node": 4, "gpu_cores_per_process": 1, "memory": 16 * _GIB}
+
+
+@pytest.mark.parametrize(
+    ("kinds", "select", "place"),
+    [
+        (
+            [_READER, _SOLVERS],
+            "1:ncpus=2:mpiprocs=1:mem=67108864kb+2:ncpus=4:mpiprocs=4:ompthreads=1:ngpus=4:mem=8388608kb",
+            "scatter",
+        ),
+        (
+            [{"process_count": 3, "exclusive_node_use": True}, {"process_count": 3, "processes_per_node": 2}],
+            "1:ncpus=3:mpiprocs=3:ompthreads=1+1:ncpus=2:mpiprocs=2:ompthreads=1+1:ncpus=1:mpiprocs=1",
+            "scatter:exclhost",
+        ),
+        ([{}, {"memory": 1}], "1:ncpus=1:mpiprocs=1+1:ncpus=1:mpiprocs=1:mem=1kb", "scatter"),
+    ],
+)
+def test_slots_of_several_kinds_are_chunks_on_nodes_of_their_own(
+    kinds: list[dict[str, Any]], select: str, place: str
+) -> None:
+    asked = spec_of_kinds(*kinds)
+
+    assert _problems(asked) == []
+    assert (_options(asked)["-l select"], _options(asked)["-l place"]) == (select, place)
+
+
+@pytest.mark.parametrize(
+    ("kinds", "expected"),
+    [
+        ([_READER, _SOLVERS], {"-l nodes": "1:ppn=2+2:ppn=4:gpus=4", "-l mem": "83886080kb"}),
+        (
+            [{"process_count": 3, "exclusive_node_use": True}, {"process_count": 3, "processes_per_node": 2}],
+            {"-l nodes": "1:ppn=3+1:ppn=2+1:ppn=1", "-n": ""},
+        ),
+    ],
+)
+def test_slots_of_several_kinds_are_nodes_of_torque(
+    kinds: list[dict[str, Any]], expected: dict[str, str]
+) -> None:
+    asked = spec_of_kinds(*kinds)
+
+    assert _problems(asked, TORQUE) == []
+    options = _options(asked, TORQUE)
+    assert {it: options[it] for it in ("-l nodes", "-l mem", "-n") if it in options} == expected
+
+
+def test_torque_has_memory_for_the_whole_job_alone() -> None:
+    (problem,) = _problems(spec_of_kinds({"memory": 1}, {}), TORQUE)
+
+    assert problem.startswith("resources.components[1].memory: Torque has memory for the whole job alone")
+
+
+@BOTH
+def test_jobs_of_several_kinds_may_be_an_array(hooks: Hooks) -> None:
+    capabilities = hooks.capabilities(SITE)
+
+    assert capabilities.arrays is not None
+    assert (capabilities.heterogeneous, capabilities.arrays.heterogeneous) == (True, True)
+
+
+def test_what_users_say_of_chunks_is_of_those_of_every_kind() -> None:
+    added = spec_of_kinds({}, _SOLVERS, custom_attributes={"pbs.chunk": "ib=true"})
+    replaced = spec_of_kinds({}, _SOLVERS, custom_attributes={"pbs.l.select": "3:ncpus=4"})
+
+    assert _options(added)["-l select"] == (
+        "1:ncpus=1:mpiprocs=1:ib=true+2:ncpus=4:mpiprocs=4:ompthreads=1:ngpus=4:mem=8388608kb:ib=true"
+    )
+    assert _options(replaced)["-l select"] == "3:ncpus=4"
+
+
+@given(specs(heterogeneous=True))
 def test_no_process_gets_less_than_it_asked_for(spec: JobSpec) -> None:
-    resources: Any = spec.resources
-    if resources is None:
-        return
+    kinds = components(spec.resources)
     chunks = [
         {"n": int(number), **dict(part.split("=") for part in parts)}
-        for number, *parts in (
-            chunk.split(":") for chunk in str(PBS.resources(resources)["l.select"]).split("+")
-        )
+        for number, *parts in (chunk.split(":") for chunk in str(PBS.resources(spec)["l.select"]).split("+"))
     ]
 
-    total = resources.computed_process_count
-    assert sum(it["n"] * int(it["mpiprocs"]) for it in chunks) == total
-    assert sum(it["n"] * int(it["ncpus"]) for it in chunks) == total * (resources.cpu_cores_per_process or 1)
-    if resources.memory is not None:
-        assert sum(it["n"] * int(it["mem"].removesuffix("kb")) << 10 for it in chunks) >= resources.memory
-    if resources.node_count is not None or resources.processes_per_node is not None:
-        assert sum(it["n"] for it in chunks) == resources.computed_node_count
+    cores = sum(it.computed_process_count * (it.cpu_cores_per_process or 1) for it in kinds)
+    assert sum(it["n"] * int(it["mpiprocs"]) for it in chunks) == sum(
+        it.computed_process_count for it in kinds
+    )
+    assert sum(it["n"] * int(it["ncpus"]) for it in chunks) == cores
+    memory = sum(it.memory or 0 for it in kinds)
+    assert sum(it["n"] * int(it.get("mem", "0kb").removesuffix("kb")) << 10 for it in chunks) >= memory
+    if len(kinds) > 1 or node_count(kinds[0]) is not None:
+        assert sum(it["n"] for it in chunks) == sum(it.computed_node_count for it in kinds)
 
 
 def test_a_reservation_is_a_queue() -> None:
@@ -284,6 +356,68 @@ def test_what_chunks_have_is_not_asked_for_beside_them(name: str) -> None:
     assert _problems(spec(custom_attributes={f"torque.{name}": "2"}), TORQUE) == []
 
 
+def test_what_is_added_to_every_chunk() -> None:
+    uneven = {"process_count": 3, "processes_per_node": 2}
+    custom = {"openpbs.chunk": "host_type=fast:ib=true", "pbs.l.place": "scatter:group=rack"}
+
+    options = _options(spec(uneven, custom_attributes=custom))
+
+    assert options["-l select"] == (
+        "1:ncpus=2:mpiprocs=2:ompthreads=1:host_type=fast:ib=true+1:ncpus=1:mpiprocs=1:host_type=fast:ib=true"
+    )
+    assert options["-l place"] == "scatter:group=rack"
+    assert not any("chunk" in name for name in options)
+    assert _problems(spec(uneven, custom_attributes=custom)) == []
+
+
+@pytest.mark.parametrize("value", [None, False])
+def test_nothing_is_added_to_chunks_unless_it_is_said(value: object) -> None:
+    custom = {"pbs.chunk": value, "pbs.l.select": "2:ncpus=1"}
+
+    assert _problems(spec(custom_attributes=custom)) == []
+    assert _options(spec(custom_attributes=custom))["-l select"] == "2:ncpus=1"
+
+
+@pytest.mark.parametrize("name", ["l.select", "l.nodes", "l.ncpus", "l.mem"])
+def test_nothing_is_added_to_chunks_that_are_replaced(name: str) -> None:
+    (problem,) = _problems(spec(custom_attributes={"pbs.chunk": "ib=true", f"pbs.{name}": "2"}))
+
+    assert problem == (
+        f"custom attributes pbs.chunk and pbs.{name} cannot be given both: the one adds to the chunks that "
+        "jpsi asks for, and the other replaces them"
+    )
+
+
+@pytest.mark.parametrize(
+    ("value", "why"),
+    [
+        ("", "'' is none"),
+        (True, "'True' is none"),
+        (["a=b"], "must be text"),
+        ("fast", "'fast' is none"),
+        ("a=b:", "'' is none"),
+        ("a=b+2:ncpus=1", "'a=b+2' is none"),
+        ("a=b,walltime=1", "'a=b,walltime=1' is none"),
+        ("a='b c'", "is none that a chunk can have"),
+        ("a=b\n", "is none that a chunk can have"),
+        ("ib=true:ncpus=2", "cannot set ncpus: set resources.cpu_cores_per_process"),
+        ("mem=4gb", "cannot set mem: set resources.memory"),
+    ],
+    ids=repr,
+)
+def test_what_cannot_be_added_to_chunks(value: object, why: str) -> None:
+    (problem,) = _problems(spec(custom_attributes={"pbs.chunk": value}))
+
+    assert problem.startswith("custom attribute pbs.chunk ")
+    assert why in problem
+
+
+def test_torque_has_no_chunks() -> None:
+    (problem,) = _problems(spec(custom_attributes={"torque.chunk": "ib=true"}), TORQUE)
+
+    assert problem.startswith("custom attribute torque.chunk cannot be set")
+
+
 @pytest.mark.parametrize(
     "name",
     [*"CIJRSVWXejklotvz", "W.block", "W.interactive", "walltime", "l.", "W.a=b", "l.a,b", "-q", "", "l.a b"],
@@ -349,7 +483,7 @@ def test_custom_attributes_never_become_another_line(custom: dict[str, Any]) -> 
     assert all(len(line.splitlines()) == 1 and line.startswith("#PBS -") for line in _lines(wanted))
 
 
-@given(specs())
+@given(specs(heterogeneous=True))
 @BOTH
 def test_every_valid_spec_is_said_in_whole_lines_or_refused_in_whole_sentences(
     hooks: Hooks, spec: JobSpec

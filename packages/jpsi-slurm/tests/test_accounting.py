@@ -126,7 +126,6 @@ def test_the_recorded_ends() -> None:
         "94": (JobState.FAILED, 137, Reason.SIGNAL),
         "95": (JobState.COMPLETED, 0, None),
         "96": (JobState.FAILED, None, None),
-        "99+0": (JobState.COMPLETED, 0, None),
         "99+1": (JobState.COMPLETED, 0, None),
         "101": (JobState.CANCELED, None, Reason.CANCELLED),
         "102": (JobState.CANCELED, None, Reason.CANCELLED),

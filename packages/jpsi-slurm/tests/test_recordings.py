@@ -109,11 +109,12 @@ def test_squeue(recording: Recording) -> None:
     rows = [row for row in listed(recording) if "[" not in row["JobArrayID"]]
     found = hooks.parse_status(replayed_squeue(list(rows)), None)
 
-    assert {row["JobArrayID"] for row in rows} <= found.keys()
+    assert {hooks.canonical_id(row["JobArrayID"]) for row in rows} <= found.keys()
     for row in rows:
         if "State" in row:
-            assert found[row["JobArrayID"]].word == row["State"]
-            assert found[row["JobArrayID"]].state is STATES[row["State"]].state
+            seen = found[hooks.canonical_id(row["JobArrayID"])]
+            assert seen.word == row["State"]
+            assert seen.state is STATES[row["State"]].state
 
 
 @pytest.mark.parametrize("recording", _of("sacct"), ids=str)
@@ -132,7 +133,7 @@ def test_sacct(recording: Recording) -> None:
 
     for row in rows:
         if "-D" not in recording.argv and "State" in row:
-            assert found[row["JobID"]].word == row["State"].partition(" ")[0]
+            assert found[hooks.canonical_id(row["JobID"])].word == row["State"].partition(" ")[0]
 
 
 @pytest.mark.parametrize("recording", _of("scancel"), ids=str)

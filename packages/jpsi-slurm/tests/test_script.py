@@ -28,7 +28,7 @@ def _spec(resources: dict[str, Any] | None = None, name: str | None = None, **at
 
 def _options(spec: JobSpec, context: SubmitContext = CONTEXT) -> dict[str, str]:
     """What sbatch takes the directives for, by its own rules of quoting."""
-    words = _directives(hooks.render_script(spec, context).text)
+    (words,) = _directives(hooks.render_script(spec, context).text)
     return {name[2:]: value for name, _, value in (word.partition("=") for word in words)}
 
 

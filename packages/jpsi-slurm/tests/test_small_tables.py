@@ -203,3 +203,7 @@ def test_a_configuration_that_is_not_told_is_not_known() -> None:
 def test_one_cluster_is_configured_or_none(cluster: str) -> None:
     with pytest.raises(ValueError, match="one cluster"):
         SlurmConfig(cluster=cluster)
+
+
+def test_the_first_component_of_a_heterogeneous_job_is_the_job() -> None:
+    assert _names("138+0", "138") == ("138",)

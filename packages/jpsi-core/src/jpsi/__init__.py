@@ -26,7 +26,7 @@ from jpsi.model.errors import (
     UnreachableStateException,
 )
 from jpsi.model.references import escape
-from jpsi.model.resources import ResourceSpec, ResourceSpecV1
+from jpsi.model.resources import HeterogeneousResources, ResourceSpec, ResourceSpecV1
 from jpsi.model.spec import JobAttributes, JobSpec, StageIn, StageOut, StageOutFlags, StagingMode
 from jpsi.model.states import Evidence, JobState, JobStatus, Reason
 
@@ -58,6 +58,7 @@ __all__ = [
     "DocumentWarning",
     "Evidence",
     "ExecutorConfig",
+    "HeterogeneousResources",
     "InvalidJobException",
     "Job",
     "JobAttributes",

@@ -16,6 +16,7 @@ from jpsi.engine.staging import has_staging
 from jpsi.model import plain
 from jpsi.model.errors import InvalidJobException
 from jpsi.model.problems import problems, sound_part
+from jpsi.model.resources import HeterogeneousResources
 from jpsi.model.spec import JobSpec, copy_spec
 
 if TYPE_CHECKING:
@@ -53,6 +54,7 @@ class Checking:
     submit many jobs that differ in their arguments alone.
 
     Args:
+        name: the name of the executor.
         hooks: the backend's.
         engine: what will carry out the jobs.
         site: where they are to run.
@@ -67,6 +69,7 @@ class Checking:
     def __init__(  # noqa: PLR0913  who is asked, each by name
         self,
         *,
+        name: str,
         hooks: ExecutorHooks,
         engine: Engine,
         site: Callable[[], Site],
@@ -77,6 +80,7 @@ class Checking:
         has_policy: bool,
         is_elsewhere: bool,
     ) -> None:
+        self._name = name
         self._hooks = hooks
         self._engine = engine
         self._site = site
@@ -110,6 +114,8 @@ class Checking:
         spec = self._defaults.filled_in(sound_part(job.spec) if found else copy_spec(job.spec))
         spec, unstaged = staged(spec, is_elsewhere=self._is_elsewhere)
         found += unstaged
+        spec, unsuited = self._suited(spec, site)
+        found += unsuited
         launcher, missing = self._launchers.of(spec)
         found += missing
         spec, unresolved = resolved(spec, lambda: self._offered(site), self._is_here)
@@ -157,6 +163,15 @@ class Checking:
 
     def _objections(self, spec: JobSpec, site: Site) -> list[str]:
         return _flat(self._hooks.check_spec(spec=spec, site=site))
+
+    def _suited(self, spec: JobSpec, site: Site) -> tuple[JobSpec, list[str]]:
+        """What the hooks are asked about, and what is wrong with having them asked about more."""
+        is_plain = not isinstance(spec.resources, HeterogeneousResources)
+        if is_plain or self._hooks.capabilities(site=site).heterogeneous:
+            return spec, []
+        which = "use ResourceSpecV1, or another executor"
+        problem = f"the executor {self._name} gives a job one kind of slot, not several; {which}"
+        return attrs.evolve(spec, resources=None), [problem]
 
     def _offered(self, site: Site) -> frozenset[DependencyKind]:
         return self._hooks.capabilities(site=site).dependencies

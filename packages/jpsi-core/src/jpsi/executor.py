@@ -98,6 +98,7 @@ class JobExecutor(Many):
             has_commands=own_engine is None,
         )
         self._checking = Checking(
+            name=self._name,
             hooks=self._hooks,
             engine=self._engine,
             site=lambda: self._site,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
@@ -9,8 +10,9 @@ from typing import TYPE_CHECKING
 import attrs
 
 from jpsi.model.errors import PluginError
-from jpsi.model.resources import node_count, process_count
+from jpsi.model.resources import HeterogeneousResources, node_count, process_count
 from jpsi.model.spec import JobSpec
+from jpsi.registry.candidate import LAUNCHERS
 from jpsi.registry.stack import launcher_hooks
 
 if TYPE_CHECKING:
@@ -31,6 +33,8 @@ class Launcher:
     rank_variables: Sequence[str]
     #: Whether its lines source pre_launch and post_launch and open the streams.
     sources_scripts: bool
+    #: Whether it launches jobs whose slots are of several kinds.
+    heterogeneous: bool = False
 
 
 class Launchers:
@@ -57,7 +61,22 @@ class Launchers:
         except PluginError as e:
             why = "" if spec.launcher is not None else f" ({count} processes need it)"
             return None, [f"{e}{why}"]
-        return self._found[name], []
+        launcher = self._found[name]
+        if isinstance(spec.resources, HeterogeneousResources) and not launcher.heterogeneous:
+            others = ", ".join(self._heterogeneous()) or "none that is installed"
+            return None, [f"the launcher {name} starts processes of one kind; those of several: {others}"]
+        return launcher, []
+
+    def _heterogeneous(self) -> list[str]:
+        """The names of the installed launchers that launch jobs whose slots are of several kinds."""
+        names = sorted({it.name for it in self._plugins.candidates if it.group == LAUNCHERS})
+        able = []
+        for name in names:
+            # one that cannot be loaded is no advice
+            with contextlib.suppress(PluginError):
+                if launcher_hooks(self._plugins, name).heterogeneous():
+                    able.append(name)
+        return able
 
     def _default(self, spec: JobSpec) -> str:
         offered = self._offered()
@@ -71,5 +90,8 @@ def _asked(hooks: LauncherHooks, name: str) -> Launcher:
         msg = f"the launcher {name} names variables by patterns such as 'PMI_*', and not {strange[0]!r}"
         raise PluginError(msg)
     return Launcher(
-        hooks=hooks, rank_variables=tuple(patterns), sources_scripts=bool(hooks.sources_scripts())
+        hooks=hooks,
+        rank_variables=tuple(patterns),
+        sources_scripts=bool(hooks.sources_scripts()),
+        heterogeneous=bool(hooks.heterogeneous()),
     )

@@ -89,7 +89,7 @@ from jpsi.model.errors import (
     TransferError,
     TransportError,
 )
-from jpsi.model.resources import ResourceSpec, ResourceSpecV1
+from jpsi.model.resources import HeterogeneousResources, ResourceSpec, ResourceSpecV1, components
 from jpsi.model.spec import JobAttributes, JobSpec, StageIn, StageOut, StageOutFlags, StagingMode
 from jpsi.model.states import Evidence, JobState, JobStatus, Reason
 
@@ -121,6 +121,7 @@ __all__ = [
     "FileTransport",
     "ForeignScript",
     "Given",
+    "HeterogeneousResources",
     "IdForm",
     "InquiringEngine",
     "InvalidJobException",
@@ -172,6 +173,7 @@ __all__ = [
     "attribute",
     "attributes",
     "command_lines",
+    "components",
     "count",
     "custom_options",
     "dash_options",

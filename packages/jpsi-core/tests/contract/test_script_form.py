@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import attrs
 import pytest
 
 from jpsi.plugin import (
@@ -142,6 +143,15 @@ def test_the_beginning_of_a_name_may_count_as_the_whole(option: str, said: list[
     )
 
     assert list(custom.problems(spec({f"acme.{option}": "x"}))) == said
+
+
+def test_what_is_no_option_of_the_command_is_left_to_the_backend() -> None:
+    custom = attrs.evolve(CUSTOM, indirect={"racks", "note"})
+    asked = spec({"acme.racks": 2, "acme.note": "x"})
+
+    assert custom.of(asked) == {"racks": 2, "note": "x"}
+    assert custom.merged({"nodes": 1, "note": "own"}, asked) == {"nodes": 1, "note": "own"}
+    assert list(custom.problems(spec({"acme.racks": [2]}))) != []
 
 
 def test_a_system_may_spell_options_otherwise() -> None:

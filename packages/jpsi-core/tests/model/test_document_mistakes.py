@@ -312,6 +312,30 @@ JPSI = [
     ("custom_attributes: {a: .inf}", "18: custom_attributes.a: must be a finite number, not inf"),
     ("resources: {memory: 0}", "18: resources.memory: must be at least 1, not 0"),
     ("resources: {memory: 1.5}", "18: resources.memory: must be a whole number, not 1.5"),
+    ("resources: {components: 1}", "18: resources.components: must be a list, not 1"),
+    (
+        "resources: {components: [{process_count: 4, cpu_cores_per_process: 2}]}",
+        "18: resources.components: must be at least 2, not 1",
+    ),
+    (
+        "resources: {components: [{process_count: 4, cpu_cores_per_process: 2}, {cores: 1}]}",
+        "18: resources.components[1].cores: is not known here",
+    ),
+    (
+        "resources: {components: [{process_count: 4, cpu_cores_per_process: 2}, {}], memory: 1}",
+        "18: resources.memory: is not known here",
+    ),
+    (
+        "resources: {components: [{process_count: 4, cpu_cores_per_process: 2}, {memory: 0}]}",
+        "18: resources.components[1].memory: must be at least 1, not 0",
+    ),
+    (
+        "resources: {components: [{cpu_cores_per_process: 2}, {process_count: 4}]}",
+        (
+            "18: resources: comes to process_count 1, processes_per_node 1 in components[0], but the "
+            "document's resources and tasks come to process_count 4, processes_per_node 4"
+        ),
+    ),
     ("resources: {cores: 1}", "18: resources.cores: is not known here"),
     (
         "resources: {exclusive_node_use: null}",

@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jpsi.model.resources import ResourceSpec, ResourceSpecV1, resource_problems
+from jpsi.model.resources import (
+    HeterogeneousResources,
+    ResourceSpec,
+    ResourceSpecV1,
+    core_count,
+    node_count,
+    process_count,
+    resource_problems,
+)
 
 counts = st.none() | st.integers(1, 50)
 
@@ -160,3 +170,46 @@ def test_resource_spec_is_abstract() -> None:
 @pytest.mark.clause("resources-version")
 def test_version_is_1() -> None:
     assert ResourceSpecV1().version == 1
+
+
+def test_counts_of_several_kinds_are_sums() -> None:
+    few = ResourceSpecV1(node_count=2, processes_per_node=3, cpu_cores_per_process=4)
+    resources = HeterogeneousResources([few, ResourceSpecV1(process_count=5), ResourceSpecV1()])
+
+    assert (node_count(resources), process_count(resources), core_count(resources)) == (4, 12, 30)
+
+
+def test_every_wrong_component_is_named() -> None:
+    parts = [ResourceSpecV1(process_count=0, memory=0), ResourceSpecV1(node_count=4, process_count=3)]
+
+    assert resource_problems(HeterogeneousResources([*parts, ResourceSpecV1()])) == [
+        "resources.components[0].process_count must be at least 1, not 0",
+        "resources.components[0].memory must be at least 1, not 0",
+        "resources.components[1]: 3 processes cannot occupy 4 nodes",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("parts", "problem"),
+    [
+        ([], "resources.components must be at least 2, not 0"),
+        ([ResourceSpecV1()], "resources.components must be at least 2, not 1"),
+        (None, "resources.components must be a list of ResourceSpecV1, not None"),
+        (
+            [ResourceSpecV1(), HeterogeneousResources([ResourceSpecV1(), ResourceSpecV1()])],
+            "resources.components[1] must be a ResourceSpecV1, not HeterogeneousResources",
+        ),
+    ],
+    ids=["none", "one", "no list", "nested"],
+)
+def test_what_is_no_component_is_named(parts: Any, problem: str) -> None:
+    assert resource_problems(HeterogeneousResources(parts)) == [problem]
+
+
+def test_a_list_that_is_assigned_is_a_tuple() -> None:
+    resources = HeterogeneousResources([])
+
+    resources.components = [ResourceSpecV1(), ResourceSpecV1()]  # type: ignore[assignment]  # what is tested
+
+    assert resources == HeterogeneousResources((ResourceSpecV1(), ResourceSpecV1()))
+    assert resources.version == 1

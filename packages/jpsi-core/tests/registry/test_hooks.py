@@ -84,4 +84,5 @@ def test_specifications_are_read_without_self() -> None:
         "launch": ("spec",),
         "rank_variables": (),
         "sources_scripts": (),
+        "heterogeneous": (),
     }

@@ -122,6 +122,9 @@ def to_canonical(entry: Entry, user: object = None) -> Converted:
     lost = [f"the variable {name} is not unset" for name in unset]
     lost += [f"nothing is said of what it waits for: {it.id} ({it.when})" for it in entry.after]
     lost += [f"nothing is said of {name}" for name in (*entry.constraints, *attributes.options)]
+    if shape.pieces:
+        lost.append(f"of its pieces only the first is asked for: {shape}")
+        shape = shape.pieces[0]
     if shape.memory:
         lost.append("memory is not asked for")
     if entry.replicas > 1:

@@ -14,7 +14,7 @@ from .options import Mapped
 from .problems import Findings, Position
 from .rules import scheduled
 from .satisfy import Answer, Verdict, every, meets, satisfies
-from .shape import ONE_SLOT, Shape, losses, measure, together, vertices
+from .shape import ONE_SLOT, Shape, losses, measure, side_by_side, together, vertices
 from .subsystems import Subsystems
 
 
@@ -38,10 +38,11 @@ class Chooser:
     subsystems: Subsystems
     is_missing_wrong: bool
     is_one_machine: bool
+    is_heterogeneous: bool
     constraints: Mapping[str, Mapped]
     limits: tuple[Limit, ...]
     findings: Findings
-    _known: dict[tuple[str, ...], Choice | str] = attrs.field(factory=dict, init=False)
+    _known: dict[tuple[tuple[str, ...], bool], Choice | str] = attrs.field(factory=dict, init=False)
 
     def choose(self, asking: Task | Group, resources: Expression | None) -> Choice:
         """The first resource that can be had at the top, where only what is to be scheduled is asked for."""
@@ -59,7 +60,12 @@ class Chooser:
         self._check_requires(asking)
         if resources is None:
             return [Choice()]
-        weighed = [(str(Expression((it,))), self._weigh(it, allowed)) for it in resources.alternatives]
+        # What runs in a group is counted by one kind of slot.
+        may_differ = self.is_heterogeneous and allowed is not None and isinstance(asking, Task)
+        weighed = [
+            (str(Expression((it,))), self._weigh(it, allowed, may_differ=may_differ))
+            for it in resources.alternatives
+        ]
         if allowed is not None and len(weighed) > 1:
             weighed = [(name, self._within(it, asking)) for name, it in weighed]
         found = [it for _, it in weighed if isinstance(it, Choice)]
@@ -78,30 +84,33 @@ class Chooser:
         duration = choice.attributes.duration if own is None else own
         return refusal(self.limits, choice.shape, duration) or choice
 
-    def _weigh(self, names: tuple[str, ...], allowed: Container[str] | None) -> Choice | str:
+    def _weigh(
+        self, names: tuple[str, ...], allowed: Container[str] | None, *, may_differ: bool
+    ) -> Choice | str:
         """One alternative, or why it cannot be had."""
         if allowed is not None and any(name not in allowed for name in names):
             return "it is not to be scheduled"
-        if names not in self._known:
-            self._known[names] = self._choice(names)
-        return self._known[names]
+        key = names, may_differ
+        if key not in self._known:
+            self._known[key] = self._choice(names, may_differ=may_differ)
+        return self._known[key]
 
-    def _choice(self, names: tuple[str, ...]) -> Choice | str:
-        """Several resources at once are one, where their slots are alike."""
+    def _choice(self, names: tuple[str, ...], *, may_differ: bool) -> Choice | str:
+        """Several resources at once are one where their slots are alike, or where they may differ."""
         resources = [self.document.resources[name] for name in names]
         shapes = [measure(it.vertex) for it in resources]
-        shape = together(shapes)
-        if shape is None:
+        alike = together(shapes)
+        if alike is None and not may_differ:
             pieces = "; ".join(map(str, shapes))
             return f"its pieces differ, and a job has one kind of slot (unsupported_feature): {pieces}"
-        if shape.nodes_per_slot > 1:
-            return "each of its slots has several nodes, which no process has (unsupported_feature)"
-        lost = losses(shape)
-        if self.is_one_machine and shape.nodes is not None and shape.nodes > 1:
-            lost.append(f"its {shape.nodes} nodes are all this machine")
-            shape = attrs.evolve(shape, nodes=None)
-        if shape.nodes and shape.slots % shape.nodes:
-            return "its slots cannot be spread over its nodes (unsupported_feature)"
+        placed: list[Shape] = []
+        lost: list[str] = []
+        for it in shapes if alike is None else [alike]:
+            if wrong := _impossible(it):
+                return wrong
+            placed.append(self._placed(it, lost))
+        shape = side_by_side(placed) if alike is None else placed[0]
+        lost = [*losses(shape), *lost]
         requirements = [it for resource in resources for it in _requirements(resource.vertex)]
         unmapped = [it for it in requirements if self._option(it) is None]
         answers = {it: meets(it, self.subsystems) for it in unmapped}
@@ -120,6 +129,13 @@ class Chooser:
             constraints=mapped,
             lost=(*lost, *(f"nobody is told that it requires {it}" for it in untold)),
         )
+
+    def _placed(self, shape: Shape, lost: list[str]) -> Shape:
+        """A shape where it is to run."""
+        if not self.is_one_machine or shape.nodes is None or shape.nodes <= 1:
+            return shape
+        lost.append(f"its {shape.nodes} nodes are all this machine")
+        return attrs.evolve(shape, nodes=None)
 
     def _mapped(self, requirements: Iterable[Requirement]) -> dict[str, str] | str:
         """The options that requirements come to, or why they cannot be told by options."""
@@ -159,6 +175,14 @@ class Chooser:
             self.findings.wrong("JS081", at, says, do)
         else:
             self.findings.loose("JS081", at, says, do)
+
+
+def _impossible(shape: Shape) -> str | None:
+    if shape.nodes_per_slot > 1:
+        return "each of its slots has several nodes, which no process has (unsupported_feature)"
+    if shape.nodes and shape.slots % shape.nodes:
+        return "its slots cannot be spread over its nodes (unsupported_feature)"
+    return None
 
 
 def _joined(resources: Sequence[Resource]) -> Attributes:

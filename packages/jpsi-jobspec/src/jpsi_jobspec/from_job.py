@@ -8,7 +8,7 @@ from typing import Any
 
 import attrs
 
-from jpsi import JobAttributes, JobSpec, ResourceSpecV1
+from jpsi import HeterogeneousResources, JobAttributes, JobSpec, ResourceSpecV1
 
 from .canonical import Converted
 
@@ -27,27 +27,35 @@ def from_job(spec: JobSpec) -> Converted:
     Args:
         spec: a job that is valid.
     """
-    asked = spec.resources if isinstance(spec.resources, ResourceSpecV1) else ResourceSpecV1()
+    asked = _kinds(spec)
     given = spec.attributes or JobAttributes()
     command = [spec.executable or "", *(spec.arguments or ())]
     lost = [*_not_kept(spec, _KEPT), *_not_kept(given, _KEPT_ATTRIBUTES, "attributes."), *_expanded(command)]
     name = spec.name or _RESOURCE
     task: dict[str, Any] = {"name": name, "command": [_literal(it) for it in command]}
     attributes = dict(_attributes(spec, given))
-    found: dict[str, Any] = {"version": 1, "resources": {_RESOURCE: _resource(asked, lost)}}
-    if spec.launcher == "single" and asked.computed_process_count > 1:
+    resources = {name: _resource(it, lost) for name, it in asked.items()}
+    found: dict[str, Any] = {"version": 1, "resources": resources}
+    if spec.launcher == "single" and sum(it.computed_process_count for it in asked.values()) > 1:
         inner = {**task, "name": f"{name}-once", "local": True}
-        group = {"name": name, "resources": _RESOURCE, "attributes": attributes, "tasks": [inner]}
+        group = {"name": name, "resources": "&".join(asked), "attributes": attributes, "tasks": [inner]}
         found["groups"] = [{key: it for key, it in group.items() if it}]
     else:
         if spec.launcher not in {None, "single"}:
             lost.append(f"launcher is {spec.launcher}; a workflow leaves it to the executor")
         found["tasks"] = [
-            {**task, "resources": _RESOURCE, **({"attributes": attributes} if attributes else {})}
+            {**task, "resources": "&".join(asked), **({"attributes": attributes} if attributes else {})}
         ]
     if given.user is not None:
         found["user"] = given.user
     return Converted(found, tuple(lost))
+
+
+def _kinds(spec: JobSpec) -> dict[str, ResourceSpecV1]:
+    """The kinds of slots of a job, by the names of their resources."""
+    if isinstance(spec.resources, HeterogeneousResources):
+        return {f"{_RESOURCE}-{n}": it for n, it in enumerate(spec.resources.components, 1)}
+    return {_RESOURCE: spec.resources if isinstance(spec.resources, ResourceSpecV1) else ResourceSpecV1()}
 
 
 def _not_kept(it: JobSpec | JobAttributes, kept: set[str], prefix: str = "") -> Iterator[str]:

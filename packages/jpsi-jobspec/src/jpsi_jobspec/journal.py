@@ -266,6 +266,7 @@ def create(file: str, text: str, site: Site, parameters: Mapping[str, str]) -> J
         "limits": [attrs.asdict(it) for it in site.limits],
         "is_missing_wrong": site.is_missing_wrong,
         "is_one_machine": site.is_one_machine,
+        "is_heterogeneous": site.is_heterogeneous,
         "subsystems": {name: [attrs.asdict(it) for it in nodes] for name, nodes in site.subsystems.items()},
     }
     with _fenced(f"the run of {file} cannot be kept in {root}"):
@@ -322,6 +323,8 @@ def read(path: Path) -> Journal:
         limits=tuple(Limit(**it) for it in content["limits"]),
         is_missing_wrong=content["is_missing_wrong"],
         is_one_machine=content["is_one_machine"],
+        # a run that began before this was known wanted one kind
+        is_heterogeneous=content.get("is_heterogeneous", False),
         subsystems={
             name: tuple(SubsystemNode(**it) for it in nodes) for name, nodes in content["subsystems"].items()
         },

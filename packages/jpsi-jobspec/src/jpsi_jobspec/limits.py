@@ -1,4 +1,4 @@
-"""How large jobs may be in the queues of a batch system: an alternative that none takes is not chosen."""
+"""What jobs a batch system takes, and how large: an alternative that no queue takes is not chosen."""
 
 from __future__ import annotations
 
@@ -34,6 +34,19 @@ def has_choice(document: Document) -> bool:
     """Whether anything at the top names alternatives."""
     asking: list[Task | Group] = [*document.tasks, *document.groups.values()]
     return any(it.resources is not None and len(it.resources.alternatives) > 1 for it in asking)
+
+
+def has_pieces(document: Document) -> bool:
+    """Whether a task at the top names several resources at once."""
+    named = (it.resources.alternatives for it in document.tasks if it.resources is not None)
+    return any(len(names) > 1 for alternatives in named for names in alternatives)
+
+
+def takes_several_kinds(target: str) -> bool:
+    """Whether a job there may have slots of several kinds; not where there is no such target."""
+    with contextlib.suppress(JpsiError), JobExecutor(target) as executor:
+        return executor.system.capabilities.heterogeneous
+    return False
 
 
 def asked(target: str) -> tuple[Limit, ...]:

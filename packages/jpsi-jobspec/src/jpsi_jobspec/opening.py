@@ -9,7 +9,7 @@ from jpsi import InvalidJobException, configuration
 
 from .engines import shortcomings, usable
 from .given import Given
-from .limits import asked, has_choice
+from .limits import asked, has_choice, has_pieces, takes_several_kinds
 from .load import load
 from .model import Document
 from .options import Mapped, configured
@@ -57,6 +57,7 @@ def site(given: Given, document: Document | None = None) -> Site:
             **configured(target.lower()),
             **{name: Mapped(option=it) for name, it in typed.items()},
         },
+        is_heterogeneous=document is not None and has_pieces(document) and takes_several_kinds(target),
         limits=asked(target) if document is not None and has_choice(document) else (),
     )
 

@@ -28,6 +28,8 @@ class Site:
     is_missing_wrong: bool = False
     #: Whether there is one machine only, which then stands for all nodes that are asked for.
     is_one_machine: bool = False
+    #: Whether a job there may have slots of several kinds; asked for only where something wants them.
+    is_heterogeneous: bool = False
     #: Whether that is another machine, which a URL leads to.
     is_elsewhere: bool = False
     #: The option of a batch system that a requirement becomes, by `subsystem.field`.
@@ -64,6 +66,7 @@ class _Planner:
             subsystems=site.subsystems,
             is_missing_wrong=site.is_missing_wrong,
             is_one_machine=site.is_one_machine,
+            is_heterogeneous=site.is_heterogeneous,
             constraints=site.constraints,
             limits=site.limits,
             findings=findings,

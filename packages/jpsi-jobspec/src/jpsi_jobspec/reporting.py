@@ -23,7 +23,7 @@ from .planned import Entry, Plan
 from .problems import WorkflowError
 from .progress import joined
 from .satisfy import Verdict
-from .shape import Shape, as_resources
+from .shape import Shape, as_one_kind
 from .telling import DONE, FAILED, MISTAKE, fenced, warn
 
 
@@ -159,7 +159,9 @@ def _plain(entry: Entry) -> dict[str, Any]:
 
 
 def _asked(shape: Shape) -> dict[str, Any]:
-    return {key: it for key, it in attrs.asdict(as_resources(shape)).items() if it is not None}
+    if shape.pieces:
+        return {"components": [_asked(it) for it in shape.pieces]}
+    return {key: it for key, it in attrs.asdict(as_one_kind(shape)).items() if it is not None}
 
 
 def convert(given: Given, *, direction: str) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import attrs
 
-from jpsi import ResourceSpecV1
+from jpsi import HeterogeneousResources, ResourceSpec, ResourceSpecV1
 
 from .model import Vertex
 
@@ -31,6 +31,8 @@ class Shape:
     is_exclusive: bool = False
     #: Whether anything is said of what a node has.
     is_detailed: bool = False
+    #: The pieces that it is made of, where their slots are unlike; what is said above are their totals then.
+    pieces: tuple[Shape, ...] = ()
 
     @property
     def slots_per_node(self) -> int | None:
@@ -38,6 +40,8 @@ class Shape:
         return None if not self.nodes else self.slots // self.nodes
 
     def __str__(self) -> str:
+        if self.pieces:
+            return " & ".join(map(str, self.pieces))
         nodes = "anywhere" if self.nodes is None else f"on {_many(self.nodes, 'node')}"
         parts = [f"{_many(self.slots, 'slot')} {nodes}"]
         each = [_many(n, what) for n, what in ((self.cores, "core"), (self.gpus, "gpu")) if n]
@@ -124,17 +128,26 @@ class _Measure:
 
 
 def together(pieces: Sequence[Shape]) -> Shape | None:
-    """All of several shapes at once; None if their slots differ, as a job has one kind of slot."""
+    """All of several shapes at once; None if their slots differ."""
     cores = {it.cores for it in pieces if it.cores}
     kinds = {(it.gpus, it.slots_per_node, it.nodes_per_slot) for it in pieces}
     if len(cores) > 1 or len(kinds) > 1:
         return None
-    first = pieces[0]
-    return attrs.evolve(
-        first,
-        nodes=None if first.nodes is None else sum(it.nodes or 0 for it in pieces),
+    return attrs.evolve(_sum(pieces), gpus=pieces[0].gpus, nodes_per_slot=pieces[0].nodes_per_slot)
+
+
+def side_by_side(pieces: Sequence[Shape]) -> Shape:
+    """All of several shapes at once, each with slots of its own kind."""
+    return attrs.evolve(_sum(pieces), pieces=tuple(pieces))
+
+
+def _sum(pieces: Sequence[Shape]) -> Shape:
+    has_nodes = all(it.nodes is not None for it in pieces)
+    return Shape(
+        nodes=sum(it.nodes or 0 for it in pieces) if has_nodes else None,
         slots=sum(it.slots for it in pieces),
         cores=max(it.cores for it in pieces),
+        gpus=max(it.gpus for it in pieces),
         memory=sum(it.memory for it in pieces),
         storage=sum(it.storage for it in pieces),
         racks=sum(it.racks for it in pieces),
@@ -143,8 +156,15 @@ def together(pieces: Sequence[Shape]) -> Shape | None:
     )
 
 
-def as_resources(shape: Shape) -> ResourceSpecV1:
+def as_resources(shape: Shape) -> ResourceSpec:
     """What a job asks for to have a shape."""
+    if shape.pieces:
+        return HeterogeneousResources([as_one_kind(it) for it in shape.pieces])
+    return as_one_kind(shape)
+
+
+def as_one_kind(shape: Shape) -> ResourceSpecV1:
+    """The same, for a shape whose slots are alike."""
     return ResourceSpecV1(
         node_count=shape.nodes,
         processes_per_node=shape.slots_per_node,

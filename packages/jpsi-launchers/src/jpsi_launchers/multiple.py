@@ -12,10 +12,15 @@ from .text import KEEP_INPUT, shell
 
 @hookimpl
 def check_spec(spec: JobSpec) -> list[str]:
-    nodes = Shape.of(spec).nodes or 1
+    nodes = max(it.nodes or 1 for it in Shape.of_each(spec))
     if nodes > 1:
         return [f"the launcher multiple runs all processes on one node, but {nodes} nodes are asked for"]
     return []
+
+
+@hookimpl
+def heterogeneous() -> bool:
+    return True
 
 
 @hookimpl
@@ -26,7 +31,7 @@ def rank_variables() -> Sequence[str]:
 @hookimpl
 def launch(spec: JobSpec) -> Sequence[ShellLine]:
     return [
-        ShellLine(f"JPSI_SIZE={word(str(Shape.of(spec).processes))}"),
+        ShellLine(f"JPSI_SIZE={word(str(sum(it.processes for it in Shape.of_each(spec))))}"),
         *heed_signals(),
         *pass_signals("launch"),
         *trap_signals("launch"),

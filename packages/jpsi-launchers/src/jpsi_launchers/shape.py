@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import attrs
 
-from jpsi.plugin import JobSpec, node_count, resources
+from jpsi.plugin import JobSpec, ResourceSpecV1, components, node_count, resources
 
 
 @attrs.frozen(slots=True, kw_only=True)
@@ -31,8 +31,16 @@ class Shape:
 
     @classmethod
     def of(cls, spec: JobSpec) -> Shape:
-        """The shape of a valid spec."""
-        given = resources(spec)
+        """The shape of a valid spec whose slots are of one kind."""
+        return cls._of(resources(spec))
+
+    @classmethod
+    def of_each(cls, spec: JobSpec) -> list[Shape]:
+        """The shapes of all kinds of slots of a valid spec, in their order."""
+        return [cls._of(it) for it in components(spec.resources)]
+
+    @classmethod
+    def _of(cls, given: ResourceSpecV1) -> Shape:
         # A number of processes alone may end up on any number of nodes.
         nodes = node_count(given)
         return cls(

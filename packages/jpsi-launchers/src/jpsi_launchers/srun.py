@@ -20,6 +20,7 @@ CUSTOM = CustomOptions(
         "export": "set JobSpec.environment and inherit_environment",
         "input": "standard input is for rank 0",
         "multi-prog": "the job's command is JobSpec.executable",
+        "het-group": "the components are those of the resources",
         "ntasks": "set process_count in the resources",
         "output": "set JobSpec.stdout_path",
         "pty": "jobs have no terminal",
@@ -42,7 +43,16 @@ esac"""
 
 @hookimpl
 def check_spec(spec: JobSpec) -> list[str]:
-    return list(CUSTOM.problems(spec))
+    found = list(CUSTOM.problems(spec))
+    shapes = Shape.of_each(spec)
+    if len(shapes) > 1 and any(it.is_uneven for it in shapes):
+        found.append("the launcher srun needs as many processes on each node of a component")
+    return found
+
+
+@hookimpl
+def heterogeneous() -> bool:
+    return True
 
 
 @hookimpl
@@ -55,14 +65,28 @@ def rank_variables() -> Sequence[str]:
 
 @hookimpl
 def launch(spec: JobSpec) -> Sequence[ShellLine]:
-    shape = Shape.of(spec)
-    options = CUSTOM.merged(_options(shape), spec)
-    words = [f"--{name}" if value is None else f"--{name}={value}" for name, value in given(options)]
+    shapes = Shape.of_each(spec)
     # Who says how steps share the job has said it.
     inside = () if CUSTOM.of(spec).keys() & _SHARING else _INSIDE_A_STEP
+    before = [*need_program("srun"), *HIDE_COLONS, *inside]
+    if len(shapes) > 1:
+        return [*before, *_several(shapes, spec)]
+    options = CUSTOM.merged(_options(shapes[0]), spec)
     placed = _PLACED if options.get("distribution") == _AS_LISTED else ()
-    command = ShellLine(f'{line("exec", "srun", *words)} "$@"')
-    return [*need_program("srun"), *HIDE_COLONS, *inside, *placed, command]
+    return [*before, *placed, ShellLine(f'{line("exec", "srun", *_words(options))} "$@"')]
+
+
+def _several(shapes: Sequence[Shape], spec: JobSpec) -> list[ShellLine]:
+    """One step over all components, each with its own options; srun(1), HETEROGENEOUS JOBS."""
+    parts = []
+    for group, shape in enumerate(shapes):
+        options = CUSTOM.merged({"het-group": group, **_options(shape)}, spec)
+        parts.append(f'{line(*_words(options))} "$@"')
+    return [ShellLine(f"exec srun {' : '.join(parts)}")]
+
+
+def _words(options: Options) -> list[str]:
+    return [f"--{name}" if value is None else f"--{name}={value}" for name, value in given(options)]
 
 
 # srun(1), --distribution: it goes by a file with the node of each task. Otherwise srun would spread them

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from jpsi.plugin import JobSpec, ResourceSpecV1, ShellLine, Site, hookimpl, resources
+from collections.abc import Sequence
+
+from jpsi.plugin import JobSpec, ResourceSpecV1, ShellLine, Site, components, hookimpl, resources
 
 from .options import CUSTOM
 from .resources import slots_per_process
@@ -21,10 +23,31 @@ def nodes(spec: JobSpec, site: Site) -> list[ShellLine]:
     """Shell that prints the node of each process, one on a line, grouped by node."""
     if "nnodes" in CUSTOM.of(spec):
         return [ShellLine(f"{{ {_EACH_SLOT}; }} | awk '{_of_whole_nodes(resources(spec))}'")]
-    slots = slots_per_process(resources(spec), site.config)
-    # the slots of a process are on one node, and those of a node come one after the other
-    every = "" if slots == 1 else f" | awk 'NR % {slots} == 1'"
+    kinds = [
+        (it.computed_process_count, slots_per_process(it, site.config)) for it in components(spec.resources)
+    ]
+    # the slots of a process are on one node, those of a node and those of a kind come one after the other
+    every = f" | awk '{_of_processes(kinds)}'" if any(slots > 1 for _, slots in kinds) else ""
     return [ShellLine(f"{{ {_EACH_SLOT}; }}{every}")]
+
+
+def _of_processes(kinds: Sequence[tuple[int, int]]) -> str:
+    """Awk that picks one line of those for the slots of each process.
+
+    >>> _of_processes([(4, 3)]), _of_processes([(1, 2), (4, 1)])
+    ('NR % 3 == 1', 'NR > 0 && NR <= 2 && (NR - 1) % 2 == 0 || NR > 2 && NR <= 6 && (NR - 3) % 1 == 0')
+
+    Args:
+        kinds: how many processes, and how many slots each.
+    """
+    if len(kinds) == 1:
+        return f"NR % {kinds[0][1]} == 1"
+    rules, before = [], 0
+    for processes, slots in kinds:
+        end = before + processes * slots
+        rules.append(f"NR > {before} && NR <= {end} && (NR - {before + 1}) % {slots} == 0")
+        before = end
+    return " || ".join(rules)
 
 
 def _of_whole_nodes(asked: ResourceSpecV1) -> str:

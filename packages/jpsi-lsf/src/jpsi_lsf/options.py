@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from jpsi.plugin import CustomOptions
+import attrs
+
+from jpsi.plugin import CustomOptions, HeterogeneousResources, JobSpec
 
 #: The options whose value is that of an attribute of the job, with its name.
 NAMES: Mapping[str, str] = {"q": "queue_name", "P": "project_name", "U": "reservation_id"}
@@ -56,3 +58,37 @@ CUSTOM = CustomOptions(
     joined={"Jd", "R"},
     dependency="w",
 )
+
+_ONE_KIND = "it is for slots of one kind"
+#: The same for jobs that ask for slots of several kinds, each of which requires what -R says.
+OF_SEVERAL_KINDS = attrs.evolve(
+    CUSTOM,
+    refused={
+        **CUSTOM.refused,
+        "gpu": f"{_ONE_KIND}; set gpu_cores_per_process of each",
+        "n": f"{_ONE_KIND}; set process_count of each",
+        "nnodes": f"{_ONE_KIND}; set node_count of each",
+    },
+    joined=set(CUSTOM.joined) - {"R"},
+    indirect={"R"},
+)
+
+
+def required_of_each(spec: JobSpec) -> str | None:
+    """What a user requires of the slots of each of several kinds.
+
+    Raises:
+        ValueError: it has kinds, or alternatives, of its own.
+    """
+    if not isinstance(spec.resources, HeterogeneousResources):
+        return None
+    value = CUSTOM.of(spec).get("R")
+    if value is None or isinstance(value, bool):
+        return None
+    if "{" in str(value):
+        msg = (
+            "custom attribute lsf.R cannot have kinds of slots or alternatives, in braces, beside "
+            "resources.components: what it says is required of each of these"
+        )
+        raise ValueError(msg)
+    return str(value)

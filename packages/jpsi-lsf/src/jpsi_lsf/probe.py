@@ -48,7 +48,9 @@ def capabilities(site: Site) -> Capabilities:
             id_variable="LSB_JOBID",
             index_variable="LSB_JOBINDEX",
             limits=True,
+            heterogeneous=True,
         ),
+        heterogeneous=site.config.compound_requirements,
     )
 
 

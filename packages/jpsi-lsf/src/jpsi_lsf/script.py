@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import timedelta
 from urllib.parse import quote
 
+import attrs
+
 from jpsi.plugin import (
     Dependency,
     DependencyKind,
@@ -17,12 +19,12 @@ from jpsi.plugin import (
     Site,
     SubmitContext,
     attributes,
+    components,
     hookimpl,
-    resources,
     time_limit,
 )
 
-from .options import CUSTOM, NAMES
+from .options import CUSTOM, NAMES, OF_SEVERAL_KINDS, required_of_each
 from .resources import resource_options, resource_problems
 
 _DEFAULT_NAME = "jpsi"
@@ -59,6 +61,8 @@ def _spelled(option: str, value: str | None) -> tuple[str, str | None]:
 
 # bsub of LSF 10.1, -J and -Jd: the longest values
 _FORM = ScriptForm(mark="#BSUB", dashes="-", joint=" ", longest=4094, custom=CUSTOM, spelled=_spelled)
+# For slots of several kinds
+_FORM_OF_SEVERAL = attrs.evolve(_FORM, custom=OF_SEVERAL_KINDS)
 
 
 @hookimpl
@@ -66,15 +70,19 @@ def check_spec(spec: JobSpec, site: Site) -> list[str]:
     """Why LSF can never be asked for this."""
     return [
         *_queue_problems(attributes(spec).queue_name),
-        *resource_problems(resources(spec), site.config),
-        *_FORM.problems(spec, site, _options),
+        *resource_problems(spec, site.config),
+        *_form(spec).problems(spec, site, _options),
     ]
 
 
 @hookimpl
 def render_script(spec: JobSpec, context: SubmitContext) -> Script:
     """The directives for a spec."""
-    return _FORM.script(spec, context, _options)
+    return _form(spec).script(spec, context, _options)
+
+
+def _form(spec: JobSpec) -> ScriptForm:
+    return _FORM if len(components(spec.resources)) == 1 else _FORM_OF_SEVERAL
 
 
 def _queue_problems(queues: str | None) -> Iterator[str]:
@@ -94,7 +102,7 @@ def _options(spec: JobSpec, context: SubmitContext) -> Options:
         **{option: getattr(asked, field) for option, field in NAMES.items()},
         # none leaves the queue's own limit
         "W": time_limit(spec, config, _MINUTE),
-        **resource_options(resources(spec), config),
+        **resource_options(spec, config, required_of_each(spec)),
         "r": config.rerunnable,
         **_after(context.after),
     }

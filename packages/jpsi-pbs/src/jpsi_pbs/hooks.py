@@ -20,7 +20,6 @@ from jpsi.plugin import (
     Options,
     Queue,
     Reader,
-    ResourceSpecV1,
     Script,
     ScriptForm,
     ShellLine,
@@ -28,7 +27,6 @@ from jpsi.plugin import (
     SubmitContext,
     attributes,
     hookimpl,
-    resources,
     tagged,
 )
 
@@ -88,7 +86,7 @@ class Hooks(ABC):
     queues = staticmethod(queues.queues)
 
     @abstractmethod
-    def resources(self, asked: ResourceSpecV1) -> Options:
+    def resources(self, spec: JobSpec) -> Options:
         """The options of qsub for what a job needs of the machine."""
 
     @abstractmethod
@@ -105,7 +103,7 @@ class Hooks(ABC):
 
     def options(self, spec: JobSpec, context: SubmitContext) -> Options:
         """The options of qsub for a job."""
-        needs = {**self.resources(resources(spec)), self.array_option: _array(context)}
+        needs = {**self.resources(spec), self.array_option: _array(context)}
         return options(spec, context, self.queue(attributes(spec)), needs)
 
     @abstractmethod
@@ -145,6 +143,7 @@ class Hooks(ABC):
             ids_per_query=self.most_ids,
             dependencies=frozenset(DependencyKind),
             arrays=self.arrays(site),
+            heterogeneous=True,
         )
 
     @hookimpl

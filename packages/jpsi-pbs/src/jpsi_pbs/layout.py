@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from jpsi.plugin import ResourceSpecV1
+from jpsi.plugin import JobSpec, ResourceSpecV1, components
 
 
 class Part(NamedTuple):
@@ -12,6 +12,25 @@ class Part(NamedTuple):
 
     nodes: int
     processes: int
+
+
+class Laid(NamedTuple):
+    """Slots of one kind, and how they are spread over nodes."""
+
+    asked: ResourceSpecV1
+    #: The nodes in the order of the ranks; None if their number is the batch system's choice.
+    parts: list[Part] | None
+
+
+def laid_out(spec: JobSpec) -> list[Laid]:
+    """The slots of a job, kind by kind.
+
+    Each of several kinds is on nodes of its own: on one, unless it says how many.
+    """
+    kinds = [Laid(it, layout(it)) for it in components(spec.resources)]
+    if len(kinds) == 1:
+        return kinds
+    return [Laid(it, parts or [Part(1, it.computed_process_count)]) for it, parts in kinds]
 
 
 def layout(resources: ResourceSpecV1) -> list[Part] | None:

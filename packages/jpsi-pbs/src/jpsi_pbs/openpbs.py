@@ -24,9 +24,10 @@ from jpsi.plugin import (
 )
 
 from . import ids, json_lines, mine, requests
+from .chunk import CHUNK, added
 from .ends import openpbs_end
 from .hooks import Hooks
-from .layout import Part, layout
+from .layout import Part, laid_out
 from .reading import PBS
 from .script import script_form
 
@@ -55,7 +56,8 @@ class OpenPbs(Hooks):
     name = "pbs"
     form = script_form(
         (name, "pbspro", "openpbs"),
-        dict.fromkeys(_IN_CHUNKS, "PBS refuses it beside jpsi's l.select; set that"),
+        dict.fromkeys(_IN_CHUNKS, "PBS refuses it beside jpsi's l.select; set pbs.chunk or that"),
+        indirect=(CHUNK,),
     )
     readers = PBS
     # -f: no background process, which would keep what it inherits, the lock of the job's folder among it.
@@ -81,18 +83,20 @@ class OpenPbs(Hooks):
         )
         return [ShellLine(f"awk '{grouped}' \"$PBS_NODEFILE\"")]
 
-    def resources(self, asked: ResourceSpecV1) -> Options:
+    def resources(self, spec: JobSpec) -> Options:
         """The chunks that a job consists of, and how they are placed; pbs_resources(7B)."""
-        parts = layout(asked)
-        # without a number of nodes each process is a chunk, which goes where there is room
-        chunks = [Part(asked.computed_process_count, 1)] if parts is None else parts
-        several_nodes = parts is not None and sum(it.nodes for it in parts) > 1
-        placed = [
-            *(["scatter"] if several_nodes else []),
-            *(["exclhost"] if asked.exclusive_node_use else []),
+        kinds, more = laid_out(spec), added(self.form.custom.of(spec))
+        chunks = [
+            ":".join([str(it.nodes), *_chunk(asked, it.processes), *more])
+            for asked, parts in kinds
+            # without a number of nodes each process is a chunk, which goes where there is room
+            for it in parts or [Part(asked.computed_process_count, 1)]
         ]
-        select = "+".join(f"{it.nodes}:{_chunk(asked, it.processes)}" for it in chunks)
-        return {"l.select": select, "l.place": ":".join(placed) or None}
+        nodes = sum(it.nodes for _, parts in kinds for it in parts or ())
+        # it is of the whole job, whichever of its chunks ask for it
+        is_exclusive = any(asked.exclusive_node_use for asked, _ in kinds)
+        placed = [*(["scatter"] if nodes > 1 else []), *(["exclhost"] if is_exclusive else [])]
+        return {"l.select": "+".join(chunks), "l.place": ":".join(placed) or None}
 
     def queue(self, asked: JobAttributes) -> str | None:
         """Where a job is sent; a reservation is a queue of its own, and its id has that of the server too."""
@@ -115,6 +119,7 @@ class OpenPbs(Hooks):
             id_variable="PBS_ARRAY_ID",
             index_variable="PBS_ARRAY_INDEX",
             limits=site.offers.get("array_limits", False),
+            heterogeneous=True,
         )
 
     @hookimpl
@@ -175,7 +180,7 @@ def _has_array_limits(text: str) -> bool:
     return version is not None and int(version[1]) % _CENTURY >= _YEAR_OF_ARRAY_LIMITS
 
 
-def _chunk(asked: ResourceSpecV1, processes: int) -> str:
+def _chunk(asked: ResourceSpecV1, processes: int) -> list[str]:
     cores = asked.cpu_cores_per_process or 1
     parts = [f"ncpus={processes * cores}", f"mpiprocs={processes}"]
     if processes > 1:
@@ -186,7 +191,7 @@ def _chunk(asked: ResourceSpecV1, processes: int) -> str:
     if asked.memory is not None:
         share = units(asked.memory * processes, asked.computed_process_count * _KIBIBYTE)
         parts.append(f"mem={share}kb")
-    return ":".join(parts)
+    return parts
 
 
 hooks = OpenPbs()

@@ -28,7 +28,7 @@ from jpsi.plugin import (
     read_path,
 )
 
-from .reading_resources import CHUNKS, RESOURCES
+from .reading_resources import RESOURCES, read_nodes, read_place, read_select
 from .script import spelled
 
 # Options that have no value; `n` is Torque's
@@ -115,12 +115,19 @@ _BOTH: Mapping[str, Reader] = {
     **dict.fromkeys(("V", "j", "k", "f"), passed_over),
 }
 #: What becomes of the options of PBS, and of those of Torque; all others are custom attributes.
-PBS: Mapping[str, Reader] = {**_BOTH, **CHUNKS}
+PBS: Mapping[str, Reader] = {
+    **_BOTH,
+    "l.place": read_place,
+    # each of the last two may have nodes of several kinds, of which those before it know nothing
+    "l.nodes": read_nodes,
+    "l.select": read_select,
+}
 TORQUE: Mapping[str, Reader] = {
     **_BOTH,
     "d": path("directory", _PATTERN),
     "n": read_exclusive,
     "l.procs": count("process_count"),
+    "l.nodes": read_nodes,
     "l.select": _lose_select,
 }
 

@@ -17,9 +17,23 @@ _SECOND = timedelta(seconds=1)
 _YES_OR_NO = {None: None, True: "y", False: "n"}
 
 
-def script_form(systems: tuple[str, ...], refused: Mapping[str, str]) -> ScriptForm:
-    """The form of scripts of one system, whose custom attributes begin with its names, some refused."""
-    custom = attrs.evolve(CUSTOM, systems=systems, refused={**CUSTOM.refused, **refused})
+def script_form(
+    systems: tuple[str, ...], refused: Mapping[str, str], indirect: tuple[str, ...] = ()
+) -> ScriptForm:
+    """The form of scripts of one system.
+
+    Args:
+        systems: how its custom attributes begin.
+        refused: those that are refused there and nowhere else.
+        indirect: those that are there besides the options of qsub.
+    """
+    custom = attrs.evolve(
+        CUSTOM,
+        systems=systems,
+        name="|".join([CUSTOM.name.pattern, *indirect]),
+        refused={**CUSTOM.refused, **refused},
+        indirect=indirect,
+    )
     return ScriptForm(mark="#PBS", dashes="-", joint=" ", custom=custom, spelled=spelled)
 
 

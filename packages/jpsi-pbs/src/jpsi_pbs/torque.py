@@ -15,15 +15,15 @@ from jpsi.plugin import (
     ResourceSpecV1,
     ShellLine,
     Site,
+    components,
     hookimpl,
-    resources,
     units,
 )
 
 from . import ids, mine, requests, xml_jobs
 from .ends import torque_end
 from .hooks import Hooks
-from .layout import Part, layout
+from .layout import Part, laid_out
 from .reading import TORQUE
 from .script import script_form
 
@@ -62,6 +62,7 @@ class Torque(Hooks):
             id_brackets="[]",
             index_variable="PBS_ARRAYID",
             limits=True,
+            heterogeneous=True,
         )
 
     @hookimpl
@@ -94,17 +95,27 @@ class Torque(Hooks):
 
     def node_lines(self, spec: JobSpec) -> list[ShellLine]:
         """A line of the file for each core."""
-        cores = resources(spec).cpu_cores_per_process or 1
-        return [ShellLine(f"awk 'NR % {cores} == 0' \"$PBS_NODEFILE\"")]
+        kinds = [
+            (it.computed_process_count, it.cpu_cores_per_process or 1) for it in components(spec.resources)
+        ]
+        if len(kinds) == 1:
+            return [ShellLine(f"awk 'NR % {kinds[0][1]} == 0' \"$PBS_NODEFILE\"")]
+        return [ShellLine(f"awk '{_lines(kinds)}' \"$PBS_NODEFILE\"")]
 
-    def resources(self, asked: ResourceSpecV1) -> Options:
+    def resources(self, spec: JobSpec) -> Options:
         """The nodes, with a virtual processor for each core; "Requesting Resources" in the Torque manual."""
-        # Torque cannot choose the number of nodes.
-        parts = layout(asked) or [Part(1, asked.computed_process_count)]
+        kinds = laid_out(spec)
+        nodes = [
+            f"{it.nodes}:{_node(asked, it.processes)}"
+            for asked, parts in kinds
+            # Torque cannot choose the number of nodes.
+            for it in parts or [Part(1, asked.computed_process_count)]
+        ]
+        memory = _memory([asked for asked, _ in kinds])
         return {
-            "l.nodes": "+".join(f"{it.nodes}:{_node(asked, it.processes)}" for it in parts),
-            "l.mem": None if asked.memory is None else f"{units(asked.memory, _KIBIBYTE)}kb",
-            "n": asked.exclusive_node_use,
+            "l.nodes": "+".join(nodes),
+            "l.mem": None if memory is None else f"{units(memory, _KIBIBYTE)}kb",
+            "n": any(asked.exclusive_node_use for asked, _ in kinds),
         }
 
     def queue_problems(self, asked: JobAttributes) -> Sequence[str]:
@@ -113,6 +124,40 @@ class Torque(Hooks):
             return []
         moab = "the custom attribute torque.W.x, such as FLAGS:ADVRES:name"
         return [f"attributes.reservation_id: Torque has no reservations; for those of Moab set {moab}"]
+
+
+def _memory(kinds: Sequence[ResourceSpecV1]) -> int | None:
+    """The memory of the whole job; Torque has none for a part of it.
+
+    Raises:
+        ValueError: it is not known.
+    """
+    amounts = [it.memory for it in kinds]
+    known = [it for it in amounts if it is not None]
+    if known and len(known) < len(amounts):
+        msg = (
+            f"resources.components[{amounts.index(None)}].memory: Torque has memory for the whole job alone; "
+            "say it of every component, or of none"
+        )
+        raise ValueError(msg)
+    return sum(known) if known else None
+
+
+def _lines(kinds: Sequence[tuple[int, int]]) -> str:
+    """Awk that picks a line for each process, of the lines for each core, kind by kind.
+
+    >>> _lines([(1, 4), (2, 1)])
+    'NR <= 4 { if ((NR - 0) % 4 == 0) print; next } NR <= 6 { if ((NR - 4) % 1 == 0) print; next }'
+
+    Args:
+        kinds: how many processes, and how many cores each.
+    """
+    rules, before = [], 0
+    for processes, cores in kinds:
+        end = before + processes * cores
+        rules.append(f"NR <= {end} {{ if ((NR - {before}) % {cores} == 0) print; next }}")
+        before = end
+    return " ".join(rules)
 
 
 def _node(asked: ResourceSpecV1, processes: int) -> str:

@@ -12,13 +12,19 @@ IDS = IdForm("Slurm", r"[1-9][0-9]{0,9}([_+][0-9]{1,9})?", largest=0xFFFFFFFF)
 # Elements of an array that are named together; behind the percent sign, how many of them may run at a time
 _TOGETHER = re.compile(r"([1-9][0-9]{0,9})_\[([0-9,:-]+)(?:%[0-9]+)?\]")
 
+# How the first component of a heterogeneous job is shown, where the script runs
+_FIRST = "+0"
 _SOME = re.compile(r"([1-9][0-9]{0,9})_\[")
 
 
 @hookimpl
 def canonical_id(native_id: str) -> str:
-    """The id, if it is one."""
-    return IDS.canonical(native_id)
+    """The id, if it is one; the first component of a heterogeneous job has that of the job.
+
+    >>> canonical_id("17+0"), canonical_id("17+1")
+    ('17', '17+1')
+    """
+    return IDS.canonical(native_id).removesuffix(_FIRST)
 
 
 @hookimpl
@@ -48,16 +54,30 @@ def named(text: str) -> Iterator[str]:
 
     >>> list(named("17_[1-3,7%2]")), list(named("17_1")), list(named("all"))
     (['17_1', '17_2', '17_3', '17_7'], ['17_1'], [])
+
+    The first component of a heterogeneous job, which runs the script, is the job.
+
+    >>> list(named("17+0")), list(named("17+1"))
+    (['17'], ['17+1'])
     """
     match = _TOGETHER.fullmatch(text)
     if match is None:
-        yield from [text] if IDS.has(text) else []
+        yield from [text.removesuffix(_FIRST)] if IDS.has(text) else []
         return
     try:
         indices = read_indices(match[2])
     except ValueError:
         return  # cut short, as it was too long
     yield from (f"{match[1]}_{index}" for part in indices for index in part)
+
+
+def whole(text: str) -> str:
+    """The job that an id is an element or a component of; itself if it is neither.
+
+    >>> whole("17_1"), whole("17+1"), whole("17")
+    ('17', '17', '17')
+    """
+    return re.split("[_+]", text, maxsplit=1)[0]
 
 
 def of_unclear(text: str) -> str | None:

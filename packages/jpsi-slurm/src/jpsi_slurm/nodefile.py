@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from jpsi.plugin import JobSpec, ResourceSpecV1, ShellLine, hookimpl, word
+from jpsi.plugin import JobSpec, ResourceSpecV1, ShellLine, components, hookimpl, word
 
 # sbatch(1), OUTPUT ENVIRONMENT VARIABLES: SLURM_TASKS_PER_NODE is such as `2(x3),1`. The list of one node is
 # its name, so that nothing needs to be asked, which may not be possible where the job runs.
+# A component of a heterogeneous job has variables of its own, whose names end with its number.
 _NODES = """\
-nodes=${SLURM_JOB_NODELIST:?Slurm tells no nodes}
+nodes=${SLURM_JOB_NODELIST%(of)s:?Slurm tells no nodes}
 case $nodes in
 *[[,]*) nodes=$(scontrol show hostnames "$nodes") || exit ;;
 esac"""
-_TOLD = "tasks=${SLURM_TASKS_PER_NODE:?Slurm tells no tasks}"
+_TOLD = "tasks=${SLURM_TASKS_PER_NODE%(of)s:?Slurm tells no tasks}"
 _LINES = """\
 echo "$nodes" | awk -v tasks="$tasks" '
   BEGIN {
@@ -28,18 +29,24 @@ echo "$nodes" | awk -v tasks="$tasks" '
 @hookimpl
 def nodes(spec: JobSpec) -> list[ShellLine]:
     """The lines, which print a node for each task, grouped by node, in the order of the ranks."""
-    uneven = _uneven(spec.resources)
-    tasks = _TOLD if uneven is None else f"tasks={word(uneven)}"
-    return [ShellLine(it) for it in f"{_NODES}\n{tasks}\n{_LINES}".splitlines()]
+    parts = components(spec.resources)
+    if len(parts) == 1:
+        return _lines(parts[0], "")
+    return [it for group, part in enumerate(parts) for it in _lines(part, f"_HET_GROUP_{group}")]
 
 
-def _uneven(resources: object) -> str | None:
+def _lines(asked: ResourceSpecV1, of: str) -> list[ShellLine]:
+    uneven = _uneven(asked)
+    nodes, told = _NODES % {"of": of}, _TOLD % {"of": of}
+    tasks = told if uneven is None else f"tasks={word(uneven)}"
+    return [ShellLine(it) for it in f"{nodes}\n{tasks}\n{_LINES}".splitlines()]
+
+
+def _uneven(resources: ResourceSpecV1) -> str | None:
     """The tasks on each node, as Slurm writes them, where they are not the same on all.
 
     There Slurm tells of as many on each as the fullest has. None leaves it to Slurm.
     """
-    if not isinstance(resources, ResourceSpecV1):
-        return None
     total, each = resources.computed_process_count, resources.processes_per_node
     if each is not None:
         full, rest = divmod(total, each)

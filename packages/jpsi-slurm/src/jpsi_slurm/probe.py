@@ -27,6 +27,7 @@ def capabilities(site: Site) -> Capabilities:
     """What Slurm offers, and with which exit codes this site puts jobs back."""
     return Capabilities(
         default_launcher="srun",
+        heterogeneous=True,
         id_variable="SLURM_JOB_ID",
         ids_per_query=_IDS_PER_QUERY,
         requeue_exit_codes=frozenset(site.offers.get("requeue_exit_codes", ())),

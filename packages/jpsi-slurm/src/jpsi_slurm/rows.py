@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 import attrs
 
-from .ids import named, of_unclear
+from .ids import named, of_unclear, whole
 
 #: What stands between columns.
 SEPARATOR = "|"
@@ -41,8 +41,8 @@ class Row:
         array, which stands for all of them. Where it is not clear which elements wait, it is the array that
         does.
         """
-        is_alone = self.number not in {self.shown, self.shown.partition("_")[0]}
-        return (self.shown, self.number) if is_alone and of_unclear(self.shown) is None else self.jobs
+        is_alone = self.number not in {self.shown, whole(self.shown)}
+        return (*self.jobs, self.number) if is_alone and of_unclear(self.shown) is None else self.jobs
 
 
 def rows(output: str, columns: Mapping[str, str]) -> Iterator[Row]:

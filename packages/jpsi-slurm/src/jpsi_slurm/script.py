@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import timedelta
+
+import attrs
 
 from jpsi.plugin import (
     Dependency,
     DependencyKind,
+    Directive,
     JobSpec,
     Options,
     ResourceSpecV1,
@@ -16,6 +19,7 @@ from jpsi.plugin import (
     Site,
     SubmitContext,
     attributes,
+    components,
     hookimpl,
     node_count,
     resources,
@@ -42,13 +46,29 @@ DEPENDENCIES: Mapping[DependencyKind, str] = {
 @hookimpl
 def check_spec(spec: JobSpec, site: Site) -> list[str]:
     """Why Slurm can never be asked for this."""
-    return list(_FORM.problems(spec, site, _options))
+    found = [it for part, options in _parts(spec) for it in _FORM.problems(part, site, options)]
+    return list(dict.fromkeys(found))
 
 
 @hookimpl
 def render_script(spec: JobSpec, context: SubmitContext) -> Script:
     """The directives for a spec."""
-    return _FORM.script(spec, context, _options)
+    first, *others = (_FORM.script(part, context, options) for part, options in _parts(spec))
+    between = Directive.of("#SBATCH", "hetjob")
+    directives = [it for script in others for it in (between, *script.directives)]
+    return Script([*first.directives, *directives])
+
+
+def _parts(spec: JobSpec) -> list[tuple[JobSpec, Callable[[JobSpec, SubmitContext], Options]]]:
+    """The spec of each component as if it were a job, with what makes options of it; sbatch(1), hetjob.
+
+    A component has all options: sbatch takes some over from the component before it, and some not.
+    """
+    kinds = components(spec.resources)
+    # --mem is one of those, and beside it no component may have --mem-per-cpu.
+    is_of_nodes = len(kinds) == 1 or all(it.memory is not None and _has_nodes(it) for it in kinds)
+    options = _options if is_of_nodes else _options_of_cpus
+    return [(attrs.evolve(spec, resources=kind), options) for kind in kinds]
 
 
 def _options(spec: JobSpec, context: SubmitContext) -> Options:
@@ -76,6 +96,14 @@ def _options(spec: JobSpec, context: SubmitContext) -> Options:
     }
 
 
+def _options_of_cpus(spec: JobSpec, context: SubmitContext) -> Options:
+    """The same, with memory as a share of each CPU."""
+    asked, options = resources(spec), dict(_options(spec, context))
+    if options.pop("mem", None) is not None and asked.memory is not None:
+        options |= _memory_of_cpus(asked, asked.memory)
+    return options
+
+
 def _array(context: SubmitContext) -> str | None:
     """The indices of an array, and how many of its elements may run at a time."""
     indices = None if context.elements is None else f"1-{context.elements}"
@@ -93,17 +121,25 @@ def _resources(asked: ResourceSpecV1) -> Options:
         # The one option that says "for each process" however many nodes Slurm chooses.
         "gpus-per-task": asked.gpu_cores_per_process or None,
         "exclusive": asked.exclusive_node_use,
-        **({} if asked.memory is None else _memory(asked, asked.memory, nodes)),
+        **({} if asked.memory is None else _memory(asked, asked.memory)),
     }
 
 
-def _memory(asked: ResourceSpecV1, memory: int, nodes: int | None) -> Options:
+def _memory(asked: ResourceSpecV1, memory: int) -> Options:
     """The job's memory as a share of each node, or of each CPU where the nodes are Slurm's choice."""
-    processes = asked.computed_process_count
-    if nodes is None and processes > 1:
-        cpus = processes * (asked.cpu_cores_per_process or 1)
-        return {"mem-per-cpu": f"{units(memory, cpus * _MEBIBYTE)}M"}
-    return {"mem": f"{units(memory, (nodes or 1) * _MEBIBYTE)}M"}
+    if not _has_nodes(asked):
+        return _memory_of_cpus(asked, memory)
+    return {"mem": f"{units(memory, (node_count(asked) or 1) * _MEBIBYTE)}M"}
+
+
+def _memory_of_cpus(asked: ResourceSpecV1, memory: int) -> Options:
+    cpus = asked.computed_process_count * (asked.cpu_cores_per_process or 1)
+    return {"mem-per-cpu": f"{units(memory, cpus * _MEBIBYTE)}M"}
+
+
+def _has_nodes(asked: ResourceSpecV1) -> bool:
+    """Whether it is known how many nodes there will be."""
+    return node_count(asked) is not None or asked.computed_process_count == 1
 
 
 def _after(after: Iterable[Dependency]) -> Options:

@@ -10,7 +10,7 @@ from jpsi.plugin import Command, CommandResult, Observation, Site, hookimpl, tag
 
 from .commands import slurm
 from .exits import End, end_of_wait_status
-from .ids import by_array, named, of_unclear
+from .ids import by_array, named, of_unclear, whole
 from .observing import observed
 from .rows import SEPARATOR, rows
 
@@ -85,7 +85,7 @@ def parse_find(result: CommandResult, tags: Sequence[str]) -> Mapping[str, str]:
     """The native ids of the jobs that carry the tags."""
     lines = (line.partition(SEPARATOR) for line in result.checked().stdout.splitlines())
     # The tag of an element is its array's.
-    jobs = ((text, name.partition("_")[0]) for name, _, text in lines if any(named(name)) or of_unclear(name))
+    jobs = ((text, whole(name)) for name, _, text in lines if any(named(name)) or of_unclear(name))
     return tagged(((text.removesuffix(SEPARATOR), native_id) for text, native_id in jobs), tags)
 
 

@@ -11,6 +11,7 @@ from jpsi.plugin import (
     JobSpec,
     Script,
     SubmitContext,
+    components,
     hookimpl,
     resources,
     the_one_id,
@@ -42,7 +43,8 @@ _ID = re.compile(
 @hookimpl
 def submit(script: Script, spec: JobSpec, context: SubmitContext) -> Command:
     """The command that submits a script, which it reads from standard input."""
-    cores = resources(spec).cpu_cores_per_process
+    # srun has one value of it for all components; the launcher tells it the cores of each
+    cores = None if len(components(spec.resources)) > 1 else resources(spec).cpu_cores_per_process
     return slurm(
         context.site,
         "sbatch",

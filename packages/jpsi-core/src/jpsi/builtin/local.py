@@ -24,9 +24,9 @@ from jpsi.plugin import (
     Failure,
     JobSpec,
     Observation,
-    ResourceSpecV1,
     Script,
     SubmitContext,
+    components,
     hookimpl,
     time_limit,
     units,
@@ -51,7 +51,7 @@ def config_class() -> type[ExecutorConfig]:
 
 @hookimpl
 def capabilities() -> Capabilities:
-    return Capabilities(default_launcher="multiple", id_variable=programs.ID_VARIABLE)
+    return Capabilities(default_launcher="multiple", id_variable=programs.ID_VARIABLE, heterogeneous=True)
 
 
 @hookimpl
@@ -60,8 +60,8 @@ def check_spec(spec: JobSpec) -> list[str]:
 
 
 def _problems(spec: JobSpec) -> Iterator[str]:
-    if isinstance(spec.resources, ResourceSpecV1) and spec.resources.computed_node_count > 1:
-        nodes = spec.resources.computed_node_count
+    nodes = max(it.computed_node_count for it in components(spec.resources))
+    if nodes > 1:
         yield f"local is one machine, but the job needs {nodes} nodes"
 
 

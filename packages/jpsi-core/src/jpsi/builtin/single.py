@@ -12,6 +12,11 @@ from jpsi.plugin import ShellLine, hookimpl
 
 
 @hookimpl
+def heterogeneous() -> bool:
+    return True
+
+
+@hookimpl
 def launch() -> Sequence[ShellLine]:
     # exec, so that a shell builtin of the same name is never taken for the executable
     return [ShellLine('exec "$@"')]

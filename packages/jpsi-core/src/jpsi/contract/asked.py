@@ -7,7 +7,7 @@ from typing import Any, overload
 
 from jpsi.contract.config import BatchConfig
 from jpsi.model.dependencies import Dependency
-from jpsi.model.resources import ResourceSpecV1
+from jpsi.model.resources import HeterogeneousResources, ResourceSpecV1, components
 from jpsi.model.spec import JobAttributes, JobSpec
 
 #: Variables by which an MPI, or what started one, tells a process which rank it is. A job that is submitted
@@ -30,8 +30,16 @@ def attributes(spec: JobSpec) -> JobAttributes:
 
 
 def resources(spec: JobSpec) -> ResourceSpecV1:
-    """The resources of a valid spec; one process if it gives none."""
-    return spec.resources if isinstance(spec.resources, ResourceSpecV1) else ResourceSpecV1()
+    """The resources of a valid spec whose slots are of one kind; one process if it gives none.
+
+    Raises:
+        TypeError: there are several kinds, which `components` gives. No plugin is asked about such a spec
+            unless it says that it takes them.
+    """
+    if isinstance(spec.resources, HeterogeneousResources):
+        msg = "resources() is for slots of one kind; use components() for HeterogeneousResources"
+        raise TypeError(msg)
+    return components(spec.resources)[0]
 
 
 def node_count(resources: ResourceSpecV1) -> int | None:

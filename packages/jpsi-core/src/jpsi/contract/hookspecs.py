@@ -60,6 +60,8 @@ class Arrays:
     id_brackets: str = ""
     #: Whether the batch system can be told how many elements may run at a time: `SubmitContext.at_a_time`.
     limits: bool = False
+    #: Whether elements may have slots of several kinds; jobs that do are submitted one by one otherwise.
+    heterogeneous: bool = False
 
 
 @attrs.frozen(slots=True, kw_only=True)
@@ -86,6 +88,8 @@ class Capabilities:
     #: How many jobs one command submits that stay jobs by themselves, where there are no arrays; see the hook
     #: `submit_several`.
     jobs_per_submission: int = 1
+    #: Whether a job may have slots of several kinds, `HeterogeneousResources`; hooks see none otherwise.
+    heterogeneous: bool = False
 
 
 @attrs.frozen(slots=True, kw_only=True)
@@ -404,6 +408,14 @@ class LauncherHooks(Protocol):
         Nobody else does it then. The lines find in `$_jpsi_pre_launch`, `$_jpsi_post_launch` (empty if there
         is none), `$_jpsi_stdin` (`/dev/null` if there is none), `$_jpsi_stdout` and `$_jpsi_stderr` what is
         to be sourced and opened, as absolute paths.
+        """
+
+    @hookspec(firstresult=True)
+    def heterogeneous(self) -> bool | None:
+        """Whether it launches jobs whose slots are of several kinds: `HeterogeneousResources`.
+
+        A process starts in each slot, numbered through all components in their order. A launcher that does
+        not say so is never asked about such a job.
         """
 
 

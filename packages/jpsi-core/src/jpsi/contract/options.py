@@ -63,6 +63,8 @@ class CustomOptions:
     joined: Collection[str] = ()
     #: Those that can be given several times, so that a value is one more.
     repeated: Collection[str] = ()
+    #: Those that are no options of the command: the backend takes their values from `of`.
+    indirect: Collection[str] = ()
     #: The option that tells of the jobs that a job waits for.
     dependency: str | None = None
     #: Those that jpsi sets, where the command takes the beginning of a name for the whole; else None.
@@ -81,6 +83,8 @@ class CustomOptions:
         """The options of jpsi with what a sound spec adds, replaces and takes away."""
         merged = dict(options)
         for name, value in self.of(spec).items():
+            if name in self.indirect:
+                continue
             own = options.get(name)
             if name in self.joined:
                 merged[name] = _joined(value, own)

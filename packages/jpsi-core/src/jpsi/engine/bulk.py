@@ -20,6 +20,7 @@ from jpsi.engine.native_ids import tag
 from jpsi.engine.submitting import ContestedError, Submitting, contested, encoded
 from jpsi.engine.tracked import Tracked
 from jpsi.model.errors import InvalidJobException, JpsiError
+from jpsi.model.resources import HeterogeneousResources
 from jpsi.model.spec import JobSpec
 
 log = logging.getLogger(__name__)
@@ -121,11 +122,13 @@ class Bulk:
 
         None if it has to be submitted by itself.
         """
+        arrays = self._backend.capabilities.arrays
+        if arrays and not arrays.heterogeneous and isinstance(spec.resources, HeterogeneousResources):
+            return None
         after = tuple(dependencies(spec))
         context = SubmitContext(site=self._backend.site, job_id="0", tag=tag("0", 1), after=after)
         script = self._backend.render(spec, context)
-        has_arrays = self._backend.capabilities.arrays is not None
-        if not has_arrays and not self._backend.submits_several(script, spec, context):
+        if arrays is None and not self._backend.submits_several(script, spec, context):
             return None
         return self._backend.sight(script, spec, context)
 

@@ -2,7 +2,8 @@
 
 It has the fields of a spec for which Appendix A has no place, in the forms of `plain`, and it says where the
 standard part says more than the spec does: of resources that are not set, for example. It never says
-anything else than the standard part; that would be a mistake.
+anything else than the standard part; that would be a mistake. Where there are several kinds of slots, the
+standard part has the first.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ from jpsi.model.document_graph import COUNT_KEYS
 from jpsi.model.document_mistakes import shown
 from jpsi.model.document_shapes import ATTRIBUTES, RESOURCES, SPEC, shaped
 from jpsi.model.document_values import Value
-from jpsi.model.plain import decode_resources, encode, encode_attributes, encode_resources
-from jpsi.model.resources import ResourceSpecV1, resource_problems
+from jpsi.model.plain import COMPONENTS, decode_resources, encode, encode_attributes, encode_resources
+from jpsi.model.resources import HeterogeneousResources, ResourceSpecV1, components, resource_problems
 from jpsi.model.spec import JobSpec
 
 #: What stands for a duration that is not set, in seconds: the 10 minutes of J/PSI 0, setDuration.
@@ -51,7 +52,9 @@ def write_extension(spec: JobSpec, standard: ResourceSpecV1) -> dict[str, Any]:
     extension = {name: plain[name] for name in SPEC if name in plain}
     if spec.arguments is not None and not spec.arguments:
         extension["arguments"] = []
-    if not isinstance(spec.resources, ResourceSpecV1):
+    if isinstance(spec.resources, HeterogeneousResources):
+        extension["resources"] = encode_resources(spec.resources)
+    elif not isinstance(spec.resources, ResourceSpecV1):
         extension["resources"] = None
     elif spec.resources != standard:
         other = attrs.asdict(standard)
@@ -91,19 +94,23 @@ def read_extension(jpsi: Value, plain: dict[str, Any], standard: ResourceSpecV1 
 
 def _resources(value: Value, standard: ResourceSpecV1 | None) -> dict[str, Any] | None:
     plain = None
-    if value.raw is not None:
+    if value.raw is not None and COMPONENTS in value.mapping():
+        parts = value.fields((COMPONENTS,))[COMPONENTS].items()
+        plain = {COMPONENTS: [shaped(part.fields((), RESOURCES), RESOURCES) for part in parts]}
+    elif value.raw is not None:
         plain = {} if standard is None else encode_resources(standard)
         plain.update(shaped(value.fields((), RESOURCES), RESOURCES))
     resources = decode_resources(plain or {})
     # What is wrong already, or will be to `problems`, cannot be compared.
     wrong = value.mistakes.concern(value.place) or resource_problems(resources)
     if standard is not None and not wrong:
-        here, there = _effective(resources), _effective(standard)
+        here, there = _effective(components(resources)[0]), _effective(standard)
         differing = [name for name in here if here[name] != there[name]]
         if differing:
             said = ", ".join(f"{name} {here[name]}" for name in differing)
             graph = ", ".join(f"{name} {there[name]}" for name in differing)
-            value.wrong(f"comes to {said}, but the document's resources and tasks come to {graph}")
+            of = f" in {COMPONENTS}[0]" if isinstance(resources, HeterogeneousResources) else ""
+            value.wrong(f"comes to {said}{of}, but the document's resources and tasks come to {graph}")
     return plain
 
 

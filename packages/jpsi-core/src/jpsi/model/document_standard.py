@@ -13,7 +13,7 @@ from jpsi.model.document_mistakes import Place, did_you_mean, shown
 from jpsi.model.document_values import Value
 from jpsi.model.plain import decode, encode_resources
 from jpsi.model.problems import ENVIRONMENT_NAME
-from jpsi.model.resources import ResourceSpecV1
+from jpsi.model.resources import components
 from jpsi.model.spec import JobAttributes, JobSpec
 
 
@@ -21,8 +21,7 @@ def from_spec(spec: JobSpec) -> dict[str, Any]:
     """The document of a valid spec."""
     attributes = spec.attributes or JobAttributes()
     custom = attributes.custom_attributes
-    given = spec.resources if isinstance(spec.resources, ResourceSpecV1) else ResourceSpecV1()
-    resources, count = write_graph(given)
+    resources, count = write_graph(components(spec.resources)[0])
     job = {**({} if spec.name is None else {"name": spec.name}), **carried(custom, "job")}
     system = {
         "duration": _seconds(attributes.duration),

@@ -14,9 +14,12 @@ from typing import Any, NamedTuple
 import attrs
 
 from jpsi.model.dependencies import Dependency, OtherJob
-from jpsi.model.resources import ResourceSpecV1
+from jpsi.model.resources import HeterogeneousResources, ResourceSpec, ResourceSpecV1
 from jpsi.model.spec import JobAttributes, JobSpec, StageIn, StageOut, StageOutFlags, StagingMode
 from jpsi.model.states import Evidence, JobState, JobStatus, Reason
+
+#: The one field of resources of several kinds.
+COMPONENTS = "components"
 
 
 class Codec(NamedTuple):
@@ -45,13 +48,17 @@ def encode_attributes(attributes: JobAttributes) -> dict[str, Any]:
     return _encode(attributes, _ATTRIBUTE_DEFAULTS, ATTRIBUTE_CODECS)
 
 
-def encode_resources(resources: ResourceSpecV1) -> dict[str, Any]:
+def encode_resources(resources: ResourceSpec) -> dict[str, Any]:
     """The resources that are set, as plain values."""
+    if isinstance(resources, HeterogeneousResources):
+        return {COMPONENTS: [encode_resources(it) for it in resources.components]}
     return _encode(resources, _RESOURCE_DEFAULTS, {})
 
 
-def decode_resources(plain: Mapping[str, Any]) -> ResourceSpecV1:
+def decode_resources(plain: Mapping[str, Any]) -> ResourceSpec:
     """The resources that `encode_resources` made `plain` of."""
+    if COMPONENTS in plain:
+        return HeterogeneousResources([ResourceSpecV1(**it) for it in plain[COMPONENTS]])
     return ResourceSpecV1(**plain)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+from typing import Any
 
 import attrs
 
@@ -14,10 +15,11 @@ _COUNTS = {
     "gpu_cores_per_process": 0,
     "memory": 1,
 }
+_LEAST_COMPONENTS = 2
 
 
 class ResourceSpec(abc.ABC):
-    """The abstract root of resource specifications; `ResourceSpecV1` is the only one so far."""
+    """The abstract root of resource specifications: `ResourceSpecV1`, and `HeterogeneousResources` of it."""
 
     __slots__ = ()
 
@@ -87,13 +89,58 @@ class ResourceSpecV1(ResourceSpec):
         return -(-self.computed_process_count // self.computed_node_count)
 
 
+def _components(value: Any) -> Any:  # noqa: ANN401  whatever was assigned
+    return tuple(value) if isinstance(value, list | tuple) else value
+
+
+@attrs.define(slots=True)
+class HeterogeneousResources(ResourceSpec):
+    """Slots of several kinds, which a job gets at once: an extension of jpsi to the specification.
+
+    Each component is a homogeneous set of processes, with nodes, memory and exclusive use of its own. The job
+    starts on the first node of the first component, and its processes are numbered through all components,
+    in their order. Not every executor can do it; `submit` raises InvalidJobException where it cannot.
+
+    >>> writer = ResourceSpecV1(process_count=1, memory=2**36)
+    >>> solvers = ResourceSpecV1(node_count=2, processes_per_node=4, gpu_cores_per_process=1)
+    >>> process_count(HeterogeneousResources([writer, solvers]))
+    9
+    """
+
+    #: Two or more.
+    components: tuple[ResourceSpecV1, ...] = attrs.field(converter=_components)
+
+    @property
+    def version(self) -> int:
+        """That of its components, 1."""
+        return 1
+
+
+def components(resources: ResourceSpec | None) -> tuple[ResourceSpecV1, ...]:
+    """The kinds of slots that a job has, in their order: those of one process if it says nothing.
+
+    >>> components(None) == (ResourceSpecV1(),)
+    True
+    """
+    if isinstance(resources, HeterogeneousResources):
+        return resources.components
+    return (resources if isinstance(resources, ResourceSpecV1) else ResourceSpecV1(),)
+
+
+def copy_resources(resources: ResourceSpec | None) -> ResourceSpec | None:
+    """A copy of valid resources that shares nothing changeable with them."""
+    if isinstance(resources, HeterogeneousResources):
+        return HeterogeneousResources([attrs.evolve(it) for it in resources.components])
+    return attrs.evolve(resources) if isinstance(resources, ResourceSpecV1) else resources
+
+
 def process_count(resources: ResourceSpec | None) -> int:
     """The number of processes that a job runs as, whatever it says about resources.
 
     >>> process_count(None), process_count(ResourceSpecV1(node_count=2))
     (1, 2)
     """
-    return resources.computed_process_count if isinstance(resources, ResourceSpecV1) else 1
+    return sum(it.computed_process_count for it in components(resources))
 
 
 def node_count(resources: ResourceSpec | None) -> int:
@@ -102,7 +149,7 @@ def node_count(resources: ResourceSpec | None) -> int:
     >>> node_count(None), node_count(ResourceSpecV1(process_count=3, processes_per_node=2))
     (1, 2)
     """
-    return resources.computed_node_count if isinstance(resources, ResourceSpecV1) else 1
+    return sum(it.computed_node_count for it in components(resources))
 
 
 def core_count(resources: ResourceSpec | None) -> int:
@@ -111,43 +158,63 @@ def core_count(resources: ResourceSpec | None) -> int:
     >>> core_count(None), core_count(ResourceSpecV1(process_count=2, cpu_cores_per_process=3))
     (1, 6)
     """
-    cores = resources.cpu_cores_per_process if isinstance(resources, ResourceSpecV1) else None
-    return process_count(resources) * (cores or 1)
+    return sum(it.computed_process_count * (it.cpu_cores_per_process or 1) for it in components(resources))
 
 
 def resource_problems(resources: object) -> list[str]:
     """Everything that is wrong with a resource specification, one sentence each."""
     if not isinstance(resources, ResourceSpec):
         return [f"resources must be a ResourceSpec, not {type(resources).__name__}"]
+    if isinstance(resources, HeterogeneousResources):
+        return _component_problems(resources.components)
     if not isinstance(resources, ResourceSpecV1):
         return [f"resources of version {resources.version} are not supported; use ResourceSpecV1"]
+    return _problems("resources", resources)
+
+
+def _component_problems(parts: object) -> list[str]:
+    if not isinstance(parts, tuple):
+        return [f"resources.components must be a list of ResourceSpecV1, not {parts!r}"]
+    if len(parts) < _LEAST_COMPONENTS:
+        return [f"resources.components must be at least {_LEAST_COMPONENTS}, not {len(parts)}"]
+    found = []
+    for index, part in enumerate(parts):
+        where = f"resources.components[{index}]"
+        if isinstance(part, ResourceSpecV1):
+            found += _problems(where, part)
+        else:
+            found.append(f"{where} must be a ResourceSpecV1, not {type(part).__name__}")
+    return found
+
+
+def _problems(where: str, resources: ResourceSpecV1) -> list[str]:
     found = []
     for name, least in _COUNTS.items():
         value = getattr(resources, name)
         if value is None:
             continue
         if type(value) is not int:
-            found.append(f"resources.{name} must be a whole number, not {value!r}")
+            found.append(f"{where}.{name} must be a whole number, not {value!r}")
         elif value < least:
-            found.append(f"resources.{name} must be at least {least}, not {value}")
+            found.append(f"{where}.{name} must be at least {least}, not {value}")
     if not isinstance(resources.exclusive_node_use, bool):
         found.append(
-            f"resources.exclusive_node_use must be True or False, not {resources.exclusive_node_use!r}"
+            f"{where}.exclusive_node_use must be True or False, not {resources.exclusive_node_use!r}"
         )
-    return found or _contradictions(resources)
+    return found or _contradictions(where, resources)
 
 
-def _contradictions(resources: ResourceSpecV1) -> list[str]:
+def _contradictions(where: str, resources: ResourceSpecV1) -> list[str]:
     nodes, processes = resources.node_count, resources.process_count
     if nodes is None or processes is None:
         return []
     per_node = resources.processes_per_node
     if per_node is None:
         if nodes > processes:
-            return [f"resources: {processes} processes cannot occupy {nodes} nodes"]
+            return [f"{where}: {processes} processes cannot occupy {nodes} nodes"]
         return []
     needed = -(-processes // per_node)
     if needed != nodes:
         wanted = f"{processes} processes at {per_node} per node need {needed} nodes"
-        return [f"resources: {wanted}, but node_count is {nodes}"]
+        return [f"{where}: {wanted}, but node_count is {nodes}"]
     return []

@@ -11,7 +11,7 @@ from typing import Any, TypeVar, overload
 import attrs
 
 from jpsi.model.dependencies import Dependency, OtherJob
-from jpsi.model.resources import ResourceSpec
+from jpsi.model.resources import ResourceSpec, copy_resources
 
 T = TypeVar("T")
 
@@ -215,7 +215,7 @@ def copy_spec(spec: JobSpec) -> JobSpec:
         spec,
         arguments=_listed(spec.arguments),
         environment=None if spec.environment is None else dict(spec.environment),
-        resources=None if spec.resources is None else attrs.evolve(spec.resources),  # type: ignore[misc]  # ResourceSpecV1 after problems()
+        resources=copy_resources(spec.resources),
         attributes=None if spec.attributes is None else _copy_attributes(spec.attributes),
         stage_in=None if spec.stage_in is None else [attrs.evolve(item) for item in spec.stage_in],
         stage_out=None if spec.stage_out is None else [attrs.evolve(item) for item in spec.stage_out],

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 import jpsi
-from jpsi import Job, JobExecutor, JobSpec, JobState, JobStatus
+from jpsi import InvalidJobException, Job, JobExecutor, JobSpec, JobState, JobStatus
 from jpsi.fakes import FakeScheduler
-from jpsi.plugin import BatchConfig, ExecutorConfig, Reason
+from jpsi.plugin import BatchConfig, ExecutorConfig, HeterogeneousResources, Reason, ResourceSpecV1
 from jpsi.testing import toy
 from jpsi.testing.asking import Hooks
 from jpsi.testing.conformance_launch_kit import LaunchKit, processes_of
@@ -96,6 +96,23 @@ class JobTests(LaunchKit):
     @pytest.mark.clause("resources-processes", "python-launcher-starts")
     def test_every_process_runs_once(self, executor: JobExecutor, place: Path) -> None:
         self.completed(executor, self.spec('echo here >"$1/$$"', place))
+
+        assert self.written(place) == ["here\n"] * self.max_processes
+
+    def test_a_process_starts_in_each_slot_of_every_kind(
+        self, executor: JobExecutor, hooks: Hooks, place: Path
+    ) -> None:
+        """A launcher that does not say so is not asked."""
+        spec = self.spec('echo here >"$1/$$"', place)
+        spec.resources = HeterogeneousResources(
+            [ResourceSpecV1(), self.resources(max(1, self.max_processes - 1))]
+        )
+        if not (hooks.has("heterogeneous") and hooks("heterogeneous")):
+            with pytest.raises(InvalidJobException, match="starts processes of one kind"):
+                executor.submit(Job(spec))
+            return
+
+        self.completed(executor, spec)
 
         assert self.written(place) == ["here\n"] * self.max_processes
 

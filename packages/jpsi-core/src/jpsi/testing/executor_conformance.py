@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from jpsi.testing.conformance_answers import AnswerTests
+from jpsi.testing.conformance_components import ComponentTests
 from jpsi.testing.conformance_dependencies import DependencyTests
 from jpsi.testing.conformance_ends import EndTests
 from jpsi.testing.conformance_faults import FaultTests
@@ -19,6 +20,7 @@ class ExecutorConformance(
     AnswerTests,
     RunTests,
     NodeTests,
+    ComponentTests,
     StagingTests,
     HostileTests,
     EndTests,

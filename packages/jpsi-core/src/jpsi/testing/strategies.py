@@ -11,8 +11,10 @@ from hypothesis import strategies as st
 from jpsi.plugin import (
     Dependency,
     DependencyKind,
+    HeterogeneousResources,
     JobAttributes,
     JobSpec,
+    ResourceSpec,
     ResourceSpecV1,
     StageIn,
     StageOut,
@@ -124,6 +126,11 @@ def resource_specs(draw: st.DrawFn) -> ResourceSpecV1:
     )
 
 
+def heterogeneous_resources() -> st.SearchStrategy[HeterogeneousResources]:
+    """Valid resources of several kinds."""
+    return st.builds(HeterogeneousResources, st.lists(resource_specs(), min_size=2, max_size=3))
+
+
 def native_ids() -> st.SearchStrategy[str]:
     """Native ids; those of most batch systems are numbers."""
     return st.integers(1, 10**7).map(str) | st.from_regex(
@@ -153,8 +160,11 @@ def job_attributes() -> st.SearchStrategy[JobAttributes]:
     )
 
 
-def specs() -> st.SearchStrategy[JobSpec]:
-    """Valid specs."""
+def specs(*, heterogeneous: bool = False) -> st.SearchStrategy[JobSpec]:
+    """Valid specs; also those with resources of several kinds, if these are wanted."""
+    resources: st.SearchStrategy[ResourceSpec] = resource_specs()
+    if heterogeneous:
+        resources |= heterogeneous_resources()
     texts, flags = hostile_text(), st.integers(0, 15).map(StageOutFlags)
     modes = st.sampled_from(StagingMode)
     return st.builds(
@@ -172,7 +182,7 @@ def specs() -> st.SearchStrategy[JobSpec]:
         pre_launch=st.none() | paths(),
         post_launch=st.none() | paths(),
         launcher=st.none() | texts,
-        resources=st.none() | resource_specs(),
+        resources=st.none() | resources,
         attributes=st.none() | job_attributes(),
         stage_in=st.none() | st.lists(st.builds(StageIn, texts, paths(), modes), max_size=2),
         stage_out=st.none() | st.lists(st.builds(StageOut, paths(), texts, flags, modes), max_size=2),

@@ -25,9 +25,9 @@ from jpsi.plugin import (
     JobState,
     Observation,
     Reason,
-    ResourceSpecV1,
     Script,
     SubmitContext,
+    components,
     hookimpl,
     read_indices,
 )
@@ -68,13 +68,14 @@ def capabilities() -> Capabilities:
         default_launcher="multiple",
         id_variable="TOY_JOB_ID",
         dependencies=frozenset(DependencyKind),
+        heterogeneous=True,
         arrays=Arrays(largest=100, id_variable="TOY_ARRAY_ID", index_variable="TOY_INDEX", limits=True),
     )
 
 
 @hookimpl
 def check_spec(spec: JobSpec) -> list[str]:
-    if isinstance(spec.resources, ResourceSpecV1) and spec.resources.computed_node_count > 1:
+    if any(it.computed_node_count > 1 for it in components(spec.resources)):
         return ["a toy has one node"]
     return []
 
@@ -94,8 +95,8 @@ def _options(spec: JobSpec, context: SubmitContext) -> Iterator[tuple[str, str |
     yield "project", attributes.project_name
     # rounded up: -(-a // b)
     yield "seconds", str(-(-duration // _SECOND)) if duration else None
-    if isinstance(spec.resources, ResourceSpecV1):
-        yield "slots", str(spec.resources.computed_process_count)
+    if spec.resources is not None:
+        yield "slots", str(sum(it.computed_process_count for it in components(spec.resources)))
     yield "elements", None if context.elements is None else str(context.elements)
     yield "at-a-time", None if context.at_a_time is None else str(context.at_a_time)
     yield "after", ",".join(f"{it.kind.value}:{it.native_id}" for it in context.after) or None

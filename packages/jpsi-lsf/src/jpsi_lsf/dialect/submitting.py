@@ -23,6 +23,7 @@ _REFUSED = 255
 _NAME_LIMIT = 254
 _TIME = re.compile(r"(?:(?P<hours>\d+):)?(?P<minutes>\d+)\Z")
 _AMOUNT = re.compile(r"\d+([KMGT]B?)?\Z")
+_TERM = re.compile(r"(\d+)\*\{([^{}]*)\}")
 _EACH_NODE = re.compile(r"span\[ptile=(\d+)\]")
 
 
@@ -113,7 +114,10 @@ def _refusal(
         f"{memory}: MEMLIMT value should be a positive integer": not _AMOUNT.match(memory)
         or (has_unit and not flavour.is_modern),
         "Bad resource requirement syntax": requirements.count("[") != requirements.count("]")
-        or ("affinity" in requirements and not flavour.is_modern),
+        or (re.search(r"affinity|\{", requirements) is not None and not flavour.is_modern),
+        "Job level compound resource requirement causes slots requirements conflict": "n" in options
+        and "{" in requirements
+        and slots != str(sum(number for number, _ in _terms(options))),
         "normal: Queue does not accept EXCLUSIVE jobs": "x" in options,
         "Bad reservation ID": "U" in options,
         "Job array index too large": flavour.is_modern and is_too_large(indices_of(options.get("J", ""))),
@@ -156,10 +160,20 @@ def _job(number: str, index: int, queue: str, options: Mapping[str, str], invoca
 
 
 def _nodes(options: Mapping[str, str]) -> list[str]:
-    """The node of each slot; all are together unless it is said how many are on a node."""
-    slots = int(options.get("n", "1"))
-    each = _EACH_NODE.search(options.get("R", ""))
-    return [node(slot // (int(each[1]) if each else slots)) for slot in range(slots)]
+    """The node of each slot; those of a term are together unless it says how many are on a node."""
+    found: list[str] = []
+    for slots, requirements in _terms(options):
+        each, first = _EACH_NODE.search(requirements), len(set(found))
+        found += [node(first + slot // (int(each[1]) if each else slots)) for slot in range(slots)]
+    return found
+
+
+def _terms(options: Mapping[str, str]) -> list[tuple[int, str]]:
+    """So many slots, and what each of them requires."""
+    requirements = options.get("R", "")
+    if "{" not in requirements:
+        return [(int(options.get("n", "1")), requirements)]
+    return [(int(number), text) for number, text in _TERM.findall(requirements)]
 
 
 def _file(path: str | None, number: str, index: int) -> str | None:

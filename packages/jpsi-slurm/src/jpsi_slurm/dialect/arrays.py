@@ -16,6 +16,8 @@ MAX_ARRAY_SIZE = 1001
 #: Why an element waits that may not run beside so many others.
 _LIMITED = "JobArrayTaskLimit"
 _ARRAY, _INDEX, _NUMBER = "array", "index", "number"
+#: The attribute of a heterogeneous job that has the numbers of its components.
+NUMBERS = "numbers"
 
 
 class Line(NamedTuple):
@@ -24,6 +26,14 @@ class Line(NamedTuple):
     job: FakeJob
     #: How it is named there.
     shown: str
+    #: Which component of a heterogeneous job it is about.
+    component: int = 0
+
+    @property
+    def number(self) -> str:
+        """The number of what it is about."""
+        numbers = self.job.attributes.get(NUMBERS)
+        return str(numbers[self.component]) if numbers else number_of(self.job)
 
 
 def array_refusal(options: Mapping[str, str]) -> str | None:
@@ -99,7 +109,10 @@ def lines(jobs: Sequence[FakeJob]) -> Iterator[Line]:
     cancelled: dict[str, FakeJob] = {}
     for job in jobs:
         array = job.attributes.get(_ARRAY)
-        if array is None or _NUMBER in job.attributes:
+        if NUMBERS in job.attributes:
+            for component in range(len(job.attributes[NUMBERS])):
+                yield Line(job, f"{job.native_id}+{component}", component)
+        elif array is None or _NUMBER in job.attributes:
             yield Line(job, job.native_id)
         elif job.state is FakeState.CANCELLED:
             cancelled.setdefault(array, job)

@@ -11,7 +11,7 @@ from jpsi.plugin import CommandResult
 
 from ..ids import named
 from .arguments import UnknownOptionError, parse
-from .arrays import Line, lines, meant, number_of
+from .arrays import Line, lines, meant
 from .table import SHORT, USUAL, table
 from .telling import Told, moment, told
 
@@ -59,7 +59,7 @@ _IN_SQUEUE: Mapping[str, _Column] = {
     "endtime": lambda line, _told, call: moment(line.job.ended, call, "N/A"),
     "exit_code": lambda _line, told, _call: str(told.status),
     "jobarrayid": lambda line, _told, _call: line.shown,
-    "jobid": lambda line, _told, _call: number_of(line.job),
+    "jobid": lambda line, _told, _call: line.number,
     "name": lambda line, _told, _call: line.job.name,
     "nodelist": lambda _line, told, _call: told.nodes,
     "reason": lambda _line, told, _call: told.reason,
@@ -74,7 +74,7 @@ _IN_SACCT: Mapping[str, _Column] = {
     "end": lambda line, _told, call: moment(line.job.ended, call, "Unknown"),
     "exitcode": lambda _line, told, _call: _accounted_code(told.status),
     "jobid": lambda line, _told, _call: line.shown,
-    "jobidraw": lambda line, _told, _call: number_of(line.job),
+    "jobidraw": lambda line, _told, _call: line.number,
     "jobname": lambda line, _told, _call: line.job.name,
     "nodelist": lambda _line, told, _call: told.nodes or "None assigned",
     "reason": lambda _line, _told, _call: "None",
@@ -132,7 +132,7 @@ def _queue(
 
 
 def _said(name: str, line: Line, invocation: Invocation) -> str:
-    return _IN_SQUEUE[name.lower()](line, told(line.job), invocation)
+    return _IN_SQUEUE[name.lower()](line, told(line.job, line.component), invocation)
 
 
 def _heading(name: str) -> str:
@@ -166,7 +166,7 @@ def sacct(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
     jobs = scheduler.accounted()
     asked = {job for found in meant(ids, jobs).values() for job in found}
     rows = [
-        [_IN_SACCT[name.lower()](line, told(line.job), invocation) for name in names]
+        [_IN_SACCT[name.lower()](line, told(line.job, line.component), invocation) for name in names]
         for line in lines([job for job in jobs if not ids or job in asked])
     ]
     is_bare = "noheader" in options

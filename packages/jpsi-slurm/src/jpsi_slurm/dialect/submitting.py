@@ -13,6 +13,7 @@ import attrs
 from jpsi.fakes import FakeJob, FakeScheduler, FakeState, Invocation
 from jpsi.plugin import CommandResult
 
+from . import components
 from .arguments import UnknownOptionError, parse
 from .arrays import apart, array_refusal, keep_limit, native_ids, variables
 from .depending import blocked, dependency_refusal
@@ -76,7 +77,7 @@ def sbatch(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
             invocation = attrs.evolve(invocation, stdin=f"#!/bin/sh\n{given['wrap']}\n")
         elif words:
             invocation = invocation.reading(words[0])
-        written = parse(_directives(invocation.stdin), _KNOWN, _SHORT).options
+        first, *others = (parse(it, _KNOWN, _SHORT).options for it in _directives(invocation.stdin))
     except UnknownOptionError as e:
         hint = 'Try "sbatch --help" for more information'
         return CommandResult(returncode=255, stderr=f"sbatch: unrecognized option '{e}'\n{hint}\n")
@@ -88,12 +89,13 @@ def sbatch(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
         if variable in invocation.environment
     }
     name = "wrap" if "wrap" in given else posixpath.basename(words[0]) if words else "sbatch"
-    options = {"job-name": name, **written, **environment, **given}
-    if refusal := _unreadable(invocation.stdin):
+    options = {"job-name": name, **first, **environment, **given}
+    parts = components.all_of(options, others)
+    if refusal := _unreadable(invocation.stdin) or components.contradiction(parts):
         return CommandResult(returncode=1, stderr=f"sbatch: error: {refusal}\n")
     # A refused submission uses up an id.
     number = str(scheduler.next_number())
-    if refusal := _refusal(options):
+    if refusal := next(filter(None, map(_refusal, parts)), components.refusal(parts)):
         failed = f"sbatch: error: Batch job submission failed: {refusal}\n"
         return CommandResult(returncode=1, stderr=failed)
     environment = _environment(options, invocation)
@@ -102,6 +104,9 @@ def sbatch(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
         job = _job(native_id, options, invocation)
         job.blocked = blocked(scheduler, native_id, options)
         job.attributes.update(marks)
+        if others:
+            components.together(scheduler, job, parts)
+            environment |= components.variables(job, parts)
         job.starting = functools.partial(_start, scheduler, environment)
         job.arguments = words[1:]
         jobs.append(job)
@@ -110,15 +115,19 @@ def sbatch(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
     return CommandResult(returncode=0, stdout=_answer(number, options))
 
 
-def _directives(script: str) -> list[str]:
-    """The words of the `#SBATCH` lines that stand before the first command."""
-    words: list[str] = []
+def _directives(script: str) -> list[list[str]]:
+    """The words of the `#SBATCH` lines that stand before the first command, by component."""
+    parts: list[list[str]] = [[]]
     for line in script.splitlines():
         if line.startswith("#SBATCH"):
-            words += shlex.split(line.removeprefix("#SBATCH"), comments=True)
+            words = shlex.split(line.removeprefix("#SBATCH"), comments=True)
+            if words == ["hetjob"]:
+                parts.append([])
+            else:
+                parts[-1] += words
         elif line and not line.startswith("#"):
             break
-    return words
+    return parts
 
 
 def _unreadable(script: str) -> str | None:

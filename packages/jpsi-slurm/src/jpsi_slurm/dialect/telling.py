@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta, timezone
 from typing import NamedTuple
 
@@ -45,10 +46,10 @@ class Told(NamedTuple):
     nodes: str
 
 
-def told(job: FakeJob) -> Told:
-    """What squeue and sacct say about a job now."""
+def told(job: FakeJob, component: int = 0) -> Told:
+    """What squeue and sacct say about a job now, or about a component of a heterogeneous one."""
     word = "COMPLETING" if job.ending is not None else _WORDS[job.state]
-    return Told(word, _reason(job), _status(job), _nodes(job))
+    return Told(word, _reason(job), _status(job), _nodes(job, component))
 
 
 def moment(seconds: float | None, invocation: Invocation, unknown: str) -> str:
@@ -83,7 +84,10 @@ def _status(job: FakeJob) -> int:
     return job.signal if job.signal is not None else (job.exit_code or 0) << 8
 
 
-def _nodes(job: FakeJob) -> str:
+def _nodes(job: FakeJob, component: int) -> str:
     if job.started is None and not _could_not_start(job):
         return ""
+    placed: Sequence[str] | None = job.attributes.get("placed")
+    if placed is not None:
+        return placed[component]
     return "node01" if job.attributes.get("nodes", 1) == 1 else "node[01-02]"

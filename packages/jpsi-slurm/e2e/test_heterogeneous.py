@@ -1,0 +1,163 @@
+"""Jobs with slots of several kinds, as heterogeneous jobs of a real Slurm."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from real_slurm import (
+    PATIENCE,
+    PLAIN,
+    attached,
+    command,
+    drained,
+    end,
+    exit_code_in_accounting,
+    forgotten,
+    native_id,
+    run,
+    running,
+    sbatch,
+)
+
+from jpsi import Dependency, Evidence, Job, JobAttributes, JobExecutor, JobSpec, JobState, Reason
+from jpsi.plugin import HeterogeneousResources, ResourceSpecV1
+from jpsi.testing.conformance_kit import Gate, Proof, shell
+from jpsi.testing.waiting import eventually
+
+KINDS = HeterogeneousResources(
+    [ResourceSpecV1(cpu_cores_per_process=2, memory=2**27), ResourceSpecV1(process_count=3)]
+)
+KIND = {"resources": KINDS, "launcher": "single"}
+
+
+def _components(job: Job) -> list[tuple[str, str]]:
+    """Slurm's own ids and states of the components of a job."""
+    shown = command("squeue", "-h", "-t", "all", "-j", native_id(job), "-o", "%A %T")
+    return sorted(tuple(line.split()) for line in shown.splitlines())  # type: ignore[misc]  # two words
+
+
+def _seen(executor: JobExecutor, job: Job) -> JobState | None:
+    observation = executor.info(job)
+    return None if observation is None else observation.state
+
+
+def test_what_the_script_ends_with_is_the_exit_code(executor: JobExecutor, tmp_path: Path) -> None:
+    nodes = tmp_path / "nodes"
+
+    status = run(executor, shell('cat "$JPSI_NODEFILE" >"$1"; exit 7', nodes, **KIND))
+
+    assert (status.state, status.exit_code) == (JobState.FAILED, 7)
+    first, *others = nodes.read_text().split()
+    assert len(others) == 3
+    assert {first, *others} == {"node01", "node02"}
+    assert first not in others
+
+
+def test_one_step_runs_over_all_components(executor: JobExecutor, tmp_path: Path) -> None:
+    """What jpsi's launcher says, without its package, which e2e_launchers has."""
+    step = 'srun --het-group=0 --ntasks=1 "$0" "$1" : --het-group=1 --ntasks=3 "$0" "$1"'
+    task = tmp_path / "task"
+    task.write_text('#!/bin/sh\necho "$SLURMD_NODENAME" >"$1/$SLURM_PROCID"\n')
+    task.chmod(0o755)
+    written = tmp_path / "ranks"
+    written.mkdir()
+
+    status = run(executor, JobSpec("/bin/sh", ["-c", step, str(task), str(written)], **KIND))
+
+    assert status.state is JobState.COMPLETED
+    assert sorted(it.name for it in written.iterdir()) == ["0", "1", "2", "3"]
+
+
+def test_a_cancelled_job_leaves_no_component(executor: JobExecutor, tmp_path: Path) -> None:
+    job = running(executor, PLAIN, tmp_path / "proof", **KIND)
+
+    job.cancel()
+
+    assert end(job).state is JobState.CANCELED
+    drained(job)
+
+
+def test_a_component_that_is_cancelled_alone_does_not_end_the_job(
+    executor: JobExecutor, tmp_path: Path
+) -> None:
+    gate = Gate(tmp_path / "gate")
+    spec = gate.job(0)
+    spec.resources, spec.launcher = KINDS, "single"
+    job = Job(spec)
+    executor.submit(job)
+    assert job.wait(PATIENCE, target_states=JobState.ACTIVE)
+    (_, (second, _)) = _components(job)
+
+    command("scancel", second)
+    assert eventually(lambda: _components(job)[1][1] == "CANCELLED", PATIENCE)
+    assert eventually(lambda: _seen(executor, job) is JobState.ACTIVE, PATIENCE)
+    gate.open()
+
+    assert end(job).state is JobState.COMPLETED
+
+
+def test_a_pending_job_is_held_released_and_attached_to(executor: JobExecutor, tmp_path: Path) -> None:
+    blocking = sbatch("sleep 1000", "--exclusive", "--nodes=2")
+    proof = Proof(tmp_path / "proof")
+    spec = proof.job(0)
+    spec.resources, spec.launcher = KINDS, "single"
+    job = Job(spec)
+    try:
+        executor.submit(job)
+        executor.hold(job)
+        same = attached(executor, f"{native_id(job)}+0")
+        assert same.native_id == native_id(job)
+        assert [state for _, state in _components(job)] == ["PENDING", "PENDING"]
+        executor.release(job)
+    finally:
+        command("scancel", blocking)
+
+    assert (end(job).state, end(same).state, proof.runs) == (JobState.COMPLETED, JobState.COMPLETED, 1)
+
+
+@pytest.mark.parametrize(("code", "state"), [(0, JobState.COMPLETED), (3, JobState.FAILED)])
+def test_jobs_wait_for_one(executor: JobExecutor, tmp_path: Path, code: int, state: JobState) -> None:
+    gate = Gate(tmp_path / "gate")
+    spec = gate.job(code)
+    spec.resources, spec.launcher = KINDS, "single"
+    first = Job(spec)
+    executor.submit(first)
+    after = JobAttributes(after=[Dependency(first)])
+    second = Job(JobSpec("/bin/true", attributes=after, **KIND))  # type: ignore[arg-type]  # fields of a spec
+    executor.submit(second)
+
+    gate.open()
+
+    assert end(first).state is state
+    if code == 0:
+        assert end(second).state is JobState.COMPLETED
+    else:
+        assert (end(second).state is JobState.COMPLETED, end(second).reason) == (False, Reason.DEPENDENCY)
+
+
+def test_jobs_that_go_together_are_submitted_one_by_one(executor: JobExecutor, tmp_path: Path) -> None:
+    proofs = [Proof(tmp_path / str(number)) for number in range(2)]
+    jobs = []
+    for proof in proofs:
+        spec = proof.job(0)
+        spec.resources, spec.launcher = KINDS, "single"
+        jobs.append(Job(spec))
+
+    executor.submit_many(jobs)
+
+    assert [end(job).state for job in jobs] == [JobState.COMPLETED] * 2
+    assert [proof.runs for proof in proofs] == [1, 1]
+    assert not any("_" in native_id(job) for job in jobs)
+
+
+@pytest.mark.slurm(accounting=True, min_job_age=2)
+def test_the_accounting_tells_of_one_that_the_controller_has_forgotten(executor: JobExecutor) -> None:
+    number = sbatch("#SBATCH --ntasks=1\n#SBATCH hetjob\n#SBATCH --ntasks=2\nsleep 1; kill -KILL $$")
+    assert exit_code_in_accounting(number).startswith("FAILED")
+    forgotten(number)
+
+    status = end(attached(executor, number))
+
+    assert (status.state, status.exit_code) == (JobState.FAILED, 128 + 9)
+    assert status.evidence is Evidence.ACCOUNTING
