@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import text
 
-from jpsi_records import records as doors
+from jpsi_records import previewing
 from jpsi_records.commands import doing
 from jpsi_records.dispatcher import Dispatcher
 from jpsi_records.errors import ChangedError, NotFoundError, NothingToReuseError, StateError, StoreError
@@ -202,7 +202,7 @@ def test_across_users_a_result_is_used_where_its_output_can_be_read(
 ) -> None:
     done = finished(records, submitted(records, role("ca"), "compute"), tmp_path)
     if can_read:
-        monkeypatch.setattr(doors, "Reader", Anybody)
+        monkeypatch.setattr(previewing, "Reader", Anybody)
 
     request = submitted(records, role("cb"), "compute")
 
@@ -214,7 +214,7 @@ def test_a_preview_shows_what_others_have_computed(
     records: Records, role: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Who can say all of a computation may know that it was done."""
-    monkeypatch.setattr(doors, "Reader", Anybody)
+    monkeypatch.setattr(previewing, "Reader", Anybody)
     cb = role("cb")
     done = finished(records, submitted(records, role("ca"), "compute"), tmp_path)
 
