@@ -157,6 +157,8 @@ WRITES = {
     "SELECT '', 'accounting', id, owner, 0, 'queued', '{}' FROM request",
     "a state that never was": "INSERT INTO event (time, kind, request, data) "
     "SELECT '', 'final', id, '{}' FROM request",
+    "the number of the next event": "INSERT INTO event (seq, time, kind, request, data) "
+    "SELECT 999, '', 'created', id, '{}' FROM request",
     "the version": "UPDATE alembic_version SET version_num = '1'",
     "in the name of another": "UPDATE request SET modified_by = 'cb'",
 }
