@@ -29,7 +29,10 @@ def dispatched(records: Records) -> None:
 @pytest.mark.parametrize("engine", ENGINES)
 def test_a_job_runs_in_a_container(records: Records, on_path: OnPath, engine: str) -> None:
     on_path(engine)
-    text = 'cat ${JPSI_ROOT}/in > ${JPSI_ROOT}/out/a; echo "$A" "$JPSI_ROOT" $${JPSI_PROGRESS}; cat'
+    text = (
+        "cat ${JPSI_ROOT}/in > ${JPSI_ROOT}/out/a; test -w ${JPSI_ROOT}/.jpsi/inbox || exit 1;"
+        'echo "$A" "$JPSI_ROOT" $${JPSI_PROGRESS} $${JPSI_INBOX}; cat'
+    )
     wish = contained(
         *("sh", "-c", text),
         environment={"A": "1, ${HOME}"},
@@ -47,7 +50,7 @@ def test_a_job_runs_in_a_container(records: Records, on_path: OnPath, engine: st
     ended = records.execution(execution)
     log = records.blobs.manifest(ended.log or "")
     told = records.blobs.path(log["stdout"].digest).read_text()
-    assert (ended.exit_code, told) == (0, "1, ${HOME}  /.jpsi/progress\nread"), ended
+    assert (ended.exit_code, told) == (0, "1, ${HOME}  /.jpsi/progress /.jpsi/inbox\nread"), ended
     output = records.blobs.manifest(ended.output or "")
     assert records.blobs.path(output["a"].digest).read_text() == "words"
 

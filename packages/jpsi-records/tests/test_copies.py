@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -82,15 +84,29 @@ def test_no_request_is_in_the_records_without_its_copy(records: Records, url: st
     assert len(again) == 5
 
 
-def test_copies_are_private(records: Records) -> None:
-    """They say who has asked for what, in a directory that other users may enter."""
-    execution = records.submit(wish("true")).execution or ""
+@pytest.fixture
+def usual_umask() -> Iterator[None]:
+    before = os.umask(0o022)
+    yield
+    os.umask(before)
+
+
+@pytest.mark.usefixtures("usual_umask")
+@pytest.mark.parametrize("url", ["sqlite"], indirect=True)
+def test_who_may_enter_the_directory_reads_no_copies_and_lists_nothing(records: Records) -> None:
+    """Other users may find outputs there by their digests, and logs by the ids of executions."""
+    mounts = {"stdin": {"kind": "text", "content": "a"}}
+    execution = records.submit(wish("true", mounts=mounts)).execution or ""
     start(records, execution)
     finish(records, execution)
     keep_copy(records, execution)
-    records.submit(wish("true"))
+    records.submit(wish("true", mounts=mounts))
 
     copies = list(records.directory.glob("executions/*/**/*.json"))
 
     assert len(copies) == 2
     assert {it.stat().st_mode & 0o777 for it in copies} == {0o600}
+
+    below = [it for it in records.directory.iterdir() if it.is_dir()]
+    below += [it for it in (records.directory / "blobs").iterdir() if it.is_dir()]
+    assert {it.stat().st_mode & 0o777 for it in below} == {0o711}

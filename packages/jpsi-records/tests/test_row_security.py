@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from sqlalchemy import text
 
-from jpsi_records import records as doors
+from jpsi_records import previewing
 from jpsi_records.commands import doing
 from jpsi_records.dispatcher import Dispatcher
 from jpsi_records.errors import ChangedError, NotFoundError, NothingToReuseError, StateError, StoreError
@@ -76,6 +78,55 @@ def test_who_reads_a_request_reads_its_execution_and_nobody_else_does(records: R
         cb.set_priority(one.id, 0)
 
 
+#: What could tell or change somebody else's request and its execution.
+CALLS: dict[str, Callable[[Records, Request], object]] = {
+    "request": lambda user, it: user.request(it.id),
+    "requests": lambda user, it: [*user.requests(), *user.requests(execution=it.execution, owner=it.owner)],
+    "newest_requests": lambda user, it: user.newest_requests(9, owner=it.owner),
+    "newest_executions": lambda user, it: user.newest_executions(9),
+    "executions": lambda user, it: user.executions([it.execution or ""]),
+    "execution": lambda user, it: user.execution(it.execution or ""),
+    "attempts": lambda user, it: user.attempts(it.execution or ""),
+    "events": lambda user, it: [*user.events(request=it.id), *user.events(execution=it.execution)],
+    "usage": lambda user, it: [*user.usage(execution=it.execution), *user.usage(user=it.owner)],
+    "passed_over": lambda user, it: user.passed_over(it.id),
+    "preview": lambda user, it: user.preview(wish("compute", "something else")).near_misses,
+    "find": lambda user, it: user.find(wish(mounts={"/in": {"kind": "output", "request": it.id}})),
+    "draft": lambda user, it: user.draft(wish("child"), About(parent=it.execution)),
+    "submit": lambda user, it: user.submit(wish("next", after=[it.id])),
+    "satisfy": lambda user, it: user.satisfy(it.id),
+    "reset": lambda user, it: user.reset(it.id),
+    "attach": lambda user, it: user.attach(user.draft(wish("compute")).id, it.execution or ""),
+    "commit": lambda user, it: user.commit(it.id),
+    "set_priority": lambda user, it: user.set_priority(it.id, 9),
+    "cancel": lambda user, it: user.cancel(it.id),
+    "rerun": lambda user, it: user.rerun(it.execution or ""),
+    "invalidate": lambda user, it: user.invalidate(it.execution or ""),
+    "set_progress": lambda user, it: user.set_progress(it.execution or "", 0.5),
+}
+#: Those that have nothing to do with what others have.
+NEUTRAL = {"advance", "attempt_directory", "close", "execution_directory", "put"}
+
+
+def test_no_method_tells_or_changes_what_somebody_else_has(
+    records: Records, role: Client, tmp_path: Path
+) -> None:
+    request = submitted(records, role("ca"), "compute")
+    start(records, request.execution or "")
+    before = [records.requests(), records.execution(request.execution or "")]
+    methods = {name for name, it in inspect.getmembers(Records, inspect.isfunction) if name[0] != "_"}
+    assert methods == {*CALLS, *NEUTRAL}
+
+    for name, call in CALLS.items():
+        try:
+            told = call(role("cb"), request)
+        except NotFoundError:
+            continue
+        assert not told, name
+
+    assert [records.requests(owner=request.owner), records.execution(request.execution or "")] == before
+
+
 def test_the_dispatcher_follows_what_users_change(records: Records, role: Client) -> None:
     ca = role("ca")
     request = submitted(records, ca, "compute")
@@ -106,6 +157,8 @@ WRITES = {
     "SELECT '', 'accounting', id, owner, 0, 'queued', '{}' FROM request",
     "a state that never was": "INSERT INTO event (time, kind, request, data) "
     "SELECT '', 'final', id, '{}' FROM request",
+    "the number of the next event": "INSERT INTO event (seq, time, kind, request, data) "
+    "SELECT 999, '', 'created', id, '{}' FROM request",
     "the version": "UPDATE alembic_version SET version_num = '1'",
     "in the name of another": "UPDATE request SET modified_by = 'cb'",
 }
@@ -151,7 +204,7 @@ def test_across_users_a_result_is_used_where_its_output_can_be_read(
 ) -> None:
     done = finished(records, submitted(records, role("ca"), "compute"), tmp_path)
     if can_read:
-        monkeypatch.setattr(doors, "Reader", Anybody)
+        monkeypatch.setattr(previewing, "Reader", Anybody)
 
     request = submitted(records, role("cb"), "compute")
 
@@ -163,7 +216,7 @@ def test_a_preview_shows_what_others_have_computed(
     records: Records, role: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Who can say all of a computation may know that it was done."""
-    monkeypatch.setattr(doors, "Reader", Anybody)
+    monkeypatch.setattr(previewing, "Reader", Anybody)
     cb = role("cb")
     done = finished(records, submitted(records, role("ca"), "compute"), tmp_path)
 

@@ -14,6 +14,7 @@ from pathlib import Path, PurePosixPath
 import attrs
 
 from .errors import StoreError
+from .files import make_way
 from .manifests import Entry, Manifest, digest_of, read_manifest, write_manifest
 
 _CHUNK = 1 << 20
@@ -174,7 +175,9 @@ class Blobs:
         path = self.path(digest)
         beside = path.with_name(f".{path.name}.{os.getpid()}.{os.urandom(4).hex()}")
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
+            # who may enter these reads what he knows the digest of
+            for folder in (self._root, path.parent):
+                make_way(folder)
             yield beside
             beside.chmod(0o444)
             beside.replace(path)

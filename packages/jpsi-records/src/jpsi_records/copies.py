@@ -12,7 +12,7 @@ import attrs
 from sqlalchemy import Connection, Table, insert, select
 
 from .errors import StoreError
-from .files import write_whole
+from .files import make_way, write_whole
 from .model import ExecutionState, Request
 from .reading import Reading
 from .store import events, executions, requests
@@ -43,7 +43,7 @@ def keep_copy(records: Reading, execution_id: str) -> None:
     """
     with records.database.reading() as connection:
         document = _document(connection, execution_id)
-    _write(records.execution_directory(execution_id) / _NAME, document)
+    _write(records, records.execution_directory(execution_id) / _NAME, document)
 
 
 def keep_request(records: Reading, connection: Connection, request: Request) -> None:
@@ -63,11 +63,12 @@ def keep_request(records: Reading, connection: Connection, request: Request) -> 
     """
     document = {"v": _VERSION, "requests": [request_row(request)], "events": _events(connection, request.id)}
     place = records.execution_directory(request.execution or "")
-    _write(place / _REQUESTS / f"{request.id}.json", document)
+    _write(records, place / _REQUESTS / f"{request.id}.json", document)
 
 
-def _write(path: Path, document: Mapping[str, Any]) -> None:
+def _write(records: Reading, path: Path, document: Mapping[str, Any]) -> None:
     try:
+        make_way(records.executions_directory)
         path.parent.mkdir(parents=True, exist_ok=True)
         write_whole(path, json.dumps(document, default=datetime.isoformat, indent=1))
     except OSError as e:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import logging
-import os
-import socket
 import threading
 from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import attrs
@@ -33,14 +31,13 @@ from .ids import new_id
 from .intake import take_in
 from .job import AttemptFiles, job_spec
 from .laying import Laying, clear, revoke
+from .leases import Leases
 from .model import Attempt, Execution, ExecutionState
 from .records import Records
 from .store import executions
-from .store.schema import EXECUTION
 
 log = logging.getLogger(__name__)
 
-_HELD = [ExecutionState.CLAIMED.value, ExecutionState.RUNNING.value]
 # How long a dispatcher that says nothing keeps what it has taken.
 _LEASE = timedelta(seconds=60)
 # How long it waits for news before it looks whether there is anything new to do.
@@ -86,12 +83,10 @@ class Dispatcher:
             raise StateError(msg)
         self._records = records
         self._open = executors
-        self._lease = lease
-        self._holder = f"{socket.gethostname()}:{os.getpid()}:{os.urandom(4).hex()}"
+        self._leases = Leases(records, lease)
         self._laying = Laying(records.blobs, records.repositories)
         self._executors: dict[str, JobExecutor] = {}
         self._held: dict[str, _Held] = {}
-        self._renewed: datetime | None = None
         self._news = threading.Event()
 
     def run(self, *, until_idle: bool = False, is_over: Callable[[], bool] = lambda: False) -> None:
@@ -130,22 +125,7 @@ class Dispatcher:
         return was_idle
 
     def _renew(self) -> None:
-        now = self._records.now()
-        if not self._held or (self._renewed is not None and now < self._renewed + self._lease / 4):
-            return
-        self._renewed = now
-        with self._records.database.writing() as connection:
-            lost = [
-                execution_id
-                for execution_id in self._held
-                if not executions.change(
-                    connection,
-                    execution_id,
-                    EXECUTION.c.holder == self._holder,
-                    lease_until=now + self._lease,
-                )
-            ]
-        for execution_id in lost:
+        for execution_id in self._leases.renew(self._held):
             self._let_go(execution_id)
 
     def _let_go(self, execution_id: str) -> None:
@@ -155,18 +135,8 @@ class Dispatcher:
 
     def _take(self, execution: Execution) -> None:
         """Take an execution that nobody sees to, and see to it that there is a job."""
-        now = self._records.now()
-        mine = {"holder": self._holder, "lease_until": now + self._lease}
-        with self._records.database.writing() as connection:
-            if execution.state is ExecutionState.QUEUED:
-                is_still = (EXECUTION.c.state == execution.state.value) & (EXECUTION.c.priority > 0)
-                is_mine = ledger.move(connection, execution.id, now, ExecutionState.CLAIMED, is_still, **mine)
-            else:
-                is_late = EXECUTION.c.state.in_(_HELD) & (EXECUTION.c.lease_until <= now)
-                is_mine = executions.change(connection, execution.id, is_late, **mine)
-            attempts = executions.attempts(connection, execution.id)
-        if is_mine:
-            self._see_to(self._records.execution(execution.id), attempts)
+        if self._leases.take(execution):
+            self._see_to(self._records.execution(execution.id), self._records.attempts(execution.id))
 
     def _see_to(self, execution: Execution, attempts: list[Attempt]) -> None:
         opened = [it for it in attempts if it.ended_at is None]
@@ -241,7 +211,7 @@ class Dispatcher:
     def _has_started(self, held: _Held, status: JobStatus) -> None:
         records, started = self._records, {"started_at": status.time}
         with records.database.writing() as connection:
-            mine = EXECUTION.c.holder == self._holder
+            mine = self._leases.are_mine
             ledger.move(connection, held.execution.id, records.now(), ExecutionState.RUNNING, mine, **started)
             executions.change_attempt(connection, held.attempt.id, state=status.state.value)
             held.execution = executions.get(connection, held.execution.id)
@@ -255,8 +225,7 @@ class Dispatcher:
         if 0 <= progress <= 1 and progress != held.execution.progress:
             held.execution = attrs.evolve(held.execution, progress=progress)
             with self._records.database.writing() as connection:
-                mine = EXECUTION.c.holder == self._holder
-                executions.change(connection, held.execution.id, mine, progress=progress)
+                executions.change(connection, held.execution.id, self._leases.are_mine, progress=progress)
 
     def _take_in(self, held: _Held) -> None:
         take_in(self._records, held.execution.id, self._files(held.attempt).inbox)
@@ -291,9 +260,8 @@ class Dispatcher:
         """Write down how an execution has ended; False if somebody else sees to it."""
         records = self._records
         now = records.now()
-        mine = EXECUTION.c.holder == self._holder
         with records.database.writing() as connection:
-            if executions.get(connection, execution.id).holder != self._holder:
+            if executions.get(connection, execution.id).holder != self._leases.holder:
                 return False
             executions.change_attempt(
                 connection,
@@ -317,7 +285,7 @@ class Dispatcher:
                 values |= {"finished_at": status.time, **kept}
                 if end.exit_code == 0:
                     values["progress"] = 1.0
-            return ledger.move(connection, execution.id, now, end.state, mine, **values)
+            return ledger.move(connection, execution.id, now, end.state, self._leases.are_mine, **values)
 
     def _give_back(self, execution: Execution, end: End, why: str) -> None:
         """An attempt came to nothing before there was a job."""
@@ -331,9 +299,7 @@ class Dispatcher:
             values: dict[str, Any] = {"holder": None, "lease_until": None}
             if end.state.ended:
                 values |= {"reason": end.reason, "finished_at": now, "status": {"error": why}}
-            ledger.move(
-                connection, execution.id, now, end.state, EXECUTION.c.holder == self._holder, **values
-            )
+            ledger.move(connection, execution.id, now, end.state, self._leases.are_mine, **values)
 
     def _tell_to_end(self) -> None:
         """Cancel the jobs that nobody wants any more."""

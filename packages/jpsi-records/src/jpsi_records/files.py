@@ -30,6 +30,15 @@ def write_whole(path: Path, text: str) -> None:
     keep_names(path.parent)
 
 
+def make_way(directory: Path) -> None:
+    """Make a directory in which others find what they know the name of, and list nothing.
+
+    Raises:
+        OSError: it cannot be made.
+    """
+    directory.mkdir(mode=0o711, parents=True, exist_ok=True)
+
+
 def keep_names(directory: Path) -> None:
     """See to it that the names in a directory outlast a crash of the machine."""
     number = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)

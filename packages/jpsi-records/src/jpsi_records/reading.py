@@ -114,13 +114,18 @@ class Reading:
         with self.database.reading() as connection:
             return executions.attempts(connection, execution_id)
 
+    @property
+    def executions_directory(self) -> Path:
+        """Where the files of all executions are."""
+        return self.directory / "executions"
+
     def attempt_directory(self, attempt: Attempt) -> Path:
         """Where the files of an attempt are."""
         return self.execution_directory(attempt.execution) / str(attempt.number)
 
     def execution_directory(self, execution_id: str) -> Path:
         """Where the files of an execution are."""
-        return self.directory / "executions" / execution_id
+        return self.executions_directory / execution_id
 
     def events(self, *, request: str | None = None, execution: str | None = None) -> list[Event]:
         """What has happened, in order: all of it, or what has to do with a request or an execution."""

@@ -2,36 +2,32 @@
 
 from __future__ import annotations
 
-import functools
 import json
-from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import attrs
-from sqlalchemy import Connection, Update, select
+from sqlalchemy import Connection, Update
 
 from . import ledger
 from .blobs import Captured
 from .committing import Outlook, execution_for, of_choice, outlook, there_already
-from .containers import find_engine, why_not
 from .copies import keep_copy, keep_request
 from .errors import InvalidRequestError, NothingToReuseError, StateError
 from .ids import new_id
 from .inbox import check_progress
-from .matching import NearMiss, objections
+from .matching import objections
 from .model import NOTHING_MORE, About, Execution, ExecutionState, Request, RequestState
-from .planning import Plan, match, passed_over, plan
+from .planning import match
+from .previewing import Previewing, check_containers
 from .priorities import check_priority
-from .readers import Reader
-from .reading import Reading
-from .resolving import Lookup, Resolution, Resolver
+from .resolving import Resolution
 from .store import events, executions, requests
 from .store.schema import COLLECTION
-from .wish import Reuse, Wish, check, read_wish, write_wish
+from .wish import Wish, check, read_wish, write_wish
 
 
-class Records(Reading):
+class Records(Previewing):
     """Requests and executions, in a directory and a database. Any thread may use it."""
 
     # Collections.
@@ -53,28 +49,7 @@ class Records(Reading):
             raise StateError(msg)
         events.add(connection, self.now(), "named", data={"name": name, "digest": digest, "by": self.user})
 
-    def _digest(self, connection: Connection, name: str) -> str | None:
-        return connection.execute(select(COLLECTION.c.digest).where(COLLECTION.c.name == name)).scalar()
-
     # What would be, and what is to be.
-
-    def preview(self, wish: Wish) -> Plan:
-        """What would come of a wish now. No record is written.
-
-        Raises:
-            InvalidRequestError: it can never be satisfied as it stands.
-        """
-        check(wish)
-        resolution = self._resolve(wish)
-        with self.database.reading() as connection:
-            found = plan(connection, wish, resolution, self.now(), self._evidence(self.user))
-        if found.runs:
-            _check_containers(wish)
-        return found
-
-    def find(self, wish: Wish) -> Execution | None:
-        """The execution that satisfies a wish already; None if there is none. No record is written."""
-        return self.preview(attrs.evolve(wish, reuse=Reuse.ONLY)).hit
 
     def draft(self, wish: Wish, more: About = NOTHING_MORE) -> Request:
         """A new request that causes nothing until it is committed."""
@@ -248,7 +223,7 @@ class Records(Reading):
             connection, request, resolution, now, plan, self._evidence(request.owner)
         )
         if why["is_new"]:
-            _check_containers(request.wish)
+            check_containers(request.wish)
         ledger.assign(connection, request, execution, now, why)
         if execution.state.ended:
             keep_request(self, connection, requests.get(connection, request.id))
@@ -293,12 +268,6 @@ class Records(Reading):
             del document["cwd"]
         wish = read_wish({**document, "placement": dict(execution.placement), "reuse": "never"})
         return self.submit(wish, priority=priority)
-
-    def passed_over(self, request_id: str) -> Sequence[NearMiss]:
-        """What was there before the execution of a request was made, and comes closest to it."""
-        with self.database.reading() as connection:
-            request = requests.get(connection, request_id)
-            return passed_over(connection, request, self.now(), self._evidence(request.owner))
 
     # What may change.
 
@@ -352,31 +321,6 @@ class Records(Reading):
             executions.change(connection, execution_id, progress=progress)
             return executions.get(connection, execution_id)
 
-    def _resolve(self, wish: Wish) -> Resolution:
-        with self.database.reading() as connection:
-            lookup = Lookup.of(
-                wish.computation,
-                collection=functools.partial(self._digest, connection),
-                output=functools.partial(_output, connection),
-            )
-        # Git may take minutes, for which nobody is to wait who wants to write.
-        return Resolver(self.blobs, self.repositories).resolve(wish.computation, lookup)
-
-    def _evidence(self, user: str) -> Callable[[Execution], str | None]:
-        """What is wrong with the outputs of an execution for a user; each is looked at once."""
-        if user == self.user:
-            trouble = functools.cache(self.blobs.trouble)
-        else:
-            reader = Reader.of(user)
-            may_read = (lambda _: False) if reader is None else reader.may_read
-            trouble = functools.cache(functools.partial(self.blobs.trouble, may_read=may_read))
-
-        def evidence(execution: Execution) -> str | None:
-            found = None if execution.output is None else trouble(execution.output)
-            return None if found is None else f"of its output, {found}"
-
-        return evidence
-
     def _own(self, request_id: str) -> Request:
         request = self.request(request_id)
         if request.owner != self.user:
@@ -397,17 +341,3 @@ class Records(Reading):
 
 def _was_done(connection: Connection, change: Update) -> bool:
     return connection.execute(change).rowcount == 1
-
-
-def _output(connection: Connection, request_id: str) -> str | None:
-    request = requests.get(connection, request_id)
-    return None if request.execution is None else executions.get(connection, request.execution).output
-
-
-def _check_containers(wish: Wish) -> None:
-    """Refuse a run in a container where none can be started."""
-    if wish.computation.container_image is None:
-        return
-    wrong = why_not(find_engine(), says_cwd=wish.computation.cwd is not None)
-    if wrong is not None:
-        raise InvalidRequestError.of([wrong])

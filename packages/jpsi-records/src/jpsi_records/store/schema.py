@@ -32,7 +32,7 @@ NAMING = {
 }
 
 #: The newest of the migrations.
-HEAD = "0002"
+HEAD = "0003"
 
 #: Which executions can be joined by whoever wants the same: at most one of a fingerprint.
 LIVE = "is_shared = 1 AND state IN ('queued', 'claimed', 'running')"

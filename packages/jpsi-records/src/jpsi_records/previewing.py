@@ -1,0 +1,91 @@
+"""What would come of wishes: what looks into files and repositories for that, and writes no record."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+
+import attrs
+from sqlalchemy import Connection, select
+
+from .containers import find_engine, why_not
+from .errors import InvalidRequestError
+from .matching import NearMiss
+from .model import Execution
+from .planning import Plan, passed_over, plan
+from .readers import Reader
+from .reading import Reading
+from .resolving import Lookup, Resolution, Resolver
+from .store import executions, requests
+from .store.schema import COLLECTION
+from .wish import Reuse, Wish, check
+
+
+class Previewing(Reading):
+    """Requests and executions as they are, and as they would be."""
+
+    def preview(self, wish: Wish) -> Plan:
+        """What would come of a wish now. No record is written.
+
+        Raises:
+            InvalidRequestError: it can never be satisfied as it stands.
+        """
+        check(wish)
+        resolution = self._resolve(wish)
+        with self.database.reading() as connection:
+            found = plan(connection, wish, resolution, self.now(), self._evidence(self.user))
+        if found.runs:
+            check_containers(wish)
+        return found
+
+    def find(self, wish: Wish) -> Execution | None:
+        """The execution that satisfies a wish already; None if there is none. No record is written."""
+        return self.preview(attrs.evolve(wish, reuse=Reuse.ONLY)).hit
+
+    def passed_over(self, request_id: str) -> Sequence[NearMiss]:
+        """What was there before the execution of a request was made, and comes closest to it."""
+        with self.database.reading() as connection:
+            request = requests.get(connection, request_id)
+            return passed_over(connection, request, self.now(), self._evidence(request.owner))
+
+    def _resolve(self, wish: Wish) -> Resolution:
+        with self.database.reading() as connection:
+            lookup = Lookup.of(
+                wish.computation,
+                collection=functools.partial(self._digest, connection),
+                output=functools.partial(_output, connection),
+            )
+        # Git may take minutes, for which nobody is to wait who wants to write.
+        return Resolver(self.blobs, self.repositories).resolve(wish.computation, lookup)
+
+    def _evidence(self, user: str) -> Callable[[Execution], str | None]:
+        """What is wrong with the outputs of an execution for a user; each is looked at once."""
+        if user == self.user:
+            trouble = functools.cache(self.blobs.trouble)
+        else:
+            reader = Reader.of(user)
+            may_read = (lambda _: False) if reader is None else reader.may_read
+            trouble = functools.cache(functools.partial(self.blobs.trouble, may_read=may_read))
+
+        def evidence(execution: Execution) -> str | None:
+            found = None if execution.output is None else trouble(execution.output)
+            return None if found is None else f"of its output, {found}"
+
+        return evidence
+
+    def _digest(self, connection: Connection, name: str) -> str | None:
+        return connection.execute(select(COLLECTION.c.digest).where(COLLECTION.c.name == name)).scalar()
+
+
+def _output(connection: Connection, request_id: str) -> str | None:
+    request = requests.get(connection, request_id)
+    return None if request.execution is None else executions.get(connection, request.execution).output
+
+
+def check_containers(wish: Wish) -> None:
+    """Refuse a run in a container where none can be started."""
+    if wish.computation.container_image is None:
+        return
+    wrong = why_not(find_engine(), says_cwd=wish.computation.cwd is not None)
+    if wrong is not None:
+        raise InvalidRequestError.of([wrong])
