@@ -7,7 +7,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -47,8 +47,8 @@ class Flow:
     def ran(self) -> list[str]:
         return (self.folder / "ran").read_text().splitlines()
 
-    def command(self, name: str, *options: str) -> subprocess.Popen[str]:
-        words = [sys.executable, "-m", "jpsi_cli", "workflow", name, *options, "flow.yaml"]
+    def command(self, command: str, *options: str, names: Sequence[str] = ()) -> subprocess.Popen[str]:
+        words = [sys.executable, "-m", "jpsi_cli", "workflow", command, *options, "flow.yaml", *names]
         return subprocess.Popen(words, cwd=self.folder, stdout=subprocess.PIPE, text=True)
 
     @contextlib.contextmanager

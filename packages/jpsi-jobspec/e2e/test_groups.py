@@ -60,6 +60,23 @@ def test_a_group_that_is_cancelled_is_ended_on_both_nodes_and_cleaned_up(flow: C
     assert document.told()["g"] == {("CANCELED", "cancelled")}
 
 
+def test_a_task_of_a_group_is_cancelled_by_its_name_and_the_rest_goes_on(flow: Callable[..., Flow]) -> None:
+    tasks = "  - {name: long, resources: one, command: [sh, -c, 'echo long x >>ran; sleep 600']}\n"
+    document = flow(f"{tasks}{WORK.replace('replicas: 4', 'replicas: 3')}")
+
+    with document.run() as process:
+        with document.command("cancel", names=["g/long"]) as cancelling:
+            assert cancelling.wait(120) == 0
+        assert document.told()["long"] == {("CANCELED", "cancelled")}
+        assert process.poll() is None
+        (document.folder / "go").write_text("0")
+        assert process.wait(120) == 130
+
+    assert document.ran[-1] == "end node01"
+    assert document.told()["work"] == {("COMPLETED", None)}
+    assert document.told()["g"] == {("CANCELED", "cancelled")}
+
+
 def test_a_group_cleans_up_before_its_time_is_up(flow: Callable[..., Flow]) -> None:
     document = flow(WORK, duration="1m")
 

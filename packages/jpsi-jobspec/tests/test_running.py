@@ -20,7 +20,7 @@ from jpsi.fakes import FakeScheduler
 from jpsi.testing.waiting import eventually
 from jpsi_jobspec import journal as journals
 from jpsi_jobspec.commands import WORKFLOW
-from jpsi_jobspec.driving import code
+from jpsi_jobspec.exit_codes import code
 from jpsi_jobspec.journal import Journal, Part
 
 HEAD = "version: 1\nresources:\n  r: {type: core, count: 1}\ntasks:\n"
@@ -29,6 +29,7 @@ LONG = (
     " resources: r}\n"
     "- {name: b, command: [sh, -c, 'echo b >>$LOG'], resources: r, depends_on: [a]}\n"
 )
+DRIVEN = "jpsi: another process drives this run; waiting for its end\n"
 Log = Callable[[], list[str]]
 Run = Callable[..., tuple[int, str, str]]
 
@@ -105,7 +106,7 @@ def test_one_client_drives_a_run_and_another_says_so_and_waits(run: Run, log: Lo
     first.communicate()
     second.communicate()
 
-    assert said == "jpsi: another process drives this run; waiting for its end\n"
+    assert said == DRIVEN
     assert (first.returncode, second.returncode) == (0, 0)
     assert log() == ["a", "b"]
 
@@ -208,7 +209,7 @@ def test_one_task_is_cancelled_with_what_waits_for_it_and_the_rest_runs_on(run: 
         "b": ("CANCELED", "dependency_failed"),
         "c": ("COMPLETED", None),
     }
-    assert run("cancel", file, "d")[2] == "jpsi: there is no task 'd' at the top; there are: a, b, c\n"
+    assert run("cancel", file, "d")[2] == "jpsi: there is no task 'd'; known are: a, b, c\n"
 
 
 def test_what_is_in_a_group_that_is_cancelled_by_its_name_was_cancelled(run: Run, log: Log) -> None:
@@ -233,6 +234,108 @@ def test_what_is_in_a_group_that_is_cancelled_by_its_name_was_cancelled(run: Run
         "g/long": ("CANCELED", "cancelled"),
         "g/clean": ("COMPLETED", None),
     }
+
+
+#: A group with two tasks that end once they are allowed to, and what waits for the first of them.
+GROUP = (
+    "version: 1\nresources: {r: {type: core, count: 1}, g: {type: core, replicas: 3}}\n"
+    "groups:\n- name: g\n  resources: g\n  depends_on: [first]\n  tasks:\n"
+    "  - {name: a, command: [sh, -c, 'echo a >>$LOG; until test -e $LOG.a; do sleep 0.05; done'],"
+    " resources: r}\n"
+    "  - {name: b, command: [sh, -c, 'echo b >>$LOG; until test -e $LOG.b; do sleep 0.05; done; exit 3'],"
+    " resources: r}\n"
+    "  - {name: after a, command: [sh, -c, 'echo after >>$LOG'], resources: r, depends_on: [a]}\n"
+    "  - group: h\n"
+    "  - {name: clean, local: true, command: [sh, -c, 'echo clean >>$LOG']}\n"
+    "- name: h\n  tasks:\n"
+    "  - {name: x, command: [sleep, '600'], resources: r}\n"
+    "  - {name: y, command: [sh, -c, 'echo y >>$LOG'], resources: r, depends_on: [x]}\n"
+    "tasks:\n- name: first\n  resources: r\n"
+    "  command: [sh, -c, 'echo first >>$LOG; until test -e $LOG.first; do sleep 0.05; done']\n"
+).replace("after a,", "after,")
+
+
+def touch(*names: str) -> None:
+    for name in names:
+        Path(f"{os.environ['LOG']}.{name}").touch()
+
+
+def told(run: Run, file: str) -> dict[str, tuple[str, str | None]]:
+    records = json.loads(run("status", "--json", file)[1])
+    return {it["id"]: (it["state"], it["reason"]) for it in records}
+
+
+CANCELLED, UNMET = ("CANCELED", "cancelled"), ("CANCELED", "dependency_failed")
+
+
+def test_tasks_in_a_group_are_cancelled_by_their_names_and_the_rest_of_it_runs_on(run: Run, log: Log) -> None:
+    """A group in it stands for all that is in that."""
+    file = flow(GROUP)
+    with client("run", file) as first:
+        touch("first")
+        assert eventually(lambda: {"a", "b"} <= set(log()))
+        assert run("cancel", file, "g/h", "g/a") == (0, "", DRIVEN)
+        during = told(run, file)
+        assert run("cancel", file, "g/a")[2] == "it is over already\n"
+        touch("b")
+        assert run("wait", file, "g/b")[0] == 3
+        first.communicate()
+
+    assert {name: during[name] for name in ("g/a", "g/after", "g/h/x", "g/h/y")} == {
+        "g/a": CANCELLED,
+        "g/after": UNMET,
+        "g/h/x": CANCELLED,
+        "g/h/y": CANCELLED,
+    }
+    assert (during["g"][0], during["g/b"][0]) == ("ACTIVE", "ACTIVE")
+    assert first.returncode == 3
+    assert told(run, file) == {
+        **during,
+        "g": ("FAILED", "exit_code"),
+        "g/b": ("FAILED", "exit_code"),
+        "g/clean": ("COMPLETED", None),
+    }
+    assert (sorted(log()[:3]), log()[3:]) == (["a", "b", "first"], ["clean"])
+
+
+def test_a_group_in_which_something_was_cancelled_has_not_completed(run: Run, log: Log) -> None:
+    file = flow(GROUP.replace("; exit 3", ""))
+    touch("first", "b")
+    with client("run", file) as first:
+        assert eventually(lambda: {"a", "b"} <= set(log()))
+        run("cancel", file, "g/h", "g/a")
+        first.communicate()
+
+    assert first.returncode == 130
+    assert told(run, file)["g"] == CANCELLED
+
+
+def test_what_is_cancelled_before_its_group_has_begun_never_begins(run: Run, log: Log) -> None:
+    file = flow(GROUP)
+    with client("run", file) as first:
+        assert eventually(lambda: log() == ["first"])
+        says = "jpsi: g has not begun; once it does, that does not run in it\n"
+        assert run("cancel", file, "g/h", "g/a") == (0, "", says)
+        touch("first", "b")
+        first.communicate()
+
+    assert [told(run, file)[it] for it in ("g/a", "g/after", "g/h/x")] == [CANCELLED, UNMET, CANCELLED]
+    assert log() == ["first", "b", "clean"]
+
+
+def test_who_waits_for_a_task_in_a_group_drives_the_run_if_nobody_does(run: Run, log: Log) -> None:
+    file = flow(GROUP)
+    with client("run", file) as first:
+        assert eventually(lambda: log() == ["first"])
+        first.kill()
+    touch("first", "a", "b")
+
+    assert run("wait", file, "g/after")[0] == 0
+    assert "g/h/x" in told(run, file)
+    assert run("wait", file, "g/b")[0] == 3
+    assert told(run, file)["g"][0] == "ACTIVE"
+    assert run("wait", file, "g/c")[2].startswith("jpsi: there is no task 'g/c'; did you mean 'g/")
+    assert run("cancel", file)[0] == 0
 
 
 def test_what_all_replicas_have_written_is_shown_with_their_names(run: Run) -> None:
@@ -263,7 +366,7 @@ def test_the_exit_code_of_a_run_is_that_of_what_failed_in_it(
 ) -> None:
     plan = begun(f"{HEAD}- {{name: a, command: ior, resources: r}}\n", "local", tmp_path).plan
 
-    assert code(Journal(tmp_path, plan, {"a": [part]})) == expected
+    assert code(Journal(tmp_path, plan, {"a": [part]}).every_part()) == expected
 
 
 def test_what_ended_before_it_was_found_again_has_ended_as_it_did(tmp_path: Path, log: Log) -> None:

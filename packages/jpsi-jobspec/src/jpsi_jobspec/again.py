@@ -11,8 +11,8 @@ from typing import Any
 
 from jpsi import JobState
 
+from .ends import cleans_up
 from .journal import Journal, Part
-from .model import When
 from .planned import Entry, Kind
 
 
@@ -38,14 +38,10 @@ def events(entries: Iterable[Entry], parts: Mapping[str, Sequence[Part]]) -> Ite
     """What is to be noted of an inside that was ended, so that it goes on. Pure."""
     entries = list(entries)
     was_cleaned = any(
-        part.job_id is not None for entry in entries if _is_cleaning(entry) for part in parts[entry.id]
+        part.job_id is not None for entry in entries if cleans_up(entry) for part in parts[entry.id]
     )
     for entry in entries:
         for number, part in enumerate(parts[entry.id], 1):
             is_undone = was_cleaned and entry.kind is Kind.LOCAL and part.state is not JobState.NEW
             if part.state is JobState.CANCELED or is_undone:
                 yield {"entry": entry.id, "replica": number, "job": None, "state": JobState.NEW.value}
-
-
-def _is_cleaning(entry: Entry) -> bool:
-    return entry.kind is Kind.LOCAL and entry.when is When.ALWAYS

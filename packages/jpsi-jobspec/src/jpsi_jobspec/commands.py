@@ -193,8 +193,8 @@ Exit codes:
         _command(
             "wait",
             "Wait for the end of the last run, and drive it if nobody does.",
-            "Wait for the end of the last run of a document, or of some of its tasks and groups, and drive it"
-            " if nobody does.",
+            "Wait for the end of the last run of a document, or of some of its tasks and groups, named as"
+            " `status` does, and drive it if nobody does.",
             [
                 _FILE,
                 _TASKS,
@@ -212,8 +212,8 @@ Exit codes:
         _command(
             "cancel",
             "End the last run.",
-            "End the last run, or some of its tasks and groups: nothing more of it is submitted, jobs are"
-            " cancelled and waited for.",
+            "End the last run, or some of its tasks and groups, named as `status` does: nothing more of it is"
+            " submitted, jobs are cancelled and waited for.",
             [_FILE, _TASKS],
         ),
         _command(

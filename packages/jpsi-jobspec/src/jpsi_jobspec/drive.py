@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import logging
 import queue
-import signal
 import sys
 import time
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from jpsi import Job, JobState, JobStatus
 
+from .ends import cleans_up, end_of
 from .events import (
     DEPENDENCY_FAILED,
     LOST,
@@ -23,12 +23,10 @@ from .events import (
     Place,
     ended,
     event,
-    told_by,
 )
 from .executors import Executor
 from .handing import Handing
 from .journal import Journal, Part
-from .model import When
 from .planned import Entry, Kind
 from .probes import Probes
 from .progress import Dependants, joined
@@ -44,7 +42,6 @@ Told = Callable[[Entry, JobState], None]
 
 # How often it is looked whether somebody wants the end of the run.
 _LOOK_SECONDS = 0.5
-_TERMINATED = 128 + signal.SIGTERM
 
 
 def _show(data: bytes, stream: str) -> None:
@@ -108,8 +105,8 @@ class Driver:
         self._is_cancelling = False
         self._is_ending = False
 
-    def run(self, entries: Collection[str] = ()) -> None:
-        """Return once all entries have ended, or these; the rest is left as it is then.
+    def run(self, until: Callable[[], bool] | None = None) -> None:
+        """Return once all entries have ended, or this is so; the rest is left as it is then.
 
         Raises:
             JpsiError: the disk cannot be used; nothing is lost by that.
@@ -119,10 +116,11 @@ class Driver:
         self._unwanted |= self._journal.cancelled & self._entries.keys()
         self._digest(self._submissions.seek(self._written_down()))
         self._proceed(self._entries)
-        while not self._journal.have_ended(entries):
+        is_done = self._journal.have_ended if until is None else until
+        while not is_done():
             if self._journal.is_cancelled and not self._is_cancelling:
                 self._is_cancelling = True
-                self._give_up(it for it in self._jobs if not _cleans_up(self._place(it).entry))
+                self._give_up(it for it in self._jobs if not cleans_up(self._place(it).entry))
             elif unwanted := self._journal.cancelled & self._entries.keys() - self._unwanted:
                 self._unwanted |= unwanted
                 self._give_up(it for it in self._jobs if self._place(it).entry.id in unwanted)
@@ -168,7 +166,7 @@ class Driver:
 
     def _is_given_up(self, entry: Entry) -> bool:
         """Whether it is not to be run any more; what cleans up after a group always is."""
-        is_unwanted = self._is_cancelling and not _cleans_up(entry)
+        is_unwanted = self._is_cancelling and not cleans_up(entry)
         return is_unwanted or entry.id in self._unwanted or self._is_ending
 
     # ------------------------------------------------------------------------------- what is done
@@ -302,12 +300,8 @@ class Driver:
             self._submissions.forget(job_id)
             self._starting.waiting[place.entry.id] = None
             return event(place, job=None, state=JobState.NEW.value)
-        # what ends an allocation may signal what runs inside before that is ended from here
-        is_inside = self._is_inside and not _cleans_up(place.entry)
-        is_cut = status.exit_code == _TERMINATED or status.reason in LOST
-        if is_inside and is_cut and self._journal.is_cancelled:
-            return ended(place, JobState.CANCELED, exit_code=status.exit_code, reason=self._journal.why)
-        return told_by(place, status, self._why_ended.get(job_id))
+        why = self._why_ended.get(job_id)
+        return end_of(place, status, self._journal, why, is_inside=self._is_inside)
 
     def _show(self, name: str) -> None:
         state = joined([it.state for it in self._journal.parts[name]])
@@ -324,8 +318,3 @@ class Driver:
         waiting, self._starting.waiting = self._starting.waiting, {}
         self._starting.refuse(self._entries[name] for name in waiting)
         self._settle(waiting)
-
-
-def _cleans_up(entry: Entry) -> bool:
-    """Whether it is run whatever becomes of the rest."""
-    return entry.kind is Kind.LOCAL and entry.when is When.ALWAYS

@@ -1,13 +1,14 @@
-"""Drives a run for somebody who waits for it: what is told meanwhile, Ctrl-C, and the exit code."""
+"""Drives a run for somebody who waits for it: what is told meanwhile, and Ctrl-C."""
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import signal
 import sys
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from datetime import timedelta
 from types import FrameType
 from typing import NoReturn
@@ -15,23 +16,21 @@ from typing import NoReturn
 import attrs
 import click
 
-from jpsi import JobExecutor, JobState, Reason
+from jpsi import JobExecutor, JobState
 
 from . import journal as journals
 from . import leftovers
 from .drive import Driver
-from .events import DEPENDENCY_FAILED, NO_LONGER_NEEDED
-from .journal import Journal, Part
+from .exit_codes import code
+from .journal import Journal
 from .looking import ended_badly, records, why
+from .names import Named
 from .planned import Entry
-from .telling import CANCELLED, DONE, JPSI, TIMEOUT, complain
+from .telling import CANCELLED, TIMEOUT, complain
 
-_LARGEST_CODE = 255
 # How often it is looked how far another process has come.
 _LOOK_SECONDS = 0.5
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-#: Of what is cancelled for these reasons nobody wanted the end.
-_CONSEQUENCES = {DEPENDENCY_FAILED, NO_LONGER_NEEDED}
 
 
 class _Left(BaseException):
@@ -46,8 +45,8 @@ class _Left(BaseException):
 class Waiting:
     """How somebody waits for a run."""
 
-    #: Until these entries have ended; none is all.
-    entries: Collection[str] = ()
+    #: Until these entries have ended; None is all.
+    entries: Named | None = None
     #: No longer than this.
     limit: timedelta | None = None
     as_json: bool = False
@@ -67,15 +66,15 @@ def driven(run: Journal, how: Waiting) -> int:
         return e.code
     if how.as_json:
         click.echo(json.dumps(list(records(found)), indent=2))
-    return code(found, how.entries)
+    return code(found.every_part() if how.entries is None else how.entries.parts(found))
 
 
 def _followed(run: Journal, how: Waiting) -> Journal:
     """Wait for what another process drives; what that leaves is driven here."""
-    while how.entries:
-        found = journals.read(run.path)
-        if found.have_ended(how.entries):
-            return found
+    while how.entries is not None:
+        run.catch_up()
+        if how.entries.have_ended(run):
+            return run
         with run.held() as is_held:
             if is_held:
                 return _drive(journals.read(run.path), how)
@@ -103,7 +102,8 @@ def _drive(journal: Journal, how: Waiting) -> Journal:
     executor = JobExecutor(journal.plan.target)
     try:
         if not journal.is_over:
-            Driver(journal, executor, told, remark=remark, show=show).run(how.entries)
+            until = None if how.entries is None else functools.partial(how.entries.have_ended, journal)
+            Driver(journal, executor, told, remark=remark, show=show).run(until)
         leftovers.end(journal, executor)
     finally:
         journal.close()
@@ -133,28 +133,3 @@ def _leaving(limit: timedelta | None) -> Iterator[None]:
         signal.setitimer(signal.ITIMER_REAL, 0)
         for number, handler in before.items():
             signal.signal(number, handler)
-
-
-def code(journal: Journal, entries: Collection[str] = ()) -> int:
-    """The exit code of a run that is over: that of the first task that did not end well.
-
-    Args:
-        journal: of the run.
-        entries: those that count; none is all.
-    """
-    parts = [
-        part for name, parts in journal.parts.items() if not entries or name in entries for part in parts
-    ]
-    failed = next((it for it in parts if it.state is JobState.FAILED), None)
-    if failed is not None:
-        return _code(failed)
-    is_cancelled = any(it.state is JobState.CANCELED and it.reason not in _CONSEQUENCES for it in parts)
-    return CANCELLED if is_cancelled else DONE
-
-
-def _code(failed: Part) -> int:
-    if failed.reason == Reason.TIMEOUT.value:
-        return TIMEOUT
-    # what has failed must not look like a success
-    given = failed.exit_code
-    return given if given is not None and 0 < given <= _LARGEST_CODE else JPSI

@@ -18,11 +18,11 @@ from jpsi import JobExecutor, JobState
 
 from . import again, telling
 from .drive import Driver
-from .driving import code
 from .ending import TIMEOUT, listen, time_to_run
 from .engines import usable
 from .events import CANCELLED
 from .executors import opened
+from .exit_codes import code
 from .journal import Journal, inner, read
 from .nodes import is_spread, slots_of_nodes, spanning
 from .planned import Entry
@@ -64,7 +64,7 @@ def _run(journal: Journal, allocation: Entry, target: str, *, is_restarted: bool
     with opened(allocation, nodes, launcher, journal.work) as executor:
         room = Room(allocation, nodes, can_span=any(spanning(allocation)))
         Driver(journal, executor, _tell, room, is_restarted=is_restarted).run()
-    found = code(journal)
+    found = code(journal.every_part())
     return telling.TIMEOUT if found == telling.CANCELLED and journal.why == TIMEOUT else found
 
 

@@ -62,11 +62,17 @@ class Journal:
     plan: Plan
     parts: dict[str, list[Part]]
     _file: int | None = None
+    # how much of it was read
+    _read: int = 0
 
     @property
     def states(self) -> dict[str, list[JobState]]:
         """The state of each replica of each entry."""
         return {name: [it.state for it in parts] for name, parts in self.parts.items()}
+
+    def every_part(self) -> list[Part]:
+        """The replicas of all entries, in their order."""
+        return [part for parts in self.parts.values() for part in parts]
 
     @property
     def is_over(self) -> bool:
@@ -165,6 +171,28 @@ class Journal:
                 os.fsync(self._file)
         for event in events:
             _take_in(self.parts, event)
+
+    def catch_up(self) -> None:
+        """Take in what others have written since it was read; not for whoever writes it.
+
+        Raises:
+            SubmitException: it cannot be read.
+        """
+        path = self.path / "journal"
+        try:
+            with path.open("rb") as file:
+                file.seek(self._read)
+                new = file.read()
+            # the last line may have been cut off
+            whole = new[: new.rfind(b"\n") + 1]
+            for line in whole.splitlines():
+                _take_in(self.parts, json.loads(line))
+        except FileNotFoundError:
+            return
+        except (OSError, ValueError, LookupError) as e:
+            msg = f"the journal {path} cannot be read: {e}"
+            raise SubmitException(msg, e) from e
+        self._read += len(whole)
 
     def close(self) -> None:
         """Write no more."""
@@ -342,18 +370,9 @@ def inner(path: Path, allocation: Entry) -> Journal:
 
 
 def _with_events(path: Path, plan: Plan) -> Journal:
-    parts = {it.id: [Part() for _ in range(it.replicas)] for it in plan.entries}
-    file = path / "journal"
-    try:
-        lines = file.read_bytes().splitlines(keepends=True) if file.exists() else []
-        for line in lines:
-            # the last line may have been cut off
-            if line.endswith(b"\n"):
-                _take_in(parts, json.loads(line))
-    except (OSError, ValueError, LookupError) as e:
-        msg = f"the journal {file} cannot be read: {e}"
-        raise SubmitException(msg, e) from e
-    return Journal(path, plan, parts)
+    found = Journal(path, plan, {it.id: [Part() for _ in range(it.replicas)] for it in plan.entries})
+    found.catch_up()
+    return found
 
 
 def _take_in(parts: Mapping[str, list[Part]], event: Mapping[str, Any]) -> None:

@@ -15,6 +15,7 @@ from .driving import Waiting, driven
 from .given import Given
 from .journal import Journal
 from .looking import last_run
+from .names import named
 from .opening import pairs, read
 from .telling import DONE, complain, fenced, warn
 
@@ -82,8 +83,8 @@ def wait(given: Given, *, tasks: Collection[str], timeout: str | None, as_json: 
     def command() -> int:
         limit = None if timeout is None else _duration(timeout)
         last = last_run(given.file)
-        _check_names(tasks, last)
-        return driven(last, Waiting(entries=tasks, limit=limit, as_json=as_json))
+        entries = named(tasks, last) or None
+        return driven(last, Waiting(entries=entries, limit=limit, as_json=as_json))
 
     return fenced(command)
 
@@ -101,19 +102,19 @@ def cancel(given: Given, *, tasks: Collection[str]) -> int:
 
     def command() -> int:
         last = last_run(given.file)
-        _check_names(tasks, last)
-        if all(part.state.final for name in tasks or last.parts for part in last.parts[name]):
+        entries = named(tasks, last)
+        if all(it.state.final for it in (entries.parts(last) if entries else last.every_part())):
             click.echo("it is over already", err=True)
             return DONE
-        last.cancel(*tasks)
-        driven(last, Waiting(entries=tasks))
+        if not entries:
+            last.cancel()
+            driven(last, Waiting())
+            return DONE
+        soon = entries.cancel(last)
+        for group in entries.inside.keys() - soon.inside.keys():
+            complain([f"{group} has not begun; once it does, that does not run in it"])
+        if soon:
+            driven(last, Waiting(entries=soon))
         return DONE
 
     return fenced(command)
-
-
-def _check_names(tasks: Collection[str], last: Journal) -> None:
-    for name in tasks:
-        if name not in last.parts:
-            msg = f"there is no task {name!r} at the top; there are: {', '.join(last.parts)}"
-            raise InvalidJobException(msg)

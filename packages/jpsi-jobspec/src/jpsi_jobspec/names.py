@@ -1,0 +1,91 @@
+"""Entries of a run by the names that people type, as `status` spells them: at the top, or in groups."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import attrs
+
+from jpsi import InvalidJobException
+
+from . import journal as journals
+from .journal import Journal, Part
+from .leftovers import judge
+from .planned import Kind
+from .problems import instead
+
+
+@attrs.frozen(slots=True)
+class Inside:
+    """Some entries inside of a group."""
+
+    journal: Journal
+    names: tuple[str, ...]
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether the allocation of the group was ever there."""
+        return self.journal.life is not None
+
+
+@attrs.frozen(slots=True)
+class Named:
+    """Some entries of a run."""
+
+    #: Those at the top.
+    top: tuple[str, ...]
+    #: Those inside of groups, by the name of the group at the top.
+    inside: Mapping[str, Inside]
+
+    def __bool__(self) -> bool:
+        return bool(self.top or self.inside)
+
+    def parts(self, run: Journal) -> list[Part]:
+        """How far each of their replicas has come, as far as it is on disk."""
+        found = [part for name in self.top for part in run.parts[name]]
+        for group, it in self.inside.items():
+            it.journal.catch_up()
+            if run.have_ended([group]):
+                judge(it.journal)
+            found += [part for name in it.names for part in it.journal.parts[name]]
+        return found
+
+    def have_ended(self, run: Journal) -> bool:
+        """Whether all of them have."""
+        return all(it.state.final for it in self.parts(run))
+
+    def cancel(self, run: Journal) -> Named:
+        """Have them end; returns those of which it will be heard soon.
+
+        What is in a group that has not begun does not begin with it, whenever that is.
+        """
+        if self.top:
+            run.cancel(*self.top)
+        for it in self.inside.values():
+            it.journal.cancel(*it.names)
+        return Named(self.top, {group: it for group, it in self.inside.items() if it.has_begun})
+
+
+def named(words: Iterable[str], run: Journal) -> Named:
+    """The entries that words name; a group in a group stands for all that is in it.
+
+    Raises:
+        InvalidJobException: there is no such entry.
+    """
+    insides = {it.id: journals.inner(run.path, it) for it in run.plan.entries if it.kind is Kind.ALLOCATION}
+    wanted = dict.fromkeys(words)
+    found: dict[str, None] = {}
+    for word in wanted:
+        group = word.partition("/")[0]
+        known = run.parts if word in run.parts or group not in insides else insides[group].parts
+        matching = [it for it in known if it == word or it.startswith(f"{word}/")]
+        if not matching:
+            everything = [*run.parts, *(name for it in insides.values() for name in it.parts)]
+            msg = f"there is no task {word!r}; {instead(word, everything)}"
+            raise InvalidJobException(msg)
+        found |= dict.fromkeys(matching)
+    chosen = {group: tuple(name for name in it.parts if name in found) for group, it in insides.items()}
+    return Named(
+        tuple(name for name in run.parts if name in found),
+        {group: Inside(insides[group], names) for group, names in chosen.items() if names},
+    )
