@@ -146,6 +146,14 @@ def test_a_job_with_slots_of_several_kinds_becomes_a_workflow_that_asks_for_the_
     assert converted.lost == ()
 
 
+def test_a_job_that_starts_its_own_processes_in_slots_of_several_kinds_is_told_of() -> None:
+    resources = HeterogeneousResources([ResourceSpecV1(), ResourceSpecV1(cpu_cores_per_process=2)])
+
+    converted = from_job(JobSpec("a", launcher="single", resources=resources))
+
+    assert any(it.startswith("a group has one kind of slot") for it in converted.lost)
+
+
 def test_a_process_starts_in_each_slot_of_every_piece(tmp_path: Path, log: Callable[[], list[str]]) -> None:
     text = """\
 version: 1

@@ -37,6 +37,8 @@ def from_job(spec: JobSpec) -> Converted:
     resources = {name: _resource(it, lost) for name, it in asked.items()}
     found: dict[str, Any] = {"version": 1, "resources": resources}
     if spec.launcher == "single" and sum(it.computed_process_count for it in asked.values()) > 1:
+        if len(asked) > 1:
+            lost.append("a group has one kind of slot, and the job has several: nothing runs this as it is")
         inner = {**task, "name": f"{name}-once", "local": True}
         group = {"name": name, "resources": "&".join(asked), "attributes": attributes, "tasks": [inner]}
         found["groups"] = [{key: it for key, it in group.items() if it}]
