@@ -231,3 +231,12 @@ def test_wherever_an_executor_is_named_shells_complete_it() -> None:
 def test_an_executor_without_a_name_is_a_mistake(arguments: list[str]) -> None:
     with pytest.raises(click.UsageError, match="--executor needs a value"):
         cli.main([*arguments, "-x", ""], standalone_mode=False)
+
+
+@pytest.mark.parametrize(("name", "value"), [("nodes", "2"), ("exclusive", True)])
+def test_slots_of_several_kinds_are_changed_in_their_document(name: str, value: str | bool) -> None:
+    kinds = jpsi.HeterogeneousResources([jpsi.ResourceSpecV1(), jpsi.ResourceSpecV1()])
+
+    told = f"--{name}: the document asks for slots of several kinds"
+    with pytest.raises(jpsi.InvalidJobException, match=told):
+        spec_of(jpsi.JobSpec("a", resources=kinds), [], {name: value}, is_expanding=False)

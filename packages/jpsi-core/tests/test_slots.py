@@ -19,6 +19,7 @@ import jpsi
 from gate import PATIENCE
 from jpsi import (
     BulkException,
+    HeterogeneousResources,
     InvalidJobException,
     Job,
     JobExecutor,
@@ -142,6 +143,13 @@ def test_who_comes_later_does_not_get_before_a_large_job(executor: JobExecutor, 
     assert second is not None
     assert first.time < second.time
     jpsi.wait_all([large, late], PATIENCE)
+
+
+def test_the_cores_of_all_components_are_counted(executor: JobExecutor) -> None:
+    kinds = HeterogeneousResources([ResourceSpecV1(cpu_cores_per_process=2), ResourceSpecV1()])
+
+    with pytest.raises(InvalidJobException, match="it needs 3 cores, and max_active of this executor is 2"):
+        executor.submit(Job(JobSpec("/bin/true", resources=kinds, launcher="single")))
 
 
 def test_a_job_that_needs_more_than_there_are_is_refused(executor: JobExecutor, gate: Path) -> None:

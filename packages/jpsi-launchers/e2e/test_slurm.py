@@ -12,7 +12,17 @@ import attrs
 import pytest
 from mpi_program import compiled, on_path, processes_of, told
 
-from jpsi import Evidence, Job, JobAttributes, JobExecutor, JobSpec, JobState, JobStatus, ResourceSpecV1
+from jpsi import (
+    Evidence,
+    HeterogeneousResources,
+    Job,
+    JobAttributes,
+    JobExecutor,
+    JobSpec,
+    JobState,
+    JobStatus,
+    ResourceSpecV1,
+)
 
 PATIENCE = 120
 # What srun must be told of an MPI; "MPI Guide" of Slurm.
@@ -260,3 +270,35 @@ def test_standard_input_is_for_rank_0_and_a_colon_is_a_word(site: Site) -> None:
     job = site.completed(site.spec("-c", text, "sh", ":", executable="/bin/sh", stdin_path=Path("in")))
 
     assert sorted(_text(job, "stdout").splitlines()) == ["0 [put in] :", *(f"{it} [] :" for it in (1, 2, 3))]
+
+
+KINDS = HeterogeneousResources(
+    [ResourceSpecV1(cpu_cores_per_process=2), ResourceSpecV1(node_count=1, processes_per_node=3)]
+)
+
+
+def test_ranks_of_all_components_are_one_world(site: Site) -> None:
+    if site.launcher != "srun":
+        pytest.skip("of these launchers srun alone starts processes in all components")
+
+    job = site.completed(site.spec(resources=KINDS))
+
+    found = told(_text(job, "stdout"))
+    assert [(rank, size) for rank, size, _, _ in found] == [(rank, 4) for rank in range(4)]
+    first, *others = (node for _, _, node, _ in found)
+    assert {first, *others} == {"node01", "node02"}
+    assert len({*others}) == 1
+
+
+def test_a_process_that_fails_in_the_last_component_fails_the_job(
+    executor: JobExecutor, tmp_path: Path
+) -> None:
+    text = 'echo "$SLURM_PROCID"; [ "$SLURM_PROCID" != 3 ] || exit 7'
+    job = Job(JobSpec("/bin/sh", ["-c", text], launcher="srun", resources=KINDS, directory=tmp_path))
+    executor.submit(job)
+
+    status = job.wait(PATIENCE)
+
+    assert status is not None
+    assert (status.state, status.exit_code) == (JobState.FAILED, 7)
+    assert sorted(_text(job, "stdout").split()) == ["0", "1", "2", "3"]

@@ -112,7 +112,7 @@ def test_the_component_that_runs_the_script_decides(native_ids: list[str] | None
     seen = hooks.parse_status(answered(QUEUE), native_ids)
 
     assert seen["3713"].state is JobState.ACTIVE
-    assert seen["3713"].nodes == ("node02",)
+    assert seen["3713"].nodes == ("node02", "node01")
     assert "3713+0" not in seen
 
 

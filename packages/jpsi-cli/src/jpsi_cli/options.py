@@ -76,6 +76,10 @@ class _Flag:
 def _resources(spec: jpsi.JobSpec) -> jpsi.ResourceSpec:
     if spec.resources is None:
         spec.resources = jpsi.ResourceSpecV1()
+    # of several kinds of slots the command line cannot say which it means
+    if not isinstance(spec.resources, jpsi.ResourceSpecV1):
+        msg = "the document asks for slots of several kinds, which are changed there"
+        raise ValueError(msg)  # noqa: TRY004  a mistake of who typed it
     return spec.resources
 
 

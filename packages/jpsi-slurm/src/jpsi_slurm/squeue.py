@@ -47,10 +47,24 @@ def parse_status(result: CommandResult, native_ids: Sequence[str] | None) -> Map
     if result.returncode == 1 and _UNKNOWN_JOB in result.stderr:
         return {}
     found: dict[str, Observation] = {}
+    components: dict[str, Observation] = {}
     for row in rows(result.checked().stdout, _COLUMNS):
         names = row.jobs if native_ids is None else row.names
-        found.update(dict.fromkeys(names, observed(row, _end(row.exit_code))))
-    return found | _never_started(found, native_ids or ())
+        seen = dict.fromkeys(names, observed(row, _end(row.exit_code)))
+        found |= seen
+        if "+" in row.shown:
+            components[row.shown] = seen[row.jobs[0]]
+    return found | _on_all_nodes(found, components) | _never_started(found, native_ids or ())
+
+
+def _on_all_nodes(
+    seen: Mapping[str, Observation], components: Mapping[str, Observation]
+) -> dict[str, Observation]:
+    """Heterogeneous jobs, each with the nodes of all its components in their order."""
+    nodes: dict[str, tuple[str, ...]] = {}
+    for name in sorted(components, key=lambda it: int(it.partition("+")[2])):
+        nodes[whole(name)] = (*nodes.get(whole(name), ()), *components[name].nodes)
+    return {job: attrs.evolve(seen[job], nodes=it) for job, it in nodes.items() if job in seen}
 
 
 def _never_started(seen: Mapping[str, Observation], native_ids: Iterable[str]) -> dict[str, Observation]:
