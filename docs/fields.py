@@ -20,7 +20,15 @@ import jpsi_lsf.hooks
 import jpsi_pbs.openpbs
 import jpsi_pbs.torque
 import jpsi_slurm.hooks
-from jpsi.plugin import Dependency, JobAttributes, JobSpec, ResourceSpecV1, Site, SubmitContext
+from jpsi.plugin import (
+    Dependency,
+    HeterogeneousResources,
+    JobAttributes,
+    JobSpec,
+    ResourceSpecV1,
+    Site,
+    SubmitContext,
+)
 from jpsi.testing import hooks_of
 
 PAGE = Path(__file__).parent / "reference" / "fields.md"
@@ -54,6 +62,7 @@ RESOURCES = (
     "ResourceSpecV1(node_count=2, processes_per_node=4, gpu_cores_per_process=1)",
     "ResourceSpecV1(node_count=1, exclusive_node_use=True)",
     "ResourceSpecV1(node_count=2, memory=64 * 2**30)",
+    "HeterogeneousResources([ResourceSpecV1(cpu_cores_per_process=2), ResourceSpecV1(node_count=2)])",
 )
 EXAMPLES = (
     'JobSpec("solve", name="heat flow")',
@@ -62,6 +71,7 @@ EXAMPLES = (
 )
 NAMES = {
     "Dependency": Dependency,
+    "HeterogeneousResources": HeterogeneousResources,
     "JobAttributes": JobAttributes,
     "JobSpec": JobSpec,
     "ResourceSpecV1": ResourceSpecV1,
@@ -138,9 +148,12 @@ def lines(name: str, spec: JobSpec) -> list[str]:
     site = Site(config=hooks.config_class()(**configured))
     after = tuple(map(Dependency.of, spec.attributes.after or ())) if spec.attributes else ()
     context = SubmitContext(site=site, job_id="ID", tag="jpsi-ID-1", after=after)
+    offered = hooks.capabilities(site=site)
+    if isinstance(spec.resources, HeterogeneousResources) and not offered.heterogeneous:
+        msg = "a job has one kind of slot"
+        raise ValueError(msg)
     problems = [problem for answer in hooks.check_spec(spec=spec, site=site) for problem in answer]
-    offered = hooks.capabilities(site=site).dependencies
-    problems += [f"no `{it.kind.value}` is offered" for it in after if it.kind not in offered]
+    problems += [f"no `{it.kind.value}` is offered" for it in after if it.kind not in offered.dependencies]
     if problems:
         raise ValueError("; ".join(problems))
     text = hooks.render_script(spec=spec, context=context).text
