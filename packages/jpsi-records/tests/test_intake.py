@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 import sys
@@ -135,7 +136,7 @@ def _a_directory(inbox: Path, parent: str, records: Records) -> None:
         (_with_the_id_of_another, "the id of another request"),
         (_a_pipe, "is no file"),
         (_a_link, "symbolic links"),
-        (_a_directory, "a directory"),
+        (_a_directory, "is no file"),
     ],
 )
 def test_what_is_no_request_of_the_job_is_told_once_and_kept_aside(
@@ -162,6 +163,23 @@ def test_the_file_of_somebody_else_is_refused(
     take_in(records, parent, inbox)
 
     assert refused(records, parent) == ["it is the file of somebody else"]
+
+
+def test_what_cannot_be_read_now_is_read_later(
+    records: Records, parent: str, inbox: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    request = asking(parent, inbox).submit(wish("child"))
+
+    def stale(path: Path) -> bytes:
+        raise OSError(errno.ESTALE, os.strerror(errno.ESTALE))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(intake, "_content", stale)
+        take_in(records, parent, inbox)
+    take_in(records, parent, inbox)
+
+    assert records.request(request).parent == parent
+    assert refused(records, parent) == []
 
 
 def test_what_is_too_large_is_not_read(

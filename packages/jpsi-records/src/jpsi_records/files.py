@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from collections.abc import Iterator
@@ -56,8 +57,8 @@ def opened(path: Path) -> Iterator[BinaryIO]:
         OSError: it cannot be read, is a link to another file, or no file, such as a pipe that says nothing.
     """
     number = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    if not stat.S_ISREG(os.fstat(number).st_mode):
+        os.close(number)
+        raise OSError(errno.EINVAL, f"{path.name} is no file")
     with os.fdopen(number, "rb") as file:
-        if not stat.S_ISREG(os.fstat(number).st_mode):
-            msg = f"{path.name} is no file"
-            raise OSError(0, msg)
         yield file

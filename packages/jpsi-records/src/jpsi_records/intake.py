@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 from pathlib import Path
@@ -22,6 +23,9 @@ log = logging.getLogger(__name__)
 
 #: Where in an inbox files are kept that hold no request.
 REFUSED = "refused"
+# What is said of a pipe or a directory, of a link, of a socket, and of what may not be read. Anything else
+# that keeps a file from being read passes.
+_NO_FILE = {errno.EINVAL, errno.ELOOP, errno.ENXIO, errno.EACCES}
 # More than any request that a person or a program would write; what is larger is not read.
 _MOST_BYTES = 1 << 24
 
@@ -44,7 +48,10 @@ def take_in(records: Reading, execution: str, inbox: Path) -> None:
             # another dispatcher has taken it in
             continue
         except OSError as e:
-            _refuse(records, execution, path, e.strerror or str(e))
+            if e.errno in _NO_FILE:
+                _refuse(records, execution, path, e.strerror or "")
+            else:
+                log.warning("%r cannot be read now, and is later: %s", str(path), e)
         else:
             path.unlink(missing_ok=True)
 
