@@ -13,6 +13,7 @@ import pytest
 
 from jobspec_support import planned
 from jpsi_jobspec import journal as journals
+from jpsi_jobspec import runs
 from jpsi_jobspec.engines import DASK, FLUX, shortcomings
 from jpsi_jobspec.flat import flat
 from jpsi_jobspec.journal import Journal
@@ -42,7 +43,7 @@ def run_inside(text: str, path: Path) -> tuple[int, Journal]:
     """Run a group by itself, on two nodes that are both this machine: `multiple` starts what srun would."""
     file = path / "flow.yaml"
     file.write_text(text)
-    journal = journals.create(str(file), text, Site(target="local"), {})
+    journal = runs.create(str(file), text, Site(target="local"), {})
     command = [sys.executable, "-m", "jpsi_jobspec.inside", str(journal.path), "g"]
     done = subprocess.run(command, check=False, stdout=subprocess.DEVNULL, timeout=300)
     (allocation,) = journal.plan.entries
