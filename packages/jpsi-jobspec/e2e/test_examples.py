@@ -50,7 +50,7 @@ def test_one_that_is_not_valid_is_told_where_and_nothing_is_submitted(
     run = workflow(tmp_path, "run", "-x", TARGET)
 
     assert (run.returncode, log()) == (2, [])
-    assert re.match(r"jpsi: flow\.yaml:\d+:\d+: JS0", run.stderr)
+    assert re.search(r"^jpsi: flow\.yaml:\d+:\d+: JS0", run.stderr, re.MULTILINE)
 
 
 def workflow(folder: Path, command: str, *options: str) -> subprocess.CompletedProcess[str]:

@@ -6,7 +6,7 @@ import contextlib
 from pathlib import Path
 
 from jpsi import JobExecutor
-from jpsi_jobspec import journal as journals
+from jpsi_jobspec import runs
 from jpsi_jobspec.drive import Driver
 from jpsi_jobspec.journal import Journal
 from jpsi_jobspec.load import load
@@ -79,10 +79,10 @@ SYSTEMS = ("local", "slurm", "pbs", "torque", "lsf", "flux", "gridengine")
 def begun(text: str, system: str, path: Path) -> Journal:
     file = path / "flow.yaml"
     file.write_text(text)
-    return journals.create(str(file), text, Site(target=system, is_one_machine=system == "local"), {})
+    return runs.create(str(file), text, Site(target=system, is_one_machine=system == "local"), {})
 
 
 def driven(text: str, system: str, path: Path) -> Journal:
     journal = begun(text, system, path)
     Driver(journal, JobExecutor(system), lambda *_: None).run()
-    return journals.read(journal.path)
+    return runs.read(journal.path)

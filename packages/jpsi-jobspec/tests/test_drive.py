@@ -9,7 +9,7 @@ import pytest
 
 from jobspec_support import SYSTEMS, begun, driven
 from jpsi import Job, JobExecutor, JobState
-from jpsi_jobspec import journal as journals
+from jpsi_jobspec import runs
 from jpsi_jobspec.drive import Driver
 
 HEAD = "version: 1\nresources:\n  r: {type: core, count: 1}\ntasks:\n"
@@ -129,7 +129,7 @@ def test_what_was_submitted_by_another_process_is_found_again_and_not_run_twice(
     first._proceed(first._entries)  # and here it is killed
     journal.close()
 
-    again = journals.read(journal.path)
+    again = runs.read(journal.path)
     Driver(again, JobExecutor("local"), lambda *_: None).run()
 
     assert again.is_over
@@ -143,7 +143,7 @@ def test_what_was_written_down_and_never_submitted_is_submitted_once(
     journal.note([{"entry": "a", "replica": 1, "job": Job().id}], is_synced=True)
     journal.close()
 
-    again = journals.read(journal.path)
+    again = runs.read(journal.path)
     Driver(again, JobExecutor("local"), lambda *_: None).run()
 
     assert again.states == {"a": [JobState.COMPLETED]}
@@ -169,7 +169,7 @@ def test_a_line_that_was_cut_off_is_as_if_it_had_not_been_written(
     journal = begun(f"{HEAD}- {{name: a, command: ior, resources: r}}\n", "local", tmp_path)
     (journal.path / "journal").write_text('{"entry":"a","repl')
 
-    assert journals.read(journal.path).states == {"a": [JobState.NEW]}
+    assert runs.read(journal.path).states == {"a": [JobState.NEW]}
 
 
 def test_a_run_that_is_cancelled_ends_with_everything_cancelled(

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from jobspec_support import found
 from jpsi.fakes import FakeScheduler
 from jpsi.testing import ElsewhereTransport
-from jpsi_jobspec import journal as journals
+from jpsi_jobspec import runs
 from jpsi_jobspec.commands import WORKFLOW
 from jpsi_jobspec.plan import Site
 
@@ -123,7 +123,7 @@ def test_a_group_is_refused_where_nothing_can_run_its_inside(run: Run) -> None:
     assert (code, out) == (2, "")
     assert err.startswith("jpsi: flow.yaml:4:3: JS093: groups[0] is a group, and 'far' is another machine")
     assert run("run", "-x", "far", file)[0] == 2
-    assert journals.latest(file) is None
+    assert runs.latest(file) is None
 
 
 def test_a_port_or_a_command_over_there_cannot_be_tried_from_here() -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from jobspec_support import begun, driven, entries, example, planned
 from jpsi import JobExecutor, JobState
 from jpsi_jobspec import journal as journals
+from jpsi_jobspec import runs
 from jpsi_jobspec.drive import Driver
 from jpsi_jobspec.flat import flat
 from jpsi_jobspec.jobs import job_spec
@@ -101,14 +102,14 @@ def test_a_group_runs_on_without_whoever_submitted_it(tmp_path: Path, log: Log) 
     (allocation,) = journal.plan.entries
     program = (
         "import sys, os; from pathlib import Path; from jpsi import JobExecutor;"
-        "from jpsi_jobspec import journal;"
-        "from jpsi_jobspec.drive import Driver; run = journal.read(Path(sys.argv[1]));"
+        "from jpsi_jobspec import runs;"
+        "from jpsi_jobspec.drive import Driver; run = runs.read(Path(sys.argv[1]));"
         "driver = Driver(run, JobExecutor('local'), print); driver._proceed(driver._entries); os._exit(9)"
     )
 
     subprocess.run([sys.executable, "-c", program, str(journal.path)], check=False, capture_output=True)
     # whoever comes later only looks
-    (job_id,) = [it.job_id for it in journals.read(journal.path).parts["g"]]
+    (job_id,) = [it.job_id for it in runs.read(journal.path).parts["g"]]
     (job,) = JobExecutor("local").recall([str(job_id)])
     status = job.wait(60)
 

@@ -11,7 +11,7 @@ import pytest
 
 from jobspec_support import begun
 from jpsi import SubmitException
-from jpsi_jobspec import journal as journals
+from jpsi_jobspec import runs
 from jpsi_jobspec.journal import Journal
 
 
@@ -82,5 +82,5 @@ def test_a_document_has_the_same_runs_by_whatever_way_somebody_comes_there(
 
     ways = ["there/flow.yaml", "./there/../there/flow.yaml", "link/flow.yaml", f"{tmp_path}/link/flow.yaml"]
 
-    assert len({journals.folder(it) for it in ways}) == 1
-    assert journals.folder("there/other.yaml") != journals.folder("there/flow.yaml")
+    assert len({runs.folder(it) for it in ways}) == 1
+    assert runs.folder("there/other.yaml") != runs.folder("there/flow.yaml")

@@ -11,7 +11,7 @@ import pytest
 from jobspec_support import found, planned
 from jpsi import Queue
 from jpsi.fakes import FakeScheduler
-from jpsi_jobspec import journal as journals
+from jpsi_jobspec import runs
 from jpsi_jobspec.given import Given
 from jpsi_jobspec.limits import Limit, limit
 from jpsi_jobspec.opening import prepared
@@ -76,6 +76,6 @@ def test_queues_are_asked_about_where_there_is_a_choice_and_the_run_keeps_what_t
     plan, _, site = prepared(Given(file=str(file), executor="slurm"))
 
     assert site.limits
-    assert journals.create(str(file), TEXT, site, {}).plan == plan
+    assert runs.create(str(file), TEXT, site, {}).plan == plan
     file.write_text(TEXT.replace("wide|long|small", "small"))
     assert prepared(Given(file=str(file), executor="slurm"))[2].limits == ()

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from jobspec_support import planned
 from jpsi_jobspec import journal as journals
+from jpsi_jobspec import runs
 from jpsi_jobspec.engines import DASK, FLUX, shortcomings
 from jpsi_jobspec.flat import flat
 from jpsi_jobspec.journal import Journal
@@ -40,11 +43,17 @@ def run_inside(text: str, path: Path) -> tuple[int, Journal]:
     """Run a group by itself, on two nodes that are both this machine: `multiple` starts what srun would."""
     file = path / "flow.yaml"
     file.write_text(text)
-    journal = journals.create(str(file), text, Site(target="local"), {})
+    journal = runs.create(str(file), text, Site(target="local"), {})
     command = [sys.executable, "-m", "jpsi_jobspec.inside", str(journal.path), "g"]
     done = subprocess.run(command, check=False, stdout=subprocess.DEVNULL, timeout=300)
     (allocation,) = journal.plan.entries
     return done.returncode, journals.inner(journal.path, allocation)
+
+
+def written(inside: Journal, what: str) -> list[dict[str, Any]]:
+    """What the pilot of a group has written down."""
+    lines = (inside.work / "pilots/journal").read_text().splitlines()
+    return [it for it in map(json.loads, lines) if it["what"] == what]
 
 
 def test_tasks_run_on_all_nodes_and_what_is_local_beside_them(tmp_path: Path, log: Log) -> None:
@@ -67,6 +76,8 @@ def test_tasks_run_on_all_nodes_and_what_is_local_beside_them(tmp_path: Path, lo
         "g/end": {"COMPLETED"},
     }
     assert (code, inside.parts["g/bad"][0].exit_code) == (3, 3)
+    # the pilot counts as is counted here: what says nothing of cores has those of a slot
+    assert [it["need"]["cores"] for it in written(inside, "submitted")] == [1, 2]
     assert [it.split()[3] for it in log() if it.startswith("begin")] == ["kubectl", "ior", "spack"]
 
 
@@ -130,3 +141,84 @@ def test_a_local_service_takes_no_part_of_its_group() -> None:
     (service,) = flat(allocation)
 
     assert service.shape is None
+
+
+SERVICES = (
+    f"{HEAD}  - {{name: s, resources: one, service: true, command: x}}\n"
+    "  - {name: c, resources: one, command: x}\n"
+    "  - {name: t, resources: one, service: true, command: x}\n"
+    "  - {name: big, resources: node, command: x}\n"
+)
+
+
+def test_what_runs_elsewhere_than_was_thought_has_its_room_there() -> None:
+    """A pilot starts jobs that are alike together, here both services on one node."""
+    (allocation,) = planned(SERVICES, SLURM).entries
+    s, c, t, big = flat(allocation)
+    room = Room(allocation, (1, 1))
+    for it in (s, c, t):
+        room.take(it, 1)
+    room.give_back(c, 1)
+
+    assert room.take(big, 1) is None
+    room.move(s, 1, "this")
+    room.move(t, 1, "this")
+    assert room.take(big, 1) is not None
+
+
+def test_what_was_thought_to_have_room_is_kept_from_it_by_services_that_are_elsewhere() -> None:
+    (allocation,) = planned(SERVICES, SLURM).entries
+    s, _, t, big = flat(allocation)
+    room = Room(allocation, (1, 1))
+    for it in (s, t, big):
+        assert room.take(it, 1) is not None
+    both = {(s.id, 1), (t.id, 1)}
+
+    assert not room.is_kept_by(both, big, 1)
+    room.move(t, 1, "this")
+    room.move(s, 1, "that")
+    assert room.is_kept_by(both, big, 1)
+    assert not room.is_kept_by({(s.id, 1)}, big, 1)
+
+
+ONE_HOUR, TWO_HOURS = "attributes: {duration: 1h}", "attributes: {duration: 2h}"
+
+
+def service(name: str) -> str:
+    return (
+        f"  - {{name: {name}, resources: one, service: true, command: [sh, -c, 'touch {name}; sleep 600']}}\n"
+    )
+
+
+def finite(name: str, more: str) -> str:
+    """What ends once the services have begun."""
+    wait = "until [ -e s -a -e t ]; do sleep 0.1; done"
+    return f"  - {{name: {name}, resources: one, {more}, command: [sh, -c, '{wait}']}}\n"
+
+
+@pytest.mark.parametrize(
+    "tasks",
+    [
+        service("s") + service("t") + finite("a", ONE_HOUR),
+        finite("a", ONE_HOUR) + service("s") + finite("b", TWO_HOURS) + service("t"),
+    ],
+    ids=["one", "two"],
+)
+def test_what_services_leave_is_what_they_leave_where_the_pilot_has_them(
+    tasks: str, tmp_path: Path, log: Log
+) -> None:
+    """It starts what is alike together, in whatever order that came: services are on one node, or on both."""
+    after = "[a, b]" if "name: b" in tasks else "[a]"
+    _, inside = run_inside(
+        f"{HEAD}{tasks}  - {{name: big, resources: node, command: ior, depends_on: {after}}}\n", tmp_path
+    )
+
+    started = {name: it["places"][0] for it in written(inside, "started") for name in it["ids"]}
+    # both services are one array
+    places = {place for name, place in started.items() if "[" in name}
+    (big,) = inside.parts["g/big"]
+    expected = ("COMPLETED", None) if len(places) == 1 else ("FAILED", "room")
+    assert (big.state.value, big.reason) == expected
+    assert [inside.parts[f"g/{it}"][0].reason for it in "sat"] == [
+        *("no_longer_needed", None, "no_longer_needed"),
+    ]

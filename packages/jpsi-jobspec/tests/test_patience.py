@@ -11,7 +11,7 @@ import pytest
 from jobspec_support import begun
 from jpsi import JobExecutor, JobState
 from jpsi.fakes import FakeScheduler
-from jpsi_jobspec import journal as journals
+from jpsi_jobspec import runs
 from jpsi_jobspec.drive import Driver
 from jpsi_jobspec.journal import Journal
 from jpsi_jobspec.planned import Entry
@@ -33,7 +33,7 @@ def drive(journal: Journal, remarks: list[str], told: Callable[..., None] = lamb
     Driver(
         journal, JobExecutor(journal.plan.target), told, remark=remarks.append, clock=lambda: next(clock)
     ).run()
-    return journals.read(journal.path)
+    return runs.read(journal.path)
 
 
 def states(journal: Journal) -> dict[str, list[str]]:
@@ -132,7 +132,7 @@ def test_what_a_client_left_is_found_again_once_the_batch_system_answers(
     assert len(fake.jobs) == 1
     fake.faults.fail("squeue", times=1, stderr="slurm_load_jobs error: Unable to contact slurm controller\n")
 
-    again = drive(journals.read(journal.path), [])
+    again = drive(runs.read(journal.path), [])
 
     assert states(again) == {"a": ["COMPLETED"], "b": ["COMPLETED"]}
     assert [line.split()[1] for line in log() if line.startswith("begin")] == ["a", "b"]
@@ -157,7 +157,7 @@ def test_a_job_that_the_batch_system_has_forgotten_is_not_waited_for_there(
     fake.slots = 4
     assert fake.wait_for(lambda: job.state.final and not fake.listed())
 
-    again = drive(journals.read(journal.path), [])
+    again = drive(runs.read(journal.path), [])
 
     assert states(again) == {"a": ["FAILED"], "b": ["CANCELED"]}
     assert again.parts["a"][0].exit_code == 3

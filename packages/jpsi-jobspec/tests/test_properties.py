@@ -14,8 +14,8 @@ import jpsi
 from jobspec_support import EXAMPLES, VALID, example, found, loaded, planned
 from jpsi_jobspec.canonical import from_canonical, to_canonical
 from jpsi_jobspec.from_job import from_job
-from jpsi_jobspec.graph import find_cycle
 from jpsi_jobspec.model import Expression
+from jpsi_jobspec.order import find_cycle
 from jpsi_jobspec.problems import WorkflowError
 from jpsi_jobspec.shape import as_resources
 

@@ -18,7 +18,7 @@ from jobspec_support import begun, driven
 from jpsi import JobState
 from jpsi.fakes import FakeScheduler
 from jpsi.testing.waiting import eventually
-from jpsi_jobspec import journal as journals
+from jpsi_jobspec import runs
 from jpsi_jobspec.commands import WORKFLOW
 from jpsi_jobspec.exit_codes import code
 from jpsi_jobspec.journal import Journal, Part
@@ -86,12 +86,12 @@ def test_two_that_begin_at_once_begin_one_run(run: Run, log: Log) -> None:
 
     assert [it.returncode for it in clients] == [0, 0, 0], ends
     assert len([line for line in log() if line.startswith("begin")]) == 3
-    assert len(list(journals.folder(file).glob("*/run.json"))) == 1
+    assert len(list(runs.folder(file).glob("*/run.json"))) == 1
 
 
 def test_of_two_that_choose_which_run_to_go_on_with_one_waits(tmp_path: Path, log: Log) -> None:
-    lock = journals.folder("flow.yaml") / "lock"
-    with journals.choosing("flow.yaml"), lock.open() as other, pytest.raises(BlockingIOError):
+    lock = runs.folder("flow.yaml") / "lock"
+    with runs.choosing("flow.yaml"), lock.open() as other, pytest.raises(BlockingIOError):
         fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
@@ -379,4 +379,4 @@ def test_what_ended_before_it_was_found_again_has_ended_as_it_did(tmp_path: Path
     again = CliRunner().invoke(WORKFLOW, words, standalone_mode=False).return_value
 
     assert again == 7
-    assert journals.read(journal.path).parts["a"][0].exit_code == 7
+    assert runs.read(journal.path).parts["a"][0].exit_code == 7

@@ -10,7 +10,7 @@ import pytest
 
 from jobspec_support import begun, driven, found
 from jpsi import Job, JobExecutor, JobSpec, JobState
-from jpsi_jobspec import journal as journals
+from jpsi_jobspec import runs
 from jpsi_jobspec.drive import Driver
 from jpsi_jobspec.events import Place
 from jpsi_jobspec.model import Attributes, Ready
@@ -96,7 +96,7 @@ def test_a_service_that_could_be_used_is_not_asked_again_by_another_client(tmp_p
     with pytest.raises(KeyboardInterrupt):
         Driver(journal, JobExecutor("local"), killed).run()
     journal.close()
-    again = journals.read(journal.path)
+    again = runs.read(journal.path)
     Driver(again, JobExecutor("local"), lambda *_: None).run()
 
     assert again.states["a"] == [JobState.COMPLETED]

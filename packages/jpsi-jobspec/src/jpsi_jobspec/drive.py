@@ -19,6 +19,7 @@ from .events import (
     DEPENDENCY_FAILED,
     LOST,
     NO_LONGER_NEEDED,
+    NO_ROOM,
     Event,
     Place,
     ended,
@@ -248,7 +249,8 @@ class Driver:
         live = [it for it in jobs if not self._part(self._place(it)).state.final]
         self._why_ended |= {it.id: why for it in live}
         never = self._submissions.end(live)
-        self._journal.note([ended(it, JobState.CANCELED, reason=why) for it in never])
+        state = JobState.FAILED if why == NO_ROOM else JobState.CANCELED
+        self._journal.note([ended(it, state, reason=why) for it in never])
         for place in never:
             self._starting.give_back(place.entry)
         return {it.entry.id: None for it in never}
@@ -310,11 +312,32 @@ class Driver:
             self._told(self._entries[name], state)
 
     def _refuse_the_rest(self) -> None:
-        """Wait for no room that never comes, as services have it, which end last."""
+        """Wait for no room that never comes, as services have it, which end last.
+
+        Of several nodes a pilot may have chosen others than was thought here; where its services are is found
+        out once nothing else runs.
+        """
         live = [it for it in self._jobs if not self._part(self._place(it)).state.final]
-        is_busy = any(self._place(it).entry.kind is not Kind.SERVICE for it in live)
-        if not self._starting.waiting or is_busy or not self._news.empty():
+        services = [it for it in live if self._place(it).entry.kind is Kind.SERVICE and self._is_active(it)]
+        others = [it for it in live if it not in services]
+        if not self._is_inside or any(map(self._is_active, others)) or not self._news.empty():
             return
-        waiting, self._starting.waiting = self._starting.waiting, {}
+        waiting = self._starting.waiting
+        if not (waiting or others) or (others and not services):
+            return
+        found = [self._starting.locate(it, self._place(it)) for it in services]
+        if None in found:
+            return
+        if any(found):
+            self._starting.waiting = {}
+            self._proceed(waiting)
+            return
+        staying = [self._place(it) for it in services]
+        if not all(self._starting.is_kept_by(staying, self._place(it)) for it in others):
+            return
+        self._starting.waiting = {}
         self._starting.refuse(self._entries[name] for name in waiting)
-        self._settle(waiting)
+        self._settle({**waiting, **self._end(others, NO_ROOM)})
+
+    def _is_active(self, job: Job) -> bool:
+        return self._part(self._place(job)).state is JobState.ACTIVE

@@ -18,8 +18,7 @@ import click
 
 from jpsi import JobExecutor, JobState
 
-from . import journal as journals
-from . import leftovers
+from . import leftovers, runs
 from .drive import Driver
 from .exit_codes import code
 from .journal import Journal
@@ -60,7 +59,7 @@ def driven(run: Journal, how: Waiting) -> int:
                 complain(["another process drives this run; waiting for its end"])
                 found = _followed(run, how)
             else:
-                found = _drive(journals.read(run.path), how)
+                found = _drive(runs.read(run.path), how)
     except _Left as e:
         complain([str(e)])
         return e.code
@@ -77,10 +76,10 @@ def _followed(run: Journal, how: Waiting) -> Journal:
             return run
         with run.held() as is_held:
             if is_held:
-                return _drive(journals.read(run.path), how)
+                return _drive(runs.read(run.path), how)
         time.sleep(_LOOK_SECONDS)
     with run.held(is_waiting=True):
-        return _drive(journals.read(run.path), how)
+        return _drive(runs.read(run.path), how)
 
 
 def _drive(journal: Journal, how: Waiting) -> Journal:

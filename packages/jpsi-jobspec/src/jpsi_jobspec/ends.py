@@ -7,7 +7,7 @@ import signal
 from jpsi import JobState, JobStatus
 
 from . import telling
-from .events import CANCELLED, LOST, Event, Place, ended, told_by
+from .events import CANCELLED, LOST, NO_ROOM, SERVICES_HAVE_IT, Event, Place, ended, told_by
 from .exit_codes import code
 from .journal import Journal, inner
 from .model import When
@@ -39,6 +39,8 @@ def end_of(
             return ended(
                 place, JobState.CANCELED, exit_code=status.exit_code, reason=CANCELLED, message=message
             )
+    if why_ended == NO_ROOM and status.state is JobState.CANCELED:
+        return ended(place, JobState.FAILED, reason=NO_ROOM, message=SERVICES_HAVE_IT)
     return told_by(place, status, why_ended)
 
 

@@ -19,6 +19,10 @@ DEPENDENCY_FAILED = "dependency_failed"
 CANCELLED = "cancelled"
 #: Why a service has ended: nothing is left that it could serve.
 NO_LONGER_NEEDED = "no_longer_needed"
+#: Why something has failed for which services leave no room.
+NO_ROOM = "room"
+#: The same as a sentence.
+SERVICES_HAVE_IT = "services have it"
 
 #: How a job ends with the allocation that it ran in, and not by itself.
 LOST = {Reason.LOST, Reason.NODE_FAIL}

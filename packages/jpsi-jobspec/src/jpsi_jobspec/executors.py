@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import attrs
 
@@ -36,6 +36,14 @@ _IDLE = timedelta(minutes=2)
 _SUBMITTED = "submitted"
 
 
+class Told(Protocol):
+    """What an executor knows of a job."""
+
+    @property
+    def details(self) -> Mapping[str, Any]:
+        """What belongs to its kind alone, `<system>.<word>`."""
+
+
 class Executor(Protocol):
     """What a driver needs of an executor."""
 
@@ -59,6 +67,9 @@ class Executor(Protocol):
     def cancel_many(self, jobs: Iterable[Job]) -> None:
         """Have jobs end."""
 
+    def info(self, job: Job) -> Told | None:
+        """What is known of a job now."""
+
 
 @attrs.define
 class Split:
@@ -67,8 +78,8 @@ class Split:
     _first: JobExecutor
     _nodes: JobExecutor
     _is_local: Callable[[Job], bool]
-    #: Whether cores are counted, and not slots alone.
-    _has_cores: bool
+    #: The cores of a slot of the allocation; 0 is none that are counted, but slots alone.
+    _cores: int
     #: The job that was submitted last to run on any node.
     latest: Job | None = attrs.field(default=None, init=False)
 
@@ -103,7 +114,7 @@ class Split:
         for job in there:
             self.latest = job
             if job.spec is not None:
-                _for_pilot(job.spec, has_cores=self._has_cores)
+                _for_pilot(job.spec, self._cores)
         done: list[Job] = []
         failed: dict[Job, JpsiError] = {}
         for executor, some in ((self._first, here), (self._nodes, there)):
@@ -122,6 +133,10 @@ class Split:
         wanted = list(jobs)
         self._first.cancel_many([it for it in wanted if it.executor is self._first])
         self._nodes.cancel_many([it for it in wanted if it.executor is self._nodes])
+
+    def info(self, job: Job) -> Told | None:
+        """What the one that has a job knows of it."""
+        return (self._first if job.executor is self._first else self._nodes).info(job)
 
 
 @contextlib.contextmanager
@@ -165,20 +180,21 @@ def opened(allocation: Entry, nodes: Sequence[int], launcher: str, folder: Path)
 
     try:
         with JobExecutor("local") as first, JobExecutor.get_instance("pilot", config=config) as pilots:
-            split = Split(first, pilots, is_local, bool(shape.cores))
+            split = Split(first, pilots, is_local, shape.cores)
             with stalls.told(pilots, lambda: split.latest):
                 yield split
     finally:
         leave(folder)
 
 
-def _for_pilot(spec: JobSpec, *, has_cores: bool) -> None:
-    """Have a pilot take a job.
+def _for_pilot(spec: JobSpec, cores: int) -> None:
+    """Have a pilot take a job, and give it as much as is thought here.
 
-    Without a limit of its own it runs until the allocation ends. Where the group has slots, and says nothing
-    of their cores, each slot is one for the pilot.
+    Without a limit of its own it runs until the allocation ends. Where it says nothing of cores, it has those
+    of a slot of the group; where the group says nothing of them, each slot is one for the pilot.
     """
     if spec.attributes is not None and not spec.attributes.duration:
         spec.attributes.duration = _NO_LIMIT
-    if isinstance(spec.resources, ResourceSpecV1) and not has_cores:
-        spec.resources.cpu_cores_per_process = None
+    if isinstance(spec.resources, ResourceSpecV1):
+        own = spec.resources.cpu_cores_per_process
+        spec.resources.cpu_cores_per_process = (own or cores) if cores else None

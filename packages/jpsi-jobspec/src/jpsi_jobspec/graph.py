@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Iterator, Mapping, Sequence
 
 import attrs
 
 from .model import Document, Group, Needed, Task, When
+from .order import find_cycle, topological
 from .problems import Findings, instead
 
 
@@ -241,7 +241,7 @@ def _meant(edge: Edge, task: Task, tasks: Sequence[Task], *, is_tail: bool) -> E
 
 def _ordered(tasks: Sequence[Task], edges: Sequence[Sequence[Edge]], findings: Findings) -> tuple[int, ...]:
     wanted = [[it.index for it in needed] for needed in edges]
-    order = _topological(wanted)
+    order = topological(wanted)
     if len(order) < len(tasks):
         cycle = find_cycle(wanted)
         path = " -> ".join(tasks[it].name for it in (*cycle, cycle[0]))
@@ -250,52 +250,3 @@ def _ordered(tasks: Sequence[Task], edges: Sequence[Sequence[Edge]], findings: F
             "JS051", at, f"waits in the end for itself: {path}", "remove one of these dependencies"
         )
     return tuple(order)
-
-
-def _topological(wanted: Sequence[Sequence[int]]) -> list[int]:
-    """An order in which each comes after what it wants, the first ones first; without what is in a cycle."""
-    left = [len(set(it)) for it in wanted]
-    after: list[list[int]] = [[] for _ in wanted]
-    for number, needed in enumerate(wanted):
-        for it in set(needed):
-            after[it].append(number)
-    ready = [number for number, count in enumerate(left) if not count]
-    order = []
-    while ready:
-        number = heapq.heappop(ready)
-        order.append(number)
-        for it in after[number]:
-            left[it] -= 1
-            if not left[it]:
-                heapq.heappush(ready, it)
-    return order
-
-
-def find_cycle(wanted: Sequence[Sequence[int]]) -> list[int]:
-    """The members of one cycle, each wanting the next one; empty if there is none.
-
-    >>> find_cycle([[1], [2], [1]]), find_cycle([[1], []])
-    ([1, 2], [])
-    """
-    done: set[int] = set()
-    for start in range(len(wanted)):
-        path: list[int] = []
-        places: dict[int, int] = {}
-        stack = [(start, iter(wanted[start]))] if start not in done else []
-        if stack:
-            path.append(start)
-            places[start] = 0
-        while stack:
-            number, left = stack[-1]
-            following = next((it for it in left if it not in done), None)
-            if following is None:
-                stack.pop()
-                done.add(number)
-                del places[path.pop()]
-            elif following in places:
-                return path[places[following] :]
-            else:
-                places[following] = len(path)
-                path.append(following)
-                stack.append((following, iter(wanted[following])))
-    return []

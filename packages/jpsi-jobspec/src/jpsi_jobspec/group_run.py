@@ -23,10 +23,11 @@ from .engines import usable
 from .events import CANCELLED
 from .executors import opened
 from .exit_codes import code
-from .journal import Journal, inner, read
+from .journal import Journal, inner
 from .nodes import is_spread, slots_of_nodes, spanning
 from .planned import Entry
 from .room import Room
+from .runs import read
 from .shape import ONE_SLOT
 
 log = logging.getLogger(__name__)

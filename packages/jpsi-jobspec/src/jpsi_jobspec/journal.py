@@ -1,20 +1,9 @@
-"""What is on disk of the runs of a document: its text, what was asked for, and a journal.
-
-<user state>/jpsi/workflows/<name>-<digest of the path>/<number>/
-    document.yaml   the text as it was
-    run.json        the target, the parameters, and what was known of the site
-    journal         a line of JSON for each thing that happened
-    lock            held by whoever drives the run
-    cancel          made by whoever wants it to end, and why
-    cancel.ENTRY    made by whoever wants an entry to end
-    inside/GROUP/   journal, lock, cancel and life of what is inside of a group, and work of its pilot
-"""
+"""The journal of a run, or of the inside of a group: how far each entry has come, and what is to end."""
 
 from __future__ import annotations
 
 import contextlib
 import fcntl
-import hashlib
 import json
 import os
 import tempfile
@@ -24,18 +13,13 @@ from typing import Any
 from urllib.parse import quote, unquote
 
 import attrs
-import platformdirs
 
 from jpsi import JobState, SubmitException
 
+from .disk import kept, sync, write
 from .events import CANCELLED
 from .flat import flat
-from .limits import Limit
-from .options import Mapped
-from .plan import Site, make_plan
 from .planned import Entry, Plan
-from .problems import Findings
-from .subsystems import SubsystemNode
 
 
 @attrs.define(slots=True)
@@ -127,7 +111,7 @@ class Journal:
             why: the reason of all that this ends; by default it was cancelled.
         """
         path = self.path / "cancel"
-        with _fenced(f"{path} cannot be made"):
+        with kept(f"{path} cannot be made"):
             for name in entries:
                 self.path.joinpath(f"cancel.{quote(name, safe='')}").touch(mode=0o600)
             if not entries and not path.exists():
@@ -163,10 +147,10 @@ class Journal:
             return
         text = "".join(json.dumps(it, separators=(",", ":")) + "\n" for it in events)
         path = self.path / "journal"
-        with _fenced(f"the journal of the workflow, {path}, cannot be written"):
+        with kept(f"the journal of the workflow, {path}, cannot be written"):
             if self._file is None:
                 self._file = _opened(path)
-            _write(self._file, text.encode())
+            write(self._file, text.encode())
             if is_synced:
                 os.fsync(self._file)
         for event in events:
@@ -208,7 +192,7 @@ class Journal:
             is_waiting: whether to wait until whoever drives it now has ended.
         """
         path = self.path / "lock"
-        with _fenced(f"{path} cannot be opened"):
+        with kept(f"{path} cannot be opened"):
             file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             try:
@@ -221,155 +205,27 @@ class Journal:
             os.close(file)
 
 
-@contextlib.contextmanager
-def _fenced(says: str) -> Iterator[None]:
-    """Within the block, tell in a sentence what the disk does not do."""
-    try:
-        yield
-    except OSError as e:
-        msg = f"{says}: {e.strerror}"
-        raise SubmitException(msg, e) from e
-
-
-def _write(file: int, data: bytes) -> None:
-    left = memoryview(data)
-    while left:
-        # a disk that is nearly full takes a part
-        left = left[os.write(file, left) :]
-
-
 def _opened(path: Path) -> int:
     """A journal, open to be added to; a last line that was cut off is cut away."""
     is_new = not path.exists()
     file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
     if is_new:
-        _sync(path.parent)
+        sync(path.parent)
     written = os.pread(file, os.fstat(file).st_size, 0)
     os.ftruncate(file, written.rfind(b"\n") + 1)
     return file
 
 
-def folder(file: str) -> Path:
-    """Where the runs of a document are."""
-    path = Path(file)
-    # by whatever way somebody comes there, it is the same document
-    path = path.parent.resolve() / path.name
-    digest = hashlib.sha256(os.fsencode(path)).hexdigest()[:12]
-    return platformdirs.user_state_path("jpsi") / "workflows" / f"{path.stem}-{digest}"
-
-
-@contextlib.contextmanager
-def choosing(file: str) -> Iterator[None]:
-    """Within the block nobody else chooses which run of a document to go on with, or begins one."""
-    root = folder(file)
-    with _fenced(f"the runs of {file} cannot be kept in {root}"):
-        root.mkdir(mode=0o700, parents=True, exist_ok=True)
-        lock = os.open(root / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(lock)
-
-
-def latest(file: str) -> Journal | None:
-    """The last run of a document; None if it was never run."""
-    root = folder(file)
-    numbers = [it for it in _numbers(root) if (root / str(it) / "run.json").exists()]
-    return read(root / str(max(numbers))) if numbers else None
-
-
-def create(file: str, text: str, site: Site, parameters: Mapping[str, str]) -> Journal:
-    """A new run of a document; it is on disk, whatever becomes of the machine.
-
-    Raises:
-        SubmitException: it cannot be kept there.
-    """
-    root = folder(file)
-    content = {
-        "source": file,
-        "target": site.target,
-        "parameters": dict(parameters),
-        "constraints": {name: attrs.asdict(it) for name, it in site.constraints.items()},
-        "limits": [attrs.asdict(it) for it in site.limits],
-        "is_missing_wrong": site.is_missing_wrong,
-        "is_one_machine": site.is_one_machine,
-        "is_heterogeneous": site.is_heterogeneous,
-        "subsystems": {name: [attrs.asdict(it) for it in nodes] for name, nodes in site.subsystems.items()},
-    }
-    with _fenced(f"the run of {file} cannot be kept in {root}"):
-        root.mkdir(mode=0o700, parents=True, exist_ok=True)
-        path = root / str(max(_numbers(root), default=0) + 1)
-        path.mkdir(mode=0o700)
-        _write_synced(path / "document.yaml", text)
-        # last, as it makes the run one
-        _write_synced(path / "run.json.new", json.dumps(content))
-        (path / "run.json.new").rename(path / "run.json")
-        for it in (path, root, root.parent):
-            _sync(it)
-    return read(path)
-
-
-def _numbers(root: Path) -> list[int]:
-    return [int(it.name) for it in root.glob("[0-9]*") if it.name.isdecimal()]
-
-
-def _write_synced(path: Path, text: str) -> None:
-    with path.open("w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-
-
-def _sync(folder: Path) -> None:
-    """Have the names in a folder outlive a crash of the machine."""
-    file = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(file)
-    finally:
-        os.close(file)
-
-
-def read(path: Path) -> Journal:
-    """A run as it is on disk.
-
-    Raises:
-        SubmitException: its files cannot be read.
-    """
-    from .load import load  # noqa: PLC0415  to look at a folder takes no reading of documents
-
-    try:
-        content = json.loads((path / "run.json").read_text(encoding="utf-8"))
-        text = (path / "document.yaml").read_text(encoding="utf-8")
-    except (OSError, ValueError) as e:
-        msg = f"the run in {path} cannot be read: {e}"
-        raise SubmitException(msg, e) from e
-    findings = Findings(content["source"])
-    site = Site(
-        target=content["target"],
-        constraints={name: Mapped(**it) for name, it in content["constraints"].items()},
-        limits=tuple(Limit(**it) for it in content["limits"]),
-        is_missing_wrong=content["is_missing_wrong"],
-        is_one_machine=content["is_one_machine"],
-        # a run that began before this was known wanted one kind
-        is_heterogeneous=content.get("is_heterogeneous", False),
-        subsystems={
-            name: tuple(SubsystemNode(**it) for it in nodes) for name, nodes in content["subsystems"].items()
-        },
-    )
-    plan = make_plan(load(text, findings, content["parameters"]), site, findings)
-    return _with_events(path, plan)
-
-
 def inner(path: Path, allocation: Entry) -> Journal:
     """The journal of what runs inside of an allocation of the run in a folder."""
     folder = path / "inside" / allocation.id
-    with _fenced(f"{folder} cannot be made"):
+    with kept(f"{folder} cannot be made"):
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    return _with_events(folder, Plan(source=allocation.id, target="local", entries=flat(allocation)))
+    return with_events(folder, Plan(source=allocation.id, target="local", entries=flat(allocation)))
 
 
-def _with_events(path: Path, plan: Plan) -> Journal:
+def with_events(path: Path, plan: Plan) -> Journal:
+    """The journal in a folder, of a run of a plan, as far as it is written."""
     found = Journal(path, plan, {it.id: [Part() for _ in range(it.replicas)] for it in plan.entries})
     found.catch_up()
     return found

@@ -11,6 +11,7 @@ import click
 from jpsi import InvalidJobException, JobState, Reason, spooled
 
 from . import journal as journals
+from . import runs
 from .drawing import COLOURS
 from .given import Given
 from .journal import Journal, Part
@@ -28,7 +29,7 @@ def last_run(file: str) -> Journal:
     Raises:
         InvalidJobException: there is none.
     """
-    last = journals.latest(file)
+    last = runs.latest(file)
     if last is None:
         msg = f"{file} was never run here; `jpsi workflow run` does that"
         raise InvalidJobException(msg)
@@ -60,9 +61,9 @@ def logs(given: Given, *, task: str, is_stderr: bool) -> int:
 
     def command() -> int:
         last = last_run(given.file)
-        runs = (last, *insides(last))
-        chosen = _named(task, {name: it for run in runs for name, it in run.parts.items()})
-        jobs = {it.id: it for it in spooled.jobs(also=[it.work for it in runs])}
+        shown = (last, *insides(last))
+        chosen = _named(task, {name: it for run in shown for name, it in run.parts.items()})
+        jobs = {it.id: it for it in spooled.jobs(also=[it.work for it in shown])}
         for name, part in chosen.items():
             job = jobs.get(part.job_id or "")
             if len(chosen) > 1:

@@ -12,7 +12,7 @@ import yaml
 
 from jpsi import Job, JobExecutor, read_document, read_script
 
-from . import drawing, journal, picture
+from . import drawing, picture, runs
 from .canonical import Converted, from_canonical, to_canonical
 from .choosing import required
 from .from_job import from_job
@@ -69,7 +69,7 @@ def graph(given: Given, *, has_states: bool, output: str | None) -> int:
     def command() -> int:
         made, findings = planned(given)
         warn(findings.warnings)
-        run = journal.latest(given.file) if has_states else None
+        run = runs.latest(given.file) if has_states else None
         states = {} if run is None else {name: joined(it).value for name, it in run.states.items()}
         if output is not None:
             Path(output).write_text(picture.svg(made, states), encoding="utf-8")

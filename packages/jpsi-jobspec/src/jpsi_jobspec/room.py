@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 import attrs
 
@@ -65,6 +65,8 @@ class Room:
         self._nodes = [Amount.of(self._shape, self._shape, it) for it in nodes or [self._shape.slots]]
         self._can_span = can_span
         self._taken: dict[tuple[str, int], _Taken] = {}
+        # the nodes of which it is known how a pilot calls them, by those names
+        self._known: dict[str, int] = {}
 
     def take(self, entry: Entry, replica: int) -> Shape | None:
         """Take what a replica needs, by the first of its alternatives that is free; None if none is."""
@@ -72,7 +74,7 @@ class Room:
             return ONE_SLOT
         for shape in _alternatives(entry):
             if all(self._has_room(group, shape) for group in self._groups(entry)):
-                places = self._places(shape, self._free())
+                places = self._places(shape, self._beside(self._taken.values()))
                 if places is not None:
                     self._taken[entry.id, replica] = _Taken(shape, places)
                     return shape
@@ -81,6 +83,28 @@ class Room:
     def give_back(self, entry: Entry, replica: int) -> None:
         """A replica has ended."""
         self._taken.pop((entry.id, replica), None)
+
+    @property
+    def is_spread(self) -> bool:
+        """Whether there are several nodes, among which a pilot may choose otherwise than is thought here."""
+        return len(self._nodes) > 1
+
+    def move(self, entry: Entry, replica: int, name: str) -> None:
+        """Know that a replica runs on a node of this name; all nodes are alike."""
+        taken = self._taken.get((entry.id, replica))
+        if taken is None or len(taken.places) != 1:
+            return
+        ((number, amount),) = taken.places.items()
+        if name not in self._known:
+            others = [it for it in range(len(self._nodes)) if it not in self._known.values()]
+            self._known[name] = number if number in others else min(others, default=number)
+        self._taken[entry.id, replica] = attrs.evolve(taken, places={self._known[name]: amount})
+
+    def is_kept_by(self, staying: Collection[tuple[str, int]], entry: Entry, replica: int) -> bool:
+        """Whether these replicas alone, by their entries' ids, leave no room for what one has taken."""
+        wanted = self._taken.get((entry.id, replica))
+        taken = (it for key, it in self._taken.items() if key in staying)
+        return wanted is not None and self._places(wanted.shape, self._beside(taken)) is None
 
     def can_ever_have(self, entry: Entry) -> bool:
         """Whether there is room for it once nothing else runs."""
@@ -108,9 +132,10 @@ class Room:
             left = left.without(Amount.of(shape, whole))
         return left.has(Amount(), counts_cores=bool(whole.cores))
 
-    def _free(self) -> list[Amount]:
+    def _beside(self, others: Iterable[_Taken]) -> list[Amount]:
+        """What is free of each node beside others."""
         free = list(self._nodes)
-        for taken in self._taken.values():
+        for taken in others:
             for number, amount in taken.places.items():
                 free[number] = free[number].without(amount)
         return free

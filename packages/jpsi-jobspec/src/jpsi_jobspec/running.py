@@ -9,7 +9,7 @@ import click
 
 from jpsi import InvalidJobException, parse_duration
 
-from . import journal as journals
+from . import runs
 from .checked import check_jobs
 from .driving import Waiting, driven
 from .given import Given
@@ -26,8 +26,8 @@ def run(given: Given, *, is_new: bool, as_json: bool) -> int:
     def command() -> int:
         text = read(given.file)
         # of two that begin at the same time one goes on with the run of the other
-        with journals.choosing(given.file):
-            last = journals.latest(given.file)
+        with runs.choosing(given.file):
+            last = runs.latest(given.file)
             if last is None or is_new:
                 _check_ended(last, given)
                 chosen = _begun(text, given)
@@ -48,7 +48,7 @@ def _begun(text: str, given: Given) -> Journal:
     plan, findings, site = prepared(given, is_to_run=True)
     warn(findings.warnings)
     check_jobs(plan)
-    return journals.create(given.file, text, site, pairs(given.parameters, "NAME=VALUE"))
+    return runs.create(given.file, text, site, pairs(given.parameters, "NAME=VALUE"))
 
 
 def _check_ended(last: Journal | None, given: Given) -> None:

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 
 import attrs
 
-from jpsi import Job, JobState
+from jpsi import Job, JobState, JpsiError
 
-from .events import DEPENDENCY_FAILED, Place, ended
+from .events import DEPENDENCY_FAILED, NO_ROOM, SERVICES_HAVE_IT, Place, ended
 from .executors import Executor
 from .handing import Handing
 from .jobs import inside_command, job_spec
@@ -18,6 +18,9 @@ from .progress import Next
 from .room import Room
 from .shape import ONE_SLOT, Shape
 from .steps import do_steps
+
+# What a pilot says of where it runs a job.
+_PLACE = "pilot.place"
 
 
 class Starting:
@@ -29,6 +32,7 @@ class Starting:
         self._executor = executor
         self._handing = handing
         self._room = room
+        self._located: set[tuple[str, int]] = set()
         #: Entries of which something waits for room.
         self.waiting: dict[str, None] = {}
 
@@ -50,7 +54,7 @@ class Starting:
         if not starting:
             return {}, bool(never)
         if self._room is not None and not self._room.can_ever_have(entry):
-            self._note(entry, starting, JobState.FAILED, "room", "it asks for more than the group has")
+            self._note(entry, starting, JobState.FAILED, NO_ROOM, "it asks for more than the group has")
             return {}, True
         shapes = {it: shape for it in starting if (shape := self.take(entry, it)) is not None}
         if len(shapes) < len(starting):
@@ -73,12 +77,38 @@ class Starting:
             if self._room is not None and (part.state.final or part.job_id is None):
                 self._room.give_back(entry, number)
 
+    def locate(self, job: Job, place: Place) -> bool | None:
+        """Find out where a service runs, which stays there.
+
+        Returns:
+            whether that was not known yet; None if nobody tells now.
+        """
+        key = (place.entry.id, place.replica)
+        if self._room is None or not self._room.is_spread or place.entry.is_local or key in self._located:
+            return False
+        try:
+            told = self._executor.info(job)
+        except JpsiError:
+            # it has ended meanwhile, or nobody answers
+            return None
+        name = None if told is None else told.details.get(_PLACE)
+        if name is None:
+            return None
+        self._room.move(place.entry, place.replica, str(name))
+        self._located.add(key)
+        return True
+
+    def is_kept_by(self, staying: Iterable[Place], place: Place) -> bool:
+        """Whether what stays leaves no room for what a replica is to have."""
+        keys = {(it.entry.id, it.replica) for it in staying}
+        return self._room is not None and self._room.is_kept_by(keys, place.entry, place.replica)
+
     def refuse(self, entries: Iterable[Entry]) -> None:
         """Have what waits for room fail, as nothing will give it any."""
         for entry in entries:
             parts = enumerate(self._journal.parts[entry.id], 1)
             left = [number for number, it in parts if it.job_id is None and not it.state.final]
-            self._note(entry, left, JobState.FAILED, "room", "services have it")
+            self._note(entry, left, JobState.FAILED, NO_ROOM, SERVICES_HAVE_IT)
 
     def _has_files(self, entry: Entry, shapes: Mapping[int, Shape]) -> bool:
         """Do what is to be done about files, once for all replicas; whether that went well."""

@@ -1,0 +1,129 @@
+"""What is on disk of the runs of a document: its text, what was asked for, and a journal.
+
+<user state>/jpsi/workflows/<name>-<digest of the path>/<number>/
+    document.yaml   the text as it was
+    run.json        the target, the parameters, and what was known of the site
+    journal         a line of JSON for each thing that happened
+    lock            held by whoever drives the run
+    cancel          made by whoever wants it to end, and why
+    cancel.ENTRY    made by whoever wants an entry to end
+    inside/GROUP/   journal, lock, cancel and life of what is inside of a group, and work of its pilot
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import attrs
+import platformdirs
+
+from jpsi import SubmitException
+
+from .disk import kept, sync, write_synced
+from .journal import Journal, with_events
+from .limits import Limit
+from .options import Mapped
+from .plan import Site, make_plan
+from .problems import Findings
+from .subsystems import SubsystemNode
+
+
+def folder(file: str) -> Path:
+    """Where the runs of a document are."""
+    path = Path(file)
+    # by whatever way somebody comes there, it is the same document
+    path = path.parent.resolve() / path.name
+    digest = hashlib.sha256(os.fsencode(path)).hexdigest()[:12]
+    return platformdirs.user_state_path("jpsi") / "workflows" / f"{path.stem}-{digest}"
+
+
+@contextlib.contextmanager
+def choosing(file: str) -> Iterator[None]:
+    """Within the block nobody else chooses which run of a document to go on with, or begins one."""
+    root = folder(file)
+    with kept(f"the runs of {file} cannot be kept in {root}"):
+        root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        lock = os.open(root / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(lock)
+
+
+def latest(file: str) -> Journal | None:
+    """The last run of a document; None if it was never run."""
+    root = folder(file)
+    numbers = [it for it in _numbers(root) if (root / str(it) / "run.json").exists()]
+    return read(root / str(max(numbers))) if numbers else None
+
+
+def create(file: str, text: str, site: Site, parameters: Mapping[str, str]) -> Journal:
+    """A new run of a document; it is on disk, whatever becomes of the machine.
+
+    Raises:
+        SubmitException: it cannot be kept there.
+    """
+    root = folder(file)
+    content = {
+        "source": file,
+        "target": site.target,
+        "parameters": dict(parameters),
+        "constraints": {name: attrs.asdict(it) for name, it in site.constraints.items()},
+        "limits": [attrs.asdict(it) for it in site.limits],
+        "is_missing_wrong": site.is_missing_wrong,
+        "is_one_machine": site.is_one_machine,
+        "is_heterogeneous": site.is_heterogeneous,
+        "subsystems": {name: [attrs.asdict(it) for it in nodes] for name, nodes in site.subsystems.items()},
+    }
+    with kept(f"the run of {file} cannot be kept in {root}"):
+        root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path = root / str(max(_numbers(root), default=0) + 1)
+        path.mkdir(mode=0o700)
+        write_synced(path / "document.yaml", text)
+        # last, as it makes the run one
+        write_synced(path / "run.json.new", json.dumps(content))
+        (path / "run.json.new").rename(path / "run.json")
+        for it in (path, root, root.parent):
+            sync(it)
+    return read(path)
+
+
+def _numbers(root: Path) -> list[int]:
+    return [int(it.name) for it in root.glob("[0-9]*") if it.name.isdecimal()]
+
+
+def read(path: Path) -> Journal:
+    """A run as it is on disk.
+
+    Raises:
+        SubmitException: its files cannot be read.
+    """
+    from .load import load  # noqa: PLC0415  to look at a folder takes no reading of documents
+
+    try:
+        content = json.loads((path / "run.json").read_text(encoding="utf-8"))
+        text = (path / "document.yaml").read_text(encoding="utf-8")
+    except (OSError, ValueError) as e:
+        msg = f"the run in {path} cannot be read: {e}"
+        raise SubmitException(msg, e) from e
+    findings = Findings(content["source"])
+    site = Site(
+        target=content["target"],
+        constraints={name: Mapped(**it) for name, it in content["constraints"].items()},
+        limits=tuple(Limit(**it) for it in content["limits"]),
+        is_missing_wrong=content["is_missing_wrong"],
+        is_one_machine=content["is_one_machine"],
+        is_heterogeneous=content["is_heterogeneous"],
+        subsystems={
+            name: tuple(SubsystemNode(**it) for it in nodes) for name, nodes in content["subsystems"].items()
+        },
+    )
+    plan = make_plan(load(text, findings, content["parameters"]), site, findings)
+    return with_events(path, plan)
