@@ -279,7 +279,7 @@ KINDS = HeterogeneousResources(
 
 def test_ranks_of_all_components_are_one_world(site: Site) -> None:
     if site.launcher != "srun":
-        pytest.skip("of these launchers srun alone starts processes in all components")
+        pytest.skip("of these launchers srun alone starts processes in all components of Slurm")
 
     job = site.completed(site.spec(resources=KINDS))
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from jpsi import HeterogeneousResources, JobSpec, ResourceSpecV1
 from launchers_support import RECORDINGS, lines_of, print_arguments, program, run, script_of, spec_of
 
 OPEN_MPI = ("openmpi-4.1.4", "openmpi-5.0.11")
@@ -34,9 +35,12 @@ class Stand:
         self.batch_system: dict[str, str] = {}
 
     def launch(self, version: str, *command: str, **resources: int) -> list[str]:
+        return self.launch_spec(spec_of(self.name, **resources), version, *command)
+
+    def launch_spec(self, spec: JobSpec, version: str, *command: str) -> list[str]:
         recording = RECORDINGS / f"{version}.txt"
         print_arguments(self.bin / self.name, str(recording) if recording.exists() else "/dev/null")
-        script = script_of(lines_of(spec_of(self.name, **resources)), self.tmp_path / "launch")
+        script = script_of(lines_of(spec), self.tmp_path / "launch")
         environment = {"WITH": "two\nlines;,", "SLURM_PROCID": "0", "_jpsi_folder": str(self.tmp_path)}
         environment |= {"_jpsi_stdin": "/dev/null", "_jpsi_log": str(self.tmp_path / "log")}
         environment |= self.batch_system
@@ -111,6 +115,38 @@ def test_open_mpi_binds_where_there_are_cores_for_all(stand: Stand, version: str
     assert fits[at : at + 4] == ["--map-by", f"slot:PE={CORES}", "--bind-to", "core"]
     assert "--map-by" not in does_not
     assert does_not[does_not.index("--bind-to") + 1] == "none"
+
+
+KINDS = HeterogeneousResources(
+    [ResourceSpecV1(cpu_cores_per_process=2), ResourceSpecV1(node_count=1, processes_per_node=2)]
+)
+
+
+@pytest.mark.parametrize("version", [*OPEN_MPI, *HYDRA])
+def test_slots_of_several_kinds_are_what_the_node_file_has_and_nothing_is_bound(
+    stand: Stand, version: str
+) -> None:
+    stand.nodes = "a b b"
+
+    arguments = stand.launch_spec(JobSpec("/bin/true", launcher=stand.name, resources=KINDS), version)
+
+    assert arguments[1:3] == ["-n", "3"]
+    if version in HYDRA:
+        assert "-bind-to" not in arguments
+    else:
+        assert arguments[arguments.index("--bind-to") + 1] == "none"
+        assert (stand.tmp_path / f"{stand.name}.hosts").read_text() == "a slots=1\nb slots=2\n"
+
+
+def test_what_an_mpi_cannot_reach_in_slurm_is_told(stand: Stand) -> None:
+    stand.batch_system = {"SLURM_HET_SIZE": "2"}
+
+    with pytest.raises(subprocess.CalledProcessError) as error:
+        stand.launch_spec(JobSpec("/bin/true", launcher=stand.name, resources=KINDS), OPEN_MPI[0])
+
+    assert error.value.returncode == 125
+    assert "use srun" in (stand.tmp_path / "log").read_text()
+    assert stand.launch(OPEN_MPI[0]), "a job with slots of one kind is none of those"
 
 
 @pytest.mark.parametrize("version", HYDRA)

@@ -24,23 +24,29 @@ def rank_variables() -> Sequence[str]:
     return _RANK_VARIABLES
 
 
-def lines(program: str, shape: Shape) -> Sequence[ShellLine]:
-    """The lines that start the processes of a shape with this program."""
-    return list(_lines(program, shape))
+def lines(program: str, shapes: Sequence[Shape]) -> Sequence[ShellLine]:
+    """The lines that start the processes of all kinds of slots with this program."""
+    return list(_lines(program, shapes))
 
 
-def _lines(program: str, shape: Shape) -> Iterator[ShellLine]:
+def _lines(program: str, shapes: Sequence[Shape]) -> Iterator[ShellLine]:
+    processes = sum(it.processes for it in shapes)
+    # of several kinds each has its own number, and no option says that
+    cores = shapes[0].cores if len(shapes) == 1 else None
     yield from need_program(program)
+    if len(shapes) > 1:
+        yield from _SEVERAL
     yield from HIDE_COLONS
     yield ShellLine(f"_mpi_program={word(program)}")
-    yield ShellLine(f"_mpi_processes={word(str(shape.processes))}")
-    yield ShellLine(f"_mpi_cores={word(str(shape.cores or ''))}")
+    yield ShellLine(f"_mpi_processes={word(str(processes))}")
+    yield ShellLine(f"_mpi_cores={word(str(cores or ''))}")
+    yield ShellLine(f"_mpi_kinds={word(str(len(shapes)))}")
     yield from _COMMON
     yield ShellLine(f"_mpi_version=$({line(program, '--version')} 2>&1 </dev/null)")
     yield ShellLine("case $_mpi_version in")
     yield from _CASES
     yield ShellLine("esac")
-    yield ShellLine(f'{line("set", "--", "-n", str(shape.processes))} "$@"')
+    yield ShellLine(f'{line("set", "--", "-n", str(processes))} "$@"')
     yield ShellLine('set -- "$_mpi_program" "$@"')
     yield from heed_signals()
     yield from pass_signals("launch")
@@ -48,6 +54,15 @@ def _lines(program: str, shape: Shape) -> Iterator[ShellLine]:
     yield from KEEP_INPUT
     yield from _UNDER_WATCH
 
+
+# sbatch(1), HETEROGENEOUS JOBS: what is started from the first component has no way to the others but srun's.
+_SEVERAL = shell(
+    """\
+if [ -n "${SLURM_HET_SIZE-}" ]; then
+  echo 'An MPI starts nothing in other components of a heterogeneous job of Slurm: use srun' >"$_jpsi_log"
+  exit 125
+fi"""
+)
 
 _COMMON = shell(
     """\
@@ -124,8 +139,8 @@ _CASES = shell(
   esac
   if [ -n "$_mpi_cores" ] && _mpi_has_cores; then
     set -- --map-by "slot:PE=$_mpi_cores" --bind-to core "$@"
-  elif ! _mpi_has_cores; then
-    # Open MPI would start nothing.
+  elif [ "$_mpi_kinds" -gt 1 ] || ! _mpi_has_cores; then
+    # Open MPI would start nothing, or give each process of several kinds as much.
     set -- --bind-to none "$@"
   fi
   if [ -n "$_mpi_nodefile" ]; then

@@ -11,10 +11,15 @@ from .shape import Shape
 
 
 @hookimpl
+def heterogeneous() -> bool:
+    return True
+
+
+@hookimpl
 def rank_variables() -> Sequence[str]:
     return mpi.rank_variables()
 
 
 @hookimpl
 def launch(spec: JobSpec) -> Sequence[ShellLine]:
-    return mpi.lines("mpirun", Shape.of(spec))
+    return mpi.lines("mpirun", Shape.of_each(spec))

@@ -13,6 +13,7 @@ esac
 _mpi_program=mpirun
 _mpi_processes=3
 _mpi_cores=''
+_mpi_kinds=1
 _mpi_nodefile=${JPSI_NODEFILE-}
 # Where the first process that fails says so, if what starts it does not.
 _mpi_failed=
@@ -82,8 +83,8 @@ case $_mpi_version in
   esac
   if [ -n "$_mpi_cores" ] && _mpi_has_cores; then
     set -- --map-by "slot:PE=$_mpi_cores" --bind-to core "$@"
-  elif ! _mpi_has_cores; then
-    # Open MPI would start nothing.
+  elif [ "$_mpi_kinds" -gt 1 ] || ! _mpi_has_cores; then
+    # Open MPI would start nothing, or give each process of several kinds as much.
     set -- --bind-to none "$@"
   fi
   if [ -n "$_mpi_nodefile" ]; then
