@@ -92,6 +92,9 @@ def test_a_component_that_is_cancelled_alone_does_not_end_the_job(
     command("scancel", second)
     assert eventually(lambda: _components(job)[1][1] == "CANCELLED", PATIENCE)
     assert eventually(lambda: _seen(executor, job) is JobState.ACTIVE, PATIENCE)
+    observation = executor.info(job)
+    assert observation is not None
+    assert sorted(observation.nodes) == ["node01", "node02"]
     gate.open()
 
     assert end(job).state is JobState.COMPLETED
