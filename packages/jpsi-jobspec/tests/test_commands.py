@@ -249,6 +249,7 @@ def test_what_runs_inside_of_a_group_is_shown_with_what_it_has_written(run: Run)
     assert run("run", file)[0] == 0
     assert run("status", file)[1].splitlines() == ["COMPLETED  g", "COMPLETED  g/a"]
     assert run("logs", file, "g/a")[1] == "inside\n"
+    assert "a [task]  COMPLETED" in run("graph", "--states", file)[1]
 
 
 def test_what_is_required_is_answered_with_reasons(run: Run) -> None:

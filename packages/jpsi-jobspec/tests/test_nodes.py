@@ -5,15 +5,18 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from jobspec_support import planned
+from jpsi import Job, JobExecutor, JobState, JobStatus
 from jpsi_jobspec import journal as journals
 from jpsi_jobspec import runs
+from jpsi_jobspec.drive import Driver
 from jpsi_jobspec.engines import DASK, FLUX, shortcomings
 from jpsi_jobspec.flat import flat
 from jpsi_jobspec.journal import Journal
@@ -179,6 +182,52 @@ def test_what_was_thought_to_have_room_is_kept_from_it_by_services_that_are_else
     room.move(s, 1, "that")
     assert room.is_kept_by(both, big, 1)
     assert not room.is_kept_by({(s.id, 1)}, big, 1)
+
+
+class Apart:
+    """Stands for a pilot that has each service on a node of its own, and no room for anything else."""
+
+    def __init__(self) -> None:
+        self._local = JobExecutor("local")
+        self.system, self.files = self._local.system, self._local.files
+
+    def set_job_status_callback(self, tell: Callable[[Job, JobStatus], None], /) -> None:
+        self._tell = tell
+
+    def recall(self, job_ids: Iterable[str]) -> list[Job]:
+        return []
+
+    def submit_many(self, jobs: Iterable[Job]) -> None:
+        for job in jobs:
+            self._tell(job, JobStatus(JobState.QUEUED if _task(job) == "g/big" else JobState.ACTIVE))
+
+    def cancel_many(self, jobs: Iterable[Job]) -> None:
+        pass
+
+    def info(self, job: Job) -> SimpleNamespace:
+        return SimpleNamespace(details={"pilot.place": _task(job)})
+
+
+def _task(job: Job) -> str | None:
+    return ((job.spec and job.spec.environment) or {})["JPSI_TASK"]
+
+
+def test_nothing_waits_for_ever_for_a_pilot_that_has_no_room_beside_its_services(
+    tmp_path: Path, log: Log
+) -> None:
+    """Here it was thought that both services are on the first node."""
+    text = "".join(it for it in SERVICES.splitlines(keepends=True) if "name: c," not in it)
+    journal = runs.create("flow.yaml", text, Site(target="slurm"), {})
+    (allocation,) = journal.plan.entries
+    inside = journals.inner(journal.path, allocation)
+
+    Driver(inside, Apart(), lambda *_: None, Room(allocation, (1, 1))).run()
+
+    assert {name: (it[0].state.value, it[0].reason) for name, it in inside.parts.items()} == {
+        "g/s": ("CANCELED", "no_longer_needed"),
+        "g/t": ("CANCELED", "no_longer_needed"),
+        "g/big": ("FAILED", "room"),
+    }
 
 
 ONE_HOUR, TWO_HOURS = "attributes: {duration: 1h}", "attributes: {duration: 2h}"

@@ -18,6 +18,7 @@ from .choosing import required
 from .from_job import from_job
 from .given import Given
 from .jobs import submitted
+from .looking import insides
 from .opening import opened, planned, read, site
 from .planned import Entry, Plan
 from .problems import WorkflowError
@@ -70,7 +71,8 @@ def graph(given: Given, *, has_states: bool, output: str | None) -> int:
         made, findings = planned(given)
         warn(findings.warnings)
         run = runs.latest(given.file) if has_states else None
-        states = {} if run is None else {name: joined(it).value for name, it in run.states.items()}
+        found = () if run is None else (run, *insides(run))
+        states = {name: joined(it).value for each in found for name, it in each.states.items()}
         if output is not None:
             Path(output).write_text(picture.svg(made, states), encoding="utf-8")
             return DONE
