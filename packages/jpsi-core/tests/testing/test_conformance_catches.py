@@ -63,7 +63,11 @@ MISTAKES = {
         "    spec.name = 'x'\n    attributes = spec.attributes or",
         "found_by_its_tag",
     ),
-    "one machine for every process": ("computed_node_count > 1:", "computed_node_count > 9:", "has_its_node"),
+    "one machine for every process": (
+        "computed_node_count > 1 for",
+        "computed_node_count > 9 for",
+        "has_its_node",
+    ),
     "a hook is missing": ("def parse_status", "def parse_statuses", "required_hook"),
 }
 

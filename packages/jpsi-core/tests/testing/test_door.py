@@ -53,6 +53,7 @@ def test_what_is_exported_is_pinned() -> None:
         "durations",
         "environment_names",
         "environments",
+        "heterogeneous_resources",
         "hooks_of",
         "hostile_text",
         "job_attributes",
