@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from jpsi.testing.waiting import eventually
+from jpsi_records.model import ExecutionState
+from jpsi_records.records import Records
+
+#: How long others wait for a dispatcher of which nobody knows whether it is gone.
+LEASE_SECONDS = 60
 Run = Callable[..., subprocess.CompletedProcess[str]]
 WORDS = """\
 command: [sort, "${JPSI_ROOT}/words"]
@@ -135,3 +143,54 @@ def test_a_mistake_is_told_and_nothing_is_done(run: Run, tmp_path: Path, text: s
 
 def test_what_is_not_there_is_told(run: Run) -> None:
     assert "there is no execution x" in run("show", "x", code=125).stderr
+
+
+WAITING = "command: [sh, -c, 'echo ran >>{0}/runs; while [ ! -e {0}/go ]; do sleep 0.05; done']"
+
+
+def begun(tmp_path: Path) -> subprocess.Popen[str]:
+    """Somebody who runs a request, the job of which waits to be told to go on."""
+    (tmp_path / "waits.yaml").write_text(WAITING.format(tmp_path))
+    command = [sys.executable, "-m", "jpsi_cli", "request", "run", "waits.yaml"]
+    running = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+
+    def is_running() -> bool:
+        with Records(tmp_path / "state" / "jpsi" / "records") as records:
+            return any(it.state is ExecutionState.RUNNING for it in records.newest_executions(1))
+
+    assert eventually(is_running, seconds=60)
+    return running
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_whoever_follows_a_dispatcher_that_was_ended_goes_on_at_once(
+    run: Run, tmp_path: Path, number: signal.Signals
+) -> None:
+    running = begun(tmp_path)
+    running.send_signal(number)
+    running.communicate(timeout=60)
+    (tmp_path / "go").touch()
+
+    begin = time.monotonic()
+    done = run("run", "waits.yaml")
+
+    assert time.monotonic() - begin < LEASE_SECONDS / 2
+    assert "another dispatcher" not in done.stderr
+    assert (tmp_path / "runs").read_text() == "ran\n"
+    assert running.returncode == (-number if number == signal.SIGKILL else 130)
+
+
+def test_whoever_waits_for_another_dispatcher_says_so_once(run: Run, tmp_path: Path) -> None:
+    running = begun(tmp_path)
+    command = [sys.executable, "-m", "jpsi_cli", "request", "run", "waits.yaml"]
+    with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as waits:
+        assert waits.stderr is not None
+        told = waits.stderr.readline()
+        (tmp_path / "go").touch()
+        rest = waits.stderr.read()
+
+    assert f"another dispatcher, process {running.pid} on " in told
+    assert "another dispatcher" not in rest
+    running.communicate(timeout=60)
+    assert (waits.returncode, running.returncode) == (0, 0)
+    assert (tmp_path / "runs").read_text() == "ran\n"

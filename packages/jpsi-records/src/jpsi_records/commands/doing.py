@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+import signal
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from time import sleep
 
@@ -22,6 +23,8 @@ NOTHING_FOUND = 1
 NO_EXIT_CODE = 125
 # How often who may not dispatch looks whether the dispatcher is done.
 _LOOK_SECONDS = 1.0
+# What ends a dispatcher as Ctrl-C does.
+_END = (signal.SIGTERM, signal.SIGHUP)
 
 
 def preview(records: Records, wish: Wish, *, as_json: bool) -> int:
@@ -53,7 +56,7 @@ def run(records: Records, wish: Wish, more: About, *, priority: float) -> int:
         return records.request(request.id).state is RequestState.FINAL
 
     if records.may_dispatch:
-        _dispatch_until(records, is_over)
+        _dispatch_until(records, request.id, is_over)
     while not is_over():
         sleep(_LOOK_SECONDS)
     request = records.request(request.id)
@@ -70,11 +73,48 @@ def run(records: Records, wish: Wish, more: About, *, priority: float) -> int:
     return NO_EXIT_CODE if execution.exit_code is None else execution.exit_code
 
 
-def _dispatch_until(records: Records, is_over: Callable[[], bool]) -> None:
+def _dispatch_until(records: Records, request_id: str, is_over: Callable[[], bool]) -> None:
+    is_told = False
+
+    def is_over_or_waits() -> bool:
+        nonlocal is_told
+        if is_over():
+            return True
+        if not is_told:
+            is_told = _tell_who_has_it(records, dispatcher, request_id)
+        return False
+
     if not is_over():
-        dispatcher = Dispatcher(records)
-        dispatcher.run(is_over=is_over)
+        with _dispatching(records) as dispatcher:
+            # what a dispatcher that is gone has left is taken first
+            dispatcher.step()
+            dispatcher.run(is_over=is_over_or_waits)
+
+
+def _tell_who_has_it(records: Records, dispatcher: Dispatcher, request_id: str) -> bool:
+    execution = records.request(request_id).execution
+    other = None if execution is None else dispatcher.waits_for(execution)
+    if other is None:
+        return False
+    who = telling.printable(other)
+    click.echo(f"jpsi: execution {execution} is seen to by another dispatcher, {who}: waiting", err=True)
+    return True
+
+
+@contextlib.contextmanager
+def _dispatching(records: Records) -> Iterator[Dispatcher]:
+    """A dispatcher that leaves nothing behind, also if it is told to end by a signal."""
+    before = {it: signal.getsignal(it) for it in _END}
+    dispatcher = Dispatcher(records)
+    try:
+        for it in _END:
+            if before[it] is not signal.SIG_IGN:
+                signal.signal(it, signal.default_int_handler)
+        yield dispatcher
+    finally:
         dispatcher.close()
+        for it in _END:
+            signal.signal(it, before[it])
 
 
 def _show_log(records: Records, execution: Execution) -> None:
@@ -187,11 +227,8 @@ def restore(records: Records) -> int:
 
 def dispatch(records: Records, *, until_idle: bool) -> int:
     """See to the executions that somebody wants."""
-    dispatcher = Dispatcher(records)
-    try:
+    with _dispatching(records) as dispatcher:
         dispatcher.run(until_idle=until_idle)
-    finally:
-        dispatcher.close()
     return 0
 
 
