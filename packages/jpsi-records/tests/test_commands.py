@@ -194,3 +194,42 @@ def test_whoever_waits_for_another_dispatcher_says_so_once(run: Run, tmp_path: P
     running.communicate(timeout=60)
     assert (waits.returncode, running.returncode) == (0, 0)
     assert (tmp_path / "runs").read_text() == "ran\n"
+
+
+def test_a_request_that_was_cancelled_says_so(run: Run) -> None:
+    one, other = (json.loads(run("submit", "words.yaml", "--json").stdout) for _ in range(2))
+
+    first = run("cancel", one["id"]).stdout
+    assert first.endswith("cancelled; another request still wants this execution\n")
+    assert run("cancel", one["id"]).stdout == f"request {one['id']} is over already: cancelled\n"
+    assert "state      cancelled" in run("show", one["id"]).stdout
+    assert "queued" in run("show", other["execution"]).stdout
+
+    assert run("cancel", other["id"]).stdout.endswith("cancelled\n")
+    assert [it["outcome"] for it in json.loads(run("ls", "--json").stdout)] == ["cancelled"] * 2
+    assert "cancelled (unwanted)" in run("show", other["execution"]).stdout
+
+
+@pytest.mark.parametrize("others", [0, 1], ids=["alone", "not the only one"])
+def test_to_wait_for_a_request_ends_when_that_is_cancelled(run: Run, tmp_path: Path, others: int) -> None:
+    running = begun(tmp_path)
+    (mine,) = json.loads(run("ls", "--json").stdout)
+    for _ in range(others):
+        run("submit", "waits.yaml")
+
+    run("cancel", mine["id"])
+
+    _, told = running.communicate(timeout=60)
+    assert (running.returncode, "another request still wants" in told) == (130, bool(others))
+    state = "running" if others else "cancelled ("
+    assert state in run("show", mine["execution"]).stdout
+    (tmp_path / "go").touch()
+    run("dispatch", "--until-idle")
+    assert (tmp_path / "runs").read_text() == "ran\n"
+
+
+def test_help_tells_each_exit_code_of_run(run: Run) -> None:
+    told = run("run", "--help").stdout
+
+    assert "  130  the request was cancelled" in told
+    assert "the exit code of the computation" in told

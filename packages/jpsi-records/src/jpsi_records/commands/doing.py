@@ -21,6 +21,8 @@ from . import telling
 
 NOTHING_FOUND = 1
 NO_EXIT_CODE = 125
+# As of `jpsi run`.
+CANCELLED = 130
 # How often who may not dispatch looks whether the dispatcher is done.
 _LOOK_SECONDS = 1.0
 # What ends a dispatcher as Ctrl-C does.
@@ -53,7 +55,12 @@ def run(records: Records, wish: Wish, more: About, *, priority: float) -> int:
     request = records.submit(wish, more, priority=priority)
 
     def is_over() -> bool:
-        return records.request(request.id).state is RequestState.FINAL
+        found = records.request(request.id)
+        if found.state is not RequestState.FINAL or found.execution is None:
+            return found.state is RequestState.FINAL
+        # what nobody wants any more is to be cancelled first
+        execution = records.execution(found.execution)
+        return execution.state.ended or execution.priority > 0
 
     if records.may_dispatch:
         _dispatch_until(records, request.id, is_over)
@@ -66,6 +73,9 @@ def run(records: Records, wish: Wish, more: About, *, priority: float) -> int:
         click.echo(f"jpsi: request {request.id} has no execution: {why}", err=True)
         return NO_EXIT_CODE
     execution = records.execution(request.execution)
+    if request.outcome == "cancelled" and request.priority == 0:
+        click.echo(f"jpsi: {telling.cancelled(request, execution)}", err=True)
+        return CANCELLED
     click.echo(f"jpsi: execution {execution.id}, {telling.state(execution)}", err=True)
     if "error" in execution.status:
         click.echo(f"jpsi: {telling.printable(execution.status['error'])}", err=True)
@@ -139,8 +149,24 @@ def rerun(records: Records, execution: str, *, priority: float, as_json: bool) -
 
 
 def set_priority(records: Records, request: str, priority: float, *, as_json: bool) -> int:
-    """Change the priority of a request; zero cancels it."""
+    """Change the priority of a request."""
     return _told(records, records.set_priority(request, priority), as_json=as_json)
+
+
+def cancel(records: Records, request: str, *, as_json: bool) -> int:
+    """Cancel a request, unless it is over."""
+    was_over = records.request(request).state is RequestState.FINAL
+    found = records.cancel(request)
+    execution = None if found.execution is None else records.execution(found.execution)
+    if as_json:
+        _show(telling.as_json(found))
+    elif was_over:
+        click.echo(f"request {found.id} is over already: {found.outcome}")
+    elif found.state is RequestState.FINAL:
+        click.echo(telling.cancelled(found, execution))
+    else:
+        _show(telling.request(found, execution))
+    return 0
 
 
 def invalidate(records: Records, execution: str, why: str) -> int:
