@@ -129,8 +129,9 @@ def test_a_collection_is_put_and_got(run: Run, tmp_path: Path) -> None:
         ("command: [", "cannot be read"),
         ("[]", "a request is a mapping"),
         ("comand: [a]\ncwd: /..", "command is missing"),
+        ("command: [a]\nmounts: {/in: {kind: file, path: /a}}", "one of yours with `jpsi request put`"),
     ],
-    ids=["no YAML", "no request", "a wrong one"],
+    ids=["no YAML", "no request", "a wrong one", "a file of one's own"],
 )
 def test_a_mistake_is_told_and_nothing_is_done(run: Run, tmp_path: Path, text: str, told: str) -> None:
     (tmp_path / "wrong.yaml").write_text(text)
@@ -142,7 +143,7 @@ def test_a_mistake_is_told_and_nothing_is_done(run: Run, tmp_path: Path, text: s
 
 
 def test_what_is_not_there_is_told(run: Run) -> None:
-    assert "there is no execution x" in run("show", "x", code=125).stderr
+    assert "there is no execution x" in run("show", "x", code=2).stderr
 
 
 WAITING = "command: [sh, -c, 'echo ran >>{0}/runs; while [ ! -e {0}/go ]; do sleep 0.05; done']"
@@ -233,3 +234,13 @@ def test_help_tells_each_exit_code_of_run(run: Run) -> None:
 
     assert "  130  the request was cancelled" in told
     assert "the exit code of the computation" in told
+
+
+@pytest.mark.parametrize("command", ["submit", "run"])
+def test_an_executor_that_is_not_there_is_refused_once(run: Run, tmp_path: Path, command: str) -> None:
+    (tmp_path / "nowhere.yaml").write_text("command: ['true']\nplacement: {executor: no-such}")
+
+    done = run(command, "nowhere.yaml", code=2)
+
+    assert done.stderr.count("no-such") == 1
+    assert json.loads(run("ls", "--json").stdout) == []

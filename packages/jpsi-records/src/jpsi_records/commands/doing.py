@@ -11,9 +11,11 @@ from time import sleep
 import attrs
 import click
 
+from jpsi import ConfigError, JobExecutor, PluginError
+
 from ..copies import reindex
 from ..dispatcher import Dispatcher
-from ..errors import NotFoundError
+from ..errors import InvalidRequestError, NotFoundError
 from ..model import About, Execution, Request, RequestState
 from ..records import Records
 from ..wish import Reuse, Wish
@@ -47,11 +49,23 @@ def submit(  # noqa: PLR0913  options
     records: Records, wish: Wish, more: About, *, priority: float, plan: str | None, as_json: bool
 ) -> int:
     """Make a request and commit it."""
+    _check_executor(records, wish)
     return _told(records, records.submit(wish, more, priority=priority, plan=plan), as_json=as_json)
+
+
+def _check_executor(records: Records, wish: Wish) -> None:
+    """Refuse an executor that is not there; of that of another user's dispatcher nothing is known here."""
+    if records.may_dispatch and wish.placement.executor is not None:
+        try:
+            JobExecutor(wish.placement.executor).close()
+        except (ConfigError, PluginError) as e:
+            msg = f"placement: {e}"
+            raise InvalidRequestError(msg, e) from e
 
 
 def run(records: Records, wish: Wish, more: About, *, priority: float) -> int:
     """Make a request, see to it that it is satisfied, show the output, and return the exit code."""
+    _check_executor(records, wish)
     request = records.submit(wish, more, priority=priority)
 
     def is_over() -> bool:

@@ -16,7 +16,7 @@ Exit codes:
   125  jpsi failed
 {codes}"""
 _RUN_CODES = """\
-  130  the request was cancelled, or the waiting was interrupted; the job goes on then
+  130  the request was cancelled, or the waiting was interrupted (the job goes on)
 Any other, and each of these as well, may be the exit code of the computation.
 """
 _FILE = click.Argument(["file"], metavar="FILE")
