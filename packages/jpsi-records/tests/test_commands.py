@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from jpsi.testing.waiting import eventually
+from jpsi_records.model import ExecutionState
+from jpsi_records.records import Records
+
+#: How long others wait for a dispatcher of which nobody knows whether it is gone.
+LEASE_SECONDS = 60
 Run = Callable[..., subprocess.CompletedProcess[str]]
 WORDS = """\
 command: [sort, "${JPSI_ROOT}/words"]
@@ -121,8 +129,9 @@ def test_a_collection_is_put_and_got(run: Run, tmp_path: Path) -> None:
         ("command: [", "cannot be read"),
         ("[]", "a request is a mapping"),
         ("comand: [a]\ncwd: /..", "command is missing"),
+        ("command: [a]\nmounts: {/in: {kind: file, path: /a}}", "one of yours with `jpsi request put`"),
     ],
-    ids=["no YAML", "no request", "a wrong one"],
+    ids=["no YAML", "no request", "a wrong one", "a file of one's own"],
 )
 def test_a_mistake_is_told_and_nothing_is_done(run: Run, tmp_path: Path, text: str, told: str) -> None:
     (tmp_path / "wrong.yaml").write_text(text)
@@ -134,4 +143,104 @@ def test_a_mistake_is_told_and_nothing_is_done(run: Run, tmp_path: Path, text: s
 
 
 def test_what_is_not_there_is_told(run: Run) -> None:
-    assert "there is no execution x" in run("show", "x", code=125).stderr
+    assert "there is no execution x" in run("show", "x", code=2).stderr
+
+
+WAITING = "command: [sh, -c, 'echo ran >>{0}/runs; while [ ! -e {0}/go ]; do sleep 0.05; done']"
+
+
+def begun(tmp_path: Path) -> subprocess.Popen[str]:
+    """Somebody who runs a request, the job of which waits to be told to go on."""
+    (tmp_path / "waits.yaml").write_text(WAITING.format(tmp_path))
+    command = [sys.executable, "-m", "jpsi_cli", "request", "run", "waits.yaml"]
+    running = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+
+    def is_running() -> bool:
+        with Records(tmp_path / "state" / "jpsi" / "records") as records:
+            return any(it.state is ExecutionState.RUNNING for it in records.newest_executions(1))
+
+    assert eventually(is_running, seconds=60)
+    return running
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_whoever_follows_a_dispatcher_that_was_ended_goes_on_at_once(
+    run: Run, tmp_path: Path, number: signal.Signals
+) -> None:
+    running = begun(tmp_path)
+    running.send_signal(number)
+    running.communicate(timeout=60)
+    (tmp_path / "go").touch()
+
+    begin = time.monotonic()
+    done = run("run", "waits.yaml")
+
+    assert time.monotonic() - begin < LEASE_SECONDS / 2
+    assert "another dispatcher" not in done.stderr
+    assert (tmp_path / "runs").read_text() == "ran\n"
+    assert running.returncode == (-number if number == signal.SIGKILL else 130)
+
+
+def test_whoever_waits_for_another_dispatcher_says_so_once(run: Run, tmp_path: Path) -> None:
+    running = begun(tmp_path)
+    command = [sys.executable, "-m", "jpsi_cli", "request", "run", "waits.yaml"]
+    with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as waits:
+        assert waits.stderr is not None
+        told = waits.stderr.readline()
+        (tmp_path / "go").touch()
+        rest = waits.stderr.read()
+
+    assert f"another dispatcher, process {running.pid} on " in told
+    assert "another dispatcher" not in rest
+    running.communicate(timeout=60)
+    assert (waits.returncode, running.returncode) == (0, 0)
+    assert (tmp_path / "runs").read_text() == "ran\n"
+
+
+def test_a_request_that_was_cancelled_says_so(run: Run) -> None:
+    one, other = (json.loads(run("submit", "words.yaml", "--json").stdout) for _ in range(2))
+
+    first = run("cancel", one["id"]).stdout
+    assert first.endswith("cancelled; another request still wants this execution\n")
+    assert run("cancel", one["id"]).stdout == f"request {one['id']} is over already: cancelled\n"
+    assert "state      cancelled" in run("show", one["id"]).stdout
+    assert "queued" in run("show", other["execution"]).stdout
+
+    assert run("cancel", other["id"]).stdout.endswith("cancelled\n")
+    assert [it["outcome"] for it in json.loads(run("ls", "--json").stdout)] == ["cancelled"] * 2
+    assert "cancelled (unwanted)" in run("show", other["execution"]).stdout
+
+
+@pytest.mark.parametrize("others", [0, 1], ids=["alone", "not the only one"])
+def test_to_wait_for_a_request_ends_when_that_is_cancelled(run: Run, tmp_path: Path, others: int) -> None:
+    running = begun(tmp_path)
+    (mine,) = json.loads(run("ls", "--json").stdout)
+    for _ in range(others):
+        run("submit", "waits.yaml")
+
+    run("cancel", mine["id"])
+
+    _, told = running.communicate(timeout=60)
+    assert (running.returncode, "another request still wants" in told) == (130, bool(others))
+    state = "running" if others else "cancelled ("
+    assert state in run("show", mine["execution"]).stdout
+    (tmp_path / "go").touch()
+    run("dispatch", "--until-idle")
+    assert (tmp_path / "runs").read_text() == "ran\n"
+
+
+def test_help_tells_each_exit_code_of_run(run: Run) -> None:
+    told = run("run", "--help").stdout
+
+    assert "  130  the request was cancelled" in told
+    assert "the exit code of the computation" in told
+
+
+@pytest.mark.parametrize("command", ["submit", "run"])
+def test_an_executor_that_is_not_there_is_refused_once(run: Run, tmp_path: Path, command: str) -> None:
+    (tmp_path / "nowhere.yaml").write_text("command: ['true']\nplacement: {executor: no-such}")
+
+    done = run(command, "nowhere.yaml", code=2)
+
+    assert done.stderr.count("no-such") == 1
+    assert json.loads(run("ls", "--json").stdout) == []

@@ -58,7 +58,7 @@ def test_the_life_cycle_of_the_draft(
     assert ca.execution(jx).state is cb.execution(jx).state is ExecutionState.RUNNING
     clock.advance(10)
     # 9. Client CA updates JRA with priority=0. (This is as close as we get to a "cancel" operation.)
-    assert ca.cancel(jra.id).priority == 0
+    assert ca.set_priority(jra.id, 0).priority == 0
     # 10. Server updates JX with priority=1. (JRB still wants this job to complete.)
     see_to(server)
     assert (cb.execution(jx).state, cb.execution(jx).priority) == (ExecutionState.RUNNING, 1)

@@ -179,7 +179,7 @@ def _target(target: Any, mount: Mount) -> Iterator[str]:  # noqa: ANN401  not ye
         if not isinstance(mount, File):
             yield f"standard output goes to a file, not to a {mount.kind}"
     elif isinstance(mount, File):
-        yield "a file is where standard output goes"
+        yield "a file is where standard output goes; keep one of yours with `jpsi request put`"
     elif not _is_place(target):
         yield "is neither an absolute path nor stdin or stdout"
     elif target == "/":

@@ -111,8 +111,7 @@ class Dispatcher:
             ledger.expire(connection, records.now())
         records.advance()
         self._renew()
-        with records.database.reading() as connection:
-            due = executions.due(connection, records.now())
+        due = self._leases.due()
         for execution in due:
             self._take(execution)
             # each takes a while, and there may be many
@@ -334,6 +333,14 @@ class Dispatcher:
         return AttemptFiles(self._records.attempt_directory(attempt))
 
     def close(self) -> None:
-        """Submit nothing more; jobs go on, and are found by whoever comes next."""
-        for executor in self._executors.values():
-            executor.close()
+        """Submit nothing more; jobs go on, and are found at once by whoever comes next."""
+        try:
+            for executor in self._executors.values():
+                executor.close()
+        finally:
+            self._held.clear()
+            self._leases.give_back()
+
+    def waits_for(self, execution_id: str) -> str | None:
+        """The other dispatcher that sees to an execution, as `process 12 on node1`; None if none does."""
+        return self._leases.other(self._records.execution(execution_id))

@@ -282,23 +282,37 @@ class Records(Previewing):
         check_priority(priority)
         self._own(request_id)
         with self.database.writing() as connection:
-            request = requests.get(connection, request_id)
-            if request.state is RequestState.FINAL and priority <= 0:
-                return request
-            if request.state is not RequestState.COMMITTED:
-                msg = f"request {request_id} is {request.state.value}; only a committed one has a priority"
-                raise StateError(msg)
-            now = self.now()
-            values = {"priority": priority, "modified_at": now, "modified_by": self.user}
-            requests.change(connection, request_id, **values)
-            events.add(connection, now, "priority", request=request_id, data={"priority": priority})
-            if request.execution is not None and self.may_dispatch:
-                ledger.settle(connection, request.execution, now)
-            return requests.get(connection, request_id)
+            return self._set_priority(connection, request_id, priority)
+
+    def _set_priority(self, connection: Connection, request_id: str, priority: float) -> Request:
+        request = requests.get(connection, request_id)
+        if request.state is RequestState.FINAL and priority <= 0:
+            return request
+        if request.state is not RequestState.COMMITTED:
+            msg = f"request {request_id} is {request.state.value}; only a committed one has a priority"
+            raise StateError(msg)
+        now = self.now()
+        values = {"priority": priority, "modified_at": now, "modified_by": self.user}
+        requests.change(connection, request_id, **values)
+        events.add(connection, now, "priority", request=request_id, data={"priority": priority})
+        if request.execution is not None and self.may_dispatch:
+            ledger.settle(connection, request.execution, now)
+        return requests.get(connection, request_id)
 
     def cancel(self, request_id: str) -> Request:
-        """Let nothing run for a request any more: its priority is zero. Others may still want the same."""
-        return self.set_priority(request_id, 0)
+        """End a request: nothing runs for it any more. Others may still want the same.
+
+        A request of somebody who may not dispatch has the priority zero then, and is not over.
+
+        Raises:
+            StateError: it is a draft.
+        """
+        self._own(request_id)
+        with self.database.writing() as connection:
+            request = self._set_priority(connection, request_id, 0)
+            if request.state is RequestState.COMMITTED and self.may_dispatch:
+                ledger.withdraw(connection, request, self.now(), "cancelled")
+            return requests.get(connection, request_id)
 
     def invalidate(self, execution_id: str, why: str = "") -> Execution:
         """Let an execution satisfy nobody any more."""

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+import signal
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from time import sleep
 
 import attrs
 import click
 
+from jpsi import ConfigError, JobExecutor, PluginError
+
 from ..copies import reindex
 from ..dispatcher import Dispatcher
-from ..errors import NotFoundError
+from ..errors import InvalidRequestError, NotFoundError
 from ..model import About, Execution, Request, RequestState
 from ..records import Records
 from ..wish import Reuse, Wish
@@ -20,8 +23,12 @@ from . import telling
 
 NOTHING_FOUND = 1
 NO_EXIT_CODE = 125
+# As of `jpsi run`.
+CANCELLED = 130
 # How often who may not dispatch looks whether the dispatcher is done.
 _LOOK_SECONDS = 1.0
+# What ends a dispatcher as Ctrl-C does.
+_END = (signal.SIGTERM, signal.SIGHUP)
 
 
 def preview(records: Records, wish: Wish, *, as_json: bool) -> int:
@@ -42,18 +49,35 @@ def submit(  # noqa: PLR0913  options
     records: Records, wish: Wish, more: About, *, priority: float, plan: str | None, as_json: bool
 ) -> int:
     """Make a request and commit it."""
+    _check_executor(records, wish)
     return _told(records, records.submit(wish, more, priority=priority, plan=plan), as_json=as_json)
+
+
+def _check_executor(records: Records, wish: Wish) -> None:
+    """Refuse an executor that is not there; of that of another user's dispatcher nothing is known here."""
+    if records.may_dispatch and wish.placement.executor is not None:
+        try:
+            JobExecutor(wish.placement.executor).close()
+        except (ConfigError, PluginError) as e:
+            msg = f"placement: {e}"
+            raise InvalidRequestError(msg, e) from e
 
 
 def run(records: Records, wish: Wish, more: About, *, priority: float) -> int:
     """Make a request, see to it that it is satisfied, show the output, and return the exit code."""
+    _check_executor(records, wish)
     request = records.submit(wish, more, priority=priority)
 
     def is_over() -> bool:
-        return records.request(request.id).state is RequestState.FINAL
+        found = records.request(request.id)
+        if found.state is not RequestState.FINAL or found.execution is None:
+            return found.state is RequestState.FINAL
+        # what nobody wants any more is to be cancelled first
+        execution = records.execution(found.execution)
+        return execution.state.ended or execution.priority > 0
 
     if records.may_dispatch:
-        _dispatch_until(records, is_over)
+        _dispatch_until(records, request.id, is_over)
     while not is_over():
         sleep(_LOOK_SECONDS)
     request = records.request(request.id)
@@ -63,6 +87,9 @@ def run(records: Records, wish: Wish, more: About, *, priority: float) -> int:
         click.echo(f"jpsi: request {request.id} has no execution: {why}", err=True)
         return NO_EXIT_CODE
     execution = records.execution(request.execution)
+    if request.outcome == "cancelled" and request.priority == 0:
+        click.echo(f"jpsi: {telling.cancelled(request, execution)}", err=True)
+        return CANCELLED
     click.echo(f"jpsi: execution {execution.id}, {telling.state(execution)}", err=True)
     if "error" in execution.status:
         click.echo(f"jpsi: {telling.printable(execution.status['error'])}", err=True)
@@ -70,11 +97,48 @@ def run(records: Records, wish: Wish, more: About, *, priority: float) -> int:
     return NO_EXIT_CODE if execution.exit_code is None else execution.exit_code
 
 
-def _dispatch_until(records: Records, is_over: Callable[[], bool]) -> None:
+def _dispatch_until(records: Records, request_id: str, is_over: Callable[[], bool]) -> None:
+    is_told = False
+
+    def is_over_or_waits() -> bool:
+        nonlocal is_told
+        if is_over():
+            return True
+        if not is_told:
+            is_told = _tell_who_has_it(records, dispatcher, request_id)
+        return False
+
     if not is_over():
-        dispatcher = Dispatcher(records)
-        dispatcher.run(is_over=is_over)
+        with _dispatching(records) as dispatcher:
+            # what a dispatcher that is gone has left is taken first
+            dispatcher.step()
+            dispatcher.run(is_over=is_over_or_waits)
+
+
+def _tell_who_has_it(records: Records, dispatcher: Dispatcher, request_id: str) -> bool:
+    execution = records.request(request_id).execution
+    other = None if execution is None else dispatcher.waits_for(execution)
+    if other is None:
+        return False
+    who = telling.printable(other)
+    click.echo(f"jpsi: execution {execution} is seen to by another dispatcher, {who}: waiting", err=True)
+    return True
+
+
+@contextlib.contextmanager
+def _dispatching(records: Records) -> Iterator[Dispatcher]:
+    """A dispatcher that leaves nothing behind, also if it is told to end by a signal."""
+    before = {it: signal.getsignal(it) for it in _END}
+    dispatcher = Dispatcher(records)
+    try:
+        for it in _END:
+            if before[it] is not signal.SIG_IGN:
+                signal.signal(it, signal.default_int_handler)
+        yield dispatcher
+    finally:
         dispatcher.close()
+        for it in _END:
+            signal.signal(it, before[it])
 
 
 def _show_log(records: Records, execution: Execution) -> None:
@@ -99,8 +163,24 @@ def rerun(records: Records, execution: str, *, priority: float, as_json: bool) -
 
 
 def set_priority(records: Records, request: str, priority: float, *, as_json: bool) -> int:
-    """Change the priority of a request; zero cancels it."""
+    """Change the priority of a request."""
     return _told(records, records.set_priority(request, priority), as_json=as_json)
+
+
+def cancel(records: Records, request: str, *, as_json: bool) -> int:
+    """Cancel a request, unless it is over."""
+    was_over = records.request(request).state is RequestState.FINAL
+    found = records.cancel(request)
+    execution = None if found.execution is None else records.execution(found.execution)
+    if as_json:
+        _show(telling.as_json(found))
+    elif was_over:
+        click.echo(f"request {found.id} is over already: {found.outcome}")
+    elif found.state is RequestState.FINAL:
+        click.echo(telling.cancelled(found, execution))
+    else:
+        _show(telling.request(found, execution))
+    return 0
 
 
 def invalidate(records: Records, execution: str, why: str) -> int:
@@ -187,11 +267,8 @@ def restore(records: Records) -> int:
 
 def dispatch(records: Records, *, until_idle: bool) -> int:
     """See to the executions that somebody wants."""
-    dispatcher = Dispatcher(records)
-    try:
+    with _dispatching(records) as dispatcher:
         dispatcher.run(until_idle=until_idle)
-    finally:
-        dispatcher.close()
     return 0
 
 

@@ -13,7 +13,7 @@ import click
 
 from jpsi import JpsiError, parse_duration
 
-from ..errors import InvalidRequestError, StateError
+from ..errors import InvalidRequestError, NotFoundError, StateError
 from ..inbox import Inbox, refuse_in_job
 from ..model import About
 from ..wish import Wish, read_wish
@@ -52,7 +52,7 @@ def fenced(command: Callable[[], int]) -> int:
     """Do what a command does; every failure that is known is told in a sentence."""
     try:
         return command()
-    except InvalidRequestError as e:
+    except (InvalidRequestError, NotFoundError) as e:
         click.echo(f"jpsi: {e}", err=True)
         return USAGE
     except JpsiError as e:

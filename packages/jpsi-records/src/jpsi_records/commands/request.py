@@ -14,6 +14,10 @@ Exit codes:
   0  {done}
   2  a mistake in the command line or the request; nothing was done
   125  jpsi failed
+{codes}"""
+_RUN_CODES = """\
+  130  the request was cancelled, or the waiting was interrupted (the job goes on)
+Any other, and each of these as well, may be the exit code of the computation.
 """
 _FILE = click.Argument(["file"], metavar="FILE")
 _JSON = click.Option(["--json", "as_json"], is_flag=True, help="Write JSON.")
@@ -45,6 +49,7 @@ def _command(  # noqa: PLR0913  what a command consists of
     params: tuple[click.Parameter, ...],
     *,
     done: str = "it was done",
+    codes: str = "",
     more: str = "",
     is_for_jobs: bool = False,
 ) -> click.Command:
@@ -68,7 +73,7 @@ def _command(  # noqa: PLR0913  what a command consists of
         context_settings=_SETTINGS,
         short_help=short,
         help=f"{short}\n\n{more}" if more else short,
-        epilog=_CODES.format(done=done),
+        epilog=_CODES.format(done=done, codes=codes),
     )
 
 
@@ -108,12 +113,6 @@ def _plainly(name: str) -> Callable[..., int]:
         return code
 
     return do
-
-
-def _cancel(records: Any, request: str, *, as_json: bool) -> int:  # noqa: ANN401  click's
-    from . import doing  # noqa: PLC0415  as above
-
-    return doing.set_priority(records, request, 0, as_json=as_json)
 
 
 _EXECUTION = click.Argument(["execution"], metavar="EXECUTION")
@@ -161,6 +160,7 @@ REQUEST = click.Group(
                 "Make a request, wait for its end, and exit with its exit code.",
                 (_FILE, *_ABOUT, _PRIORITY),
                 done="the computation has ended well, now or earlier",
+                codes=_RUN_CODES,
             ),
             _command(
                 "find",
@@ -212,8 +212,8 @@ REQUEST = click.Group(
             ),
             _command(
                 "cancel",
-                _cancel,
-                "Let nothing run for a request any more; others may still want the same.",
+                _plainly("cancel"),
+                "End a request: nothing runs for it any more; others may still want the same.",
                 (_REQUEST, _JSON),
             ),
             _command(

@@ -118,6 +118,14 @@ def request(found: Request, execution: Execution | None) -> str:
     return f"request {found.id}{told}\n"
 
 
+def cancelled(found: Request, execution: Execution | None) -> str:
+    """What has become of a request that was cancelled."""
+    is_wanted = execution is not None and not execution.state.ended and execution.priority > 0
+    more = "; another request still wants this execution" if is_wanted else ""
+    told = "" if execution is None else f" execution {execution.id},"
+    return f"request {found.id}:{told} cancelled{more}"
+
+
 def requests(found: Iterable[tuple[Request, Execution | None]]) -> str:
     """Requests, one a line, below a heading."""
     rows = [("REQUEST", "STATE", "PRIORITY", "OWNER", "EXECUTION", "COMMAND")]

@@ -8,18 +8,14 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import os
-import socket
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from ..errors import StoreError
+from .processes import has_ended, name_of_this, told
 
 _RETRY_SECONDS = 0.02
-# Of proc_pid_stat(5): the start time, counted from behind the name in parentheses.
-_START = 19
-_STATE = 0
 
 
 class Turns:
@@ -63,14 +59,13 @@ class Turns:
             self._path.unlink()
 
     def _take(self) -> None:
-        mine = f"{_process(os.getpid())} {os.urandom(8).hex()}"
+        mine = name_of_this()
         end = self._clock() + self._patience
         while not _make(self._path, mine):
             self._end_turn_of_the_dead()
             if self._clock() > end:
-                host, _, _, pid, *_ = (*(self._holder() or "").split(), *["?"] * 4)
                 msg = (
-                    f"process {pid} on {host} has been using the records for too long; "
+                    f"{told(self._holder() or '')} has been using the records for too long; "
                     f"if it is not there any more, remove {self._path}"
                 )
                 raise StoreError(msg)
@@ -84,7 +79,7 @@ class Turns:
 
     def _end_turn_of_the_dead(self) -> None:
         holder = self._holder()
-        if holder is None or not _has_ended(holder):
+        if holder is None or not has_ended(holder):
             return
         # Of all who see that, one ends the turn: another would end that of whoever is next.
         name = hashlib.sha256(holder.encode()).hexdigest()[:16]
@@ -107,30 +102,3 @@ def _make(path: Path, text: str) -> bool:
     with file:
         file.write(text)
     return True
-
-
-def _process(pid: int) -> str:
-    """A process for all times and machines: the host, its boot, who counts pids, the pid, and since when."""
-    boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
-    space = Path("/proc/self/ns/pid").readlink()
-    return f"{socket.gethostname()} {boot} {space} {pid} {_started(pid)}"
-
-
-def _started(pid: int) -> str | None:
-    """When a process was started; None if it has ended."""
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(") ")[2]
-    except OSError:
-        return None
-    state, start = fields.split()[_STATE], fields.split()[_START]
-    return None if state in "ZX" else start
-
-
-def _has_ended(holder: str) -> bool:
-    """Whether a process is known to have ended."""
-    words = holder.split()
-    if len(words) != 6:  # noqa: PLR2004  it is just being written
-        return False
-    _, *place, pid, start, _ = words
-    _, *here, _, _ = _process(os.getpid()).split()
-    return place == here and _started(int(pid)) != start

@@ -1,0 +1,113 @@
+"""Whose an execution is, and who may follow."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from datetime import timedelta
+
+import pytest
+
+from jpsi_records.leases import Leases
+from jpsi_records.model import Attempt, Execution, ExecutionState
+from jpsi_records.records import Records
+from jpsi_records.store import executions
+from jpsi_records.store.processes import has_ended, name_of_this
+from playing import Clock, wish
+
+LEASE = timedelta(seconds=60)
+NAMING = "from jpsi_records.store.processes import name_of_this; print(name_of_this())"
+
+
+def name_of_one_that_is_gone() -> str:
+    return subprocess.run(
+        [sys.executable, "-c", NAMING], check=True, capture_output=True, text=True
+    ).stdout.strip()
+
+
+def taken(records: Records, holder: str, native_id: str | None = "1") -> Execution:
+    """An execution that somebody has taken, and has submitted a job for if that has a native id."""
+    leases = Leases(records, LEASE)
+    leases.holder = holder
+    execution_id = records.submit(wish("true")).execution or ""
+    assert leases.take(records.execution(execution_id))
+    with records.database.writing() as connection:
+        executions.add_attempt(
+            connection,
+            Attempt(
+                id="1",
+                execution=execution_id,
+                number=1,
+                executor="local",
+                job="1",
+                state="NEW",
+                native_id=native_id,
+                created_at=records.now(),
+            ),
+        )
+    return records.execution(execution_id)
+
+
+def test_what_a_process_had_that_is_gone_is_taken_by_one_at_once(records: Records) -> None:
+    held = taken(records, name_of_one_that_is_gone())
+    one, other = Leases(records, LEASE), Leases(records, LEASE)
+    assert [it.id for it in one.due()] == [it.id for it in other.due()] == [held.id]
+
+    assert [one.take(held), other.take(held)] == [True, False]
+
+    assert records.execution(held.id).holder == one.holder
+    assert other.due() == []
+
+
+@pytest.mark.parametrize("changed", [0, 1, 2], ids=["host", "boot", "who counts pids"])
+def test_what_a_process_has_elsewhere_is_left_to_it_until_it_is_late(
+    records: Records, clock: Clock, changed: int
+) -> None:
+    words = name_of_one_that_is_gone().split()
+    words[changed] = "elsewhere"
+    held = taken(records, " ".join(words))
+    leases = Leases(records, LEASE)
+
+    assert (leases.due(), leases.take(held)) == ([], False)
+    assert leases.other(held) == f"process {words[3]} on {words[0]}"
+
+    clock.advance(60)
+    assert [it.id for it in leases.due()] == [held.id]
+    assert leases.take(held)
+
+
+def test_what_a_process_has_that_is_there_is_left_to_it(records: Records) -> None:
+    held = taken(records, name_of_this())
+    leases = Leases(records, LEASE)
+
+    assert (leases.due(), leases.take(held)) == ([], False)
+
+
+def test_a_job_that_may_be_on_its_way_is_waited_for(records: Records) -> None:
+    """The program that submits it may outlive the dispatcher that is gone, and is not to be overtaken."""
+    held = taken(records, name_of_one_that_is_gone(), native_id=None)
+    leases = Leases(records, LEASE)
+
+    assert (leases.due(), leases.take(held)) == ([], False)
+
+
+def test_what_is_given_back_is_due_at_once(records: Records) -> None:
+    mine, next_ = Leases(records, LEASE), Leases(records, LEASE)
+    held = taken(records, mine.holder)
+    assert next_.due() == []
+
+    mine.give_back()
+
+    assert [it.id for it in next_.due()] == [held.id]
+    assert next_.take(next_.due()[0])
+    assert records.execution(held.id).state is ExecutionState.CLAIMED
+    mine.give_back()
+    assert records.execution(held.id).holder == next_.holder
+
+
+def test_a_process_that_cannot_be_seen_is_not_known_to_have_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    name = name_of_this()
+    assert not has_ended(name)
+
+    monkeypatch.setattr("jpsi_records.store.processes._started", lambda _pid: None)
+    assert not has_ended(name)
