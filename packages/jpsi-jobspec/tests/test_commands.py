@@ -48,6 +48,17 @@ def test_a_document_that_is_right_is_said_to_be_so(run: Run) -> None:
     )
 
 
+def test_warnings_are_counted_and_are_errors_if_all_is_to_be_strict(run: Run) -> None:
+    text = f"{HEAD}- {{command: a, resources: r, resplicas: 2}}\n"
+
+    code, out, err = run("validate", flow(text))
+
+    assert (code, out) == (0, "flow.yaml: 1 warning, no errors\n")
+    assert "did you mean 'replicas'?" in err
+    assert run("validate", flow(text.replace("version: 1\n", "")))[1] == "flow.yaml: 2 warnings, no errors\n"
+    assert run("validate", "--strict", flow(text))[:2] == (2, "")
+
+
 @pytest.mark.parametrize("command", ["validate", "plan", "graph", "render", "satisfy", "run"])
 def test_what_is_loose_is_told_before_what_is_wrong(command: str, run: Run) -> None:
     code, out, err = run(command, flow(f"{HEAD}- {{command: a, resources: x, resplicas: 2}}\n"))

@@ -13,6 +13,7 @@ from jpsi import Queue
 from jpsi.fakes import FakeScheduler
 from jpsi_jobspec import runs
 from jpsi_jobspec.given import Given
+from jpsi_jobspec.jobs import job_spec
 from jpsi_jobspec.limits import Limit, limit
 from jpsi_jobspec.opening import prepared
 from jpsi_jobspec.plan import Site
@@ -79,3 +80,45 @@ def test_queues_are_asked_about_where_there_is_a_choice_and_the_run_keeps_what_t
     assert runs.create(str(file), TEXT, site, {}).plan == plan
     file.write_text(TEXT.replace("wide|long|small", "small"))
     assert prepared(Given(file=str(file), executor="slurm"))[2].limits == ()
+
+
+TIMES = """\
+version: 1
+resources: {r: {type: core, count: 1}}
+tasks:
+- {name: task, command: a, resources: r}
+- {name: short, command: a, resources: r, attributes: {duration: 5m}}
+- {group: group}
+groups: [{name: group, resources: r, tasks: [{command: b, local: true}]}]
+"""
+
+
+def test_what_says_no_duration_has_ten_minutes_where_jobs_need_a_time_limit(
+    tmp_path: Path, log: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = tmp_path / "config.yaml"
+    config.write_text("targets: {sweeps: {executor: pilot}}\n")
+    monkeypatch.setenv("JPSI_CONFIG", str(config))
+    file = tmp_path / "flow.yaml"
+    file.write_text(TIMES)
+
+    plan, _, site = prepared(Given(file=str(file), executor="sweeps"))
+
+    assert [it.attributes.duration for it in plan.entries] == [
+        timedelta(minutes=10),
+        timedelta(minutes=5),
+        timedelta(minutes=10),
+    ]
+    assert plan.entries[0].why[-1] == "it says no duration, and has 0:10:00, as jobs there need a time limit"
+    assert runs.create(str(file), TIMES, site, {}).plan == plan
+    assert job_spec(planned(TIMES).entries[0]).attributes.duration == timedelta(0)  # type: ignore[union-attr]
+
+
+def test_no_limit_is_refused_where_jobs_need_one() -> None:
+    text = TIMES.replace("duration: 5m", "duration: 0")
+
+    (problem,) = found(text, site=Site(target="sweeps", usual_duration=timedelta(minutes=10)))
+
+    assert (problem.code, problem.at.line) == ("JS094", 5)
+    assert problem.says == "has `duration: 0`, no limit, and jobs on 'sweeps' need one"
+    assert found(text) == []

@@ -30,6 +30,7 @@ LONG = (
     "- {name: b, command: [sh, -c, 'echo b >>$LOG'], resources: r, depends_on: [a]}\n"
 )
 DRIVEN = "jpsi: another process drives this run; waiting for its end\n"
+ASKED = "jpsi: another process drives this run; it is asked to cancel"
 Log = Callable[[], list[str]]
 Run = Callable[..., tuple[int, str, str]]
 
@@ -198,10 +199,11 @@ def test_one_task_is_cancelled_with_what_waits_for_it_and_the_rest_runs_on(run: 
     )
     with client("run", file) as first:
         assert eventually(lambda: log() == ["a"])
-        assert run("cancel", file, "a")[0] == 0
+        said = run("cancel", file, "a")
         Path(os.environ["LOG"] + ".gate").touch()
         first.communicate()
 
+    assert said == (0, "", f"{ASKED} a\ncancelled: a\n")
     assert first.returncode == 130
     states = {it["id"]: (it["state"], it["reason"]) for it in json.loads(run("status", "--json", file)[1])}
     assert states == {
@@ -274,13 +276,14 @@ def test_tasks_in_a_group_are_cancelled_by_their_names_and_the_rest_of_it_runs_o
     with client("run", file) as first:
         touch("first")
         assert eventually(lambda: {"a", "b"} <= set(log()))
-        assert run("cancel", file, "g/h", "g/a") == (0, "", DRIVEN)
+        said = run("cancel", file, "g/h", "g/a")
         during = told(run, file)
         assert run("cancel", file, "g/a")[2] == "it is over already\n"
         touch("b")
         assert run("wait", file, "g/b")[0] == 3
         first.communicate()
 
+    assert said == (0, "", f"{ASKED} g/h, g/a\ncancelled: g/a, g/h/x, g/h/y\n")
     assert {name: during[name] for name in ("g/a", "g/after", "g/h/x", "g/h/y")} == {
         "g/a": CANCELLED,
         "g/after": UNMET,

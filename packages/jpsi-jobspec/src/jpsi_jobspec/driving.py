@@ -49,6 +49,8 @@ class Waiting:
     #: No longer than this.
     limit: timedelta | None = None
     as_json: bool = False
+    #: What it is that another process, which drives the run, is to do meanwhile.
+    asked: str = "waiting for its end"
 
 
 def driven(run: Journal, how: Waiting) -> int:
@@ -56,7 +58,7 @@ def driven(run: Journal, how: Waiting) -> int:
     try:
         with _leaving(how.limit), run.held() as is_held:
             if not is_held:
-                complain(["another process drives this run; waiting for its end"])
+                complain([f"another process drives this run; {how.asked}"])
                 found = _followed(run, how)
             else:
                 found = _drive(runs.read(run.path), how)

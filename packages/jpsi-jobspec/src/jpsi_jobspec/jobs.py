@@ -32,8 +32,8 @@ def submitted(entry: Entry) -> JobSpec | None:
 def job_spec(entry: Entry, replica: int = 1, after: list[Dependency | Job] | None = None) -> JobSpec:
     """What one replica of an entry runs, and with what.
 
-    A time that was not given is the batch system's to choose, not jpsi's; without a directory it is the
-    user's home. Words of a command arrive as they were written.
+    A time that was not given, and that no plan has put in, is the batch system's to choose, not jpsi's;
+    without a directory it is the user's home. Words of a command arrive as they were written.
 
     Args:
         entry: of a plan, with a command.

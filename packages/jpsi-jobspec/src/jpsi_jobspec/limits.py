@@ -49,6 +49,13 @@ def takes_several_kinds(target: str) -> bool:
     return False
 
 
+def usual_duration(target: str) -> timedelta | None:
+    """The time limit that a job there has which says none; None where there is no such target."""
+    with contextlib.suppress(JpsiError), JobExecutor(target) as executor:
+        return executor.system.default_duration
+    return None
+
+
 def asked(target: str) -> tuple[Limit, ...]:
     """The limits of all queues that take jobs; none if the batch system does not tell."""
     # a plan is made as well where there is no batch system

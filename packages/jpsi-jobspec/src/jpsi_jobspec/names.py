@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 import attrs
 
-from jpsi import InvalidJobException
+from jpsi import InvalidJobException, JobState
 
 from . import journal as journals
 from .journal import Journal, Part
@@ -49,6 +49,13 @@ class Named:
                 judge(it.journal)
             found += [part for name in it.names for part in it.journal.parts[name]]
         return found
+
+    def cancelled(self, run: Journal) -> list[str]:
+        """The names of those that did not end by themselves."""
+        self.parts(run)
+        known = [(name, run) for name in self.top]
+        known += [(name, it.journal) for it in self.inside.values() for name in it.names]
+        return [name for name, it in known if JobState.CANCELED in {part.state for part in it.parts[name]}]
 
     def have_ended(self, run: Journal) -> bool:
         """Whether all of them have."""

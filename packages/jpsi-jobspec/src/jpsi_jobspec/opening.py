@@ -9,7 +9,7 @@ from jpsi import InvalidJobException, configuration
 
 from .engines import shortcomings, usable
 from .given import Given
-from .limits import asked, has_choice, has_pieces, takes_several_kinds
+from .limits import asked, has_choice, has_pieces, takes_several_kinds, usual_duration
 from .load import load
 from .model import Document
 from .options import Mapped, configured
@@ -49,6 +49,7 @@ def site(given: Given, document: Document | None = None) -> Site:
     return Site(
         target=target,
         is_one_machine=executor.lower() == "local",
+        usual_duration=usual_duration(target) if executor.lower() == "pilot" else None,
         is_elsewhere=any(it is not None and it.url is not None for it in sections),
         subsystems=known_subsystems(given.subsystems),
         is_missing_wrong=given.missing == "fail",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from datetime import timedelta
 
 import attrs
 
@@ -12,7 +13,7 @@ from .limits import Limit
 from .model import NO_ATTRIBUTES, Attributes, Document, Group, Task, When
 from .options import Mapped
 from .planned import After, Entry, Kind, Plan
-from .problems import Findings
+from .problems import Findings, Position
 from .shape import Shape
 from .subsystems import Subsystems
 
@@ -32,6 +33,8 @@ class Site:
     is_heterogeneous: bool = False
     #: Whether that is another machine, which a URL leads to.
     is_elsewhere: bool = False
+    #: Where every job needs a time limit, as in pilots, that of one that says none; None elsewhere.
+    usual_duration: timedelta | None = None
     #: The option of a batch system that a requirement becomes, by `subsystem.field`.
     constraints: Mapping[str, Mapped] = attrs.field(factory=dict)
     #: What its queues have at most; asked for only where something is to be chosen.
@@ -88,6 +91,7 @@ class _Planner:
             return Entry(id=task.name, kind=Kind.FILES, steps=task.steps, after=after, why=why)
         self._check_there(task)
         choice = self._chooser.choose(task, task.resources)
+        attributes, why_time = self._timed(task.at, self._attributes(choice.attributes, task.attributes))
         return Entry(
             id=task.name,
             kind=_top_kind(task),
@@ -98,10 +102,10 @@ class _Planner:
             shape=choice.shape,
             after=after,
             when=task.when or When.ON_SUCCESS,
-            attributes=self._attributes(choice.attributes, task.attributes),
+            attributes=attributes,
             constraints=choice.constraints,
             ready=task.ready,
-            why=(*_why_asked(task, choice.name, choice.shape), *choice.why),
+            why=(*_why_asked(task, choice.name, choice.shape), *choice.why, *why_time),
             lost=choice.lost,
         )
 
@@ -112,6 +116,18 @@ class _Planner:
             if it is not NO_ATTRIBUTES:
                 found = found.under(it)
         return found
+
+    def _timed(self, at: Position, given: Attributes) -> tuple[Attributes, tuple[str, ...]]:
+        """The attributes of what is submitted, with a time limit where it needs one, and why it has that."""
+        usual = self._site.usual_duration
+        if usual is None or given.duration:
+            return given, ()
+        if given.duration is not None:
+            says = f"has `duration: 0`, no limit, and jobs on {self._site.target!r} need one"
+            self._findings.wrong("JS094", at, says, "write a `duration` such as 1h, or leave it out")
+            return given, ()
+        why = f"it says no duration, and has {usual}, as jobs there need a time limit"
+        return attrs.evolve(given, duration=usual), (why,)
 
     def _check_there(self, task: Task) -> None:
         """What is looked at while something runs can be seen from here."""
@@ -132,7 +148,8 @@ class _Planner:
                 "JS093", group.at, says, "run the workflow there, or write tasks without a group"
             )
         choice = self._chooser.choose(group, group.resources)
-        attributes = self._attributes(choice.attributes, group.attributes, task.attributes)
+        given = self._attributes(choice.attributes, group.attributes, task.attributes)
+        attributes, why_time = self._timed(group.at, given)
         return Entry(
             id=task.name,
             kind=Kind.ALLOCATION,
@@ -142,7 +159,7 @@ class _Planner:
             when=task.when or When.ON_SUCCESS,
             attributes=attributes,
             constraints=choice.constraints,
-            why=("a group is one allocation, and its tasks run inside of it", *choice.why),
+            why=("a group is one allocation, and its tasks run inside of it", *choice.why, *why_time),
             lost=choice.lost,
             inside=self._inside(group, task.name, attributes),
         )

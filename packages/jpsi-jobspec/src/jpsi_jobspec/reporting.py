@@ -42,10 +42,16 @@ def validate(given: Given, *, as_json: bool) -> int:
             click.echo(json.dumps([attrs.asdict(it) for it in found], indent=2))
             return MISTAKE if any(it.is_error for it in found) else DONE
         warn(found)
-        click.echo(f"{given.file}: nothing is wrong")
+        click.echo(f"{given.file}: {_verdict(len(found))}")
         return DONE
 
     return fenced(command)
+
+
+def _verdict(warnings: int) -> str:
+    if not warnings:
+        return "nothing is wrong"
+    return f"{warnings} warning{'s' if warnings > 1 else ''}, no errors"
 
 
 def plan(given: Given, *, is_explained: bool, as_json: bool) -> int:

@@ -114,7 +114,9 @@ def cancel(given: Given, *, tasks: Collection[str]) -> int:
         for group in entries.inside.keys() - soon.inside.keys():
             complain([f"{group} has not begun; once it does, that does not run in it"])
         if soon:
-            driven(last, Waiting(entries=soon))
+            driven(last, Waiting(entries=soon, asked=f"it is asked to cancel {', '.join(tasks)}"))
+            last.catch_up()
+            click.echo(f"cancelled: {', '.join(soon.cancelled(last)) or 'nothing, all had ended'}", err=True)
         return DONE
 
     return fenced(command)

@@ -18,6 +18,7 @@ import hashlib
 import json
 import os
 from collections.abc import Iterator, Mapping
+from datetime import timedelta
 from pathlib import Path
 
 import attrs
@@ -80,6 +81,7 @@ def create(file: str, text: str, site: Site, parameters: Mapping[str, str]) -> J
         "is_missing_wrong": site.is_missing_wrong,
         "is_one_machine": site.is_one_machine,
         "is_heterogeneous": site.is_heterogeneous,
+        "usual_seconds": site.usual_duration and site.usual_duration.total_seconds(),
         "subsystems": {name: [attrs.asdict(it) for it in nodes] for name, nodes in site.subsystems.items()},
     }
     with kept(f"the run of {file} cannot be kept in {root}"):
@@ -114,6 +116,8 @@ def read(path: Path) -> Journal:
         msg = f"the run in {path} cannot be read: {e}"
         raise SubmitException(msg, e) from e
     findings = Findings(content["source"])
+    # runs that began before there was such a thing do not say it
+    seconds = content.get("usual_seconds")
     site = Site(
         target=content["target"],
         constraints={name: Mapped(**it) for name, it in content["constraints"].items()},
@@ -121,6 +125,7 @@ def read(path: Path) -> Journal:
         is_missing_wrong=content["is_missing_wrong"],
         is_one_machine=content["is_one_machine"],
         is_heterogeneous=content["is_heterogeneous"],
+        usual_duration=None if seconds is None else timedelta(seconds=seconds),
         subsystems={
             name: tuple(SubsystemNode(**it) for it in nodes) for name, nodes in content["subsystems"].items()
         },
