@@ -12,7 +12,7 @@ import jpsi
 from jobspec_support import found, planned
 from jpsi import HeterogeneousResources, JobExecutor, JobSpec, ResourceSpecV1
 from jpsi.fakes import FakeScheduler
-from jpsi_jobspec import journal as journals
+from jpsi_jobspec import runs
 from jpsi_jobspec.canonical import to_canonical
 from jpsi_jobspec.drive import Driver
 from jpsi_jobspec.from_job import from_job
@@ -112,7 +112,7 @@ def test_the_executor_is_asked_and_the_run_keeps_what_it_said(
     plan, _, site = prepared(given)
 
     assert site.is_heterogeneous
-    assert journals.create(str(file), TASK, site, {}).plan == plan
+    assert runs.create(str(file), TASK, site, {}).plan == plan
     file.write_text(TASK.replace("head&workers", "head"))
     assert not prepared(given)[2].is_heterogeneous
 
@@ -164,10 +164,10 @@ tasks: [{name: a, command: ior, resources: head&workers}]
 """
 
     site = Site(is_heterogeneous=True, is_one_machine=True)
-    journal = journals.create(str(tmp_path / "flow.yaml"), text, site, {})
+    journal = runs.create(str(tmp_path / "flow.yaml"), text, site, {})
 
     Driver(journal, JobExecutor("local"), lambda *_: None).run()
 
-    journal = journals.read(journal.path)
+    journal = runs.read(journal.path)
     assert [it.value for it in journal.states["a"]] == ["COMPLETED"]
     assert len([line for line in log() if line.startswith("begin a ")]) == 3
