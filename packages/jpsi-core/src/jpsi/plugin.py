@@ -1,6 +1,6 @@
 """Door 2, for authors of plugins: everything that a plugin needs of the core."""
 
-from jpsi.contract.answered import moment, refusals, tagged
+from jpsi.contract.answered import carried_tag, moment, refusals, tagged
 from jpsi.contract.asked import (
     RANK_VARIABLES,
     attributes,
@@ -172,6 +172,7 @@ __all__ = [
     "TransportHooks",
     "attribute",
     "attributes",
+    "carried_tag",
     "command_lines",
     "components",
     "count",

@@ -159,7 +159,7 @@ class System:
         script = self._hooks.render_script(spec=spec, context=context)
         yield self._hooks.submit(script=script, spec=spec, context=context)
         yield self._hooks.query(native_ids=None, site=site)
-        yield self._hooks.cancel(native_ids=ids, site=site)
+        yield self._hooks.cancel(native_ids=ids, site=site, seen={})
         for command in (
             self._hooks.find(tags=[SOME_TAG], site=site),
             self._hooks.query_finished(native_ids=ids, site=site),

@@ -24,6 +24,9 @@ times = st.datetimes(
 )
 observations = st.builds(
     Observation,
+    tag=st.none() | st.text(),
+    submitted=st.none() | st.datetimes(timezones=st.just(UTC)),
+    exists=st.booleans(),
     state=st.none() | st.sampled_from(JobState),
     word=texts,
     reason=st.none() | st.sampled_from(Reason),
@@ -60,6 +63,9 @@ def test_every_field_of_an_observation_is_told() -> None:
     full = Observation(
         state=JobState.FAILED,
         word="w",
+        tag="",
+        submitted=datetime(2025, 12, 31, tzinfo=UTC),
+        exists=False,
         reason=Reason.TIMEOUT,
         message="m",
         exit_code=0,

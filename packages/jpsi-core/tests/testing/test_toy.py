@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+import attrs
 import pytest
 
 from jpsi import JobAttributes, JobSpec, JobState, Reason, ResourceSpecV1
@@ -56,8 +57,15 @@ def test_the_native_id_is_found_among_chatter() -> None:
         toy.parse_submit(CommandResult(returncode=0, stdout="accepted as job 1\naccepted as job 2\n"))
 
 
-def test_rows_are_read_and_all_else_is_passed_over() -> None:
-    result = CommandResult(returncode=0, stdout="ID STATE\n7 DONE 3 1 jpsi-x-1\n8 STRANGE - 0 \nx\n")
+def _listed(*rows: str) -> CommandResult:
+    """What tstat prints of these rows."""
+    lines = ["ID STATE CODE RESTARTS TAG", *rows, f"{len(rows)} lines", ""]
+    return CommandResult(returncode=0, stdout="\n".join(lines))
+
+
+def test_rows_are_read_between_the_first_line_and_the_last() -> None:
+    result = _listed("7 DONE 3 1 jpsi-x-1", "8 STRANGE - 0 ")
+    result = attrs.evolve(result, stdout=f"Welcome 12 DONE!\n{result.stdout}")
 
     observed = toy.parse_status(result)
 
@@ -68,10 +76,8 @@ def test_rows_are_read_and_all_else_is_passed_over() -> None:
     )
     assert (observed["8"].state, observed["8"].word) == (None, "STRANGE")
     assert toy.parse_find(result, ["jpsi-x-1", "jpsi-y-1"]) == {"jpsi-x-1": "7"}
-    assert (
-        toy.parse_finished(CommandResult(returncode=0, stdout="7 TIMEUP 143 0 \n"))["7"].reason
-        is Reason.TIMEOUT
-    )
+    assert (observed["7"].tag, observed["8"].tag) == ("jpsi-x-1", "")
+    assert toy.parse_finished(_listed("7 TIMEUP 143 0 "))["7"].reason is Reason.TIMEOUT
 
 
 @pytest.mark.parametrize("result", [CommandResult(returncode=3), CommandResult(returncode=0, timed_out=True)])
@@ -117,4 +123,4 @@ def test_the_dialect_says_what_was_done(fake_scheduler: FakeScheduler, command: 
 
     listed = answer(fake_scheduler, toy_dialect, Invocation(argv=["tstat", "--all"])).stdout
 
-    assert listed.split()[:2] == ["1", word]
+    assert listed.splitlines()[1].split()[:2] == ["1", word]

@@ -11,6 +11,8 @@ from jpsi.contract.native_ids import number
 
 # A tag, and whatever else looks like the end of one.
 _LAST = re.compile(r"[A-Za-z0-9-]+\Z")
+# As the engine makes them.
+_TAG_BEGINNING = "jpsi-"
 # ctime(3): Sat Nov 21 09:00:42 2026; not by strptime, whose months are those of the locale
 _CTIME = re.compile(r"\w{3} (\w{3}) +(\d{1,2}) (\d\d):(\d\d):(\d\d) (\d{4})\Z")
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
@@ -32,6 +34,18 @@ def tagged(texts: Iterable[tuple[str, str]], tags: Collection[str]) -> dict[str,
     ends = ((_LAST.search(text.rstrip()), native_id) for text, native_id in texts)
     found = [(end[0], native_id) for end, native_id in ends if end is not None and end[0] in tags]
     return dict(sorted(found, key=lambda item: number(item[1]), reverse=True))
+
+
+def carried_tag(text: str) -> str:
+    """The tag at the end of a text that a job carries, such as its comment; empty if there is none.
+
+    For `Observation.tag`. Whatever stands before it is the user's or the site's.
+
+    >>> carried_tag("my name jpsi-5-1"), carried_tag("(null)")
+    ('jpsi-5-1', '')
+    """
+    end = _LAST.search(text.rstrip())
+    return end[0] if end is not None and end[0].startswith(_TAG_BEGINNING) else ""
 
 
 def refusals(

@@ -256,8 +256,14 @@ class ExecutorHooks(Protocol):
         was asked for all jobs of the user.
 
         SubmitException, as `CommandResult.checked` raises it, if the system did not answer: then nothing
-        was learnt. An answer that says of some jobs that they are unknown is an answer. For None, each job is
-        told of by one id, as they are counted; an array whose elements are told of may be there besides.
+        was learnt. An answer that is not whole is no answer either: raise unless what `query` asked for at
+        the beginning and at the end of the answer is there (a header, a line of its own), and each line
+        between them is understood. Text of a site's own before that beginning is passed over.
+
+        Each observation says whose job it is about: `Observation.tag`, and `submitted` where the system tells
+        it. An answer that says of some jobs that they are unknown is an answer: `Observation.denied` tells of
+        each that it names so. For None, each job is told of by one id, as they are counted; an array whose
+        elements are told of may be there besides.
         """
 
     @hookspec(firstresult=True)
@@ -278,8 +284,13 @@ class ExecutorHooks(Protocol):
         """
 
     @hookspec(firstresult=True)
-    def cancel(self, native_ids: Sequence[str], site: Site) -> Command:
-        """The command that ends these jobs, pending or running."""
+    def cancel(self, native_ids: Sequence[str], site: Site, seen: Mapping[str, Observation]) -> Command:
+        """The command that ends these jobs, pending or running.
+
+        `seen` is what the batch system said of those of them that it mentioned, a moment before: they carried
+        their tags then. Where the command can be told what else the jobs must be, such as their user and
+        name, tell it.
+        """
 
     @hookspec(firstresult=True)
     def parse_cancel(self, result: CommandResult, native_ids: Sequence[str], site: Site) -> Mapping[str, str]:

@@ -16,13 +16,22 @@ from jpsi.model.states import JobState, Reason
 class Observation:
     """What a batch system said about one job in one answer; it may be old, partial or strange.
 
-    Observations are made without a clock: whoever asked knows when.
+    Observations are made without a clock: whoever asked knows when. A native id alone proves nothing: a
+    controller that crashes gives it to somebody else's job, so that an answer says whose job it is about.
     """
 
     #: The state that the system's word means; None for a word that nobody knows, which changes nothing.
     state: JobState | None
     #: The system's own word for the state.
     word: str
+    #: The tag that the job carries (`SubmitContext.tag`), as `carried_tag` reads it; empty if the answer says
+    #: that it carries none, so that it is no job of jpsi's; None where the answer cannot tell.
+    tag: str | None = None
+    #: When the batch system took the job, timezone-aware, by its own clock. Where an answer has no tag, it
+    #: tells a job from a later one of the same native id.
+    submitted: datetime | None = None
+    #: False if the system says in so many words that it has no job of this native id.
+    exists: bool = True
     #: Why the job ended as it did, where the system says more than an exit code does.
     reason: Reason | None = None
     #: A sentence for an end user, such as why the job is pending.
@@ -48,6 +57,15 @@ class Observation:
     def final(self) -> bool:
         """Whether it says that the job has ended."""
         return self.state is not None and self.state.final
+
+    @classmethod
+    def denied(cls, word: str) -> Observation:
+        """The batch system says that it has no job of this native id.
+
+        Args:
+            word: its own words for it, such as `Invalid job id specified`.
+        """
+        return cls(state=None, word=word, exists=False)
 
 
 class Meaning(NamedTuple):

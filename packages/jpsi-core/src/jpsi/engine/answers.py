@@ -81,7 +81,8 @@ def decode(plain: Mapping[str, Any]) -> Answer:
 
 def _encode(observation: Observation) -> dict[str, Any]:
     values = ((name, getattr(observation, name)) for name in _FIELDS)
-    return {name: _FIELDS[name].encode(value) for name, value in values if value not in (None, (), {})}
+    told = ((name, value) for name, value in values if value not in _UNTOLD.get(name, _NOTHING))
+    return {name: _FIELDS[name].encode(value) for name, value in told}
 
 
 def _decode(plain: Mapping[str, Any]) -> Observation:
@@ -117,6 +118,9 @@ _TIME = _Field(str, datetime.isoformat, datetime.fromisoformat)
 _FIELDS: Mapping[str, _Field] = {
     "state": _Field(str, lambda state: state.value, JobState),
     "word": _Field(str),
+    "tag": _Field(str),
+    "submitted": _TIME,
+    "exists": _Field(bool),
     "reason": _Field(str, lambda reason: reason.value, Reason),
     "message": _Field(str),
     "exit_code": _Field(int),
@@ -128,3 +132,6 @@ _FIELDS: Mapping[str, _Field] = {
     "start_estimate": _TIME,
     "details": _Field(dict, dict),
 }
+# What a field is unless something is told; an empty tag tells that there is none.
+_NOTHING: tuple[object, ...] = (None, (), {})
+_UNTOLD: Mapping[str, tuple[object, ...]] = {"exists": (True,)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import logging
 import os
@@ -384,13 +385,20 @@ class Backend:
             log.warning("there is no accounting of %s to ask: %s", self.place, why)
         self._has_warned = True
 
-    def cancel(self, native_ids: Sequence[str]) -> Mapping[str, str]:
+    def cancel(
+        self, native_ids: Sequence[str], seen: Mapping[str, Observation] | None = None
+    ) -> Mapping[str, str]:
         """End these jobs; returns why which of them could not be ended.
+
+        Args:
+            native_ids: the jobs.
+            seen: what the queue said a moment ago of those of them that it mentioned.
 
         Raises:
             SubmitException: the request did not reach the batch system.
         """
-        return self._changed(native_ids, "cancel", self._hooks.cancel, self._hooks.parse_cancel)
+        request = functools.partial(self._hooks.cancel, seen=_only(seen or {}, native_ids))
+        return self._changed(native_ids, "cancel", request, self._hooks.parse_cancel)
 
     def requests(self, things: Sequence[T]) -> Iterator[Sequence[T]]:
         """So many at a time as one request may name."""

@@ -30,7 +30,7 @@ from jpsi.engine.procfs import NO_BOOT, boot_id
 
 log = logging.getLogger(__name__)
 
-_VERSION = 3
+_VERSION = 4
 _PRIVATE_FILE = 0o600
 _PRIVATE_DIRECTORY = 0o700
 _ANSWER = "answer"

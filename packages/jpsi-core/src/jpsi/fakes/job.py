@@ -125,3 +125,24 @@ class FakeJob:
     def is_own(self) -> bool:
         """Whether it is a job of the user who has this fake, and not of somebody else."""
         return self.owner == _user()
+
+
+def strangers(lost: FakeJob, script: str) -> FakeJob:
+    """A job of the same native id and shape that somebody else submits: nothing in it has the tag."""
+
+    def is_kept(value: object) -> bool:
+        return not lost.tag or not isinstance(value, str) or lost.tag not in value
+
+    return FakeJob(
+        lost.native_id,
+        script=script,
+        name="stranger",
+        queue=lost.queue,
+        project=lost.project,
+        environment={name: value for name, value in lost.environment.items() if is_kept(value)},
+        directory=lost.directory,
+        slots=lost.slots,
+        time_limit=lost.time_limit,
+        starting=lost.starting,
+        attributes={name: value for name, value in lost.attributes.items() if is_kept(value)},
+    )

@@ -9,7 +9,7 @@ from typing import Self
 
 from jpsi.fakes.dialects import Invocation
 from jpsi.fakes.faults import Faults
-from jpsi.fakes.job import FakeJob, FakeState, Outcome
+from jpsi.fakes.job import FakeJob, FakeState, Outcome, strangers
 from jpsi.fakes.log import Call, Log
 from jpsi.fakes.machine import Machine
 from jpsi.fakes.runs import as_of, put_back
@@ -185,6 +185,20 @@ class FakeScheduler(Machine):
                 if kill:
                     run.script.send(signal.SIGKILL)
             self.settle()
+
+    def supplant(self, native_id: str, script: str = "#!/bin/sh\nexec sleep 300\n") -> FakeJob:
+        """Forget a job without trace, and give its native id to a stranger's, which is returned.
+
+        So does a controller that was killed before it had written down a job, and started again. The
+        stranger's job runs `script`, was submitted now, and carries no tag.
+
+        Raises:
+            KeyError: there is none.
+        """
+        with self.lock:
+            lost = self.job(native_id)
+            self.vanish(native_id)
+            return self.submit(strangers(lost, script))
 
     # What tests ask.
 

@@ -62,7 +62,7 @@ class Hooks:
     def __call__(self, name: str, **values: Any) -> Any:  # noqa: ANN401  the arguments and answer of any hook
         """What a hook answers; it is asked twice, and must answer the same."""
         function: Callable[..., Any] = getattr(self.plugin, name)
-        values = {"site": self.site, "context": self.context, **values}
+        values = {"site": self.site, "context": self.context, "seen": {}, **values}
         wanted = {key: values[key] for key in inspect.signature(function).parameters}
         before = copy.deepcopy(wanted)
         with _nothing_but_values():

@@ -58,6 +58,7 @@ class AnswerTests(HookTests):
 
         observed = self._observed(hooks, played, native_id)[native_id]
         assert observed.state in {JobState.QUEUED, JobState.ACTIVE}
+        assert observed.exists
         command = hooks("find", tags=[TAG, "jpsi-none-1"]) if hooks.has("find") else None
         if command is not None and not isinstance(command, NotOffered):
             result = self._call(played, command)
@@ -68,7 +69,79 @@ class AnswerTests(HookTests):
     ) -> None:
         native_id = self._submit(hooks, played)
 
-        assert self.unknown_id not in self._observed(hooks, played, native_id, self.unknown_id)
+        assert self.unknown_id not in self._existing(hooks, played, native_id, self.unknown_id)
+
+    def test_an_answer_says_whose_job_it_is_about(
+        self, hooks: Hooks, played: tuple[FakeScheduler, Dialect]
+    ) -> None:
+        """By the tag that the job carries; of a stranger's job, that it carries none."""
+        scheduler, _ = played
+        own, others = self._submit(hooks, played), self._submit(hooks, played)
+        scheduler.supplant(others)
+
+        observed = self._existing(hooks, played, own, others)
+        assert observed[own].tag == TAG
+        assert observed[others].tag == "", "a job that carries no tag is a stranger's"
+        everything = hooks("parse_status", result=self._queried(hooks, played, None), native_ids=None)
+        assert {it: everything[it].tag for it in (own, others) if it in everything}[own] == TAG
+
+    def test_an_account_says_whose_job_it_is_about(
+        self, hooks: Hooks, played: tuple[FakeScheduler, Dialect]
+    ) -> None:
+        """By the tag, or by when the batch system took the job, as the queue tells it too."""
+        scheduler, _ = played
+        native_id = self._submit(hooks, played)
+        queued = self._existing(hooks, played, native_id)[native_id]
+        command = hooks("query_finished", native_ids=[native_id]) if hooks.has("query_finished") else None
+        if command is None or isinstance(command, NotOffered):
+            pytest.skip("it has no accounting")
+        assert scheduler.wait_for(lambda: True, 0)
+        scheduler.end_as(native_id, FakeState.COMPLETED)
+
+        result = self._call(played, command)
+        account = hooks("parse_finished", result=result, native_ids=[native_id])[native_id]
+
+        if account.tag is None:
+            assert account.submitted is not None
+            assert account.submitted == queued.submitted
+        else:
+            assert account.tag == TAG
+
+    @pytest.mark.clause("python-polling")
+    @pytest.mark.parametrize("which", ["one job", "several jobs", "all jobs", "an array", "accounting"])
+    def test_an_answer_that_is_cut_is_no_answer(
+        self, hooks: Hooks, played: tuple[FakeScheduler, Dialect], which: str
+    ) -> None:
+        """Wherever it is cut, it tells what the whole one tells, or is refused."""
+        native_ids, result, hook = self._answered(hooks, played, which)
+        whole = hooks(hook, result=result, native_ids=native_ids)
+        assert whole
+
+        for end in range(len(result.stdout)):
+            cut = attrs.evolve(result, stdout=result.stdout[:end])
+            with contextlib.suppress(SubmitException, ValueError):
+                told = hooks(hook, result=cut, native_ids=native_ids)
+                assert told == whole, f"the answer was cut to {cut.stdout[-200:]!r}"
+
+    @pytest.mark.parametrize("which", ["one job", "several jobs", "all jobs", "an array", "accounting"])
+    def test_an_answer_that_is_garbled_tells_nothing_wrong(
+        self, hooks: Hooks, played: tuple[FakeScheduler, Dialect], which: str
+    ) -> None:
+        """It is refused, or no job is missing in it, and none has ended that had not."""
+        native_ids, result, hook = self._answered(hooks, played, which)
+        whole = hooks(hook, result=result, native_ids=native_ids)
+        lines = result.stdout.splitlines(keepends=True)
+        garbled = [result.stdout * 2, *(_spoilt(result.stdout, at) for at in range(0, len(result.stdout), 7))]
+        garbled += ["".join(lines[:at] + lines[at + 1 :]) for at in range(len(lines))]
+
+        for stdout in garbled:
+            with contextlib.suppress(SubmitException, ValueError):
+                told = hooks(hook, result=attrs.evolve(result, stdout=stdout), native_ids=native_ids)
+                for native_id, seen in whole.items():
+                    found = told.get(native_id)
+                    assert found is not None or stdout not in garbled[:1], "a repeated answer mentions less"
+                    is_changed = found is not None and found.final and found.tag in {None, seen.tag}
+                    assert not is_changed or found.state is seen.state, f"{native_id}: {found}"
 
     @pytest.mark.clause("python-polling")
     def test_an_unknown_id_does_not_hide_the_known(
@@ -79,7 +152,7 @@ class AnswerTests(HookTests):
 
         for native_ids in ([native_id, unknown], [unknown, native_id], [unknown]):
             try:
-                observed = self._observed(hooks, played, *native_ids)
+                observed = self._existing(hooks, played, *native_ids)
             except (SubmitException, ValueError) as e:
                 pytest.fail(
                     f"asked for {native_ids}, of which {unknown} is unknown, parse_status raised: {e}"
@@ -169,6 +242,37 @@ class AnswerTests(HookTests):
         found: Mapping[str, Observation] = hooks("parse_status", result=result, native_ids=list(native_ids))
         return found
 
+    def _existing(
+        self, hooks: Hooks, played: tuple[FakeScheduler, Dialect], *native_ids: str
+    ) -> dict[str, Observation]:
+        """What is said of jobs but for those of which it is said that there is none."""
+        return {name: it for name, it in self._observed(hooks, played, *native_ids).items() if it.exists}
+
+    def _queried(
+        self, hooks: Hooks, played: tuple[FakeScheduler, Dialect], native_ids: Sequence[str] | None
+    ) -> CommandResult:
+        return self._call(played, hooks("query", native_ids=native_ids))
+
+    def _answered(
+        self, hooks: Hooks, played: tuple[FakeScheduler, Dialect], which: str
+    ) -> tuple[list[str] | None, CommandResult, str]:
+        """Jobs, an answer about them, and the hook that reads it."""
+        if which == "an array":
+            elements = self._array(hooks, played)
+            return elements, self._queried(hooks, played, self._askable(hooks, elements)), "parse_status"
+        native_ids = [self._submit(hooks, played) for _ in range(1 if which == "one job" else 3)]
+        if which == "all jobs":
+            return None, self._queried(hooks, played, None), "parse_status"
+        if which != "accounting":
+            return native_ids, self._queried(hooks, played, native_ids), "parse_status"
+        command = hooks("query_finished", native_ids=native_ids) if hooks.has("query_finished") else None
+        if command is None or isinstance(command, NotOffered):
+            pytest.skip("it has no accounting")
+        scheduler, _ = played
+        for native_id in native_ids:
+            scheduler.end_as(native_id, FakeState.COMPLETED)
+        return native_ids, self._call(played, command), "parse_finished"
+
     def _not_cancelled(
         self, hooks: Hooks, played: tuple[FakeScheduler, Dialect], native_ids: Sequence[str]
     ) -> Mapping[str, str]:
@@ -187,6 +291,11 @@ class AnswerTests(HookTests):
         environment = {"PATH": "/usr/bin:/bin", **command.environment}
         invocation = Invocation(argv=command.argv, stdin=command.stdin or "", environment=environment)
         return answer(scheduler, dialect, invocation)
+
+
+def _spoilt(text: str, at: int) -> str:
+    """A text in which one character is another."""
+    return text[:at] + ("~" if text[at] != "~" else "#") + text[at + 1 :]
 
 
 def _started(played: tuple[FakeScheduler, Dialect], command: Command) -> CommandResult:

@@ -27,6 +27,8 @@ from jpsi.plugin import (
     Reason,
     Script,
     SubmitContext,
+    SubmitException,
+    carried_tag,
     components,
     hookimpl,
     read_indices,
@@ -50,6 +52,9 @@ _NO_CONTACT = 3
 
 _SECOND = timedelta(seconds=1)
 
+# The first line of tstat, whatever a site prints before it, and the last.
+_HEADER = "ID STATE CODE RESTARTS TAG"
+_FOOTER = re.compile(r"(?P<count>\d+) lines")
 # One line of tstat: id, state, exit code or -, restarts, tag. An element of an array is 17.3, and those that
 # wait are told of together: 17.1-2,4.
 _ROW = re.compile(
@@ -193,10 +198,23 @@ def _ids(row: re.Match[str]) -> list[str]:
     return [f"{row['id']}.{index}" for indices in read_indices(row["indices"]) for index in indices]
 
 
-def _rows(result: CommandResult) -> Iterator[re.Match[str]]:
-    """The lines about jobs; what else was printed is passed over."""
-    lines = result.checked().stdout.splitlines()
-    return (match for line in lines if (match := _ROW.fullmatch(line)))
+def _rows(result: CommandResult) -> list[re.Match[str]]:
+    """The lines about jobs, between the first line and the last; what stands before is passed over.
+
+    Raises:
+        SubmitException: the answer is not whole.
+    """
+    _, header, listed = result.checked().stdout.partition(f"{_HEADER}\n")
+    *lines, last = listed.splitlines() or [""]
+    rows = [_ROW.fullmatch(line) for line in lines]
+    end = _FOOTER.fullmatch(last)
+    if not header or end is None or int(end["count"]) != len(lines) or not listed.endswith("\n"):
+        msg = f"tstat did not answer to its end: {result.stdout!r}"
+        raise SubmitException(msg, transient=True)
+    if unclear := [line for line, row in zip(lines, rows, strict=True) if row is None]:
+        msg = f"tstat printed {unclear[0]!r}"
+        raise SubmitException(msg, transient=True)
+    return [row for row in rows if row is not None]
 
 
 def _observation(row: re.Match[str]) -> Observation:
@@ -204,6 +222,7 @@ def _observation(row: re.Match[str]) -> Observation:
     return Observation(
         state=state,
         word=row["word"],
+        tag=carried_tag(row["tag"]),
         reason=reason,
         exit_code=None if row["code"] == "-" else int(row["code"]),
         # tstat(1): only a job that has run has a code

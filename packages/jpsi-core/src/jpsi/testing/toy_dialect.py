@@ -107,7 +107,9 @@ def _tstat(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
     asked = set(invocation.arguments)
     jobs = scheduler.accounted() if "--finished" in asked else scheduler.listed()
     shown = [job for job in jobs if "--all" in asked or _names(job) & asked]
-    return CommandResult(returncode=0, stdout="".join(_lines(shown)))
+    lines = list(_lines(shown))
+    listed = "".join(["ID STATE CODE RESTARTS TAG\n", *lines, f"{len(lines)} lines\n"])
+    return CommandResult(returncode=0, stdout=listed)
 
 
 def _names(job: FakeJob) -> set[str]:
