@@ -332,7 +332,11 @@ class Tracking:
 
         said = self._said(self._recent(changed.keys(), suffices, now, sleep), changed)
         seen = {native_id: said.of(native_id) for native_id in changed}
-        return known | {native_id: it.state for native_id, it in seen.items() if is_own(it, tags[native_id])}
+        return known | {
+            native_id: it.state
+            for native_id, it in seen.items()
+            if it is not None and is_own(it, tags[native_id])
+        }
 
     def _recent(
         self,
