@@ -199,13 +199,6 @@ def test_a_job_has_the_tag_at_the_end_of_its_comment(comment: str, tag: str) -> 
     assert found["7_1"].submitted == datetime(2026, 11, 21, 8, 17, 57, tzinfo=UTC)
 
 
-def test_when_a_job_was_submitted_that_was_put_back_is_not_told() -> None:
-    """Its SubmitTime is when it was put back."""
-    line = squeue_line(JobArrayID="7", RestartCnt="1", SubmitTime="2026-11-21T08:17:57")
-
-    assert hooks.parse_status(squeue_answer(line), None)["7"].submitted is None
-
-
 def test_what_a_site_prints_is_passed_over() -> None:
     whole = squeue_answer(squeue_line(JobArrayID="7")).stdout
     first, header, rows = whole.partition("JOBARRAYID")

@@ -34,12 +34,11 @@ def observed(row: Row, end: End = _NO_END, *, cancelled_by: str | None = None) -
     ran_on = () if row.nodes in _NO_NODES else hostlist(row.nodes)
     told = {"state": word, "reason": "" if why in NOTHING else why, "cancelled_by": cancelled_by}
     details: dict[str, Any] = {f"slurm.{name}": text for name, text in told.items() if text}
-    meaning, tag = STATES.get(word), carried_tag(row.comment)
+    # Of a job that was put back, squeue tells when that was.
+    meaning, tag, submitted = STATES.get(word), carried_tag(row.comment), moment(row.submitted)
     restarts = int(row.restarts) if row.restarts.isdecimal() else None
     if meaning is None:
-        return Observation(
-            state=None, word=word, tag=tag, submitted=_submitted(row, restarts), details=details
-        )
+        return Observation(state=None, word=word, tag=tag, submitted=submitted, details=details)
     if not ran_on or word not in _OF_ITS_OWN:
         # An exit code of a job that never ran is Slurm's own, such as 1 where a request was refused.
         end = _NO_END
@@ -48,7 +47,7 @@ def observed(row: Row, end: End = _NO_END, *, cancelled_by: str | None = None) -
         state=meaning.state,
         word=word,
         tag=tag,
-        submitted=_submitted(row, restarts),
+        submitted=submitted,
         reason=reason,
         message=message if cancelled_by is None else f"{message} by the user with number {cancelled_by}",
         exit_code=end.exit_code,
@@ -87,11 +86,6 @@ def _has_run(state: JobState, reason: Reason | None, restarts: int | None, *, is
     if is_placed and reason is not Reason.LAUNCH:
         return True
     return False if restarts == 0 else None
-
-
-def _submitted(row: Row, restarts: int | None) -> datetime | None:
-    """When Slurm took the job; of one that was put back, its times tell when that was."""
-    return None if restarts else moment(row.submitted)
 
 
 def _entered(state: JobState, row: Row) -> datetime | None:
