@@ -135,14 +135,13 @@ def test_an_answer_that_is_cut_is_refused(step: Recording) -> None:
         assert told is None or told == whole, step.result.stdout[:end][-100:]
 
 
-@pytest.mark.parametrize("letter", "~1")
 @pytest.mark.parametrize("step", ANSWERED, ids=_name)
-def test_a_letter_that_has_changed_changes_no_job(step: Recording, letter: str) -> None:
+def test_a_letter_that_has_changed_changes_no_job(step: Recording) -> None:
     text = step.result.stdout
     whole = _accepted(step, text)
 
     for at in range(len(text)):
-        told = _accepted(step, text[:at] + letter + text[at + 1 :])
+        told = _accepted(step, text[:at] + "~1"[at % 2] + text[at + 1 :])
         assert told is None or told == whole, text[max(0, at - 50) : at + 50]
 
 
