@@ -183,6 +183,17 @@ def test_a_listing_of_which_a_line_is_missing_or_is_twice_there_tells_nothing_wr
         assert [spoilt for spoilt, told in _tried(read, texts) if not _is_same(told, whole)] == []
 
 
+def test_rows_that_run_into_each_other_are_none() -> None:
+    """One of the two jobs would be missing."""
+    text = _listed("of each kind one").stdout
+    between = [it.span() for it in re.finditer(r" *</job_list>\n *<job_list .*>\n", text)]
+    assert between
+
+    for start, end in between:
+        with pytest.raises(SubmitException, match="twice"):
+            hooks.parse_status(answered(text[:start] + text[end:]), None)
+
+
 def test_a_listing_that_is_told_twice_is_none() -> None:
     text = _listed("of each kind one").stdout
 
