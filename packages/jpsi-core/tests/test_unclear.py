@@ -1,4 +1,4 @@
-"""Submissions of which nobody knows what became of them: every process tells the same, and each job runs once."""
+"""Submissions that got no clear answer: every process tells the same of them, and each job runs once."""
 
 from __future__ import annotations
 

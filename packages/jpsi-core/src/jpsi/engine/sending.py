@@ -258,7 +258,7 @@ class Sending:
         try:
             native_id = self.withdraw(written)
             if native_id is None:
-                # the caller has the job, and tries again or not: whoever recovers jobs has nothing to do with it
+                # the caller has the job, and tries again or not: it is nobody else's to recover
                 self._note_given_up(written, why)
         except FileNotFoundError:
             return None  # its folder was removed, and what would have run with it
@@ -278,7 +278,8 @@ class Sending:
             raise
         except OSError:
             # it can run no more; without the note it is recovered as a job that was never submitted
-            log.warning("%s: that it was not submitted could not be written down", written.name, exc_info=True)
+            msg = "%s: that it was not submitted could not be written down"
+            log.warning(msg, written.name, exc_info=True)
 
     def _given_up_after(self, error: BaseException, written: Written) -> str | None:
         """As `_given_up`; but who was interrupted is told of that, whatever became of the submission."""

@@ -7,7 +7,7 @@
     <root>/jobs/<id>/claim.<n>          made exclusively by the runner (its pid) or by whoever revokes it
     <root>/jobs/<id>/stop.<n>.json      jpsi told attempt n to end
     <root>/jobs/<id>/final.<n>.json     the final status, where it does not follow from the exit marker alone
-    <root>/jobs/<id>/unsent.<n>         attempt n was revoked, and whoever submitted it was told so; why, in words
+    <root>/jobs/<id>/unsent.<n>         attempt n was revoked, and its submitter told so; why, in words
     <root>/jobs/<id>/get.<n>            files of attempt n are elsewhere, and not yet here as they are to be;
                                         how far they are, in words
     <root>/jobs/<id>/found              another machine has submitted it
@@ -199,7 +199,7 @@ class Spool:
         return claim is not None and claim.text == REVOKED
 
     def give_up(self, job_id: str, attempt: int, why: str) -> None:
-        """Write down that the caller of a submission was told that it failed: the attempt is revoked already."""
+        """Write down that the submitter of an attempt, which is revoked already, was told that it failed."""
         write_once(f"{self.folder(job_id)}/{UNSENT}.{attempt}", json.dumps(why).encode("ascii"))
 
     def is_given_up(self, job_id: str, attempt: int) -> bool:
