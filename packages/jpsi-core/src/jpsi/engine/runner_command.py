@@ -199,9 +199,9 @@ def _without_ours(environment: Mapping[str, str | None]) -> dict[str, str | None
 _BLAME = f"_jpsi_end {EXECUTABLE}"
 # A shell reports E2BIG by a code that the program may have returned: but then no other program can be started
 # with these arguments and this environment either.
+_OTHER = '/bin/sh -c : "$@" 2>/dev/null'
 _TOO_LARGE = [
-    f'[ $_jpsi_code -ne {NOT_EXECUTABLE_CODE} ] || /bin/sh -c : "$@" 2>/dev/null || '
-    f"[ $? -ne {NOT_EXECUTABLE_CODE} ] ||",
+    f"[ $_jpsi_code -ne {NOT_EXECUTABLE_CODE} ] || {_OTHER} || [ $? -ne {NOT_EXECUTABLE_CODE} ] ||",
     f"  _jpsi_end {ARGUMENTS} {NOT_EXECUTABLE_CODE}",
 ]
 # Where execvp(3) looks if there is no PATH.

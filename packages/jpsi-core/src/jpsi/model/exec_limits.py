@@ -55,8 +55,8 @@ def exec_problems(
     if total > (most := all_bytes()):
         besides = f", {len(others)} of them inherited," if others else ""
         yield (
-            f"arguments and environment together{besides} take {total} bytes, and the kernel passes a program "
-            f"at most {most}: hand it a file instead"
+            f"arguments and environment together{besides} take {total} bytes, and the kernel passes "
+            f"a program at most {most}: hand it a file instead"
         )
 
 

@@ -75,7 +75,8 @@ def exec_limits(spec: JobSpec, inherited: Mapping[str, str] | None = None) -> It
     is_sound = isinstance(arguments, list | tuple) and isinstance(environment, Mapping)
     if not is_sound or not isinstance(spec.executable, str):
         return
-    texts = [spec.executable, *arguments, *environment, *(it for it in environment.values() if it is not None)]
+    values = (it for it in environment.values() if it is not None)
+    texts = [spec.executable, *arguments, *environment, *values]
     if not any(True for text in texts for _ in _text("", text)):
         yield from exec_problems(spec.executable, arguments, environment, inherited)
 
