@@ -395,6 +395,16 @@ def benchmarks(session: nox.Session) -> None:
 
 
 @nox.session
+def chaos(session: nox.Session) -> None:
+    """Try what can go wrong, at random: `--long`, `--seed N`, `--rounds N`, `--only slurm:controller`."""
+    _install(session, *_BACKENDS)
+    session.run("python", "-m", "chaos", *session.posargs, env=_homes(session))
+
+
+_BACKENDS = ("jpsi-core", "jpsi-slurm", "jpsi-pbs", "jpsi-lsf", "jpsi-flux", "jpsi-gridengine")
+
+
+@nox.session
 def lint(session: nox.Session) -> None:
     """Check style, formatting and the import floors; `--fix` mends what can be mended."""
     _install(session, *_tools("lint"))

@@ -1,0 +1,183 @@
+"""Draws the trials, plays them beside each other, and prints what they found."""
+
+from __future__ import annotations
+
+import argparse
+import concurrent.futures
+import json
+import multiprocessing
+import os
+import random
+import sys
+import tempfile
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from chaos import rounds, selftest
+from chaos.faults import FAULTS
+from chaos.referee import Kind
+from chaos.rounds import Result, Trial
+from chaos.systems import SYSTEMS
+
+#: How many rounds there are on the fakes, in the short form and in the long one.
+_SHORT, _LONG = 56, 1000
+# Rounds mostly wait.
+_AT_A_TIME = 3 * (os.cpu_count() or 1)
+# The first columns are names, the others counts.
+_NAMES = 2
+_COLUMNS = ("system", "fault", "rounds", "jobs", *(it.value for it in Kind))
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Play trials as the command line asks for; returns the exit code."""
+    asked = _parser().parse_args(arguments)
+    if failures := selftest.failures():
+        print("the referee cannot be believed:", *failures, sep="\n  ")
+        return 1
+    seed = random.SystemRandom().randrange(1_000_000) if asked.seed is None else asked.seed
+    count = asked.rounds or (_LONG if asked.long else _SHORT)
+    trials = list(draw(seed, count, asked.only))
+    if not trials:
+        print(f"nothing is called {' or '.join(asked.only)}")
+        print(f"there are {', '.join(SYSTEMS)}, and {', '.join(FAULTS)}")
+        return 2
+    keep = Path(asked.directory or tempfile.gettempdir()) / f"jpsi-chaos-seed-{seed}"
+    print(f"chaos: seed {seed}, {len(trials)} rounds, {asked.at_a_time} at a time", flush=True)
+    begun = time.monotonic()
+    results = list(play_all(trials, asked.at_a_time, keep))
+    print(table(results))
+    print(f"chaos: {len(results)} rounds in {time.monotonic() - begun:.0f} s, seed {seed}")
+    for why in sorted(
+        {f"{it.trial.system}:{it.trial.fault}: skipped, {it.skipped}" for it in results if it.skipped}
+    ):
+        print(why)
+    is_clean = not any(it.verdict.findings or it.error for it in results)
+    if asked.json:
+        Path(asked.json).write_text(as_json(seed, results), encoding="utf-8")
+    print(
+        "chaos: nothing lost, doubled, strange or stuck"
+        if is_clean
+        else f"chaos: what was found is in {keep}"
+    )
+    return 0 if is_clean else 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="./dev chaos", description=__doc__, allow_abbrev=False)
+    parser.add_argument(
+        "--long", action="store_true", help=f"{_LONG} rounds on the fakes instead of {_SHORT}"
+    )
+    parser.add_argument("--seed", type=int, help="repeat what was drawn with this seed")
+    parser.add_argument("--rounds", type=int, help="so many rounds")
+    parser.add_argument(
+        "--only",
+        action="append",
+        default=[],
+        metavar="SYSTEM[:FAULT[:NUMBER]]",
+        help="only these; an empty system is any, such as in `:controller`",
+    )
+    parser.add_argument("--at-a-time", type=int, default=_AT_A_TIME, help="so many rounds beside each other")
+    parser.add_argument("--directory", help="where the files of rounds are kept in which something was found")
+    parser.add_argument("--json", metavar="FILE", help="write what was found to a file as well")
+    return parser
+
+
+def draw(seed: int, count: int, only: Iterable[str] = ()) -> Iterator[Trial]:
+    """The trials: as many of each pair of a system and a fault as can be, in a random order."""
+    wanted = [_parts(it) for it in only] or [("", "", None)]
+    pairs = [(system, fault) for system in SYSTEMS for fault in FAULTS]
+    random.Random(seed).shuffle(pairs)  # noqa: S311  to be repeated, not to be safe
+    chosen = [
+        (system, fault, number)
+        for system, fault in pairs
+        for wanted_system, wanted_fault, number in wanted
+        if wanted_system in {"", system} and wanted_fault in {"", fault}
+    ]
+    single = [Trial(seed, system, fault, number) for system, fault, number in chosen if number is not None]
+    yield from single
+    many = [(system, fault) for system, fault, number in chosen if number is None]
+    for index in range(count if many else 0):
+        number, place = divmod(index, len(many))
+        yield Trial(seed, *many[place], number)
+
+
+def _parts(only: str) -> tuple[str, str, int | None]:
+    system, _, rest = only.partition(":")
+    fault, _, number = rest.partition(":")
+    return system, fault, int(number) if number else None
+
+
+def play_all(trials: Sequence[Trial], at_a_time: int, keep: Path) -> Iterator[Result]:
+    """Play trials beside each other, and tell of what is wrong as it is found."""
+    # each worker is a process of its own, as the commands of its fake are on its PATH
+    context = multiprocessing.get_context("spawn")
+    with concurrent.futures.ProcessPoolExecutor(
+        at_a_time, mp_context=context, max_tasks_per_child=50
+    ) as pool:
+        futures = [pool.submit(rounds.play, trial, FAULTS, keep) for trial in trials]
+        for future in concurrent.futures.as_completed(futures):
+            result = future.result()
+            report(result)
+            yield result
+
+
+def report(result: Result) -> None:
+    """Say what is wrong with a round, and how it is repeated."""
+    if not result.verdict.findings and not result.error:
+        return
+    trial = result.trial
+    print(
+        f"\n{trial.system}, {trial.fault}: ./dev chaos --seed {trial.seed} --only {trial}   ({result.folder})"
+    )
+    for finding in result.verdict.findings:
+        print(f"  {finding}")
+    if result.error:
+        print(result.error)
+    sys.stdout.flush()
+
+
+def table(results: Iterable[Result]) -> str:
+    """What was played and what was found, a line for each pair of a system and a fault."""
+    grouped: dict[tuple[str, str], list[Result]] = {}
+    for result in results:
+        if not result.skipped:
+            grouped.setdefault((result.trial.system, result.trial.fault), []).append(result)
+    rows = [[*pair, *counts(grouped[pair])] for pair in sorted(grouped)]
+    total = ["all", "", *counts([it for group in grouped.values() for it in group])]
+    lines = [_COLUMNS, *([str(it) for it in row] for row in [*rows, total])]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(_COLUMNS))]
+
+    def shown(line: Sequence[str]) -> str:
+        named = [it.ljust(width) for it, width in zip(line[:_NAMES], widths, strict=False)]
+        counted = [it.rjust(width) for it, width in zip(line[_NAMES:], widths[_NAMES:], strict=True)]
+        return "  ".join([*named, *counted])
+
+    return "\n".join(map(shown, lines))
+
+
+def counts(results: Sequence[Result]) -> list[int]:
+    """How many rounds, jobs, and jobs of each kind of fault there are."""
+    kinds = [sum(it.verdict.count(kind) for it in results) for kind in Kind]
+    return [len(results), sum(it.verdict.jobs for it in results), *kinds]
+
+
+def as_json(seed: int, results: Iterable[Result]) -> str:
+    """What was found, for programs."""
+    told = [
+        {
+            "trial": str(it.trial),
+            "jobs": it.verdict.jobs,
+            "seconds": it.seconds,
+            "findings": [str(finding) for finding in it.verdict.findings],
+            "folder": it.folder,
+            "skipped": it.skipped,
+            "error": it.error,
+        }
+        for it in results
+    ]
+    return json.dumps({"seed": seed, "rounds": told}, indent=1)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
