@@ -45,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     keep = Path(asked.directory or tempfile.gettempdir()) / f"jpsi-chaos-seed-{seed}"
     print(f"chaos: seed {seed}, {len(trials)} rounds, {asked.at_a_time} at a time", flush=True)
     begun = time.monotonic()
-    results = list(play_all(trials, asked.at_a_time, keep))
+    results = list(play_all(trials, asked.at_a_time, keep, is_kept=asked.keep))
     print(table(results))
     print(f"chaos: {len(results)} rounds in {time.monotonic() - begun:.0f} s, seed {seed}")
     for why in sorted(
@@ -79,6 +79,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--at-a-time", type=int, default=_AT_A_TIME, help="so many rounds beside each other")
     parser.add_argument("--directory", help="where the files of rounds are kept in which something was found")
+    parser.add_argument("--keep", action="store_true", help="keep those of all rounds")
     parser.add_argument("--json", metavar="FILE", help="write what was found to a file as well")
     return parser
 
@@ -108,14 +109,14 @@ def _parts(only: str) -> tuple[str, str, int | None]:
     return system, fault, int(number) if number else None
 
 
-def play_all(trials: Sequence[Trial], at_a_time: int, keep: Path) -> Iterator[Result]:
+def play_all(trials: Sequence[Trial], at_a_time: int, keep: Path, *, is_kept: bool) -> Iterator[Result]:
     """Play trials beside each other, and tell of what is wrong as it is found."""
     # each worker is a process of its own, as the commands of its fake are on its PATH
     context = multiprocessing.get_context("spawn")
     with concurrent.futures.ProcessPoolExecutor(
         at_a_time, mp_context=context, max_tasks_per_child=50
     ) as pool:
-        futures = [pool.submit(rounds.play, trial, FAULTS, keep) for trial in trials]
+        futures = [pool.submit(rounds.play, trial, FAULTS, keep, is_kept=is_kept) for trial in trials]
         for future in concurrent.futures.as_completed(futures):
             result = future.result()
             report(result)

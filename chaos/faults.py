@@ -176,36 +176,53 @@ def requeue(round_: Round) -> None:
             round_.kill()
 
 
+def _older(path: Path, _: random.Random) -> None:
+    """Have an intent be as it was before the native id was added."""
+    lines = path.read_text().splitlines()
+    path.write_text("\n".join(line for line in lines if line.startswith("{")))
+
+
+#: What can become of a file whose last writes were lost, or that came from a backup.
 _DAMAGES: Mapping[str, Callable[[Path, random.Random], object]] = {
     "missing": lambda path, _: path.unlink(),
     "empty": lambda path, _: path.write_bytes(b""),
-    "cut": lambda path, rng: os.truncate(path, rng.randrange(path.stat().st_size + 1)),
+    "cut": lambda path, rng: os.truncate(path, rng.randrange(path.stat().st_size)),
     "garbage": lambda path, rng: path.write_bytes(rng.randbytes(40)),
+    "older": _older,
 }
 
 
 def damaged(round_: Round) -> None:
     """The client is killed, and claims and intents on disk are damaged or gone before it starts again."""
-    rng = round_.rng
     round_.start()
-    round_.until(lambda: len([it for it in proofs.proofs(round_.folder) if it[0] == "end"]) >= 1)
+    round_.until(lambda: any(what == "end" for what, _ in proofs.proofs(round_.folder)))
     round_.pause(0.0, 0.6)
-    round_.clients.kill()
+    round_.kill(is_restarted=False)
     if round_.chance(0.5):
         round_.until(lambda: all(job.state.final for job in round_.scheduler.jobs))
-    names = {it["id"]: it["key"] for it in proofs.notes(round_.folder) if it["what"] == "begun"}
-    for folder in (round_.folder / "work").glob("*/*/*"):
-        for path in sorted(folder.glob("claim*")) + sorted(folder.glob("intent*")):
-            if round_.chance(0.5):
-                how = rng.choice(sorted(_DAMAGES))
-                _DAMAGES[how](path, rng)
-                round_.note("damage", how=how, path=str(path))
-                # what was asked for cannot be known any more; of an array, for no element
-                if path.name.startswith("intent"):
-                    for job_id, key in names.items():
-                        if folder.name == job_id or folder.parent.name == "arrays":
-                            round_.note("damaged", key)
+    for folder in sorted((round_.folder / "work").glob("*/*/*")):
+        if folder.parent.name in {"jobs", "arrays"} and round_.chance(0.7):
+            _damage(round_, folder)
     round_.start()
+
+
+def _damage(round_: Round, folder: Path) -> None:
+    """Damage claim and intent of a job or an array."""
+    for path in sorted([*folder.glob("claim*"), *folder.glob("intent*")]):
+        is_intent = path.name.startswith("intent")
+        # what was asked for is still known mostly
+        how = round_.rng.choice(
+            sorted(_DAMAGES) if round_.chance(0.4) else ["older" if is_intent else "missing"]
+        )
+        if (how == "older" and not is_intent) or path.stat().st_size == 0:
+            continue
+        _DAMAGES[how](path, round_.rng)
+        round_.note("damage", how=how, path=str(path))
+        if is_intent and how != "older":
+            # of an array, that goes for every element
+            for it in proofs.notes(round_.folder):
+                if it["what"] == "begun" and (folder.name == it["id"] or folder.parent.name == "arrays"):
+                    round_.note("damaged", it["key"])
 
 
 def clock(round_: Round) -> None:

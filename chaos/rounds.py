@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import random
@@ -302,10 +303,20 @@ class Round:
         self._undo.clear()
         self.tampered.tamper = None
         self.scheduler.faults.clear()
+        self._end_hanging()
         self.scheduler.lag = 0.0
         self.scheduler.slots = max(self.scheduler.slots, 2)
         self.scheduler.settle()
         self.note("mended")
+
+    def _end_hanging(self) -> None:
+        """End commands that hang, as real ones do in the end; their callers may be gone."""
+        commands, _, _ = os.environ["PATH"].partition(os.pathsep)
+        socket = os.fsencode(Path(commands).parent)
+        for process in Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError):
+                if socket in (process / "cmdline").read_bytes():
+                    os.kill(int(process.name), signal.SIGTERM)
 
     def _bring_to_its_end(self) -> None:
         """Have a client tell all ends."""
@@ -337,8 +348,8 @@ class Round:
         return ended.get(stranger.state) or ended.get(stranger.ending or FakeState.PENDING, "")
 
 
-def play(trial: Trial, faults: dict[str, Callable[[Round], None]], keep: Path) -> Result:
-    """Play one round; its files are kept where something is wrong."""
+def play(trial: Trial, faults: dict[str, Callable[[Round], None]], keep: Path, *, is_kept: bool) -> Result:
+    """Play one round; its files are kept where something is wrong, or always."""
     begun = time.monotonic()
     folder = Path(tempfile.mkdtemp(prefix="jpsi-chaos-"))
     verdict, error = Verdict(0), ""
@@ -350,7 +361,7 @@ def play(trial: Trial, faults: dict[str, Callable[[Round], None]], keep: Path) -
     except Exception:  # noqa: BLE001  a trial that fails is told of, and is no other's end
         error = traceback.format_exc()
     kept = None
-    if verdict.findings or error:
+    if verdict.findings or error or is_kept:
         kept = str(keep / str(trial).replace(":", "-"))
         write_report(folder, verdict, error)
         keep.mkdir(parents=True, exist_ok=True)

@@ -8,6 +8,8 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
 
+import attrs
+
 from jpsi.contract.observation import Observation
 from jpsi.engine.backend import Backend
 from jpsi.engine.explaining import explained
@@ -219,12 +221,18 @@ class Judging:
             return
         try:
             self.make_folder(job)
+            stop = attrs.evolve(stop, is_late=self._has_left_its_end(job))
             kept = self._spool.stop(job.spool_id, job.attempt, stop.content)
         except FileNotFoundError:
             # Its folder was removed: that is no reason to let it run on.
             job.stop = job.stop or stop
             return
         job.stop = Stop.of(kept)
+
+    def _has_left_its_end(self, job: Tracked) -> bool:
+        """Whether a job has left an exit marker, by all that shows now."""
+        found = [*self._spool.news({job.spool_id}), *self._spool.consumed(job.spool_id)]
+        return any(marker.kind == "exit" for marker in job.own(found))
 
     def make_folder(self, job: Tracked) -> None:
         """See to it that an element of an array has a folder, which it has not before it runs."""
