@@ -33,7 +33,8 @@ from jpsi.engine.tracked import Tracked
 from jpsi.engine.written_down import WrittenJob
 from jpsi.fakes import FakeClock, FakeJob, FakeScheduler, FakeState, Outcome
 from jpsi.job import Job
-from jpsi.model.errors import InvalidJobException, SubmitException
+from jpsi.model.dependencies import Dependency
+from jpsi.model.errors import InvalidJobException, JpsiError, SubmitException
 from jpsi.model.spec import JobAttributes, JobSpec
 from jpsi.model.states import Evidence, JobState, JobStatus, Reason
 from jpsi.testing import FakeTransport, toy, toy_dialect
@@ -307,7 +308,7 @@ def test_mistake_of_a_plugin_costs_one_question(bench: Bench, caplog: pytest.Log
 @pytest.mark.clause("state-unmapped")
 def test_word_that_nobody_knows_is_warned_of_once(bench: Bench, caplog: pytest.LogCaptureFixture) -> None:
     native_id = bench.submit()
-    answer = f"{native_id} DREAMING - 0 x\n"
+    answer = f"ID STATE CODE RESTARTS SUBMITTED TAG\n{native_id} DREAMING - 0 0 jpsi-a1-1\n1 lines\n"
     bench.scheduler.faults.fail("tstat", None, returncode=0, stdout=answer)
 
     bench.ask()
@@ -1201,7 +1202,7 @@ def test_accounting_that_was_down_is_given_time_to_hear_of_all(bench: Bench) -> 
     bench.ask()
     bench.scheduler.vanish(native_id)
     down = SubmitException("down", transient=True)
-    ended = {native_id: Observation(state=JobState.COMPLETED, word="DONE", exit_code=0)}
+    ended = {native_id: Observation(state=JobState.COMPLETED, word="DONE", tag="jpsi-a1-1", exit_code=0)}
     answers = iter([down, down, {}, ended])
 
     def finished(_: object) -> dict[str, Observation]:
@@ -1254,7 +1255,7 @@ def accounting(bench: Bench) -> Accounting:
     return accounting
 
 
-_DONE = Observation(state=JobState.COMPLETED, word="DONE", exit_code=0)
+_DONE = Observation(state=JobState.COMPLETED, word="DONE", tag="jpsi-a2-1", exit_code=0)
 
 
 def test_accounting_that_fails_for_one_job_tells_how_others_ended(
@@ -1453,7 +1454,11 @@ def test_folder_of_one_job_that_cannot_be_read_costs_no_other_its_end(
 def test_end_with_details_that_json_does_not_know_is_told(bench: Bench) -> None:
     native_id = bench.submit()
     odd = Observation(
-        state=JobState.FAILED, word="OOM", reason=Reason.OUT_OF_MEMORY, details={"toy.what": object()}
+        state=JobState.FAILED,
+        word="OOM",
+        tag="jpsi-a1-1",
+        reason=Reason.OUT_OF_MEMORY,
+        details={"toy.what": object()},
     )
     bench.engine._backend.states = lambda ids: {native_id: odd}  # type: ignore[assignment]
     bench.ask()
@@ -1515,3 +1520,193 @@ def test_of_all_jobs_those_are_told_of_that_have_not_ended_and_no_arrays_besides
     bench.overrides.append(Layer())
 
     assert set(bench.process()._backend.everything()) == {"7.1", "8", "9"}
+
+
+# --------------------------------------------------------------------------------------- native ids
+
+
+def test_job_whose_native_id_is_a_strangers_is_lost_whatever_became_of_the_stranger(
+    bench: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
+    native_id = bench.submit()
+    bench.ask()
+    bench.clock.advance(5)
+    bench.scheduler.supplant(native_id)
+    for _ in range(3):
+        bench.clock.advance(GRACE)
+        bench.ask()
+    assert bench.scheduler.job(native_id).state is FakeState.COMPLETED
+
+    assert bench.last() == (JobState.FAILED, None, Reason.LOST, Evidence.ABSENCE)
+    assert bench.states() == [JobState.ACTIVE, JobState.FAILED]
+    assert caplog.text.count(f"has given its native id {native_id} to another job") == 1
+
+
+def test_account_of_a_stranger_is_no_account(bench: Bench) -> None:
+    native_id = bench.submit()
+    bench.scheduler.supplant(native_id)
+    bench.scheduler.keep = 0.0
+
+    for _ in range(4):
+        bench.clock.advance(GRACE)
+        bench.ask()
+
+    assert bench.last() == (JobState.FAILED, None, Reason.LOST, Evidence.ABSENCE)
+
+
+def test_info_says_nothing_of_a_stranger(bench: Bench) -> None:
+    native_id = bench.submit()
+    bench.scheduler.supplant(native_id)
+
+    assert bench.engine.info("a1") is None
+
+
+@pytest.mark.parametrize("request_", ["cancel", "hold", "release", "cancel_many"])
+def test_no_request_goes_to_a_stranger(bench: Bench, request_: str) -> None:
+    native_id = bench.submit()
+    stranger = bench.scheduler.supplant(native_id)
+    before = stranger.state
+
+    if request_ == "cancel_many":
+        other = bench.submit("a2")
+        refused = bench.engine.cancel_many(["a1", "a2"])
+        assert bench.scheduler.job(other).state is FakeState.CANCELLED
+        assert refused.keys() == {"a1"}
+        error: JpsiError = refused["a1"]
+    else:
+        with pytest.raises(SubmitException) as caught:
+            getattr(bench.engine, request_)("a1")
+        error = caught.value
+
+    assert f"its native id {native_id} is now another job's" in str(error)
+    assert stranger.state is before
+    assert not any(bench.calls(command) for command in ("thold", "trelease"))
+    assert bench.calls("tdel") == (request_ == "cancel_many")
+
+
+def test_no_request_is_sent_while_it_is_not_known_whose_the_native_id_is(bench: Bench) -> None:
+    bench.submit()
+    bench.scheduler.faults.fail("tstat", None, returncode=0, stdout="garbage\n")
+
+    with pytest.raises(SubmitException, match="did not answer to its end"):
+        bench.engine.cancel("a1")
+
+    assert bench.calls("tdel") == 0
+
+
+def test_job_that_waits_for_one_whose_native_id_is_a_strangers_is_not_submitted(bench: Bench) -> None:
+    native_id = bench.submit()
+    bench.scheduler.supplant(native_id)
+    tracked = bench.engine._open()[0].get("a1")
+    assert tracked is not None
+    # longer ago than the word of its submit command counts
+    tracked.accepted -= 3
+    after = [Dependency(native_id)]
+
+    with pytest.raises(SubmitException, match="does not tell now whether"):
+        bench.submit("b1", attributes=JobAttributes(after=after))
+
+    assert [job.tag for job in bench.scheduler.jobs if job.tag.startswith("jpsi-b1")] == []
+
+
+def test_one_answer_that_leaves_a_job_out_is_not_believed_however_old_it_is(bench: Bench) -> None:
+    bench.scheduler.accounting = False
+    native_id = bench.submit()
+    bench.ask()
+    states, one = bench.engine._backend.states, iter([{}])
+    bench.engine._backend.states = lambda ids: next(one, None) or states(ids)  # type: ignore[assignment]
+
+    bench.ask()
+    bench.clock.advance(GRACE * 10)
+    bench.see()
+    tracking, _ = bench.engine._open()
+    tracking._judge_all(tracking.all(), bench.clock())
+
+    assert bench.states() == [JobState.ACTIVE]
+    assert bench.scheduler.job(native_id) is not None
+
+
+def test_job_is_asked_about_alone_before_it_is_lost(bench: Bench) -> None:
+    """What is asked about many may leave out one; here that goes on for ever."""
+    bench.scheduler.accounting = False
+    bench.scheduler.outcome = Outcome(seconds=1e6)
+    missed, listed = bench.submit("a1"), bench.submit("a2")
+    states = bench.engine._backend.states
+
+    def forgetful(native_ids: list[str]) -> dict[str, Observation]:
+        found = states(native_ids)
+        return found if len(native_ids) == 1 else {it: found[it] for it in found if it != missed}
+
+    bench.engine._backend.states = forgetful  # type: ignore[assignment]
+    for _ in range(5):
+        bench.clock.advance(GRACE)
+        bench.ask()
+    assert set(bench.states("a1")) == {JobState.ACTIVE}
+    assert bench.states("a2") == [JobState.QUEUED]
+    assert listed != missed
+
+    bench.scheduler.vanish(missed)
+    for _ in range(3):
+        bench.clock.advance(GRACE)
+        bench.ask()
+    assert bench.last("a1") == (JobState.FAILED, None, Reason.LOST, Evidence.ABSENCE)
+
+
+def test_job_is_not_lost_while_the_question_about_it_alone_is_not_answered(bench: Bench) -> None:
+    bench.scheduler.accounting = False
+    native_id = bench.submit()
+    bench.submit("a2")
+    bench.scheduler.vanish(native_id)
+    states = bench.engine._backend.states
+    is_down = True
+
+    def down(native_ids: list[str]) -> dict[str, Observation]:
+        if is_down and len(native_ids) == 1:
+            msg = "down"
+            raise SubmitException(msg, transient=True)
+        return states(native_ids)
+
+    bench.engine._backend.states = down  # type: ignore[assignment]
+    for _ in range(4):
+        bench.clock.advance(GRACE)
+        bench.ask()
+    assert bench.states() == []
+    is_down = False
+    bench.clock.advance(GRACE)
+    bench.ask()
+
+    assert bench.last() == (JobState.FAILED, None, Reason.LOST, Evidence.ABSENCE)
+
+
+@pytest.mark.parametrize("state", [JobState.ACTIVE, JobState.QUEUED])
+def test_account_that_is_no_end_is_a_sign_of_life_for_an_hour(
+    bench: Bench, accounting: Accounting, state: JobState
+) -> None:
+    """Longer ones are of an accounting that never heard of the end."""
+    native_id = bench.submit()
+    accounting.answers = {native_id: Observation(state=state, word="WORD", tag="jpsi-a1-1")}
+    bench.scheduler.vanish(native_id)
+
+    for _ in range(3600 // int(GRACE)):
+        bench.ask()
+        bench.clock.advance(GRACE)
+    assert bench.states() == []
+    for _ in range(3):
+        bench.ask()
+        bench.clock.advance(GRACE)
+
+    assert bench.last() == (JobState.FAILED, None, Reason.LOST, Evidence.ABSENCE)
+
+
+def test_unknown_native_id_that_the_system_denies_is_told_within_its_first_answers(bench: Bench) -> None:
+    bench.engine.attach("a1", "999")
+    bench.follow()
+    denied = {"999": Observation.denied("no such job")}
+    bench.engine._backend.states = lambda ids: denied  # type: ignore[assignment]
+    bench.engine._backend.finished = lambda ids: {}  # type: ignore[assignment]
+
+    bench.ask()
+    bench.clock.advance(2)
+    bench.ask()
+
+    assert bench.last() == (JobState.FAILED, None, Reason.ATTACH_UNVERIFIED, Evidence.ABSENCE)

@@ -498,7 +498,7 @@ def test_what_became_of_an_array_tells_only_of_elements_that_never_began(
         Path(client.engine._spool.folder("j"), "start.1.0").touch()
     client.leave("j", *(it for it in traces if it == "active"))
     client.tracking.see_markers(clock())
-    whole = Observation(state=JobState.CANCELED, word="CANCELLED")
+    whole = Observation(state=JobState.CANCELED, word="CANCELLED", tag="jpsi-x-1")
     seen = {"1": whole, "1.1": whole}
 
     for _ in range(2):
@@ -539,7 +539,8 @@ def test_elements_wait_with_an_array_that_does_not_say_which_of_them(
     assert other.states("j") == [JobState.QUEUED]
     assert job.absent_since is None
     assert other.info(job) == Observation(state=JobState.QUEUED, word="WHOLE")
-    assert other.tracking.standing(["1.1", "1.2", "2"], clock, clock.advance) == {
+    tags = dict.fromkeys(["1.1", "1.2", "2"])
+    assert other.tracking.standing(tags, clock, clock.advance) == {
         "1.1": JobState.QUEUED,
         "1.2": JobState.QUEUED,
     }
@@ -556,7 +557,7 @@ def test_how_an_array_ended_says_nothing_of_foreign_elements(client: Client, clo
 
     assert not any(state.final for state in other.states("j"))
     assert other.info(job) is None
-    assert other.tracking.standing(["1.1"], clock, clock.advance) == {}
+    assert other.tracking.standing({"1.1": None}, clock, clock.advance) == {}
 
 
 def test_jobs_about_which_nothing_is_new_are_not_judged(

@@ -45,7 +45,9 @@ def facts(**known: Any) -> Facts:
 
 STARTED = left("active", 1)
 TERM = left("signalled", 2)
-GONE = {"absent": True, "unaccounted": True}
+GONE = {"unmentioned": True, "absent": True, "unaccounted": True}
+# What the batch system says about a stranger's job that has the native id now.
+STRANGER = Observation(state=COMPLETED, word="DONE", tag="", exit_code=0)
 LONG_GONE = {**GONE, "overdue": True}
 
 
@@ -225,10 +227,36 @@ VERDICTS: dict[str, tuple[dict[str, Any], Any]] = {
         (QUEUED, None, None, QUEUE),
     ),
     "foreign, and no longer mentioned": (
-        {"has_runner": False, "queued": seen(ACTIVE), "absent": True},
+        {"has_runner": False, "queued": seen(ACTIVE), "unmentioned": True},
         (ACTIVE, None, None, QUEUE),
     ),
-    "not mentioned for a moment": ({"absent": True}, None),
+    "foreign, and the system says that there is none": (
+        {"has_runner": False, **GONE, "denied": True},
+        (FAILED, None, Reason.ATTACH_UNVERIFIED, ABSENCE),
+    ),
+    "denied, while a marker may still show": ({**GONE, "denied": True}, None),
+    "not mentioned for a moment": ({"unmentioned": True, "absent": True}, None),
+    "left out of one answer, for however long": (
+        {"unmentioned": True, "unaccounted": True, "overdue": True},
+        None,
+    ),
+    "left out of one answer after an exit that may not be the last word": (
+        {"markers": stopped("run.0"), "unmentioned": True, "unaccounted": True, "overdue": True},
+        (ACTIVE, None, None, MARKER),
+    ),
+    "its native id is a stranger's": (
+        {**LONG_GONE, "stranger": STRANGER},
+        (FAILED, None, Reason.LOST, ABSENCE),
+    ),
+    "its native id is a stranger's for a moment": ({**GONE, "stranger": STRANGER}, None),
+    "told to end, and its native id is a stranger's": (
+        {**LONG_GONE, "stranger": STRANGER, "stop": STOP},
+        (FAILED, None, Reason.LOST, ABSENCE),
+    ),
+    "ended by itself, and its native id is a stranger's": (
+        {**LONG_GONE, "stranger": STRANGER, "markers": ended("run.7")},
+        (FAILED, 7, Reason.EXIT_CODE, MARKER),
+    ),
 }
 
 
@@ -260,6 +288,17 @@ def test_what_was_not_staged_out_is_told_whatever_ended_the_job() -> None:
 
 
 @pytest.mark.clause("state-metadata")
+def test_whose_the_native_id_is_now_is_said() -> None:
+    stranger = Observation(state=ACTIVE, word="RUNNING", tag="", submitted=NOW)
+
+    status = judge(facts(**LONG_GONE, stranger=stranger))
+
+    assert status is not None
+    assert status.message is not None
+    assert "its native id is now that of another job, submitted at 2026-01-01T00:00:00" in status.message
+    assert status.metadata["sys.stranger.state"] == "RUNNING"
+
+
 def test_the_systems_own_word_is_kept() -> None:
     observation = Observation(
         state=QUEUED, word="PD", message="waits for nodes", details={"sys.reason": "Resources"}

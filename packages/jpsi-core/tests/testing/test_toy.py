@@ -59,12 +59,12 @@ def test_the_native_id_is_found_among_chatter() -> None:
 
 def _listed(*rows: str) -> CommandResult:
     """What tstat prints of these rows."""
-    lines = ["ID STATE CODE RESTARTS TAG", *rows, f"{len(rows)} lines", ""]
+    lines = ["ID STATE CODE RESTARTS SUBMITTED TAG", *rows, f"{len(rows)} lines", ""]
     return CommandResult(returncode=0, stdout="\n".join(lines))
 
 
 def test_rows_are_read_between_the_first_line_and_the_last() -> None:
-    result = _listed("7 DONE 3 1 jpsi-x-1", "8 STRANGE - 0 ")
+    result = _listed("7 DONE 3 1 0 jpsi-x-1", "8 STRANGE - 0 0 ")
     result = attrs.evolve(result, stdout=f"Welcome 12 DONE!\n{result.stdout}")
 
     observed = toy.parse_status(result)
@@ -77,7 +77,7 @@ def test_rows_are_read_between_the_first_line_and_the_last() -> None:
     assert (observed["8"].state, observed["8"].word) == (None, "STRANGE")
     assert toy.parse_find(result, ["jpsi-x-1", "jpsi-y-1"]) == {"jpsi-x-1": "7"}
     assert (observed["7"].tag, observed["8"].tag) == ("jpsi-x-1", "")
-    assert toy.parse_finished(_listed("7 TIMEUP 143 0 "))["7"].reason is Reason.TIMEOUT
+    assert toy.parse_finished(_listed("7 TIMEUP 143 0 0 "))["7"].reason is Reason.TIMEOUT
 
 
 @pytest.mark.parametrize("result", [CommandResult(returncode=3), CommandResult(returncode=0, timed_out=True)])

@@ -336,7 +336,7 @@ class Backend:
         command = self._ask(lambda: self._hooks.query(native_ids=None, site=self.site))
         result = self._run(command)
         seen = self._ask(lambda: self._hooks.parse_status(result=result, native_ids=None, site=self.site))
-        there = {native_id: it for native_id, it in seen.items() if not it.final}
+        there = {native_id: it for native_id, it in seen.items() if it.exists and not it.final}
         for array in self.arrays_of(list(there)).values():
             there.pop(array, None)
         return there

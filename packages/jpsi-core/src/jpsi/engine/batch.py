@@ -42,7 +42,6 @@ from jpsi.engine.given_anew import given_anew
 from jpsi.engine.hearing import Hearing, hearing
 from jpsi.engine.judging import Judging
 from jpsi.engine.native_ids import NativeIds
-from jpsi.engine.native_ids import tag as tag_of
 from jpsi.engine.poller import Poller
 from jpsi.engine.predecessors import Predecessors
 from jpsi.engine.pruning import prune
@@ -55,6 +54,7 @@ from jpsi.engine.site_codes import EVERY_FAILURE, keep_codes, read_codes
 from jpsi.engine.spool import Intent, is_transient
 from jpsi.engine.streams import streams_of
 from jpsi.engine.submitting import Submitting
+from jpsi.engine.tags import tag as tag_of
 from jpsi.engine.tracked import Tracked
 from jpsi.engine.tracker import never_ran
 from jpsi.engine.tracking import Tracking

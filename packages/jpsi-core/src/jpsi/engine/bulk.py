@@ -16,8 +16,8 @@ from jpsi.engine.array_files import Place
 from jpsi.engine.backend import Backend
 from jpsi.engine.concurrently import concurrently
 from jpsi.engine.grouping import chunks, shape
-from jpsi.engine.native_ids import tag
 from jpsi.engine.submitting import ContestedError, Submitting, contested, encoded
+from jpsi.engine.tags import tag
 from jpsi.engine.tracked import Tracked
 from jpsi.model.errors import InvalidJobException, JpsiError
 from jpsi.model.resources import HeterogeneousResources

@@ -7,8 +7,10 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime
 
+from jpsi.contract.observation import Observation
 from jpsi.engine.backend import Backend
 from jpsi.engine.files import is_transient
+from jpsi.engine.identity import is_refused
 from jpsi.engine.rounds import Rounds
 from jpsi.engine.spool import stop_file
 from jpsi.engine.stopping import CANCEL
@@ -45,7 +47,7 @@ class Changing:
         """Ask a job to end."""
         self._remember_stop(job)
         self._tell_others([job])
-        _check(self._backend.cancel([job.native_id]), job, "cancelled")
+        _check(self._cancelled([job]), job)
         self._ask_about([job])
 
     def cancel_many(self, jobs: Sequence[Tracked]) -> dict[str, JpsiError]:
@@ -82,14 +84,31 @@ class Changing:
 
     def _cancelled(self, jobs: Sequence[Tracked]) -> dict[str, JpsiError]:
         """Cancel jobs with one request; returns why which of them were not."""
+        return self._requested(jobs, "cancelled", self._backend.cancel)
+
+    def _requested(
+        self,
+        jobs: Sequence[Tracked],
+        done: str,
+        request: Callable[[Sequence[str], Mapping[str, Observation]], Mapping[str, str]],
+    ) -> dict[str, JpsiError]:
+        """Have jobs changed with one request, but for those whose native ids are strangers' by now."""
+        seen = self._tracking.present([job for job in jobs if job.has_runner])
         refused: dict[str, JpsiError] = {}
-        why = self._backend.cancel([job.native_id for job in jobs])
+        own: dict[str, Observation] = {}
+        meant: list[Tracked] = []
         for job in jobs:
-            try:
-                _check(why, job, "cancelled")
-            except SubmitException as e:
-                refused[job.job_id] = e
-        return refused
+            told = seen.get(job.job_id)
+            if told is not None and told.exists and is_refused(told, job.owner_of(told)):
+                refused[job.job_id] = _no_longer_its_own(job, done, self._backend.place)
+                continue
+            meant.append(job)
+            if told is not None and told.exists:
+                own[job.native_id] = told
+        why = request([job.native_id for job in meant], own) if meant else {}
+        return refused | {
+            job.job_id: _refusal(job, done, why[job.native_id]) for job in meant if job.native_id in why
+        }
 
     def _remember_stop(self, job: Tracked) -> None:
         try:
@@ -111,12 +130,12 @@ class Changing:
             # some would say nothing, and hold it if it were ever put back
             msg = f"job {job.job_id} ({job.native_id}) runs, and only a job that waits can be held"
             raise SubmitException(msg)
-        _check(self._backend.hold([job.native_id]), job, "held")
+        _check(self._requested([job], "held", lambda ids, _: self._backend.hold(ids)), job)
         self._ask_about([job])
 
     def release(self, job: Tracked) -> None:
         """Let a held job start."""
-        _check(self._backend.release([job.native_id]), job, "released")
+        _check(self._requested([job], "released", lambda ids, _: self._backend.release(ids)), job)
         self._ask_about([job])
 
     def _ask_about(self, jobs: Sequence[Tracked]) -> None:
@@ -126,8 +145,19 @@ class Changing:
         self._rounds.begin()
 
 
-def _check(refusals: Mapping[str, str], job: Tracked, done: str) -> None:
-    why = refusals.get(job.native_id)
-    if why is not None:
-        msg = f"job {job.job_id} ({job.native_id}) could not be {done}: {why}"
-        raise SubmitException(msg, transient=True)
+def _check(refused: Mapping[str, JpsiError], job: Tracked) -> None:
+    if job.job_id in refused:
+        raise refused[job.job_id]
+
+
+def _refusal(job: Tracked, done: str, why: str) -> SubmitException:
+    msg = f"job {job.job_id} ({job.native_id}) could not be {done}: {why}"
+    return SubmitException(msg, transient=True)
+
+
+def _no_longer_its_own(job: Tracked, done: str, place: str) -> SubmitException:
+    msg = (
+        f"job {job.job_id} was not {done}: {place} has lost it, and its native id {job.native_id} is now "
+        "another job's, which does not carry its tag"
+    )
+    return SubmitException(msg)

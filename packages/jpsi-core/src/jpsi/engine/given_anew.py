@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from jpsi.contract.observation import Observation
 from jpsi.engine.backend import Backend
 from jpsi.engine.markers import Marker
-from jpsi.engine.native_ids import tag
+from jpsi.engine.native_ids import intent_tag
 from jpsi.engine.spool import Intent, Spool
 from jpsi.model.errors import JpsiError
 
@@ -52,16 +52,12 @@ def given_anew(backend: Backend, spool: Spool, owners: Mapping[str, Intent]) -> 
 
 def _without(backend: Backend, owners: Mapping[str, Intent]) -> list[str]:
     """The native ids that no job has which carries its owner's tag; none if nobody can be asked for tags."""
-    tags = {native_id: _tag(owner) for native_id, owner in owners.items()}
+    tags = {native_id: intent_tag(owner) for native_id, owner in owners.items()}
     found = backend.find(sorted(set(tags.values())))
     if found is None:
         return []
     arrays = backend.arrays_of(list(owners))
     return [it for it, carried in tags.items() if found.get(carried) not in {it, arrays.get(it, it)}]
-
-
-def _tag(owner: Intent) -> str:
-    return tag(owner.job_id, owner.attempt) if owner.place is None else tag(owner.place.array, 1)
 
 
 def _has_ended(markers: Iterable[Marker]) -> bool:

@@ -24,6 +24,11 @@ from jpsi.model.states import Evidence, JobStatus
 
 log = logging.getLogger(__name__)
 
+# How many answers of the queue, each whole, must leave a job out before it is believed to be gone.
+_ANSWERS = 2
+# How long the queue must leave out a job that the accounting calls waiting or running.
+_CONTRADICTED_SECONDS = 3600.0
+
 
 class Judging:
     """Jobs, their judge, and where verdicts go. Methods may be called from any thread.
@@ -110,7 +115,7 @@ class Judging:
             self._end(job, decode_status(content))
             return False
         job.stop = self._stop_on_disk(job)
-        markers = job.own(
+        markers = job.own_markers(
             self._spool.collect([job.spool_id], enter=lambda _: self.make_folder(job))[job.spool_id]
         )
         return bool(markers) and self.take(job, markers, now)
@@ -183,13 +188,28 @@ class Judging:
             stop=job.stop,
             queued=job.queued,
             accounted=job.accounted,
-            absent=job.absent_since is not None,
-            unaccounted=job.is_unaccounted and (job.has_no_accounting or unknown_for >= overdue),
+            unmentioned=job.absent_since is not None,
+            absent=job.absences >= _ANSWERS,
+            denied=job.is_denied and job.absences >= _ANSWERS,
+            stranger=job.stranger,
+            unaccounted=_is_unaccounted(job, unknown_for >= overdue, absent_for),
             settled=ended_for >= self._grace,
             overdue=absent_for >= overdue,
-            dropped=job.is_dropped and job.is_unaccounted and absent_for >= self._grace,
+            dropped=(
+                job.is_dropped
+                and job.is_unaccounted
+                and job.absences >= _ANSWERS
+                and absent_for >= self._grace
+            ),
             patience=overdue,
         )
+
+    def is_lost(self, job: Tracked, now: float) -> bool:
+        """Return whether a job would be told to be lost, as the batch system has not mentioned it."""
+        if job.absences < _ANSWERS:
+            return False
+        status = judge(self._facts(job, now))
+        return status is not None and status.final and status.evidence is Evidence.ABSENCE
 
     def _end(
         self, job: Tracked, status: JobStatus, write: Callable[[Tracked, JobStatus], None] | None = None
@@ -242,6 +262,18 @@ class Judging:
     def _stop_on_disk(self, job: Tracked) -> Stop | None:
         content = self._spool.read_stop(job.spool_id, job.attempt)
         return None if content is None else Stop.of(content)
+
+
+def _is_unaccounted(job: Tracked, is_late: bool, absent_for: float) -> bool:  # noqa: FBT001  one caller
+    """Return whether the accounting tells no more of a job.
+
+    A record that calls it waiting or running is a sign of life. The queue outweighs it after an hour: where
+    the accounting was down when a job ended, it may call it running for ever.
+    """
+    if job.is_unaccounted:
+        # one that is none of jpsi's can have left no marker that may still show
+        return job.has_no_accounting or is_late or (job.is_denied and not job.has_runner)
+    return job.accounted is not None and not job.accounted.final and absent_for >= _CONTRADICTED_SECONDS
 
 
 def _is_never_held(job: Tracked, status: JobStatus) -> bool:

@@ -12,15 +12,11 @@ from jpsi.engine.backend import Backend
 from jpsi.engine.claims import REVOKED, Claim
 from jpsi.engine.runner_frame import UNNAMED
 from jpsi.engine.spool import Intent, Spool
+from jpsi.engine.tags import array_tag, tag
 from jpsi.engine.tracked import Tracked
 from jpsi.model.errors import JpsiError
 
 log = logging.getLogger(__name__)
-
-
-def tag(job_id: str, attempt: int) -> str:
-    """What the batch system carries for one attempt."""
-    return f"jpsi-{job_id}-{attempt}"
 
 
 class NativeIds:
@@ -191,6 +187,13 @@ class NativeIds:
             tell(self._backend.place, e)
             return {}
         return {job.job_id: found.get(name, job.native_id) for name, job in unnamed.items()}
+
+
+def intent_tag(intent: Intent) -> str:
+    """Return what the batch system carries for an intent: of an element of an array, the array's tag."""
+    if intent.place is not None:
+        return array_tag(intent.place.array)
+    return tag(intent.job_id, intent.attempt)
 
 
 def element_intent(array: ArrayIntent, index: int) -> Intent:

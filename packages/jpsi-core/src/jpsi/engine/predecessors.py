@@ -6,12 +6,14 @@ import contextlib
 import time
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from typing import NamedTuple
 
 from jpsi.contract.asked import dependencies
 from jpsi.engine.backend import Backend
 from jpsi.engine.dependencies import weigh
 from jpsi.engine.given_anew import given_anew
-from jpsi.engine.native_ids import NativeIds
+from jpsi.engine.identity import is_own
+from jpsi.engine.native_ids import NativeIds, intent_tag
 from jpsi.engine.spool import Intent, Spool
 from jpsi.engine.tracking import Tracking
 from jpsi.engine.verdict import Facts, judge
@@ -22,6 +24,14 @@ from jpsi.model.spec import JobSpec
 from jpsi.model.states import JobState
 
 _SUBJECT = "the job"
+
+
+class _Attempt(NamedTuple):
+    """An attempt of a job of jpsi's, and what the batch system carries for it."""
+
+    job_id: str
+    number: int
+    tag: str | None
 
 
 class Predecessors:
@@ -78,15 +88,15 @@ class Predecessors:
             # which exit codes are final; without that, every failure may be run again
             self._backend.probe()
         own = self._own(native_ids, tracking)
-        ends = {native_id: self._end_on_disk(*attempt) for native_id, attempt in own.items()}
+        ends = {native_id: self._end_on_disk(it.job_id, it.number) for native_id, it in own.items()}
         known: dict[str, JobState | None] = {name: end for name, end in ends.items() if end is not None}
-        left = [native_id for native_id in native_ids if native_id not in known]
-        known |= tracking.standing(left, time.monotonic, time.sleep)
-        missing = [native_id for native_id in left if native_id not in known]
+        tags = {it: own[it].tag if it in own else None for it in native_ids if it not in known}
+        known |= tracking.standing(tags, time.monotonic, time.sleep)
+        missing = {native_id: tag for native_id, tag in tags.items() if native_id not in known}
         # What the queue has forgotten is over, even if the accounting has not heard of it.
         return dict.fromkeys(own) | known | self._ended(missing)
 
-    def _own(self, native_ids: Sequence[str], tracking: Tracking) -> dict[str, tuple[str, int]]:
+    def _own(self, native_ids: Sequence[str], tracking: Tracking) -> dict[str, _Attempt]:
         """Which attempt of which job of jpsi's has a native id; what it has left is in its folder then."""
         now = time.monotonic()
         followed = {it: job for it in native_ids if (job := tracking.known_as(it, now)) is not None}
@@ -99,8 +109,12 @@ class Predecessors:
             others = self._given_anew(owners, now)
             owners = {it: intent for it, intent in owners.items() if it not in others}
             self._spool.collect({intent.job_id for intent in owners.values()})
-        own = {it: (job.spool_id, job.attempt) for it, job in followed.items() if job.has_runner}
-        return own | {it: (intent.job_id, intent.attempt) for it, intent in owners.items()}
+        own = {
+            it: _Attempt(job.spool_id, job.attempt, job.tag) for it, job in followed.items() if job.has_runner
+        }
+        return own | {
+            it: _Attempt(intent.job_id, intent.attempt, intent_tag(intent)) for it, intent in owners.items()
+        }
 
     def _given_anew(self, owners: Mapping[str, Intent], now: float) -> frozenset[str]:
         """Those of these native ids that the batch system has given to other jobs."""
@@ -113,8 +127,9 @@ class Predecessors:
         self._kept.update(dict.fromkeys(doubtful.keys() - others, now))
         return others
 
-    def _ended(self, native_ids: Sequence[str]) -> dict[str, JobState | None]:
+    def _ended(self, tags: Mapping[str, str | None]) -> dict[str, JobState | None]:
         """What the accounting says of jobs that the queue has forgotten, or has said only just now."""
+        native_ids = tags.keys()
         now = time.monotonic()
         known: dict[str, JobState | None] = {}
         for native_id in native_ids:
@@ -124,6 +139,8 @@ class Predecessors:
         left = [native_id for native_id in native_ids if native_id not in known]
         if left:
             for native_id, seen in (self._backend.finished(left) or {}).items():
+                if not is_own(seen, tags[native_id]):
+                    continue
                 known[native_id] = seen.state if seen.final else None
                 if seen.state is not None and seen.final:
                     self._accounted[native_id] = now, seen.state

@@ -9,7 +9,9 @@ import attrs
 
 from jpsi.contract.observation import Observation
 from jpsi.engine.array_files import Place
+from jpsi.engine.identity import Owner, owner_of
 from jpsi.engine.markers import Marker
+from jpsi.engine.tags import array_tag, tag
 from jpsi.engine.tracker import Stop
 from jpsi.model.states import JobState
 
@@ -60,6 +62,14 @@ class Tracked:
     #: Since when the queue has not known it, or it is known to have ended.
     absent_since: float | None = None
     ended_since: float | None = None
+    #: How many answers in a row, each whole, have not known it.
+    absences: int = 0
+    #: Whether the batch system said so of this job by itself: it was asked about it alone, or named it.
+    is_denied: bool = False
+    #: When the batch system took it, as an answer with its tag said.
+    submitted: datetime | None = None
+    #: What the batch system said about another job, to which it has given the native id.
+    stranger: Observation | None = None
     #: Whether the queue, when it was last asked, told of other elements of its array and not of it.
     is_dropped: bool = False
 
@@ -67,6 +77,13 @@ class Tracked:
     def has_runner(self) -> bool:
         """Whether it is a job of jpsi's, which leaves markers."""
         return self.attempt > 0
+
+    @property
+    def tag(self) -> str | None:
+        """The tag that the batch system's job carries; None for a job that is none of jpsi's."""
+        if not self.has_runner:
+            return None
+        return tag(self.spool_id, self.attempt) if self.place is None else array_tag(self.place.array)
 
     @property
     def has_exit(self) -> bool:
@@ -94,8 +111,8 @@ class Tracked:
         last = _last_run(self.markers)
         return any(marker.kind == "active" and marker.restart == last for marker in self.markers)
 
-    def own(self, markers: Iterable[Marker]) -> list[Marker]:
-        """Those of these markers that are of its attempt."""
+    def own_markers(self, markers: Iterable[Marker]) -> list[Marker]:
+        """Return those of these markers that are of its attempt."""
         return [marker for marker in markers if marker.attempt == self.attempt]
 
     def take(self, markers: Iterable[Marker], now: float) -> bool:
@@ -109,6 +126,7 @@ class Tracked:
         if is_end:
             # What the queue said before that is old: only a new answer tells how it saw the end.
             self.queued = self.accounted = self.absent_since = None
+            self.absences = 0
             self.since = now
         return is_end
 
@@ -118,17 +136,53 @@ class Tracked:
             return False
         return self.absent_since is None and not self.is_unjudged and not self.markers
 
+    def own(self, seen: Observation | None) -> Observation | None:
+        """Return what was said about this job; None if that is about a stranger's, or that there is none."""
+        if seen is None or not seen.exists or self.owner_of(seen) is Owner.STRANGER:
+            return None
+        return seen
+
+    def owner_of(self, seen: Observation) -> Owner:
+        """Return whose job an observation of this native id is about."""
+        restarts = 0 if self.queued is None else self.queued.restarts or 0
+        is_requeued = bool(restarts or seen.restarts) or _last_run(self.markers) > 0
+        # a time that several jobs may have says nothing any more once another has the native id
+        submitted = self.submitted if self.stranger is None or seen.tag else None
+        return owner_of(seen, self.tag, submitted, has_run=bool(self.markers), is_requeued=is_requeued)
+
     def observe(self, seen: Observation | None, now: float) -> None:
-        """Know what the queue says about it; None is that there is no such job."""
-        if seen is None:
+        """Know what the queue says about its native id; None is that there is no such job."""
+        believed = self._believed(seen)
+        if believed is None:
             self.absent_since = now if self.absent_since is None else self.absent_since
+            self.absences += 1
+            self.is_denied = self.is_denied or (seen is not None and not seen.exists)
             return
-        self.is_unjudged = self.is_unjudged or self.absent_since is not None or seen != self.queued
-        self.queued, self.absent_since = seen, None
+        self.is_unjudged = self.is_unjudged or self.absent_since is not None or believed != self.queued
+        self.queued, self.absent_since = believed, None
+        self.absences, self.is_denied, self.stranger = 0, False, None
         self.accounted, self.is_unaccounted, self.unaccounted_since = None, False, None
-        if not is_final(seen):
+        if not is_final(believed):
             self.ended_since = None
-            self.there_at = self.there_at or seen.time
+            self.there_at = self.there_at or believed.time
+
+    def _believed(self, seen: Observation | None) -> Observation | None:
+        """Return what counts of an observation: that of an end needs to be known to be this job's.
+
+        The job's own markers are as good as a tag: something of it ran.
+        """
+        if seen is None or not seen.exists:
+            return None
+        whose = self.owner_of(seen)
+        if whose is Owner.STRANGER:
+            self.stranger = seen
+            return None
+        if whose is Owner.OWN:
+            if seen.tag:
+                self.submitted = seen.submitted or self.submitted
+        elif seen.final and not self.markers:
+            return None
+        return seen
 
     def account(self, found: Mapping[str, Observation] | None, now: float) -> None:
         """Know what the accounting says about it; None if there is none."""
@@ -136,14 +190,16 @@ class Tracked:
         if self.absent_since is None:
             return
         self.has_no_accounting = found is None
-        told = None if found is None else found.get(self.native_id)
+        told = self._believed(None if found is None else found.get(self.native_id))
         self.accounted = None if told is None or self._is_older(told) else told
-        # one that it calls running, long after the queue has forgotten it, is not known either
-        self.is_unaccounted = not is_final(self.accounted)
+        # one that it calls waiting or running, though the queue has forgotten it, may well live
+        self.is_unaccounted = self.accounted is None
         if self.is_unaccounted:
             self.unaccounted_since = now if self.unaccounted_since is None else self.unaccounted_since
-        else:
+        elif is_final(self.accounted):
             self.ended_since = now if self.ended_since is None else self.ended_since
+        else:
+            self.unaccounted_since = None
 
     def _is_older(self, account: Observation) -> bool:
         """Whether an account tells of the end of an older job."""
@@ -160,6 +216,7 @@ class Tracked:
         """Ask by another native id from now on, of which nothing is known yet."""
         self.native_id = native_id
         self.queued = self.accounted = self.absent_since = self.ended_since = self.unaccounted_since = None
+        self.absences, self.is_denied, self.stranger, self.submitted = 0, False, None, None
         self.accounting_asked = _NEVER
 
 

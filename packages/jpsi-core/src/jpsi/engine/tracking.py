@@ -14,6 +14,7 @@ from jpsi.contract.observation import Observation
 from jpsi.engine.answers import Answer, compared
 from jpsi.engine.asking import Asking, is_recent, tell
 from jpsi.engine.backend import Backend
+from jpsi.engine.identity import is_own
 from jpsi.engine.judging import Judging
 from jpsi.engine.markers import Marker, parse
 from jpsi.engine.native_ids import NativeIds
@@ -94,7 +95,8 @@ class Tracking:
         Raises:
             OSError: the directory of markers cannot be read.
         """
-        job = next((job for job in self.all() if job.native_id == native_id), None)
+        # of two, the batch system has lost the older one
+        job = next((job for job in reversed(self.all()) if job.native_id == native_id), None)
         if job is not None and job.is_followed and self._spool.has_news(job.spool_id):
             self.see_markers(now)
         return job
@@ -206,7 +208,7 @@ class Tracking:
         for spool_id, found in new.items():
             self._poller.marked(now)
             for job in by_spool_id()[spool_id]:
-                self._take_fenced(job, job.own(found), now)
+                self._take_fenced(job, job.own_markers(found), now)
 
     def _take_fenced(self, job: Tracked, markers: list[Marker], now: float) -> None:
         try:
@@ -274,19 +276,42 @@ class Tracking:
             return is_recent(answer, job, since, now() - self._poller.shortest)
 
         answer = self._recent({job.native_id}, suffices, now, sleep)
-        return self._said(answer, {job.native_id}).of(job.native_id)
+        return job.own(self._said(answer, {job.native_id}).of(job.native_id))
+
+    def present(self, jobs: Iterable[Tracked]) -> dict[str, Observation]:
+        """Return what the batch system says at this moment about the native ids of jobs, by job id.
+
+        A native id may be a stranger's by now: see `Tracked.owner_of`.
+
+        Raises:
+            JpsiError: the batch system did not answer.
+        """
+        native_ids = {job.job_id: job.native_id for job in jobs}
+        asked = sorted(set(native_ids.values()))
+        seen = self._backend.states(asked) if asked else {}
+        said = self._said(Answer(begun=0.0, ended=0.0, asked=None, seen=seen), asked)
+        told = {job_id: said.of(native_id) for job_id, native_id in native_ids.items()}
+        return {job_id: it for job_id, it in told.items() if it is not None}
 
     def standing(
-        self, native_ids: Collection[str], now: Callable[[], float], sleep: Callable[[float], None]
+        self, tags: Mapping[str, str | None], now: Callable[[], float], sleep: Callable[[float], None]
     ) -> dict[str, JobState | None]:
         """The states of jobs, whoever follows them; those that the batch system does not know are left out.
 
-        That one is there may be an answer, or the word of its submit command, of up to the shortest interval
-        ago; that one is not is never older than this call.
+        Left out are those, too, whose native id is a stranger's. That one is there may be an answer, or the
+        word of its submit command, of up to the shortest interval ago; that one is not is never older than
+        this call.
+
+        Args:
+            tags: the native ids, each with the tag that the job carries; None for a job that is none of
+                jpsi's.
+            now: the clock.
+            sleep: waits for so many seconds.
 
         Raises:
             JpsiError: the batch system was asked and did not answer.
         """
+        native_ids = tags.keys()
         time, jobs = now(), {job.native_id: job for job in self.all()}
         oldest = time - self._poller.shortest
         known: dict[str, JobState | None] = {
@@ -301,13 +326,17 @@ class Tracking:
         def suffices(answer: Answer) -> bool:
             said = self._said(answer, changed)
             return answer.begun >= oldest and all(
-                answer.tells_of(native_id, time if said.of(native_id) is None else since)
+                answer.tells_of(native_id, since if is_own(said.of(native_id), tags[native_id]) else time)
                 for native_id, since in changed.items()
             )
 
         said = self._said(self._recent(changed.keys(), suffices, now, sleep), changed)
         seen = {native_id: said.of(native_id) for native_id in changed}
-        return known | {native_id: it.state for native_id, it in seen.items() if it is not None}
+        return known | {
+            native_id: it.state
+            for native_id, it in seen.items()
+            if it is not None and is_own(it, tags[native_id])
+        }
 
     def _recent(
         self,
@@ -357,7 +386,7 @@ class Tracking:
                 right = self._right_ids(doubtful)
                 # their folders elsewhere were looked into as well
                 self.see_markers(now)
-                self._judge_all(right, now, is_right=True)
+                self._judge_all(self._confirmed(right, now), now, is_right=True)
         except OSError:
             log.warning("%s cannot be read", self._spool.root, exc_info=True)
 
@@ -381,9 +410,51 @@ class Tracking:
         )
         return None if has_begun else ended
 
+    def _confirmed(self, jobs: Sequence[Tracked], now: float) -> list[Tracked]:
+        """Return those of these jobs that may be judged: of one that would be lost, it is asked once more.
+
+        What is asked about one job alone is answered with its state, or with the word that there is none;
+        an answer about many may leave out what it should not.
+        """
+        sure, left = [], _QUESTIONS
+        for job in jobs:
+            if job.is_denied or job.stranger is not None or not self._judging.is_lost(job, now):
+                sure.append(job)
+            elif left > 0:
+                left -= 1
+                if self._ask_alone(job, now):
+                    sure.append(job)
+                else:
+                    left = 0
+        if len(sure) < len(jobs):
+            self._poller.wanted(now, is_urgent=True)
+        return sure
+
+    def _ask_alone(self, job: Tracked, now: float) -> bool:
+        """Ask about one job; returns False if that was not answered."""
+        try:
+            seen = self.present([job]).get(job.job_id)
+        except JpsiError as e:
+            tell(self._backend.place, e)
+            return False
+        with self._judging.session():
+            self._observe(job, seen, now)
+            job.is_denied = job.absent_since is not None
+        return True
+
     def _observe(self, job: Tracked, seen: Observation | None, now: float) -> None:
+        is_new = job.stranger is None
         job.observe(seen, now)
-        if seen is not None and seen.state is None and seen.word not in self._strange_words:
+        if is_new and job.stranger is not None:
+            log.warning(
+                "job %s: %s has given its native id %s to another job",
+                job.job_id,
+                self._backend.place,
+                job.native_id,
+            )
+        if seen is None or not seen.exists:
+            return
+        if seen.state is None and seen.word not in self._strange_words:
             self._strange_words.add(seen.word)
             log.warning(
                 "%s calls the state of job %s %r, which this version does not know; the job keeps its state",
@@ -441,20 +512,23 @@ class Tracking:
         return doubtful
 
     def _is_doubtful(self, job: Tracked, now: float) -> bool:
-        """Whether the batch system may have a job by another id, by all that it has left until now."""
-        if not job.has_runner or not job.has_left or self._judging.settles(job):
+        """Whether the batch system may still have a job, by its id or another, by all that it has left."""
+        if not job.has_left or self._judging.settles(job):
             return False
+        if not job.has_runner:
+            return self._judging.is_lost(job, now)
         # another process may have taken its last markers to the job's folder
-        found = job.own(self._spool.consumed(job.spool_id))
+        found = job.own_markers(self._spool.consumed(job.spool_id))
         if len(found) > len(job.markers) and self._judging.take(job, found, now):
             self._poller.wanted(now, is_urgent=True)
         return not job.has_exit
 
     def _right_ids(self, jobs: Sequence[Tracked]) -> list[Tracked]:
         """Have jobs asked about by the ids that they have; returns those that were already."""
-        right = []
-        corrected = self._native_ids.corrected(jobs)
-        for job in jobs:
+        right = [job for job in jobs if not job.has_runner]
+        own = [job for job in jobs if job.has_runner]
+        corrected = self._native_ids.corrected(own) if own else {}
+        for job in own:
             native_id = corrected.get(job.job_id)
             if native_id == job.native_id:
                 right.append(job)

@@ -44,8 +44,14 @@ class Facts:
     queued: Observation | None = None
     #: What the accounting said, once the job was not in the queue any more.
     accounted: Observation | None = None
-    #: Whether the queue, when it was last asked, did not know the job.
+    #: Whether the last answer of the queue did not mention the job.
+    unmentioned: bool = False
+    #: Whether that is believed, as the answer before it did not, either.
     absent: bool = False
+    #: Whether it said so of the job by itself, and did not only leave it out.
+    denied: bool = False
+    #: What the batch system last said about another job, to which it has given the native id.
+    stranger: Observation | None = None
     #: Whether the accounting cannot tell more: there is none, or it does not know the job in good time.
     unaccounted: bool = False
     #: Whether a marker that was left would have shown by now.
@@ -80,7 +86,7 @@ class Facts:
     @property
     def is_present(self) -> bool:
         """Whether the queue has the job, in whatever state that is not an end."""
-        return self.queued is not None and not self.absent and not self.queued.final
+        return self.queued is not None and not self.unmentioned and not self.queued.final
 
 
 def settles(
@@ -114,7 +120,7 @@ def _judged(facts: Facts) -> JobStatus | None:
         return _ended_provisionally(facts, exit_marker) or _not_ended(facts)
     if facts.end is not None:
         return _ended_without_marker(facts, facts.end) or _not_ended(facts)
-    if facts.absent and facts.unaccounted and facts.overdue:
+    if facts.absent and facts.unaccounted and (facts.overdue or (facts.denied and not facts.has_runner)):
         return _lost(facts)
     if facts.dropped and facts.stop is not None and not facts.markers:
         # an element that was told to end before it had begun, which some systems forget at once
@@ -229,6 +235,8 @@ def _without_code(facts: Facts, end: Observation, when: datetime) -> JobStatus:
 
 def _lost(facts: Facts) -> JobStatus:
     has_run = any(marker.kind == "active" for marker in facts.markers)
+    if facts.stranger is not None:
+        return _supplanted(facts, facts.stranger)
     if facts.stop is not None and not has_run:
         return _cancelled(facts.now, None, Evidence.ABSENCE)
     if facts.has_runner or has_run:
@@ -242,11 +250,30 @@ def _lost(facts: Facts) -> JobStatus:
     )
 
 
+def _supplanted(facts: Facts, stranger: Observation) -> JobStatus:
+    """Return the status of a job that the batch system has lost, whose native id another job has now."""
+    when = "" if stranger.submitted is None else f", submitted at {stranger.submitted.isoformat()}"
+    told = {
+        "state": stranger.word,
+        "tag": stranger.tag or None,
+        "submitted": None if stranger.submitted is None else stranger.submitted.isoformat(),
+    }
+    return JobStatus(
+        JobState.FAILED,
+        time=facts.now,
+        message=f"{facts.system} has lost the job: its native id is now that of another job{when}; "
+        "the job left no exit code",
+        reason=Reason.LOST,
+        evidence=Evidence.ABSENCE,
+        metadata={f"{facts.system}.stranger.{name}": value for name, value in told.items() if value},
+    )
+
+
 def _not_ended(facts: Facts) -> JobStatus | None:
     status = begun(facts)
     if status is not None:
         return status
-    if facts.absent:
+    if facts.unmentioned:
         return None if facts.has_runner else _missed(facts)
     queued = facts.queued
     if queued is None or queued.state not in {JobState.QUEUED, JobState.ACTIVE}:

@@ -11,10 +11,10 @@ import attrs
 
 from jpsi.engine.claims import REVOKED, Claim
 from jpsi.engine.files import exists
-from jpsi.engine.native_ids import tag
 from jpsi.engine.runner import SHELL
 from jpsi.engine.runner_frame import SETUP_CODE
 from jpsi.engine.spool import Spool
+from jpsi.engine.tags import array_tag, tag
 from jpsi.engine.tracker import never_ran
 from jpsi.model import plain
 
@@ -148,7 +148,7 @@ class WrittenArray:
     @property
     def tag(self) -> str:
         """See `Written`."""
-        return tag(self.array, 1)
+        return array_tag(self.array)
 
     @property
     def folder(self) -> str:

@@ -8,6 +8,7 @@ from jpsi.testing.conformance_dependencies import DependencyTests
 from jpsi.testing.conformance_ends import EndTests
 from jpsi.testing.conformance_faults import FaultTests
 from jpsi.testing.conformance_hostile import HostileTests
+from jpsi.testing.conformance_identity import IdentityTests
 from jpsi.testing.conformance_limits import LimitTests
 from jpsi.testing.conformance_many import ArrayTests
 from jpsi.testing.conformance_nodes import NodeTests
@@ -27,6 +28,7 @@ class ExecutorConformance(
     DependencyTests,
     RecoveryTests,
     FaultTests,
+    IdentityTests,
     ArrayTests,
     LimitTests,
 ):

@@ -31,6 +31,7 @@ from jpsi.plugin import (
     carried_tag,
     components,
     hookimpl,
+    moment,
     read_indices,
 )
 
@@ -53,12 +54,13 @@ _NO_CONTACT = 3
 _SECOND = timedelta(seconds=1)
 
 # The first line of tstat, whatever a site prints before it, and the last.
-_HEADER = "ID STATE CODE RESTARTS TAG"
+_HEADER = "ID STATE CODE RESTARTS SUBMITTED TAG"
 _FOOTER = re.compile(r"(?P<count>\d+) lines")
-# One line of tstat: id, state, exit code or -, restarts, tag. An element of an array is 17.3, and those that
-# wait are told of together: 17.1-2,4.
+# One line of tstat: id, state, exit code or -, restarts, submission in seconds since 1970, tag. An element of
+# an array is 17.3, and those that wait are told of together: 17.1-2,4.
 _ROW = re.compile(
-    r"(?P<id>\d+)(\.(?P<indices>[\d,-]+))? (?P<word>\w+) (?P<code>\d+|-) (?P<restarts>\d+) (?P<tag>[\w-]*)"
+    r"(?P<id>\d+)(\.(?P<indices>[\d,-]+))? (?P<word>\w+) (?P<code>\d+|-) (?P<restarts>\d+) "
+    r"(?P<submitted>\d+) (?P<tag>[\w-]*)"
 )
 
 
@@ -223,6 +225,7 @@ def _observation(row: re.Match[str]) -> Observation:
         state=state,
         word=row["word"],
         tag=carried_tag(row["tag"]),
+        submitted=moment(row["submitted"]),
         reason=reason,
         exit_code=None if row["code"] == "-" else int(row["code"]),
         # tstat(1): only a job that has run has a code

@@ -108,7 +108,7 @@ def _tstat(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
     jobs = scheduler.accounted() if "--finished" in asked else scheduler.listed()
     shown = [job for job in jobs if "--all" in asked or _names(job) & asked]
     lines = list(_lines(shown))
-    listed = "".join(["ID STATE CODE RESTARTS TAG\n", *lines, f"{len(lines)} lines\n"])
+    listed = "".join(["ID STATE CODE RESTARTS SUBMITTED TAG\n", *lines, f"{len(lines)} lines\n"])
     return CommandResult(returncode=0, stdout=listed)
 
 
@@ -135,7 +135,7 @@ def _row(job: FakeJob, name: str) -> str:
     if job.state.final and job.started is not None:
         code = str(128 + job.signal if job.signal is not None else job.exit_code or 0)
     word = "VAIN" if job.state.final and job.why == _VAIN else _WORDS[job.state]
-    return f"{name} {word} {code} {job.restarts} {job.tag}\n"
+    return f"{name} {word} {code} {job.restarts} {int(job.submitted)} {job.tag}\n"
 
 
 def _each(change: Callable[[FakeScheduler, str], bool]) -> CommandFunction:

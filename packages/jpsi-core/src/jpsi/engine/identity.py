@@ -1,0 +1,70 @@
+"""Tells whose job an answer is about: a native id alone proves nothing.
+
+A controller that crashes before it has written a job down gives the job's native id to somebody else's, and
+every controller gives its ids anew when it has used them all. So each job of jpsi's carries a tag, and what a
+batch system says about a native id counts for the job whose tag it says that id carries.
+"""
+
+from __future__ import annotations
+
+import enum
+from datetime import datetime, timedelta
+
+from jpsi.contract.observation import Observation
+
+# Systems print the time of a submission in whole seconds, some rounded and some cut.
+_SAME_TIME = timedelta(seconds=1)
+
+
+class Owner(enum.Enum):
+    """The owner of the job that an observation is about."""
+
+    #: The job that was asked about.
+    OWN = "own"
+    #: Another job, which has the native id now.
+    STRANGER = "stranger"
+    #: The observation does not say.
+    UNKNOWN = "unknown"
+
+
+def owner_of(
+    observation: Observation,
+    tag: str | None,
+    submitted: datetime | None = None,
+    *,
+    has_run: bool = False,
+    is_requeued: bool = False,
+) -> Owner:
+    """Return whose job an observation is about.
+
+    Args:
+        observation: what the batch system said about the native id of the job.
+        tag: what the job carries; None for a job that is none of jpsi's, of which every answer is believed.
+        submitted: when the batch system took the job, as an earlier answer with the tag said.
+        has_run: whether the job has left markers, so that the batch system had it for longer than a moment.
+        is_requeued: whether the batch system has put the job back, which on some systems changes that time.
+    """
+    if tag is None or observation.tag == tag:
+        return Owner.OWN
+    if observation.tag:
+        return Owner.STRANGER
+    times = (observation.submitted, submitted)
+    if times[0] is None or times[1] is None:
+        return Owner.UNKNOWN if observation.tag is None else Owner.STRANGER
+    if abs(times[0] - times[1]) > _SAME_TIME:
+        return Owner.UNKNOWN if is_requeued else Owner.STRANGER
+    # A user or a site may have changed the text that carried the tag; or a controller that was started again
+    # within the same second has given the native id to another job.
+    return Owner.OWN if observation.tag is None or has_run else Owner.UNKNOWN
+
+
+def is_refused(observation: Observation, owner: Owner) -> bool:
+    """Return whether a request must not be sent, as the native id is a stranger's or may well be."""
+    return owner is Owner.STRANGER or (owner is Owner.UNKNOWN and observation.tag == "")
+
+
+def is_own(observation: Observation | None, tag: str | None) -> bool:
+    """Return whether an observation tells of a job, and may be about the one that carries a tag."""
+    if observation is None or not observation.exists:
+        return False
+    return owner_of(observation, tag) is not Owner.STRANGER

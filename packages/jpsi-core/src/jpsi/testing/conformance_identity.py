@@ -1,0 +1,158 @@
+"""A native id alone proves nothing: no outcome is a stranger's, and no request reaches a stranger's job."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import jpsi
+from jpsi import Job, JobExecutor, JobState, Reason
+from jpsi.fakes import FakeJob, FakeScheduler, FakeState
+from jpsi.testing.conformance_kit import Gate, Kit, Proof
+
+# How a stranger's job goes that has got the native id of a job of jpsi's.
+_SCRIPTS = {
+    "completes": "#!/bin/sh\nexit 0\n",
+    "fails": "#!/bin/sh\nexit 7\n",
+    "runs": "#!/bin/sh\nexec sleep 300\n",
+}
+_RESTART_SECONDS = 5.0
+
+
+class IdentityTests(Kit):
+    """The controller is killed before it has written a job down, and gives its native id to another job."""
+
+    @pytest.mark.parametrize("stranger", _SCRIPTS)
+    def test_a_job_whose_native_id_is_a_strangers_is_lost(
+        self, executor: JobExecutor, fake: FakeScheduler, tmp_path: Path, stranger: str
+    ) -> None:
+        proof = Proof(tmp_path / "proof")
+        job = self._waiting(executor, fake, proof)
+
+        other = self._supplant(fake, job, _SCRIPTS[stranger])
+
+        status = self.end(job)
+        assert (status.state, status.reason, status.exit_code) == (JobState.FAILED, Reason.LOST, None)
+        assert "another job" in (status.message or "")
+        assert proof.runs == 0
+        assert stranger != "runs" or other.state is FakeState.RUNNING
+
+    def test_a_strangers_cancellation_is_not_the_jobs(
+        self, executor: JobExecutor, fake: FakeScheduler, tmp_path: Path
+    ) -> None:
+        job = self._waiting(executor, fake, Proof(tmp_path / "proof"))
+        other = self._supplant(fake, job, _SCRIPTS["runs"])
+
+        fake.cancel(other.native_id)
+
+        status = self.end(job)
+        assert (status.state, status.reason) == (JobState.FAILED, Reason.LOST)
+
+    def test_a_strangers_end_in_the_accounting_is_not_the_jobs(
+        self, executor: JobExecutor, fake: FakeScheduler, tmp_path: Path
+    ) -> None:
+        fake.keep = 0
+        job = self._waiting(executor, fake, Proof(tmp_path / "proof"))
+
+        self._supplant(fake, job, _SCRIPTS["completes"])
+
+        status = self.end(job)
+        assert (status.state, status.reason) == (JobState.FAILED, Reason.LOST)
+
+    @pytest.mark.clause("cancel-asks")
+    @pytest.mark.parametrize("request_", ["cancel", "hold", "release"])
+    def test_no_request_reaches_a_strangers_job(
+        self, executor: JobExecutor, fake: FakeScheduler, tmp_path: Path, request_: str
+    ) -> None:
+        job = self._waiting(executor, fake, Proof(tmp_path / "proof"))
+        other = self._supplant(fake, job, _SCRIPTS["runs"])
+        assert fake.wait_for(lambda: other.state is FakeState.RUNNING, self.patience)
+
+        with pytest.raises(jpsi.SubmitException, match="another job's"):
+            job.cancel() if request_ == "cancel" else getattr(executor, request_)(job)
+
+        assert (other.state, other.ending) == (FakeState.RUNNING, None)
+        status = self.end(job)
+        assert (status.state, status.reason) == (JobState.FAILED, Reason.LOST)
+
+    def test_no_cancellation_of_many_reaches_a_strangers_job(
+        self, executor: JobExecutor, fake: FakeScheduler, tmp_path: Path
+    ) -> None:
+        """The others are cancelled."""
+        fake.slots = 0
+        jobs = [Job(Proof(tmp_path / f"proof{number}").job()) for number in range(3)]
+        for job in jobs:
+            executor.submit(job)
+        later(fake)
+        other = fake.supplant(jobs[1].native_id or "", _SCRIPTS["runs"])
+
+        with pytest.raises(jpsi.BulkException) as caught:
+            executor.cancel_many(jobs)
+
+        assert list(caught.value.failed) == [jobs[1]]
+        assert [self.end(job).state for job in jobs] == [
+            JobState.CANCELED,
+            JobState.FAILED,
+            JobState.CANCELED,
+        ]
+        assert (other.state, other.ending) == (FakeState.PENDING, None)
+
+    def test_a_job_that_runs_on_without_its_controller_keeps_its_code(
+        self, executor: JobExecutor, fake: FakeScheduler, tmp_path: Path
+    ) -> None:
+        """What it has left counts, whoever has its native id."""
+        gate = Gate(tmp_path / "gate")
+        job = Job(gate.job(7))
+        executor.submit(job)
+        self.active(job)
+
+        later(fake)
+        fake.vanish(job.native_id or "", kill=False)
+        fake.submit(fake_stranger(job.native_id or ""))
+        gate.open()
+
+        status = self.end(job)
+        assert (status.state, status.exit_code) == (JobState.FAILED, 7)
+
+    def test_a_job_whose_tag_was_taken_away_is_itself(
+        self, executor: JobExecutor, fake: FakeScheduler, tmp_path: Path
+    ) -> None:
+        """As where a user or a site changes the text that carried it: markers and times tell whose it is."""
+        gate = Gate(tmp_path / "gate")
+        job = Job(gate.job())
+        executor.submit(job)
+        self.active(job)
+        executor.info(job)
+
+        fake.job(job.native_id or "").tag = ""
+        asked = len(fake.log)
+        assert fake.wait_for(lambda: len(fake.log) > asked + 1, self.patience)
+        job.cancel()
+
+        assert self.end(job).state is JobState.CANCELED
+
+    def _waiting(self, executor: JobExecutor, fake: FakeScheduler, proof: Proof) -> Job:
+        """Return a job that was submitted and waits."""
+        fake.slots = 0
+        job = Job(proof.job())
+        executor.submit(job)
+        return job
+
+    def _supplant(self, fake: FakeScheduler, job: Job, script: str) -> FakeJob:
+        later(fake)
+        other = fake.supplant(job.native_id or "", script)
+        fake.slots = 8
+        fake.settle()
+        return other
+
+
+def later(fake: FakeScheduler) -> None:
+    """Let some seconds pass on the clock of a batch system, as while its controller starts again."""
+    clock = fake.clock
+    fake.clock = lambda: clock() + _RESTART_SECONDS
+
+
+def fake_stranger(native_id: str) -> FakeJob:
+    """Return a job that somebody else submits."""
+    return FakeJob(native_id, script="#!/bin/sh\nexec sleep 300\n", name="stranger")
