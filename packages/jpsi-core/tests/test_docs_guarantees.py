@@ -8,7 +8,12 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[3]
-_PLACES = ("packages/*/tests/**/*.py", "packages/*/e2e/**/*.py", "packages/*/src/*/testing/*.py", "chaos/**/*.py")
+_PLACES = (
+    "packages/*/tests/**/*.py",
+    "packages/*/e2e/**/*.py",
+    "packages/*/src/*/testing/*.py",
+    "chaos/**/*.py",
+)
 # A name in brackets, as the page has it.
 _NAMED = re.compile(r"`(test_\w+)`")
 _DEFINED = re.compile(r"^ *def (test_\w+)\(", re.MULTILINE)

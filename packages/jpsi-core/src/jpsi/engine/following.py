@@ -236,10 +236,9 @@ class Follower:
                 return
             del self._jobs[job.job_id]
         if job.has_runner and (job.stop is not None or status.evidence is not Evidence.MARKER):
-            try:
-                self._spool.finish(job.spool_id, job.attempt, encode_status(status))
-            except OSError:
-                log.warning("job %s: its end is not on disk", job.job_id, exc_info=True)
+            content = encode_status(status)
+            finish = functools.partial(self._spool.finish, job.spool_id, job.attempt, content)
+            self._spool.unwritten.write(f"the end of job {job.job_id}", finish)
         self._publish(job.job_id, status)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import logging
 import threading
 from collections.abc import Callable, Iterable, Iterator
@@ -228,11 +229,18 @@ class Judging:
         if not job.has_runner or (is_told and job.stop is None):
             return
         try:
-            self.make_folder(job)
-            self._spool.finish(job.spool_id, job.attempt, encode_status(status))
-        except (OSError, TypeError, ValueError):
-            # a disk that is full, or details of a plugin's that JSON does not know
+            content = encode_status(status)
+            json.dumps(content)
+        except (TypeError, ValueError):
+            # details of a plugin's that JSON does not know
             log.warning("job %s: its end is not on disk", job.job_id, exc_info=True)
+            return
+
+        def write() -> None:
+            self.make_folder(job)
+            self._spool.finish(job.spool_id, job.attempt, content)
+
+        self._spool.unwritten.write(f"the end of job {job.job_id}", write)
 
     def remember_stop(self, job: Tracked, stop: Stop) -> None:
         """Write down that jpsi told a job to end, before it does."""
@@ -252,7 +260,7 @@ class Judging:
     def _has_left_its_end(self, job: Tracked) -> bool:
         """Whether a job has left an exit marker, by all that shows now."""
         found = [*self._spool.news({job.spool_id}), *self._spool.consumed(job.spool_id)]
-        return any(marker.kind == "exit" for marker in job.own(found))
+        return any(it.kind == "exit" and it.attempt == job.attempt for it in found)
 
     def make_folder(self, job: Tracked) -> None:
         """See to it that an element of an array has a folder, which it has not before it runs."""

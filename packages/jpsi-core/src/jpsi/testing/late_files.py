@@ -71,15 +71,19 @@ class LateFiles:
             "link": self.link,
         }
 
-    def install(self) -> None:
-        """Have this process see the folder so from now on."""
+    def install(self, put: Callable[[Any, str, Any], object] = setattr) -> None:
+        """Have this process see the folder so from now on.
+
+        Args:
+            put: sets an attribute; pytest's `monkeypatch.setattr` takes all of it back after a test.
+        """
         from jpsi.engine import rounds  # noqa: PLC0415  a program that does not follow jobs needs none
 
         for name, function in self.replacements().items():
-            setattr(os, name, function)
-        builtins.open = self.open_file  # type: ignore[assignment]
+            put(os, name, function)
+        put(builtins, "open", self.open_file)
         # nothing announces what other machines make
-        rounds._watch = lambda _events: None  # noqa: SLF001
+        put(rounds, "_watch", lambda _events: None)
 
     # What takes the place of functions of `os`.
 
