@@ -14,8 +14,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from chaos import rounds, selftest
-from chaos.faults import FAULTS
+from chaos import fakes, rounds, selftest
 from chaos.referee import Kind
 from chaos.rounds import Result, Trial
 from chaos.systems import SYSTEMS
@@ -40,7 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     trials = list(draw(seed, count, asked.only))
     if not trials:
         print(f"nothing is called {' or '.join(asked.only)}")
-        print(f"there are {', '.join(SYSTEMS)}, and {', '.join(FAULTS)}")
+        print(f"there are {', '.join(SYSTEMS)}, and {', '.join(fakes.FAULTS)}")
         return 2
     keep = Path(asked.directory or tempfile.gettempdir()) / f"jpsi-chaos-seed-{seed}"
     print(f"chaos: seed {seed}, {len(trials)} rounds, {asked.at_a_time} at a time", flush=True)
@@ -87,7 +86,7 @@ def _parser() -> argparse.ArgumentParser:
 def draw(seed: int, count: int, only: Iterable[str] = ()) -> Iterator[Trial]:
     """The trials: as many of each pair of a system and a fault as can be, in a random order."""
     wanted = [_parts(it) for it in only] or [("", "", None)]
-    pairs = [(system, fault) for system in SYSTEMS for fault in FAULTS]
+    pairs = [(system, fault) for system in SYSTEMS for fault in fakes.FAULTS]
     random.Random(seed).shuffle(pairs)  # noqa: S311  to be repeated, not to be safe
     chosen = [
         (system, fault, number)
@@ -116,7 +115,7 @@ def play_all(trials: Sequence[Trial], at_a_time: int, keep: Path, *, is_kept: bo
     with concurrent.futures.ProcessPoolExecutor(
         at_a_time, mp_context=context, max_tasks_per_child=50
     ) as pool:
-        futures = [pool.submit(rounds.play, trial, FAULTS, keep, is_kept=is_kept) for trial in trials]
+        futures = [pool.submit(rounds.play, trial, fakes.play, keep, is_kept=is_kept) for trial in trials]
         for future in concurrent.futures.as_completed(futures):
             result = future.result()
             report(result)

@@ -1,8 +1,8 @@
-"""One round on a fake: a batch system, a few jobs, clients that are killed, one fault; what came of it."""
+"""One round: a batch system, a few jobs, clients that are killed, one fault; and what came of it."""
 
 from __future__ import annotations
 
-import contextlib
+import abc
 import json
 import os
 import random
@@ -13,21 +13,19 @@ import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
 
 from chaos import proofs
 from chaos.referee import Finding, Kind, StrangerFacts, Verdict, judge
-from chaos.systems import SYSTEMS, Tampered, toy_plugin
-from jpsi.fakes import FakeJob, FakeScheduler, FakeState, on_path
 
 #: How long all of a round may take after its fault is over, in seconds, however busy the machine is.
 PATIENCE = 45.0
 # In seconds: short, so that rounds are. What a fault does lasts longer than the grace period.
 GRACE = 0.6
-_SECONDS = {
+SECONDS = {
     "kill_delay": 0.5,
     "command_timeout": 2.5,
     "shortest_interval": 0.05,
@@ -133,36 +131,43 @@ class Clients:
                 time.sleep(0.3)
 
 
-class Round:
-    """One round, as its fault sees it."""
+@dataclass(frozen=True)
+class Client:
+    """How a client is told about a batch system."""
 
-    def __init__(self, trial: Trial, folder: Path) -> None:
+    executor: str
+    config_class: str
+    config: Mapping[str, Any]
+    #: Times of the configuration.
+    seconds: Mapping[str, float]
+    #: What else is on its PYTHONPATH.
+    paths: Sequence[Path] = ()
+
+
+class Round(abc.ABC):
+    """One round, as its fault sees it; a subclass has a batch system."""
+
+    #: How long all may take after the fault is over, in seconds.
+    patience = PATIENCE
+
+    def __init__(self, trial: Trial, folder: Path, client: Client) -> None:
         self.trial = trial
-        self.rng = trial.rng
+        self.rng = rng = trial.rng
         self.folder = folder
-        self.system = SYSTEMS[trial.system]
-        rng = self.rng
-        self.scheduler = FakeScheduler(
-            slots=rng.choice([1, 2, 4, 8]),
-            keep=rng.choice([0.0, 0.3, 300.0, 300.0]),
-            accounting=self.chance(0.8),
-            kill_delay=0.5,
-        )
-        self.tampered = Tampered(self.system)
-        self.strangers: list[FakeJob] = []
         self.count = rng.randint(2, 5)
         #: What clients are told; a fault may change it before the first is started.
         self.plan: dict[str, Any] = {
-            "executor": trial.system,
-            "config_class": self.system.config_class,
-            "config": dict(self.system.config),
-            "seconds": dict(_SECONDS),
+            "executor": client.executor,
+            "config_class": client.config_class,
+            "config": dict(client.config),
+            "seconds": dict(client.seconds),
             "at once": self.chance(0.4),
             "cancels": {},
             "tricks": {},
             "jobs": [self._job(key, rng.choice([0.0, 0.1, 0.4, 0.9])) for key in range(self.count)],
         }
-        self.clients = Clients(folder, [sys.executable], self._environment())
+        self.environment = self._environment(client.paths)
+        self.clients = Clients(folder, [sys.executable], self.environment)
         self._undo: list[Callable[[], object]] = []
         self._last: list[Callable[[], object]] = []
 
@@ -170,12 +175,29 @@ class Round:
         words = ["/bin/sh", "-c", proofs.JOB, "sh", key, proofs.code_of(key), seconds, self.folder / "proof"]
         return {"words": [str(word) for word in words], "options": {}}
 
-    def _environment(self) -> dict[str, str]:
-        root = Path(__file__).parent.parent
-        paths = [str(root), str(toy_plugin(self.folder / "plugins"))]
+    def _environment(self, paths: Sequence[Path]) -> dict[str, str]:
+        places = [str(Path(__file__).parent.parent), *map(str, paths)]
         homes = {f"XDG_{kind}_HOME": str(self.folder / kind.lower()) for kind in ("CACHE", "CONFIG", "STATE")}
         kept = {name: os.environ[name] for name in ("HOME", "LANG", "PATH") if name in os.environ}
-        return {**kept, **homes, "PYTHONPATH": os.pathsep.join(paths)}
+        return {**kept, **homes, "PYTHONPATH": os.pathsep.join(places)}
+
+    # What a subclass knows of its batch system.
+
+    @abc.abstractmethod
+    def has_submitted(self, count: int) -> bool:
+        """Whether the batch system has so many jobs."""
+
+    @abc.abstractmethod
+    def are_final(self) -> bool:
+        """Whether all jobs of the round that the batch system knows have ended."""
+
+    @abc.abstractmethod
+    def mend(self) -> None:
+        """Have the batch system be as it should."""
+
+    @abc.abstractmethod
+    def stranger_facts(self) -> list[StrangerFacts]:
+        """What has become of strangers' jobs."""
 
     # What faults do.
 
@@ -186,7 +208,6 @@ class Round:
     def start(self, *, is_follower: bool = False) -> None:
         """Start a client."""
         (self.folder / "plan").write_text(json.dumps(self.plan))
-        self.clients._environment["PATH"] = os.environ["PATH"]  # noqa: SLF001  the commands are on it by now
         self.clients.start(is_follower=is_follower)
 
     def kill(self, *, is_restarted: bool = True) -> None:
@@ -228,7 +249,7 @@ class Round:
 
     def submitted(self, count: int = 1) -> bool:
         """Wait until the batch system has so many jobs."""
-        return self.until(lambda: len(self.scheduler.jobs) >= count)
+        return self.until(lambda: self.has_submitted(count))
 
     def cancels(self, probability: float = 0.3) -> None:
         """Have clients cancel some jobs, at random moments after their start."""
@@ -241,36 +262,6 @@ class Round:
         for key in range(self.count):
             self.plan["jobs"][key] = self._job(key, self.rng.uniform(least, most))
 
-    def ours(self) -> list[tuple[int, FakeJob]]:
-        """The jobs that the batch system has, with their keys, as far as these can be known."""
-        told = {it["native_id"]: it["key"] for it in proofs.notes(self.folder) if it["what"] == "submitted"}
-        found = []
-        for job in self.scheduler.jobs:
-            name = job.name[1:] if job.name.startswith("c") and job.name[1:].isdigit() else None
-            key = told.get(job.native_id, None if name is None else int(name))
-            if key is not None and job not in self.strangers:
-                found.append((key, job))
-        return found
-
-    def supplant(self, key: int, job: FakeJob, script: str) -> None:
-        """Have the batch system forget a job and give its native id to somebody else's."""
-        with self.scheduler.lock:
-            self._forget(key, job)
-            number = len(self.strangers)
-            text = proofs.STRANGER.format(number=number, proof=self.folder / "proof", command=script)
-            self.strangers.append(self.scheduler.supplant(job.native_id, text))
-
-    def vanish(self, key: int, job: FakeJob) -> None:
-        """Have the batch system forget a job."""
-        with self.scheduler.lock:
-            self._forget(key, job)
-            self.scheduler.vanish(job.native_id)
-
-    def _forget(self, key: int, job: FakeJob) -> None:
-        self.note("forgotten", key)
-        if job.state is FakeState.RUNNING:
-            self.note("killed", key)
-
     def undo(self, call: Callable[[], object]) -> None:
         """Have something done when the fault is over, and if the trial fails, too."""
         self._undo.append(call)
@@ -281,56 +272,35 @@ class Round:
 
     # The course of a round.
 
-    def run(self, fault: Callable[[Round], None]) -> Verdict:
+    def run(self, fault: Callable[[Any], None]) -> Verdict:
         """Do it all."""
         try:
-            with self.scheduler, on_path(self.tampered, self.scheduler):
-                try:
-                    fault(self)
-                finally:
-                    self._mend()
-                self._bring_to_its_end()
+            try:
+                fault(self)
+            finally:
+                for call in reversed(self._undo):
+                    call()
+                self.mend()
+                self.note("mended")
+            self._bring_to_its_end()
         finally:
             self.clients.kill()
             for call in reversed(self._last):
                 call()
         return self._verdict()
 
-    def _mend(self) -> None:
-        """The fault is over."""
-        for call in reversed(self._undo):
-            call()
-        self._undo.clear()
-        self.tampered.tamper = None
-        self.scheduler.faults.clear()
-        self._end_hanging()
-        self.scheduler.lag = 0.0
-        self.scheduler.slots = max(self.scheduler.slots, 2)
-        self.scheduler.settle()
-        self.note("mended")
-
-    def _end_hanging(self) -> None:
-        """End commands that hang, as real ones do in the end; their callers may be gone."""
-        commands, _, _ = os.environ["PATH"].partition(os.pathsep)
-        socket = os.fsencode(Path(commands).parent)
-        for process in Path("/proc").glob("[0-9]*"):
-            with contextlib.suppress(OSError):
-                if socket in (process / "cmdline").read_bytes():
-                    os.kill(int(process.name), signal.SIGTERM)
-
     def _bring_to_its_end(self) -> None:
         """Have a client tell all ends."""
         if not self.clients.is_one_there:
             self.start()
-        if not self.clients.are_over(PATIENCE):
+        if not self.clients.are_over(self.patience):
             self.clients.show_stacks()
         # what still runs may prove that it has run twice
-        self.until(lambda: all(job.state.final for _, job in self.ours()), PATIENCE)
+        self.until(self.are_final, self.patience)
 
     def _verdict(self) -> Verdict:
         jobs = list(proofs.facts(self.folder, self.count))
-        strangers = [StrangerFacts(it.native_id, self._reached(it)) for it in self.strangers]
-        verdict = judge(jobs, strangers)
+        verdict = judge(jobs, self.stranger_facts())
         unbegun = [it for it in jobs if not it.is_begun]
         more = [
             Finding(Kind.STUCK, f"job {it.key}", "no client came to submit it", truth=it.truth)
@@ -342,19 +312,21 @@ class Round:
         ]
         return Verdict(verdict.jobs, [*verdict.findings, *more])
 
-    def _reached(self, stranger: FakeJob) -> str:
-        """What only a command can have done to a stranger's job."""
-        ended = {FakeState.CANCELLED: "cancelled", FakeState.HELD: "held"}
-        return ended.get(stranger.state) or ended.get(stranger.ending or FakeState.PENDING, "")
 
+def play(trial: Trial, play_in: Callable[[Trial, Path], Verdict], keep: Path, *, is_kept: bool) -> Result:
+    """Play one round; its files are kept where something is wrong, or always.
 
-def play(trial: Trial, faults: dict[str, Callable[[Round], None]], keep: Path, *, is_kept: bool) -> Result:
-    """Play one round; its files are kept where something is wrong, or always."""
+    Args:
+        trial: which one.
+        play_in: plays it in a folder of its own.
+        keep: where its files are kept.
+        is_kept: whether they are kept always.
+    """
     begun = time.monotonic()
     folder = Path(tempfile.mkdtemp(prefix="jpsi-chaos-"))
     verdict, error = Verdict(0), ""
     try:
-        verdict = Round(trial, folder).run(faults[trial.fault])
+        verdict = play_in(trial, folder)
     except Skipped as e:
         shutil.rmtree(folder, ignore_errors=True)
         return Result(trial, skipped=str(e))
@@ -363,14 +335,9 @@ def play(trial: Trial, faults: dict[str, Callable[[Round], None]], keep: Path, *
     kept = None
     if verdict.findings or error or is_kept:
         kept = str(keep / str(trial).replace(":", "-"))
-        write_report(folder, verdict, error)
+        (folder / "report").write_text("\n".join([*map(str, verdict.findings), error]) + "\n")
         keep.mkdir(parents=True, exist_ok=True)
         shutil.rmtree(kept, ignore_errors=True)
         shutil.copytree(folder, kept, symlinks=True, ignore_dangling_symlinks=True)
     shutil.rmtree(folder, ignore_errors=True)
     return Result(trial, verdict, time.monotonic() - begun, kept, error=error)
-
-
-def write_report(folder: Path, verdict: Verdict, error: str) -> None:
-    """Have what is wrong beside the files of a round."""
-    (folder / "report").write_text("\n".join([*map(str, verdict.findings), error]) + "\n")

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import functools
-import random
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import attrs
 
+from chaos.tampering import Tamper
 from jpsi.fakes import CommandFunction, Dialect, FakeScheduler, Invocation
 from jpsi.fakes import dialect as dialect_of
 from jpsi.plugin import CommandResult
-
-#: What a fault does to the text of an answer.
-Tamper = Callable[[str], str]
 
 
 @dataclass(frozen=True)
@@ -85,34 +82,6 @@ class Tampered:
             return result
         # it claims that all is well
         return attrs.evolve(result, returncode=0, stdout=self.tamper(result.stdout), stderr="")
-
-
-def tamperings(rng: random.Random) -> dict[str, Tamper]:
-    """The ways in which an answer is none."""
-
-    def junk(count: int) -> str:
-        return rng.randbytes(count).decode("utf-8", "surrogateescape")
-
-    def cut(text: str) -> str:
-        return text[: rng.randrange(len(text))] if text else ""
-
-    def garbled(text: str) -> str:
-        if not text:
-            return junk(20)
-        at = rng.randrange(len(text))
-        return text[:at] + junk(rng.randint(8, 40)) + text[at + rng.randint(1, 40) :]
-
-    def cut_at_line(text: str) -> str:
-        lines = text.splitlines(keepends=True)
-        return "".join(lines[: rng.randrange(len(lines))]) if lines else ""
-
-    return {
-        "nothing": lambda _: "",
-        "random bytes": lambda _: junk(rng.randint(1, 400)),
-        "cut": cut,
-        "cut at a line": cut_at_line,
-        "garbled": garbled,
-    }
 
 
 def toy_plugin(folder: Path) -> Path:
