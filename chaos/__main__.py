@@ -11,21 +11,39 @@ import random
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-from chaos import fakes, rounds, selftest
-from chaos.referee import Kind
+from chaos import fakes, rounds, selftest, slurm
+from chaos.referee import Kind, Verdict
 from chaos.rounds import Result, Trial
 from chaos.systems import SYSTEMS
 
-#: How many rounds there are on the fakes, in the short form and in the long one.
-_SHORT, _LONG = 56, 1000
 # Rounds mostly wait.
 _AT_A_TIME = 3 * (os.cpu_count() or 1)
 # The first columns are names, the others counts.
 _NAMES = 2
 _COLUMNS = ("system", "fault", "rounds", "jobs", *(it.value for it in Kind))
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Where rounds are played."""
+
+    systems: Collection[str]
+    faults: Collection[str]
+    #: Plays one round, in a folder of its own.
+    play: Callable[[Trial, Path], Verdict]
+    #: How many rounds there are, in the short form and in the long one.
+    short: int
+    long: int
+    #: The faults that must not be beside any other.
+    alone: Collection[str] = ()
+
+
+FAKES = Stage(tuple(SYSTEMS), tuple(fakes.FAULTS), fakes.play, short=36, long=1000)
+REAL = Stage((slurm.NAME,), tuple(slurm.FAULTS), slurm.play, short=6, long=300, alone=slurm.ALONE)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -34,39 +52,33 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if failures := selftest.failures():
         print("the referee cannot be believed:", *failures, sep="\n  ")
         return 1
+    stage = REAL if asked.real else FAKES
     seed = random.SystemRandom().randrange(1_000_000) if asked.seed is None else asked.seed
-    count = asked.rounds or (_LONG if asked.long else _SHORT)
-    trials = list(draw(seed, count, asked.only))
+    count = asked.rounds or (stage.long if asked.long else stage.short)
+    trials = list(draw(stage, seed, count, asked.only))
     if not trials:
         print(f"nothing is called {' or '.join(asked.only)}")
-        print(f"there are {', '.join(SYSTEMS)}, and {', '.join(fakes.FAULTS)}")
+        print(f"there are {', '.join(stage.systems)}, with {', '.join(stage.faults)}")
         return 2
     keep = Path(asked.directory or tempfile.gettempdir()) / f"jpsi-chaos-seed-{seed}"
     print(f"chaos: seed {seed}, {len(trials)} rounds, {asked.at_a_time} at a time", flush=True)
     begun = time.monotonic()
-    results = list(play_all(trials, asked.at_a_time, keep, is_kept=asked.keep))
+    results = list(play_all(stage, trials, asked.at_a_time, keep, is_kept=asked.keep))
     print(table(results))
     print(f"chaos: {len(results)} rounds in {time.monotonic() - begun:.0f} s, seed {seed}")
-    for why in sorted(
-        {f"{it.trial.system}:{it.trial.fault}: skipped, {it.skipped}" for it in results if it.skipped}
-    ):
-        print(why)
-    is_clean = not any(it.verdict.findings or it.error for it in results)
+    skipped = {f"{it.trial.system}, {it.trial.fault}: skipped: {it.skipped}" for it in results if it.skipped}
+    print(*sorted(skipped), sep="\n", end="\n" if skipped else "")
     if asked.json:
         Path(asked.json).write_text(as_json(seed, results), encoding="utf-8")
-    print(
-        "chaos: nothing lost, doubled, strange or stuck"
-        if is_clean
-        else f"chaos: what was found is in {keep}"
-    )
+    is_clean = not any(it.verdict.findings or it.error for it in results)
+    print("chaos: nothing lost, doubled, strange or stuck" if is_clean else f"chaos: see {keep}", flush=True)
     return 0 if is_clean else 1
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="./dev chaos", description=__doc__, allow_abbrev=False)
-    parser.add_argument(
-        "--long", action="store_true", help=f"{_LONG} rounds on the fakes instead of {_SHORT}"
-    )
+    parser.add_argument("--long", action="store_true", help="as many rounds as it takes to believe it")
+    parser.add_argument("--real", action="store_true", help="on the real Slurm that ci/slurm has brought up")
     parser.add_argument("--seed", type=int, help="repeat what was drawn with this seed")
     parser.add_argument("--rounds", type=int, help="so many rounds")
     parser.add_argument(
@@ -83,19 +95,20 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def draw(seed: int, count: int, only: Iterable[str] = ()) -> Iterator[Trial]:
+def draw(stage: Stage, seed: int, count: int, only: Iterable[str] = ()) -> Iterator[Trial]:
     """The trials: as many of each pair of a system and a fault as can be, in a random order."""
-    wanted = [_parts(it) for it in only] or [("", "", None)]
-    pairs = [(system, fault) for system in SYSTEMS for fault in fakes.FAULTS]
+    pairs = [(system, fault) for system in stage.systems for fault in stage.faults]
     random.Random(seed).shuffle(pairs)  # noqa: S311  to be repeated, not to be safe
+    wanted = [_parts(it) for it in only] or [("", "", None)]
     chosen = [
         (system, fault, number)
         for system, fault in pairs
         for wanted_system, wanted_fault, number in wanted
         if wanted_system in {"", system} and wanted_fault in {"", fault}
     ]
-    single = [Trial(seed, system, fault, number) for system, fault, number in chosen if number is not None]
-    yield from single
+    for system, fault, number in chosen:
+        if number is not None:
+            yield Trial(seed, system, fault, number)
     many = [(system, fault) for system, fault, number in chosen if number is None]
     for index in range(count if many else 0):
         number, place = divmod(index, len(many))
@@ -108,18 +121,21 @@ def _parts(only: str) -> tuple[str, str, int | None]:
     return system, fault, int(number) if number else None
 
 
-def play_all(trials: Sequence[Trial], at_a_time: int, keep: Path, *, is_kept: bool) -> Iterator[Result]:
-    """Play trials beside each other, and tell of what is wrong as it is found."""
+def play_all(
+    stage: Stage, trials: Sequence[Trial], at_a_time: int, keep: Path, *, is_kept: bool
+) -> Iterator[Result]:
+    """Play trials beside each other where that is possible, and tell of what is wrong as it is found."""
+    beside = [trial for trial in trials if trial.fault not in stage.alone]
+    alone = [trial for trial in trials if trial.fault in stage.alone]
     # each worker is a process of its own, as the commands of its fake are on its PATH
     context = multiprocessing.get_context("spawn")
-    with concurrent.futures.ProcessPoolExecutor(
-        at_a_time, mp_context=context, max_tasks_per_child=50
-    ) as pool:
-        futures = [pool.submit(rounds.play, trial, fakes.play, keep, is_kept=is_kept) for trial in trials]
-        for future in concurrent.futures.as_completed(futures):
-            result = future.result()
-            report(result)
-            yield result
+    for some, count in ((beside, at_a_time), (alone, 1)):
+        with concurrent.futures.ProcessPoolExecutor(count, context, max_tasks_per_child=50) as pool:
+            played = [pool.submit(rounds.play, trial, stage.play, keep, is_kept=is_kept) for trial in some]
+            for future in concurrent.futures.as_completed(played):
+                result = future.result()
+                report(result)
+                yield result
 
 
 def report(result: Result) -> None:

@@ -54,7 +54,7 @@ def _play_tricks(plan: dict[str, Any], folder: Path) -> None:
     if "clock" in plan["tricks"]:
         tricks.jump(folder / "clock")
     if "late" in plan["tricks"]:
-        tricks.delay(folder / "work", plan["tricks"]["late"])
+        tricks.delay(Path(plan["work"]), plan["tricks"]["late"])
 
 
 class Program:
@@ -80,7 +80,7 @@ class Program:
         from jpsi.plugin import BatchConfig
 
         seconds = {name: timedelta(seconds=value) for name, value in self._plan["seconds"].items()}
-        known = {**seconds, **self._plan["config"], "work_directory": self._folder / "work"}
+        known = {**seconds, **self._plan["config"], "work_directory": Path(self._plan["work"])}
         module, _, name = self._plan["config_class"].partition(":")
         kind = getattr(__import__(module, fromlist=[name]), name) if module else BatchConfig
         return kind(**known)
@@ -121,7 +121,8 @@ class Program:
         attributes = jpsi.JobAttributes(
             duration=timedelta(minutes=5), custom_attributes=job["options"] or None
         )
-        spec = jpsi.JobSpec(words[0], words[1:], name=f"c{key}", attributes=attributes, launcher="single")
+        name = f"{self._plan['name']}{key}"
+        spec = jpsi.JobSpec(words[0], words[1:], name=name, attributes=attributes, launcher="single")
         self._jobs[key] = jpsi.Job(spec)
         self._note("begun", key, id=self._jobs[key].id)
         return self._jobs[key]
@@ -165,7 +166,7 @@ class Program:
             self._complain(-1, f"recover: {e}")
             return
         for job in found:
-            key = int(job.spec.name[1:])
+            key = int(str(job.spec and job.spec.name)[-1])
             self._jobs[key] = job
             if job.status.state is self._jpsi.JobState.NEW:
                 self._note("new", key, id=job.id)
@@ -178,11 +179,11 @@ class Program:
         from jpsi import spooled
 
         try:
-            found = spooled.jobs(also=[self._folder / "work"])
+            found = spooled.jobs(also=[Path(self._plan["work"])])
         except self._jpsi.JpsiError as e:
             self._complain(-1, f"jobs: {e}")
             return None
-        return {int(job.name[1:]): job for job in found if job.name}
+        return {int(job.name[-1]): job for job in found if job.name}
 
     def _cancel(self) -> None:
         """Cancel what is due to be cancelled, until jpsi has taken the request."""

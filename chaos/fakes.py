@@ -73,7 +73,7 @@ class FakeRound(Round):
         told = {it["native_id"]: it["key"] for it in proofs.notes(self.folder) if it["what"] == "submitted"}
         found = []
         for job in self.scheduler.jobs:
-            name = job.name[1:] if job.name.startswith("c") and job.name[1:].isdigit() else None
+            name = job.name[-1] if job.name[:-1] == self.plan["name"] and job.name[-1].isdigit() else None
             key = told.get(job.native_id, None if name is None else int(name))
             if key is not None and job not in self.strangers:
                 found.append((key, job))

@@ -164,6 +164,8 @@ class Round(abc.ABC):
             "at once": self.chance(0.4),
             "cancels": {},
             "tricks": {},
+            "name": "c",
+            "work": str(folder / "work"),
             "jobs": [self._job(key, rng.choice([0.0, 0.1, 0.4, 0.9])) for key in range(self.count)],
         }
         self.environment = self._environment(client.paths)
@@ -251,11 +253,11 @@ class Round(abc.ABC):
         """Wait until the batch system has so many jobs."""
         return self.until(lambda: self.has_submitted(count))
 
-    def cancels(self, probability: float = 0.3) -> None:
-        """Have clients cancel some jobs, at random moments after their start."""
+    def cancels(self, probability: float = 0.3, least: float = 0.2, most: float = 1.5) -> None:
+        """Have clients cancel some jobs, at random moments after their own start, in seconds."""
         for key in range(self.count):
             if self.chance(probability):
-                self.plan["cancels"][str(key)] = self.rng.uniform(0.2, 1.5)
+                self.plan["cancels"][str(key)] = self.rng.uniform(least, most)
 
     def seconds(self, least: float, most: float) -> None:
         """Have all jobs take between so many seconds."""
