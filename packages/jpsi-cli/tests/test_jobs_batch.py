@@ -230,3 +230,69 @@ def test_a_plugin_that_is_gone_leaves_its_jobs_listed(
     assert len(found) == 3
     assert refused.returncode == 125
     assert f"jpsi: job {ids[0]}: no executor 'toy'" in refused.stderr.decode()
+
+
+# --------------------------------------------------------------------------- submissions that are unclear
+
+
+@pytest.fixture
+def unclear(run: Run, fake: FakeScheduler) -> str:
+    """The id of a job that the batch system has taken, and then did not answer any more."""
+    fake.faults.cut("tsubmit")
+    fake.faults.down()
+    submitted = run("submit", "--name", "mine", "--", "sh", "-c", "exit 3")
+    assert (submitted.returncode, submitted.stdout) == (125, b"")
+    assert b"which will not run" in submitted.stderr
+    (job_id,) = listed(run)
+    return job_id
+
+
+def test_a_submission_that_was_taken_back_is_told_as_such(
+    run: Run, fake: FakeScheduler, unclear: str
+) -> None:
+    sentence = "it was not submitted, and cannot run: toy gave no clear answer: accepted"
+
+    def told() -> None:
+        job = listed(run)[unclear]
+        assert (job["state"], job["exit_code"], job["remark"]) == ("NEW", None, sentence)
+        shown = run("show", unclear).stdout.decode()
+        assert "CANCELED" not in shown
+        assert sentence in shown
+        explained = json.loads(run("explain", "--json", unclear).stdout)
+        assert (explained["state"], explained["sentence"]) == ("NEW", sentence)
+        assert explained["advice"] == ["submit it again"]
+        waited = run("wait", unclear)
+        assert waited.returncode == 125
+        assert waited.stderr.decode() == f"jpsi: job {unclear}: {sentence}\n"
+
+    told()
+    fake.faults.clear()
+    make_room(fake)
+    assert fake.wait_for(lambda: all(job.state.final for job in fake.jobs), PATIENCE)
+    told()
+
+
+def test_a_submission_of_which_nothing_is_known_is_told_as_such_until_it_is_found(
+    run: Run, fake: FakeScheduler, unclear: str, environment: dict[str, str]
+) -> None:
+    """As if its program had been killed before it could take it back."""
+    folder = Path(environment["XDG_STATE_HOME"], "jpsi", "work", "toy", "jobs", unclear)
+    for name in ("unsent.1", "claim.1"):
+        (folder / name).unlink()
+    sentence = "it is not known yet whether it was submitted"
+
+    assert (listed(run)[unclear]["state"], sentence in listed(run)[unclear]["remark"]) == ("NEW", True)
+    waited = run("wait", unclear)
+    assert waited.returncode == 125
+    assert sentence in waited.stderr.decode()
+    assert "cannot contact the toy server" in waited.stderr.decode()
+    explained = json.loads(run("explain", "--json", unclear).stdout)
+    assert (explained["state"], sentence in explained["sentence"]) == ("NEW", True)
+    assert explained["advice"] == [f"have it looked for: jpsi wait {unclear}"]
+
+    fake.faults.clear()
+    assert json.loads(run("explain", "--json", unclear).stdout)["state"] == "QUEUED"
+    assert (listed(run)[unclear]["state"], listed(run)[unclear]["native_id"]) == ("QUEUED", "1")
+    make_room(fake)
+    assert run("wait", unclear).returncode == 3
+    assert listed(run)[unclear]["state"] == "FAILED"

@@ -265,7 +265,9 @@ def test_an_attempt_that_is_being_written_asks_for_what_the_last_one_did(local: 
     found = the_only()
 
     assert (found.name, found.attempt, found.native_id, found.status.state) == ("mine", 2, None, JobState.NEW)
-    assert found.remark == "it is being submitted, or whoever submitted it was killed meanwhile"
+    assert found.remark == (
+        "it is not known yet whether it was submitted: that is under way, or was cut short"
+    )
 
 
 CONFIG = """

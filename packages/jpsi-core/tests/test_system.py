@@ -118,6 +118,13 @@ def test_programs_are_those_of_the_commands_with_their_places(backend: Backend, 
     }
 
 
+def test_a_program_that_a_shell_is_to_run_is_found(backend: Backend, system: System) -> None:
+    backend.accounting = Command(["/bin/sh", "-c", '"$0" --old && exec "$0"', "xacct", "7"])
+    backend.script("xacct", "exit 1")
+
+    assert system.programs()["xacct"] == str(backend.folder / "xacct")
+
+
 @pytest.mark.parametrize(
     ("text", "version"),
     [

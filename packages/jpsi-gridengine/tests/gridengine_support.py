@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import attrs
+
 from jpsi.plugin import CommandResult, Site, SubmitContext
 from jpsi.testing import Recording, answered, read_recordings
+from jpsi_gridengine import hooks
 from jpsi_gridengine.config import GridEngineConfig
 
 RECORDINGS = Path(__file__).parent / "recordings" / "8.1.9"
@@ -24,10 +29,51 @@ def recordings(scenario: str) -> list[Recording]:
 
 def listing(*rows: str) -> CommandResult:
     """What `qstat -xml` prints of these rows."""
-    return answered(f"Hello\n<?xml version='1.0'?>\n<job_info>{''.join(rows)}</job_info>\n")
+    lines = ["Hello", "<?xml version='1.0'?>", '<job_info  xmlns:xsd="x">', "  <queue_info>", *rows]
+    return answered("\n".join([*lines, "  </queue_info>", "</job_info>", ""]))
 
 
-def row(number: int, state: str = "r", name: str = "a", more: str = "") -> str:
+def row(number: int | str, state: str = "r", name: str = "a", *more: str) -> str:
     """A row of it."""
-    fields = f"<JB_job_number>{number}</JB_job_number><JB_name>{name}</JB_name><state>{state}</state>{more}"
-    return f'<job_list state="x">{fields}</job_list>'
+    fields = [
+        f"<JB_job_number>{number}</JB_job_number>",
+        f"<JB_name>{name}</JB_name>",
+        f"<state>{state}</state>",
+        *more,
+    ]
+    return "\n".join(['    <job_list state="x">', *(f"      {it}" for it in fields), "    </job_list>"])
+
+
+RULE = "=" * 62
+
+
+def twice(*accounts: str, said: str = "") -> CommandResult:
+    """What comes of asking qacct for accounts, which it may complain of."""
+    end = f"==\njobname      {len(accounts)} accounts\n"
+    return answered("".join([*accounts, end]) * 2, said * 2)
+
+
+def answer_of(recorded: CommandResult) -> CommandResult:
+    """What is answered where qacct answers what was recorded, all of which are accounts."""
+    _, *accounts = recorded.stdout.split(RULE + "\n")
+    return twice(*(f"{RULE}\n{text}" for text in accounts))
+
+
+def asked(folder: Path, native_ids: Sequence[str], qacct: str, root: str = "") -> CommandResult:
+    """What the command answers that asks for jobs, where this is qacct."""
+    program = folder / "bin" / "qacct"
+    program.parent.mkdir(exist_ok=True)
+    program.write_text(f"#!/bin/sh\n{qacct}\n")
+    program.chmod(0o755)
+    known = attrs.evolve(SITE, offers={"root": root} if root else {})
+    command = hooks.query_finished(native_ids, known)
+    environment = {"PATH": f"{program.parent}:/usr/bin:/bin"}
+    done = subprocess.run(command.argv, env=environment, text=True, capture_output=True, check=False)
+    return answered(done.stdout, done.stderr, returncode=done.returncode)
+
+
+def prints(folder: Path, recorded: CommandResult) -> str:
+    """A program that answers what was recorded."""
+    (folder / "stdout").write_text(recorded.stdout)
+    (folder / "stderr").write_text(recorded.stderr)
+    return f"cat '{folder}/stdout'; cat '{folder}/stderr' >&2; exit {recorded.returncode}"

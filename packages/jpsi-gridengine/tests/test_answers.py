@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import subprocess
 from datetime import UTC, datetime
 from pathlib import Path
 
 import attrs
 import pytest
 
-from gridengine_support import SITE, listing, row
+from gridengine_support import RULE, SITE, asked, listing, row, twice
 from jpsi.plugin import NOT_OFFERED, CommandResult, JobState, NotOffered, Observation, Reason, SubmitException
 from jpsi.testing import answered
 from jpsi_gridengine import hooks
@@ -22,8 +21,10 @@ def _account(**fields: str) -> str:
     known = {
         "qname": "main.q",
         "hostname": "node01",
+        "jobname": "jpsi-1-1",
         "jobnumber": "17",
         "taskid": "undefined",
+        "qsub_time": "Sat Nov 21 09:00:17 2026",
         "end_time": "Sat Nov 21 09:00:23 2026",
         "failed": "0",
         "exit_status": "0",
@@ -32,11 +33,11 @@ def _account(**fields: str) -> str:
         "category": "-l h_rt=600",
     }
     lines = "".join(f"{name:<12} {value}   \n" for name, value in {**known, **fields}.items())
-    return f"{'=' * 62}\n{lines}"
+    return f"{RULE}\n{lines}"
 
 
 def _end(*accounts: str) -> Observation | None:
-    found = hooks.parse_finished(answered("".join(accounts)))
+    found = hooks.parse_finished(twice(*accounts), ["17"])
     return None if isinstance(found, NotOffered) else found.get("17")
 
 
@@ -82,7 +83,7 @@ def test_ended_jobs_are_not_in_the_queue() -> None:
 def test_half_an_answer_is_none() -> None:
     whole = listing(row(17)).stdout
 
-    with pytest.raises(SubmitException, match="no answer"):
+    with pytest.raises(SubmitException, match="did not answer"):
         hooks.parse_status(answered(whole[: len(whole) // 2]), None)
 
 
@@ -97,8 +98,7 @@ def test_a_tag_is_found_at_the_end_of_a_name_alone() -> None:
 
 def test_one_question_is_for_one_job_where_nobody_knows_the_file_of_accounts() -> None:
     assert hooks.capabilities(SITE).ids_per_accounting == 1
-    assert hooks.query_finished(["17"], SITE).argv == ("qacct", "-j", "17")
-    assert hooks.query_finished(["17.2"], SITE).argv == ("qacct", "-j", "17", "-t", "2")
+    assert hooks.capabilities(attrs.evolve(SITE, offers={"root": "/sge"})).ids_per_accounting == 1000
 
 
 # As 8.1.9 wrote them: a parallel job that ran `qrsh -inherit` twice and exited with 7, then tasks of an array
@@ -115,41 +115,85 @@ main.q:node01:me:me:true:18:sge:0:1795292937:1795292937:1795292938:{_RUSAGE}:NON
 """
 
 
-def _ask(folder: Path, *native_ids: str, qacct: str = 'echo qacct "$@"; cat') -> str:
-    """What the command prints that asks for jobs, with another qacct."""
-    program = folder / "bin" / "qacct"
-    program.parent.mkdir(exist_ok=True)
-    program.write_text(f"#!/bin/sh\n{qacct}\n")
-    program.chmod(0o755)
-    known = attrs.evolve(SITE, offers={"root": str(folder)})
-    assert hooks.capabilities(known).ids_per_accounting == 1000
-    command = hooks.query_finished(native_ids, known)
-    environment = {"PATH": f"{program.parent}:/usr/bin:/bin"}
-    return subprocess.run(command.argv, env=environment, text=True, capture_output=True, check=True).stdout
+# A qacct that prints of what it is given the fields of accounting(5) that are needed
+_READ = r"""
+[ "$*" = "-f /dev/stdin -j" ] || exit 9
+awk -F: '{
+    print "===="
+    print "taskid", ($36 ? $36 : "undefined")
+    split("jobname 5 jobnumber 6 granted_pe 34 qsub_time 9 end_time 11 failed 12 exit_status 13", of, " ")
+    for (i = 1; i < 14; i += 2) print of[i], $of[i + 1]
+    print "ru_wallclock", $14
+    print "maxvmem", $43
+}'
+"""
+
+
+def _accounts_file(folder: Path) -> str:
+    accounts = folder / "default" / "common" / "accounting"
+    accounts.parent.mkdir(parents=True)
+    accounts.write_text(_FILE)
+    return str(folder)
 
 
 def test_accounts_of_tasks_that_a_parallel_job_starts_are_left_out(tmp_path: Path) -> None:
-    accounts = tmp_path / "default" / "common" / "accounting"
-    accounts.parent.mkdir(parents=True)
-    accounts.write_text(_FILE)
+    root = _accounts_file(tmp_path)
 
-    asked, *lines = _ask(tmp_path, "17", "18.3").splitlines()
+    result = asked(tmp_path, ["17", "18.3"], _READ, root)
+    found = hooks.parse_finished(result, ["17", "18.3"])
 
-    assert asked == "qacct -f /dev/stdin -j"
-    # job, end, parallel environment, task of an array, task of the job
-    assert [[line.split(":")[field] for field in (5, 10, 33, 35, 41)] for line in lines] == [
-        ["17", "1795292942", "NONE", "0", "NONE"],
-        ["18", "1795292938", "NONE", "3", "NONE"],
-    ]
-    assert _ask(tmp_path, "7", "18.4") == ""
-    tasks = [line.split(":")[35] for line in _ask(tmp_path, "18").splitlines()[1:]]
-    assert tasks == ["3", "30"], "those of a whole array"
+    assert not isinstance(found, NotOffered)
+    assert {native_id: it.time and it.time.timestamp() for native_id, it in found.items()} == {
+        "17": 1795292942,
+        "18.3": 1795292938,
+    }
+    tasks = hooks.parse_finished(asked(tmp_path, ["18"], _READ, root), ["18.3", "18.30", "18.31"])
+    assert not isinstance(tasks, NotOffered)
+    assert set(tasks) == {"18.3", "18.30"}, "those of a whole array"
+
+
+def test_what_is_not_in_the_file_of_accounts_is_said_to_be_unknown(tmp_path: Path) -> None:
+    root = _accounts_file(tmp_path)
+
+    for native_ids in (["7", "18.4"], ["7", "18.4", "17"]):
+        result = asked(tmp_path, native_ids, _READ, root)
+        found = hooks.parse_finished(result, native_ids)
+        assert not isinstance(found, NotOffered)
+        assert set(found) == set(native_ids) & {"17"}
+
+    with pytest.raises(SubmitException, match="nothing of 8"):
+        hooks.parse_finished(result, ["7", "18.4", "17", "8"])
 
 
 def test_where_there_is_no_file_of_accounts_qacct_is_asked_for_each_job(tmp_path: Path) -> None:
-    told = _ask(tmp_path, "17", "18.3", qacct='echo "$@"')
+    qacct = f'echo "$@" >>"{tmp_path}/asked"; echo "error: job id $2 not found" >&2; exit 1'
 
-    assert told == "-j 17\n-j 18 -t 3\n"
+    result = asked(tmp_path, ["17", "18.3"], qacct, root=str(tmp_path))
+
+    assert (tmp_path / "asked").read_text() == "-j 17\n-j 18 -t 3\n" * 2
+    assert hooks.parse_finished(result, ["17", "18"]) == {}
+
+
+@pytest.mark.parametrize("root", ["", "known"])
+@pytest.mark.parametrize("last", [1, 2])
+def test_an_answer_that_qacct_itself_cuts_is_none(tmp_path: Path, root: str, last: int) -> None:
+    """Whether it leaves out accounts or a part of one; where it reads its own file, in one of two calls."""
+    known = _accounts_file(tmp_path) if root else ""
+    texts = [_account(taskid=task).encode() for task in ("3", "30")]
+    whole = b"".join(texts)
+    calls = f'echo >>"{tmp_path}/calls"; [ "$(wc -l <"{tmp_path}/calls")" = {last} ]'
+    qacct = f'{calls} && exec head -c {{}} "{tmp_path}/answer"; exec cat "{tmp_path}/answer"'
+    if root:
+        asked(tmp_path, ["18"], f'{_READ.strip()} | tee "{tmp_path}/answer"', known)
+        whole = (tmp_path / "answer").read_bytes()
+        qacct = f'cat >/dev/null; exec head -c {{}} "{tmp_path}/answer"'
+    (tmp_path / "answer").write_bytes(whole)
+
+    for kept in range(0, whole.rindex(b"jobname"), 37):
+        (tmp_path / "calls").unlink(missing_ok=True)
+        result = asked(tmp_path, ["18"], qacct.format(kept), known)
+        with pytest.raises(SubmitException):
+            hooks.parse_finished(result, ["18.3", "18.30"])
 
 
 def test_an_account_that_may_be_that_of_a_parallel_jobs_task_counts_for_nothing() -> None:
@@ -169,7 +213,9 @@ def test_an_account_that_may_be_that_of_a_parallel_jobs_task_counts_for_nothing(
 
 def test_an_account_of_ocs_9_is_understood() -> None:
     """Its times are others, and nothing in it repeats what the job asked for."""
-    text = _account(end_time="2024-09-27 07:42:08.801865", pe_taskid="NONE", exit_status="3")
+    text = _account(
+        end_time="2024-09-27 07:42:08.801865", pe_taskid="NONE", exit_status="3", ru_wallclock="1.5"
+    )
     end = _end("".join(line for line in text.splitlines(keepends=True) if not line.startswith("category")))
 
     assert end is not None
@@ -179,7 +225,7 @@ def test_an_account_of_ocs_9_is_understood() -> None:
 def test_a_job_that_is_not_found_costs_no_other_job_its_account() -> None:
     said = "error: job id 16 not found\n\nerror: Job-array tasks 18.3-3:1 not found\n"
 
-    found = hooks.parse_finished(answered(_account(), said, returncode=1))
+    found = hooks.parse_finished(twice(_account(), said=said), ["16", "17", "18.3"])
 
     assert not isinstance(found, NotOffered)
     assert set(found) == {"17"}
@@ -197,27 +243,20 @@ def test_a_job_that_is_not_found_costs_no_other_job_its_account() -> None:
     ids=["unreadable", "no command"],
 )
 def test_accounts_that_the_user_cannot_read_are_not_offered(result: CommandResult) -> None:
-    assert hooks.parse_finished(result) is NOT_OFFERED
+    assert hooks.parse_finished(result, ["17"]) is NOT_OFFERED
 
 
 def test_no_file_of_accounts_tells_nothing() -> None:
     said = "/var/lib/gridengine/default/common/accounting: No such file or directory\n"
 
-    assert hooks.parse_finished(answered(stderr=said, returncode=1)) == {}
+    assert hooks.parse_finished(twice(said=said), ["17"]) == {}
 
 
 def test_an_account_that_cannot_be_read_is_no_answer() -> None:
     with pytest.raises(SubmitException, match="Stale"):
-        hooks.parse_finished(answered(stderr="error: Stale file handle\n", returncode=1))
-
-
-@pytest.mark.parametrize("kept", range(0, 400, 7))
-def test_an_account_that_was_cut_tells_the_truth_or_nothing(kept: int) -> None:
-    text = _account(exit_status="137", failed="37  : qmaster enforced h_rt limit")
-
-    end = _end(text[:kept])
-
-    assert end is None or end.exit_code == 137
+        hooks.parse_finished(answered(stderr="error: Stale file handle\n", returncode=1), ["17"])
+    with pytest.raises(SubmitException, match="nothing of 17"):
+        hooks.parse_finished(twice(said="error: Stale file handle\n"), ["17"])
 
 
 def test_the_last_run_counts() -> None:
@@ -289,7 +328,7 @@ def test_a_job_that_did_not_start_has_no_code() -> None:
 
 
 def test_the_commands() -> None:
-    assert hooks.cancel(["7"]).argv == ("qdel", "7")
+    assert hooks.cancel(["7"], {}).argv == ("qdel", "7")
     assert hooks.hold(["7"]).argv == ("qhold", "7")
     assert hooks.release(["7"]).argv == ("qrls", "7")
 

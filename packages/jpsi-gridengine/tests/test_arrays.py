@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import attrs
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gridengine_support import CONTEXT, SITE, listing, recordings, row
+from gridengine_support import CONTEXT, SITE, asked, listing, prints, recordings, row
 from jpsi.plugin import JobSpec, JobState, NotOffered
 from jpsi.testing import answered
 from jpsi_gridengine import hooks
@@ -86,13 +88,13 @@ def test_what_is_named_together_is_what_was_to_be_named(native_ids: list[str]) -
 def test_tasks_are_changed_by_ranges() -> None:
     native_ids = ["17.1", "17.2", "18", "17.4", "19.7"]
 
-    assert hooks.cancel(native_ids).argv == ("qdel", "18", "17.1-2", "17.4", "19.7")
-    assert hooks.hold(native_ids).argv[1:] == hooks.cancel(native_ids).argv[1:]
-    assert hooks.release(native_ids).argv[1:] == hooks.cancel(native_ids).argv[1:]
+    assert hooks.cancel(native_ids, {}).argv == ("qdel", "18", "17.1-2", "17.4", "19.7")
+    assert hooks.hold(native_ids).argv[1:] == hooks.cancel(native_ids, {}).argv[1:]
+    assert hooks.release(native_ids).argv[1:] == hooks.cancel(native_ids, {}).argv[1:]
 
 
 def test_tasks_that_wait_are_one_line() -> None:
-    rows = [row(17, more="<tasks>2</tasks>"), row(17, "qw", more="<tasks>1,3-9:1</tasks>")]
+    rows = [row(17, "r", "a", "<tasks>2</tasks>"), row(17, "qw", "a", "<tasks>1,3-9:1</tasks>")]
 
     found = hooks.parse_status(listing(*rows), ["17.1", "17.2", "17.9"])
 
@@ -108,13 +110,13 @@ def test_tasks_that_wait_are_one_line() -> None:
     [("4", [4]), ("1,3", [1, 3]), ("1-7:3,9", [1, 4, 7, 9]), ("2-4", [2, 3, 4])],
 )
 def test_ranges_of_tasks_are_read(text: str, tasks: list[int]) -> None:
-    found = hooks.parse_status(listing(row(17, "qw", more=f"<tasks>{text}</tasks>")), ["17.1"])
+    found = hooks.parse_status(listing(row(17, "qw", "a", f"<tasks>{text}</tasks>")), ["17.1"])
 
     assert set(found) == {f"17.{task}" for task in tasks}
 
 
 def test_an_array_that_is_meant_itself_runs_if_one_of_its_tasks_does() -> None:
-    waits, runs = row(17, "qw", more="<tasks>3-9:1</tasks>"), row(17, more="<tasks>2</tasks>")
+    waits, runs = row(17, "qw", "a", "<tasks>3-9:1</tasks>"), row(17, "r", "a", "<tasks>2</tasks>")
 
     for rows in ([waits, runs], [runs, waits]):
         assert hooks.parse_status(listing(*rows), ["17"])["17"].state is _ACTIVE
@@ -123,13 +125,13 @@ def test_an_array_that_is_meant_itself_runs_if_one_of_its_tasks_does() -> None:
 
 def test_nothing_is_said_of_arrays_that_nobody_means() -> None:
     """They may have any number of tasks; and tasks that were deleted would be taken for their array."""
-    rows = [row(17, "qw", more="<tasks>1-75000:1</tasks>"), row(18, more="<tasks>1</tasks>"), row(19)]
+    rows = [row(17, "qw", "a", "<tasks>1-75000:1</tasks>"), row(18, "r", "a", "<tasks>1</tasks>"), row(19)]
 
     assert set(hooks.parse_status(listing(*rows), ["18.1", "19"])) == {"18.1", "19"}
 
 
 def test_where_all_jobs_are_meant_each_task_is_told_of() -> None:
-    rows = [row(17, "qw", more="<tasks>1-3:1</tasks>"), row(18, more="<tasks>1</tasks>"), row(19)]
+    rows = [row(17, "qw", "a", "<tasks>1-3:1</tasks>"), row(18, "r", "a", "<tasks>1</tasks>"), row(19)]
 
     found = hooks.parse_status(listing(*rows), None)
 
@@ -138,17 +140,18 @@ def test_where_all_jobs_are_meant_each_task_is_told_of() -> None:
 
 def test_an_array_is_found_by_the_tag_of_its_tasks() -> None:
     rows = [
-        row(17, name="jpsi-1-1", more="<tasks>2</tasks>"),
-        row(17, "qw", name="jpsi-1-1", more="<tasks>3-9:1</tasks>"),
+        row(17, "r", "jpsi-1-1", "<tasks>2</tasks>"),
+        row(17, "qw", "jpsi-1-1", "<tasks>3-9:1</tasks>"),
     ]
 
     assert hooks.parse_find(listing(*rows), ["jpsi-1-1"]) == {"jpsi-1-1": "17"}
 
 
-def test_tasks_that_were_recorded_have_accounts_of_their_own() -> None:
+def test_tasks_that_were_recorded_have_accounts_of_their_own(tmp_path: Path) -> None:
     (step,) = (it for it in recordings("qstat-qacct") if it.note == "array" and it.argv[0] == "qacct")
 
-    found = hooks.parse_finished(step.result)
+    result = asked(tmp_path, ["284"], prints(tmp_path, step.result))
+    found = hooks.parse_finished(result, ["284.1", "284.2", "284.3"])
 
     assert not isinstance(found, NotOffered)
     assert {native_id: it.exit_code for native_id, it in found.items()} == {

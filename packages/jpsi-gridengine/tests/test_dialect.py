@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
 
 from gridengine_support import CONTEXT, SITE, recordings
-from jpsi.fakes import FakeClock, FakeJob, FakeScheduler, FakeState, Invocation, Outcome, answer
+from jpsi.fakes import FakeClock, FakeJob, FakeScheduler, FakeState, Invocation, Outcome, answer, on_path
 from jpsi.plugin import Command, CommandResult, JobSpec, JobState, Observation, Reason, ShellLine
 from jpsi.testing import Recording, answered, hooks_of
 from jpsi_gridengine import dialect, hooks
@@ -49,7 +51,12 @@ def _seen(scheduler: FakeScheduler, native_id: str) -> Observation | None:
 
 
 def _accounted(scheduler: FakeScheduler, native_id: str) -> Observation | None:
-    result = _call(scheduler, HOOKS.query_finished(native_ids=[native_id], site=SITE))  # type: ignore[arg-type]  # it is offered
+    command = HOOKS.query_finished(native_ids=[native_id], site=SITE)
+    assert isinstance(command, Command)
+    with on_path(dialect, scheduler):
+        environment = {**os.environ, **command.environment}
+        done = subprocess.run(command.argv, env=environment, text=True, capture_output=True, check=True)
+    result = answered(done.stdout, done.stderr)
     return HOOKS.parse_finished(result=result, native_ids=[native_id], site=SITE).get(native_id)
 
 

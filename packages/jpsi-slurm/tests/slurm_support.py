@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ from jpsi.plugin import CommandResult, Site, SubmitContext
 from jpsi.testing import Recording, answered, read_recordings
 from jpsi_slurm import accounting, squeue
 from jpsi_slurm.config import SlurmConfig
+from jpsi_slurm.rows import SEPARATOR
 
 RECORDINGS = Path(__file__).parent / "recordings" / "22.05"
 SITE = Site(config=SlurmConfig())
@@ -40,15 +41,61 @@ def recordings(scenario: str) -> list[Recording]:
 
 
 def squeue_line(**values: str) -> str:
-    """A line as `squeue.query` asks for it; what is not given is as for a pending job."""
+    """A row as `squeue.query` asks for it; what is not given is as for a pending job."""
     row = {name: values.get(name, _MISSING.get(name, "")) for name in squeue._COLUMNS.values()}
     row["JobID"] = values.get("JobID", re.sub(r"[_+].*", "", row["JobArrayID"]))
-    return "".join(f"{value}|" for value in row.values()) + "\n"
+    return _line(row.values())
+
+
+def tag_line(name: str, comment: str) -> str:
+    """A row as `squeue.find` asks for it."""
+    return _line([name, comment])
 
 
 def sacct_line(**values: str) -> str:
-    """A line as `accounting.query_finished` asks for it."""
-    return "|".join(values.get(name, "") for name in accounting._COLUMNS.values()) + "\n"
+    """A row as `accounting.query_finished` asks for it, where nobody knows the version of Slurm."""
+    return _line(values.get(name, "") for name in accounting._COLUMNS.values())
+
+
+def sacct_line_of_22(**values: str) -> str:
+    """The same of Slurm 22.05."""
+    return _line(values.get(name, "") for name in accounting._COLUMNS_WITH_LINE.values())
+
+
+def squeue_answer(*lines: str) -> CommandResult:
+    """A whole answer of squeue, asked twice."""
+    return _answer(_line(map(str.upper, squeue._COLUMNS.values())), lines[::-1], lines)
+
+
+def tag_answer(*lines: str) -> CommandResult:
+    """A whole answer to `squeue.find`."""
+    return _answer(_line(["JOBID", "COMMENT"]), lines[::-1], lines)
+
+
+def sacct_answer(*lines: str) -> CommandResult:
+    """A whole answer of sacct, where nobody knows the version of Slurm."""
+    return _answer(_line(accounting._COLUMNS.values()), lines, lines)
+
+
+def sacct_answer_of_22(*lines: str) -> CommandResult:
+    """The same of Slurm 22.05."""
+    return _answer(_line(accounting._COLUMNS_WITH_LINE.values()), lines, lines)
+
+
+def _line(fields: Iterable[str]) -> str:
+    return "".join(f"{field}{SEPARATOR}" for field in fields) * 2 + "\n"
+
+
+def _answer(header: str, first: Sequence[str], second: Sequence[str]) -> CommandResult:
+    ids = [f"{line.partition(SEPARATOR)[0]}{SEPARATOR}\n" for line in first]
+    return answered("".join([*ids, header, *second]))
+
+
+def cut_alike(first: str, second: str, unit: str) -> Iterator[str]:
+    """What two listings come to of which each has no more than so many bytes, or lines; the last is whole."""
+    parts = [text.splitlines(keepends=True) if unit == "lines" else list(text) for text in (first, second)]
+    for count in range(1 + max(map(len, parts))):
+        yield "".join(it for part in parts for it in part[:count])
 
 
 def listed(recording: Recording) -> Iterator[dict[str, str]]:
@@ -84,8 +131,8 @@ def accounted(recording: Recording) -> Iterator[dict[str, str]]:
 
 
 def replayed_squeue(rows: list[Mapping[str, str]]) -> CommandResult:
-    return answered("".join(squeue_line(**row) for row in rows))
+    return squeue_answer(*(squeue_line(**row) for row in rows))
 
 
 def replayed_sacct(rows: list[Mapping[str, str]]) -> CommandResult:
-    return answered("".join(sacct_line(**row) for row in rows))
+    return sacct_answer(*(sacct_line(**row) for row in rows))

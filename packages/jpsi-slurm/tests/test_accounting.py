@@ -2,28 +2,121 @@
 
 from __future__ import annotations
 
+import contextlib
+from datetime import UTC, datetime
+
 import pytest
 
 from jpsi.plugin import NOT_OFFERED, Command, JobState, Observation, Reason, Site, SubmitException
 from jpsi.testing import answered
 from jpsi_slurm import hooks
 from jpsi_slurm.config import SlurmConfig
-from slurm_support import SITE, accounted, recordings, replayed_sacct, sacct_line, site
+from slurm_support import (
+    SITE,
+    accounted,
+    cut_alike,
+    recordings,
+    replayed_sacct,
+    sacct_answer,
+    sacct_answer_of_22,
+    sacct_line,
+    sacct_line_of_22,
+    site,
+)
 
+SITE_OF_22 = Site(config=SlurmConfig(), offers={"version": [22, 5]})
 NEW_SITE = Site(config=SlurmConfig(), offers={"version": [25, 11]})
 
 
 def _seen(where: Site = SITE, **values: str) -> Observation:
-    values = {"NodeList": "node01", **values}
-    return hooks.parse_finished(answered(sacct_line(JobID="7", JobIDRaw="7", **values)), where)["7"]
+    values = {"JobID": "7", "JobIDRaw": "7", "NodeList": "node01", **values}
+    line, answer = (sacct_line, sacct_answer) if where is SITE else (sacct_line_of_22, sacct_answer_of_22)
+    return hooks.parse_finished(answer(line(**values)), where)["7"]
 
 
 def test_the_question_reaches_back_to_the_beginning() -> None:
     command = hooks.query_finished(["7", "8"], SITE)
 
     assert isinstance(command, Command)
+    assert command.argv[2:5] == (
+        'first=$1 second=$2; shift 2; "$0" --noheader "$first" "$@" && exec "$0" "$second" "$@"',
+        "sacct",
+        "--format=JobID",
+    )
     assert "--starttime=2001-01-01" in command.argv
     assert command.argv[-1] == "--jobs=7,8"
+
+
+@pytest.mark.parametrize(
+    ("version", "asked"), [([], False), ([20, 11], False), ([21, 8], True), ([22, 5], True), ([25, 11], True)]
+)
+def test_the_line_of_the_submission_is_asked_for_where_there_is_one(version: list[int], asked: bool) -> None:
+    command = hooks.query_finished(["7"], Site(config=SlurmConfig(), offers={"version": version}))
+
+    assert isinstance(command, Command)
+    assert (",SubmitLine" in command.argv[5]) is asked
+
+
+_TAG = "jpsi-a-1"
+_OURS = f"/usr/bin/sbatch --parsable --comment=mine {_TAG}"
+
+
+@pytest.mark.parametrize(
+    ("comment", "line", "tag"),
+    [
+        ("", "", None),
+        (_TAG, "", _TAG),
+        (f"mine {_TAG}", _OURS, _TAG),
+        ("", _OURS, _TAG),
+        ("the site's", _OURS, _TAG),
+        ("", "sbatch --wrap=exit 0", ""),
+        ("", "sbatch --parsable", None),
+        ("", "/opt/bin/sbatch --clusters=c --parsable", None),
+        ("another", "", ""),
+        ("another", "sbatch --parsable", ""),
+        ("", f"{_OURS} --wckey=the site's", _TAG),
+        ("", "sbatch --job-name=jpsi-a-1 --comment=jpsi-a other.sh", ""),
+    ],
+)
+def test_the_tag_is_in_the_comment_or_in_the_line_of_the_submission(
+    comment: str, line: str, tag: str | None
+) -> None:
+    """Slurmdbd gets both late, and the comment only where the site keeps it."""
+    row = sacct_line_of_22(JobID="7", JobIDRaw="7", State="COMPLETED", Comment=comment, SubmitLine=line)
+
+    assert hooks.parse_finished(sacct_answer_of_22(row), SITE_OF_22)["7"].tag == tag
+
+
+def test_a_job_that_was_put_back_was_submitted_when_it_first_was() -> None:
+    """As recorded: each run has a Submit of its own. A stranger's job with the same id is no run of it."""
+    runs = [
+        {"State": "REQUEUED", "Submit": "2026-11-23T02:02:23", "End": "2026-11-23T02:02:27"},
+        {"State": "COMPLETED", "Submit": "2026-11-23T02:02:27", "End": "2026-11-23T02:02:40"},
+    ]
+    strangers = {"State": "FAILED", "Submit": "2026-11-23T03:00:00", "End": "2026-11-23T03:00:01"}
+    lines = [sacct_line(JobID="7", JobIDRaw="7", **run) for run in (*runs, strangers)]
+
+    own = hooks.parse_finished(sacct_answer(lines[1], lines[0]), SITE)["7"]
+    other = hooks.parse_finished(sacct_answer(*lines), SITE)["7"]
+
+    assert (own.word, own.submitted) == ("COMPLETED", datetime(2026, 11, 23, 2, 2, 23, tzinfo=UTC))
+    assert (other.word, other.submitted) == ("FAILED", datetime(2026, 11, 23, 3, tzinfo=UTC))
+
+
+@pytest.mark.parametrize("unit", ["bytes", "lines"])
+def test_a_sacct_that_prints_a_part_and_succeeds_is_refused(unit: str) -> None:
+    """Both listings are cut alike, as by a wrapper of a site's."""
+    lines = [sacct_line(JobID=name, JobIDRaw=name, State="COMPLETED") for name in ("7", "8", "9")]
+    ids, header, rows = sacct_answer(*lines).stdout.partition("JobID|=|JobIDRaw")
+    whole = hooks.parse_finished(sacct_answer(*lines), SITE)
+    accepted = 0
+
+    for output in cut_alike(ids, header + rows, unit):
+        with contextlib.suppress(SubmitException):
+            assert hooks.parse_finished(answered(output), SITE) == whole
+            accepted += 1
+
+    assert accepted == 1
 
 
 @pytest.mark.parametrize(
@@ -60,9 +153,19 @@ def test_a_code_that_may_have_lost_128_is_not_told(code: str) -> None:
 
 def test_an_end_without_its_time_is_not_told_yet() -> None:
     """Slurmdbd may know the state of a job that has ended before it knows anything else of the end."""
-    line = sacct_line(JobID="7", JobIDRaw="7", State="FAILED", ExitCode="0:0", End="Unknown")
+    seen = _seen(State="FAILED", ExitCode="0:0", End="Unknown")
 
-    assert hooks.parse_finished(answered(line), SITE) == {}
+    assert (seen.state, seen.word, seen.exit_code) == (JobState.ACTIVE, "FAILED", None)
+
+
+@pytest.mark.parametrize(
+    ("word", "state"),
+    [("PENDING", JobState.QUEUED), ("RUNNING", JobState.ACTIVE), ("REQUEUED", JobState.QUEUED)],
+)
+def test_a_job_that_has_not_ended_is_told_of(word: str, state: JobState) -> None:
+    seen = _seen(State=word, ExitCode="0:0", End="Unknown")
+
+    assert (seen.state, seen.word) == (state, word)
 
 
 def test_a_newer_sacct_tells_the_code() -> None:
@@ -159,10 +262,13 @@ def test_of_a_job_that_was_put_back_the_last_run_counts() -> None:
     assert {name: found[name].word for name in ("104", "108")} == {"104": "COMPLETED", "108": "COMPLETED"}
 
 
-def test_a_site_without_accounting_has_answered() -> None:
-    disabled = answered(stderr="Slurm accounting storage is disabled\n", returncode=1)
-
-    assert hooks.parse_finished(disabled, SITE) == {}
+@pytest.mark.parametrize(
+    ("stderr", "returncode"),
+    [("Slurm accounting storage is disabled\n", 1), ("sh: 1: exec: sacct: not found\n", 127)],
+    ids=["without accounting", "without sacct"],
+)
+def test_a_site_may_have_nothing_to_ask(stderr: str, returncode: int) -> None:
+    assert hooks.parse_finished(answered(stderr=stderr, returncode=returncode), SITE) is NOT_OFFERED
 
 
 def test_an_accounting_that_is_down_has_not() -> None:

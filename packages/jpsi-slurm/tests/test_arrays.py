@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from jpsi.plugin import JobSpec, JobState, SubmitContext
 from jpsi_slurm import hooks
 from jpsi_slurm.ids import named, together
-from slurm_support import SITE, answered, recordings, squeue_line
+from slurm_support import SITE, answered, recordings, squeue_answer, squeue_line, tag_answer, tag_line
 
 IDS = st.one_of(
     st.integers(1, 30).map(str),
@@ -44,7 +44,7 @@ def test_of_all_jobs_each_is_told_of_once() -> None:
         squeue_line(JobArrayID="19", JobID="19", State="RUNNING"),
     ]
 
-    assert list(hooks.parse_status(answered("".join(lines)), None)) == ["17_2", "17_3", "17_1", "19"]
+    assert list(hooks.parse_status(squeue_answer(*lines), None)) == ["17_2", "17_3", "17_1", "19"]
 
 
 def test_elements_have_ids_that_tell_their_array() -> None:
@@ -69,7 +69,7 @@ def test_elements_that_wait_are_one_line() -> None:
         squeue_line(JobArrayID="17_1", JobID="18", State="RUNNING", NodeList="node01"),
     ]
 
-    found = hooks.parse_status(answered("".join(lines)), ["17_1", "17_2", "17_3", "17_6", "17_5"])
+    found = hooks.parse_status(squeue_answer(*lines), ["17_1", "17_2", "17_3", "17_6", "17_5"])
 
     assert {name: seen.state for name, seen in found.items()} == {
         "17_1": JobState.ACTIVE,
@@ -84,13 +84,15 @@ def test_elements_that_wait_are_one_line() -> None:
 def test_where_indices_are_cut_short_it_is_the_array_that_waits() -> None:
     line = squeue_line(JobArrayID="17_[1,3,5,7...]", JobID="17", State="PENDING")
 
-    found = hooks.parse_status(answered(line), ["17_1", "17_9"])
+    found = hooks.parse_status(squeue_answer(line), ["17_1", "17_9"])
 
     assert {name: seen.state for name, seen in found.items()} == {"17": JobState.QUEUED}
 
 
 def test_an_array_is_found_by_its_tag_where_indices_are_cut_short() -> None:
-    assert hooks.parse_find(answered("17_[1,3,5...|jpsi-a-1|\n"), ["jpsi-a-1"]) == {"jpsi-a-1": "17"}
+    assert hooks.parse_find(tag_answer(tag_line("17_[1,3,5...", "jpsi-a-1")), ["jpsi-a-1"]) == {
+        "jpsi-a-1": "17"
+    }
 
 
 def test_elements_that_were_cancelled_before_they_started_are_what_their_array_is() -> None:
@@ -99,7 +101,7 @@ def test_elements_that_were_cancelled_before_they_started_are_what_their_array_i
         squeue_line(JobArrayID="17_2", JobID="19", State="COMPLETED", NodeList="node01"),
     ]
 
-    found = hooks.parse_status(answered("".join(lines)), ["17_1", "17_2"])
+    found = hooks.parse_status(squeue_answer(*lines), ["17_1", "17_2"])
 
     assert found["17_1"].state is JobState.CANCELED
     assert found["17_1"].ran is None  # it may have ended, and been forgotten, before
@@ -110,7 +112,7 @@ def test_elements_that_were_cancelled_before_they_started_are_what_their_array_i
 def test_while_others_wait_nothing_is_told_of_one_that_was_cancelled() -> None:
     line = squeue_line(JobArrayID="17_[2-9]", JobID="17", State="PENDING")
 
-    assert "17_1" not in hooks.parse_status(answered(line), ["17_1", "17_2"])
+    assert "17_1" not in hooks.parse_status(squeue_answer(line), ["17_1", "17_2"])
 
 
 def test_a_recorded_array_is_read_whole() -> None:
@@ -122,9 +124,9 @@ def test_a_recorded_array_is_read_whole() -> None:
 
 
 def test_an_array_is_found_by_the_tag_of_its_elements() -> None:
-    listed = "17_[2-9]|jpsi-a-1|\n17_1|jpsi-a-1|\n18|jpsi-b-1|\n"
+    lines = [tag_line("17_[2-9]", "jpsi-a-1"), tag_line("17_1", "jpsi-a-1"), tag_line("18", "jpsi-b-1")]
 
-    assert hooks.parse_find(answered(listed), ["jpsi-a-1", "jpsi-b-1"]) == {
+    assert hooks.parse_find(tag_answer(*lines), ["jpsi-a-1", "jpsi-b-1"]) == {
         "jpsi-a-1": "17",
         "jpsi-b-1": "18",
     }

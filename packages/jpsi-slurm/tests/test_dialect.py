@@ -105,11 +105,13 @@ def test_exit_codes_in_the_queue_and_in_the_accounting(
     assert (kept.state, kept.exit_code) == (JobState.FAILED, accounted)
 
 
-def test_a_forgotten_job_is_not_mentioned(transport: FakeTransport, clock: FakeClock) -> None:
+def test_a_forgotten_job_is_denied(transport: FakeTransport, clock: FakeClock) -> None:
     native_id = HOOKS.parse_submit(result=_submit(transport), context=CONTEXT)
     clock.advance(60 + 301)
 
-    assert _seen(transport, native_id) is None
+    seen = _seen(transport, native_id)
+    assert seen is not None
+    assert not seen.exists
     assert _accounted(transport, native_id) is not None
 
 
@@ -147,7 +149,7 @@ def test_what_slurm_ended_itself(
 def test_cancelling_tells_who_did_it(transport: FakeTransport, clock: FakeClock) -> None:
     native_id = HOOKS.parse_submit(result=_submit(transport), context=CONTEXT)
 
-    result = transport.run(HOOKS.cancel(native_ids=[native_id, "99"], site=SITE))
+    result = transport.run(HOOKS.cancel(native_ids=[native_id, "99"], site=SITE, seen={}))
     clock.advance(10)
     seen = _accounted(transport, native_id)
 

@@ -15,9 +15,18 @@ from jpsi.plugin import (
     JobState,
     ResourceSpecV1,
 )
-from jpsi.testing import FakeTransport, answered, hooks_of
+from jpsi.testing import FakeTransport, hooks_of
 from jpsi_slurm import dialect, hooks
-from slurm_support import CONTEXT, SITE, sacct_line, squeue_line
+from slurm_support import (
+    CONTEXT,
+    SITE,
+    sacct_answer,
+    sacct_line,
+    squeue_answer,
+    squeue_line,
+    tag_answer,
+    tag_line,
+)
 
 HOOKS = hooks_of(hooks)
 GIBIBYTE = 2**30
@@ -102,14 +111,15 @@ def test_srun_is_not_told_the_cores_of_one_component() -> None:
 
 
 # As Slurm 22.05 printed it, once the second component had been cancelled by itself
-QUEUE = squeue_line(
-    JobArrayID="3713+1", JobID="3714", State="CANCELLED", NodeList="node01", Reason="None"
-) + squeue_line(JobArrayID="3713+0", JobID="3713", State="RUNNING", NodeList="node02", Reason="None")
+QUEUE = squeue_answer(
+    squeue_line(JobArrayID="3713+1", JobID="3714", State="CANCELLED", NodeList="node01", Reason="None"),
+    squeue_line(JobArrayID="3713+0", JobID="3713", State="RUNNING", NodeList="node02", Reason="None"),
+)
 
 
 @pytest.mark.parametrize("native_ids", [["3713"], None], ids=["one", "all"])
 def test_the_component_that_runs_the_script_decides(native_ids: list[str] | None) -> None:
-    seen = hooks.parse_status(answered(QUEUE), native_ids)
+    seen = hooks.parse_status(QUEUE, native_ids)
 
     assert seen["3713"].state is JobState.ACTIVE
     assert seen["3713"].nodes == ("node02", "node01")
@@ -117,21 +127,25 @@ def test_the_component_that_runs_the_script_decides(native_ids: list[str] | None
 
 
 def test_a_component_can_be_asked_for() -> None:
-    seen = hooks.parse_status(answered(QUEUE), ["3713+1", "3714"])
+    seen = hooks.parse_status(QUEUE, ["3713+1"])
 
     assert (seen["3713+1"].state, seen["3714"].state) == (JobState.CANCELED, JobState.CANCELED)
 
 
 def test_the_accounting_knows_the_job_by_its_own_id() -> None:
     end = {"ExitCode": "0:0", "End": "2026-11-22T15:19:33"}
-    lines = sacct_line(JobID="3704+0", JobIDRaw="3704", State="COMPLETED", **end)
-    lines += sacct_line(JobID="3704+1", JobIDRaw="3705", State="CANCELLED by 0", **end)
+    lines = [
+        sacct_line(JobID="3704+0", JobIDRaw="3704", State="COMPLETED", **end),
+        sacct_line(JobID="3704+1", JobIDRaw="3705", State="CANCELLED by 0", **end),
+    ]
 
-    assert hooks.parse_finished(answered(lines), SITE)["3704"].state is JobState.COMPLETED
+    assert hooks.parse_finished(sacct_answer(*lines), SITE)["3704"].state is JobState.COMPLETED
 
 
 def test_the_tag_of_each_component_is_that_of_the_job() -> None:
-    found = hooks.parse_find(answered("3713+1|jpsi-a-1|\n3713+0|jpsi-a-1|\n"), ["jpsi-a-1"])
+    lines = tag_line("3713+1", "jpsi-a-1"), tag_line("3713+0", "jpsi-a-1")
+
+    found = hooks.parse_find(tag_answer(*lines), ["jpsi-a-1"])
 
     assert found == {"jpsi-a-1": "3713"}
 
@@ -188,7 +202,7 @@ def test_the_fake_has_a_line_for_each_component(scheduler: FakeScheduler, transp
 
     result = transport.run(HOOKS.query(native_ids=[native_id], site=SITE))
 
-    shown = [line.split("|") for line in result.stdout.splitlines()]
+    shown = [line.split("|=|") for line in result.stdout.splitlines()[3:]]
     assert [(row[0], row[1], row[8]) for row in shown] == [("1+0", "1", "node01"), ("1+1", "2", "node02")]
     assert hooks.parse_status(result, [native_id])[native_id].state is JobState.ACTIVE
     assert [job.slots for job in scheduler.jobs] == [4]
@@ -199,7 +213,7 @@ def test_the_fake_ends_all_components_with_the_job(
 ) -> None:
     native_id = _submitted(transport, SPEC)
 
-    transport.run(HOOKS.cancel(native_ids=[native_id], site=SITE))
+    transport.run(HOOKS.cancel(native_ids=[native_id], site=SITE, seen={}))
 
     assert [job.state for job in scheduler.jobs] == [FakeState.CANCELLED]
 

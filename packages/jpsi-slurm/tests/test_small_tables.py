@@ -16,7 +16,7 @@ from jpsi_slurm.ids import IDS
 from jpsi_slurm.rows import Row
 from jpsi_slurm.states import STATES
 from jpsi_slurm.waiting import waiting_message, waiting_reason
-from slurm_support import SITE, recordings, squeue_line
+from slurm_support import SITE, recordings, squeue_answer, squeue_line
 
 
 @pytest.mark.clause("state-mapping")
@@ -130,9 +130,9 @@ def test_the_last_element_of_an_array_has_the_arrays_number() -> None:
 
 @pytest.mark.parametrize("text", ["", "None assigned", "(null)", "n/a"])
 def test_a_job_without_nodes_has_none(text: str) -> None:
-    seen = hooks.parse_status(answered(squeue_line(JobArrayID="7", State="RUNNING", NodeList=text)), None)[
-        "7"
-    ]
+    line = squeue_line(JobArrayID="7", State="RUNNING", NodeList=text)
+
+    seen = hooks.parse_status(squeue_answer(line), None)["7"]
 
     assert seen.nodes == ()
 

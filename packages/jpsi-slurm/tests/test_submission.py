@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jpsi.plugin import JobSpec, ResourceSpecV1, Script
+from jpsi.plugin import JobAttributes, JobSpec, ResourceSpecV1, Script
 from jpsi.testing import answered
 from jpsi_slurm import hooks
 from slurm_support import CONTEXT, site
@@ -24,9 +24,17 @@ def test_the_script_is_read_from_standard_input() -> None:
     script, context = Script([]), attrs.evolve(CONTEXT, site=site(cluster="far"))
     command = hooks.submit(script, JobSpec("/bin/true"), context)
 
-    assert command.argv == ("sbatch", "--clusters=far", "--parsable")
+    assert command.argv == ("sbatch", "--clusters=far", "--parsable", "--comment=jpsi-abc-1")
     assert command.stdin == script.text
     assert command.environment == {}
+
+
+def test_the_line_that_submits_ends_with_the_tag() -> None:
+    """The accounting keeps it; the comment is the one of the script, which it would replace otherwise."""
+    spec = JobSpec("/bin/true", attributes=JobAttributes(custom_attributes={"slurm.comment": "two words"}))
+
+    assert hooks.submit(Script([]), spec, CONTEXT).argv[-1] == "--comment=two words jpsi-abc-1"
+    assert "--comment='two words jpsi-abc-1'" in hooks.render_script(spec, CONTEXT).text
 
 
 # The variables of a job of 2 nodes x 2 tasks, of a step of it, and of an array's element, as recorded; and

@@ -55,7 +55,11 @@ def _facts(job: SpooledJob) -> Facts:
     status, seen = job.status, None
     if not status.final:
         live = recalled([job])
-        live.tell_failures()
+        if status.state is jpsi.JobState.NEW:
+            # what became of it may have been found out just now
+            (job,) = picked([job.id], spooled.jobs())
+        if not job.is_unsent:
+            live.tell_failures()
         followed = live.jobs.get(job.id)
         if followed is not None and followed.executor is not None:
             try:
@@ -72,6 +76,7 @@ def _facts(job: SpooledJob) -> Facts:
         spec=job.spec,
         job=job.id,
         remark=None if status.final else job.remark,
+        is_unsent=job.is_unsent,
         lasted=None if since is None else (status.time if status.final else now) - since,
         position=None if seen is None else seen.position,
         start_estimate=None if estimate is None else f"{estimate.astimezone():%Y-%m-%d %H:%M}",

@@ -25,6 +25,8 @@ class Facts:
     job: str = "JOB"
     #: What else is known of one that has not ended for certain.
     remark: str | None = None
+    #: Whether it was not submitted for certain, and not only as far as is known.
+    is_unsent: bool = True
     #: How long it ran, or has been waiting.
     lasted: timedelta | None = None
     #: How many jobs are before it, and when it is expected to start, where the batch system says so.
@@ -97,7 +99,7 @@ _LESS = "ask for less: --time, --nodes, --processes or --memory"
 
 def _before_end(facts: Facts) -> Iterator[str]:
     if facts.status.state is jpsi.JobState.NEW:
-        yield "submit it again"
+        yield "submit it again" if facts.is_unsent else f"have it looked for: jpsi wait {facts.job}"
     elif facts.remark is not None and facts.status.state is jpsi.JobState.ACTIVE:
         yield "have it looked at: jpsi ls --refresh"
     elif facts.status.state is jpsi.JobState.QUEUED:

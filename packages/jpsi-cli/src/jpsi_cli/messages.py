@@ -80,7 +80,10 @@ def printable(text: str) -> str:
     """
     if text.isprintable():
         return text
-    return "".join(c if c == "\n" or c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+    # most messages need nothing of the library
+    from jpsi.plugin import printable as escaped  # noqa: PLC0415
+
+    return escaped(text)
 
 
 def show_library_warnings() -> None:

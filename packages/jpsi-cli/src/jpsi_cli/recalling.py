@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Mapping
 import attrs
 
 import jpsi
+from jpsi import spooled
 from jpsi.spooled import Origin, SpooledJob
 
 from . import messages
@@ -35,26 +36,41 @@ def recalled(jobs: Iterable[SpooledJob]) -> Recalled:
     """Have jobs followed from here; nothing else of their executors is."""
     found: dict[str, jpsi.Job] = {}
     failures: dict[str, jpsi.JpsiError] = {}
-    for origin, ids in _by_origin(jobs).items():
+    for origin, asked in _by_origin(jobs).items():
+        ids = [job.id for job in asked]
         try:
             found |= {job.id: job for job in origin.open().recall(ids)}
         except jpsi.JpsiError as e:
-            failures |= dict.fromkeys(ids, e)
+            failures |= {job.id: _unanswered(job, e) for job in asked}
             continue
         missing = jpsi.SubmitException(
             f"{origin.name} does not find it: it is being submitted, or {origin.path} is configured no more"
         )
         failures |= {job_id: missing for job_id in ids if job_id not in found}
-    unsent = jpsi.SubmitException("it was not submitted, or not with success: there is nothing to follow")
-    failures |= {job.id: unsent for job in found.values() if job.native_id is None}
+    failures |= _unsent([job.id for job in found.values() if job.native_id is None])
     return Recalled({job.id: job for job in found.values() if job.id not in failures}, failures)
 
 
-def _by_origin(jobs: Iterable[SpooledJob]) -> dict[Origin, list[str]]:
-    found: dict[Origin, list[str]] = {}
+def _by_origin(jobs: Iterable[SpooledJob]) -> dict[Origin, list[SpooledJob]]:
+    found: dict[Origin, list[SpooledJob]] = {}
     for job in jobs:
-        found.setdefault(job.origin, []).append(job.id)
+        found.setdefault(job.origin, []).append(job)
     return found
+
+
+def _unanswered(job: SpooledJob, error: jpsi.JpsiError) -> jpsi.JpsiError:
+    """Say what is not known of a job that nobody was to be asked about now."""
+    if job.status.state is not jpsi.JobState.NEW or job.is_unsent:
+        return error
+    return jpsi.SubmitException(f"{job.remark}; and that is not to be found out now: {error}", error)
+
+
+def _unsent(ids: Collection[str]) -> dict[str, jpsi.JpsiError]:
+    """Say of jobs why there is nothing to follow; it may have been found out just now."""
+    if not ids:
+        return {}
+    remarks = {job.id: job.remark for job in spooled.jobs() if job.is_unsent}
+    return {it: jpsi.SubmitException(remarks.get(it) or "it was not submitted") for it in ids}
 
 
 def refreshed(jobs: Collection[SpooledJob]) -> Mapping[str, jpsi.JobStatus]:

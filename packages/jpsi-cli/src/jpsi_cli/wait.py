@@ -26,7 +26,7 @@ def wait(words: Sequence[str], *, limit: timedelta | None, as_json: bool) -> int
         live.tell_failures()
         jpsi.wait_all(live.jobs.values(), limit, progress=os.isatty(messages.STDERR) and bool(live.jobs))
         ends = {job.id: live.best(job) for job in jobs}
-        _tell(jobs, ends, as_json=as_json)
+        _tell([job for job in jobs if as_json or job.id not in live.failures], ends, as_json=as_json)
         if live.failures:
             return codes.JPSI
         return _code(ends.values()) if all(it.final for it in ends.values()) else codes.TIMEOUT

@@ -31,6 +31,7 @@ from jpsi.job import Job, JobStatusCallback, StatusFunction, as_function
 from jpsi.launcher import Launchers
 from jpsi.many import Many, check_job
 from jpsi.model.errors import SubmitException
+from jpsi.model.native_id import is_job_id
 from jpsi.model.states import JobState, JobStatus
 from jpsi.observing import Observing
 from jpsi.registry.assembly import Assembly, assemble
@@ -322,7 +323,8 @@ class JobExecutor(Many):
         Raises:
             SubmitException: the work directory cannot be read, or this executor keeps nothing there.
         """
-        wanted = list(dict.fromkeys(job_ids))
+        # what cannot be an id is not on disk, and names no file there
+        wanted = [job_id for job_id in dict.fromkeys(job_ids) if is_job_id(job_id)]
         with self._lock:
             known = [self._jobs[job_id] for job_id in wanted if job_id in self._jobs]
         if not isinstance(self._engine, RecallingEngine):

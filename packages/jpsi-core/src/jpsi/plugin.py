@@ -89,6 +89,7 @@ from jpsi.model.errors import (
     TransferError,
     TransportError,
 )
+from jpsi.model.printable import printable
 from jpsi.model.resources import HeterogeneousResources, ResourceSpec, ResourceSpecV1, components
 from jpsi.model.spec import JobAttributes, JobSpec, StageIn, StageOut, StageOutFlags, StagingMode
 from jpsi.model.states import Evidence, JobState, JobStatus, Reason
@@ -193,6 +194,7 @@ __all__ = [
     "pass_signals",
     "passed_over",
     "path",
+    "printable",
     "read_amount",
     "read_count",
     "read_directories",

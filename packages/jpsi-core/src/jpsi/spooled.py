@@ -33,7 +33,7 @@ from jpsi.engine.written import ElementIds, WrittenJobs
 from jpsi.model.errors import SubmitException
 from jpsi.model.plain import decode
 from jpsi.model.spec import JobSpec
-from jpsi.model.states import JobStatus
+from jpsi.model.states import JobState, JobStatus
 from jpsi.registry.configured import Configuration, configuration
 
 # To list jobs takes no executor: what is needed of one is imported once it is needed.
@@ -178,6 +178,14 @@ class SpooledJob:
     def remark(self) -> str | None:
         """What else is known of a job that has not ended for certain: a sentence, or None."""
         return self._past.remark(is_gone=self._is_gone)
+
+    @property
+    def is_unsent(self) -> bool:
+        """True if the job was not submitted and can run no more, unless it is submitted again.
+
+        Of one that is NEW and for which this is false it is not known yet whether it was submitted.
+        """
+        return self.status.state is JobState.NEW and self._past.written.is_revoked
 
     @property
     def _is_gone(self) -> bool:

@@ -21,6 +21,8 @@ from jpsi.model.spec import JobSpec
 # Prints the path of each program on a line, which is empty for one that is not there.
 _WHICH = 'for it do command -v -- "$it" || echo; done'
 _SHELL = "/bin/sh"
+# Behind the text of `sh -c`
+_ZERO = 3
 # Tells how the machine is called, and sees that there is room in the home directory.
 _REACHED = """{
 uname -n || exit
@@ -81,7 +83,8 @@ class System:
         Raises:
             TransportError: the machine was not reached where they are called.
         """
-        names = list(dict.fromkeys(it.argv[0] for it in self._commands() if "/" not in it.argv[0]))
+        programs = (_program(command) for command in self._commands())
+        names = list(dict.fromkeys(program for program in programs if "/" not in program))
         if not names:
             return {}
         lines = self._run(Command([_SHELL, "-c", _WHICH, _SHELL, *names])).stdout.splitlines()
@@ -175,3 +178,9 @@ class System:
         config = self._site().config
         timeout = config.command_timeout if isinstance(config, BatchConfig) else None
         return self._transport.run(attrs.evolve(command, timeout=command.timeout or timeout))
+
+
+def _program(command: Command) -> str:
+    """Return the program that a command runs; that of a shell's text is what it is handed as $0."""
+    is_text = command.argv[:2] == (_SHELL, "-c") and len(command.argv) > _ZERO
+    return command.argv[_ZERO if is_text else 0]

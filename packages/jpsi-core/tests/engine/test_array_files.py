@@ -116,7 +116,7 @@ def test_an_array_is_revoked_once_and_then_over(spool: Spool) -> None:
 
     assert [spool.arrays.revoke("x"), spool.arrays.revoke("x")] == [True, False]
     assert spool.arrays.names() == ["x"]
-    spool.arrays.finish("x")
+    spool.arrays.give_up("x", "it did not answer")
     assert spool.arrays.names() == []
 
 

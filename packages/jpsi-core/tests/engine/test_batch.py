@@ -527,7 +527,7 @@ def killed_before(bench: Bench, monkeypatch: pytest.MonkeyPatch, step: str, whos
         # what a killed process cannot do any more
         patched.setattr(Sending, "withdraw", lambda *_: None)
         patched.setattr(Spool, "discard", lambda *_: None)
-        patched.setattr(Spool, "finish", lambda *_: None)
+        patched.setattr(Spool, "give_up", lambda *_: None)
         with pytest.raises(Killed):
             bench.engine.submit(bench.submission())
 

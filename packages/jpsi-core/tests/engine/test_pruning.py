@@ -249,7 +249,7 @@ def test_an_array_is_as_old_as_its_youngest_element(spool: Spool) -> None:
 def test_an_array_that_came_to_nothing_goes(spool: Spool) -> None:
     array(spool)
     spool.arrays.revoke("x")
-    spool.arrays.finish("x")
+    spool.arrays.give_up("x", "it did not answer")
 
     assert left(spool, 29) == {"x"}
     assert left(spool, 31) == set()
@@ -275,7 +275,7 @@ def test_a_job_that_was_submitted_again_outlives_its_array(spool: Spool) -> None
 def test_a_job_that_went_on_in_another_array_stays_when_the_first_goes(spool: Spool) -> None:
     array(spool, "x")
     spool.arrays.revoke("x")
-    spool.arrays.finish("x")
+    spool.arrays.give_up("x", "it did not answer")
     array(spool, "y", 2)
     for number in (1, 2, 3):
         spool.enrol(f"job{number}", 2, Place("y", number))
@@ -305,7 +305,7 @@ def test_an_end_stays_while_an_array_is_there_in_which_the_job_never_began(spool
 
     assert left(spool, 31) == {"x", "job1"}
     assert left(spool, 31, keep_count=0) == {"x", "job1"}
-    spool.arrays.finish("x")
+    spool.arrays.give_up("x", "it did not answer")
     assert left(spool, 31) == set()
 
 

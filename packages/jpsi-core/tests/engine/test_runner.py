@@ -72,6 +72,8 @@ set -- /bin/echo 'it'\''s' "${USER-\${USER\}}"
 exec "$@"
 ) 2>&8 8>&-
 _jpsi_code=$?
+[ $_jpsi_code -ne 126 ] || /bin/sh -c : "$@" 2>/dev/null || [ $? -ne 126 ] ||
+  _jpsi_end arguments 126
 _jpsi_end run "$_jpsi_code"
 """
 
@@ -123,6 +125,8 @@ exec 2>/dev/null
 exec "$@"
 ) 2>&8 8>&-
 _jpsi_code=$?
+[ $_jpsi_code -ne 126 ] || /bin/sh -c : "$@" 2>/dev/null || [ $? -ne 126 ] ||
+  _jpsi_end arguments 126
 _jpsi_search() {
   set -f; IFS=:; for _jpsi_place in $1; do [ -f "${_jpsi_place:-.}"/prog ] && exit 0; done; exit 1
 }
@@ -221,6 +225,8 @@ exec "$@"
 _jpsi_pids="$! "
 exec 7<&-
 _jpsi_wait $!
+[ $_jpsi_code -ne 126 ] || /bin/sh -c : "$@" 2>/dev/null || [ $? -ne 126 ] ||
+  _jpsi_end arguments 126
 _jpsi_end run "$_jpsi_code"
 """
 

@@ -112,6 +112,8 @@ exec 2>/dev/null
 exec mpiexec "$@"
 ) 2>&8 8>&-
 _jpsi_code=$?
+[ $_jpsi_code -ne 126 ] || /bin/sh -c : "$@" 2>/dev/null || [ $? -ne 126 ] ||
+  _jpsi_end arguments 126
 _jpsi_end run "$_jpsi_code"
 )
 _jpsi_code=$?
@@ -136,6 +138,8 @@ if [ -e /spool/jobs/a1/launch.1 ]; then
     _jpsi_end launch $_jpsi_code
   fi
 fi
+[ $_jpsi_code -ne 126 ] || /bin/sh -c : "$@" 2>/dev/null || [ $? -ne 126 ] ||
+  _jpsi_end arguments 126
 _jpsi_end run "$_jpsi_code"
 """
 

@@ -34,6 +34,7 @@ def test_what_is_exported_is_pinned() -> None:
         "Log",
         "Outcome",
         "answer",
+        "command_folder",
         "dialect",
         "limit",
         "on_path",

@@ -8,6 +8,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import attrs
 import pytest
 
 import jpsi
@@ -82,6 +83,23 @@ def test_a_hanging_command_has_timed_out_at_once(
 
     assert result.timed_out
     assert transport.is_local
+
+
+def test_a_shell_finds_the_commands(transport: FakeTransport, fake_scheduler: FakeScheduler) -> None:
+    command = Command(["/bin/sh", "-c", '"$0" --all && cat && echo $A', "tstat"], stdin="b\n")
+
+    result = transport.run(attrs.evolve(command, environment={"A": "c"}))
+
+    assert (result.returncode, result.stdout.splitlines()[-2:]) == (0, ["b", "c"])
+    assert [call.command for call in fake_scheduler.log] == ["tstat"]
+
+
+def test_a_hanging_command_of_a_shell_has_timed_out_at_once(
+    transport: FakeTransport, fake_scheduler: FakeScheduler
+) -> None:
+    fake_scheduler.faults.hang("tstat")
+
+    assert transport.run(Command(["/bin/sh", "-c", "tstat; tstat"], timeout=3600 * _SECOND)).timed_out
 
 
 def test_a_command_gets_its_environment(

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from datetime import datetime
 
-from jpsi.plugin import JobState, Observation, Reason, moment
+from jpsi.plugin import JobState, Observation, Reason, carried_tag, moment
 
 # sge_status(5) of 8.1.9, "Failed" states. Others do not tell whether the job has run, such as 22: its
 # node has lost it.
@@ -24,8 +25,13 @@ _LIMITS = {_SIGNAL_BASE + _KILL: "h_rt", _SIGNAL_BASE + _USR1: "s_rt"}
 _OUT_OF_TIME = "the job used up its duration and was ended"
 
 
-def observation(account: Mapping[str, str]) -> Observation | None:
-    """What an account says; None if it is that of a run after which the job was put back."""
+def observation(account: Mapping[str, str], submitted: datetime | None) -> Observation | None:
+    """What an account says; None if it is that of a run after which the job was put back.
+
+    Args:
+        account: its fields as qacct names them.
+        submitted: when the job was submitted.
+    """
     failed, text = _number(account["failed"]), account["failed"]
     if failed is None or failed in _PUT_BACK:
         return None
@@ -36,6 +42,8 @@ def observation(account: Mapping[str, str]) -> Observation | None:
     return Observation(
         state=state,
         word=text if failed else "0",
+        tag=carried_tag(account["jobname"]),
+        submitted=submitted,
         reason=reason,
         message=message,
         exit_code=code if ran else None,

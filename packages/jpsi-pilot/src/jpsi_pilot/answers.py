@@ -33,6 +33,8 @@ _WORDS: Mapping[str, Meaning] = {
     "unable": Meaning(JobState.FAILED, Reason.LAUNCH),
     "lost": Meaning(JobState.FAILED, Reason.NODE_FAIL, "the pilot that the job ran in was lost"),
 }
+# The agent's word for ids that are no job's.
+_UNKNOWN = "unknown"
 # What client.py ends with if the agent has nothing of the job, or refuses it.
 _FAILURES = {3: FailureKind.TRANSIENT, 4: FailureKind.INVALID_JOB}
 
@@ -59,9 +61,26 @@ def parse_find(result: CommandResult, tags: Sequence[str]) -> Mapping[str, str]:
 
 
 @hookimpl
-def parse_status(result: CommandResult) -> Mapping[str, Observation]:
-    """What the agent says of jobs, and of elements of arrays one by one."""
-    return {native_id: _observation(it) for native_id, it in _part(result, "jobs").items()}
+def parse_status(result: CommandResult, native_ids: Sequence[str] | None) -> Mapping[str, Observation]:
+    """What the agent says of jobs, and of elements of arrays one by one.
+
+    Raises:
+        SubmitException: the agent did not answer, or neither tells of a job nor denies it.
+    """
+    unknown = _answer_of(result).get(_UNKNOWN)
+    try:
+        found = {native_id: _observation(it) for native_id, it in _part(result, "jobs").items()}
+    except (AttributeError, KeyError, OSError, OverflowError, TypeError, ValueError):
+        raise result.no_answer from None
+    if not isinstance(unknown, list):
+        raise result.no_answer
+    for native_id in native_ids or ():
+        if native_id in unknown or native_id.partition("[")[0] in unknown:
+            found.setdefault(native_id, Observation.denied(_UNKNOWN))
+        elif native_id not in found:
+            msg = f"the agent told nothing of {native_id}"
+            raise SubmitException(msg, transient=True)
+    return found
 
 
 @hookimpl
@@ -83,6 +102,7 @@ def _observation(said: Mapping[str, Any]) -> Observation:  # Any: as JSON has it
     return Observation(
         state=state,
         word=word,
+        tag=str(said["tag"]),
         reason=reason,
         message=said.get("message") or message,
         exit_code=said.get("code"),
@@ -100,13 +120,17 @@ def _part(result: CommandResult, name: str) -> dict[str, Any]:  # as above
     Raises:
         SubmitException: the agent did not answer.
     """
-    try:
-        part = _answer(result.checked())[name]
-    except (ValueError, KeyError):
-        raise result.no_answer from None
+    part = _answer_of(result).get(name)
     if not isinstance(part, dict):
         raise result.no_answer
     return part
+
+
+def _answer_of(result: CommandResult) -> dict[str, Any]:  # as above
+    try:
+        return _answer(result.checked())
+    except ValueError:
+        raise result.no_answer from None
 
 
 def _answer(result: CommandResult) -> dict[str, Any]:  # as above

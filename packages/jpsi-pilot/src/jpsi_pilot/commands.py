@@ -13,6 +13,7 @@ from jpsi.plugin import (
     Command,
     IdForm,
     JobSpec,
+    Observation,
     Script,
     Site,
     SubmitContext,
@@ -72,9 +73,10 @@ def query(native_ids: Sequence[str] | None, site: Site) -> Command:
 
 
 @hookimpl
-def cancel(native_ids: Sequence[str], site: Site) -> Command:
-    """The command that ends jobs."""
-    return _request(site, "cancel", ids=list(native_ids))
+def cancel(native_ids: Sequence[str], site: Site, seen: Mapping[str, Observation]) -> Command:
+    """The command that ends jobs, those that were seen only if they carry the same tags."""
+    tags = {it: seen[it].tag for it in native_ids if it in seen and seen[it].tag}
+    return _request(site, "cancel", ids=list(native_ids), tags=tags)
 
 
 def _request(site: Site, what: str, **values: Any) -> Command:  # noqa: ANN401  as JSON has it

@@ -112,14 +112,28 @@ class Desk:
 
     def query(self, *, ids: Sequence[str] | None) -> dict[str, Any]:
         """What is known of these jobs, elements of arrays one by one, or of all that have not ended."""
-        named = (
-            [job for it in ids for job in self._book.named(it)] if ids is not None else self._book.unfinished
-        )
-        return {"jobs": {job.native_id: self._told(job) for job in named}}
+        named = {it: self._book.named(it) for it in ids or ()}
+        told = self._book.unfinished if ids is None else [job for jobs in named.values() for job in jobs]
+        return {
+            "jobs": {job.native_id: self._told(job) for job in told},
+            "unknown": [it for it, jobs in named.items() if not jobs],
+        }
 
-    def cancel(self, *, ids: Sequence[str]) -> tuple[dict[str, Any], list[Job]]:
-        """End what waits, and tell which jobs run that are to be ended."""
-        jobs = [job for it in ids for job in self._book.named(it) if job.word not in FINAL]
+    def cancel(
+        self, *, ids: Sequence[str], tags: Mapping[str, str] | None = None
+    ) -> tuple[dict[str, Any], list[Job]]:
+        """End what waits, and tell which jobs run that are to be ended.
+
+        Args:
+            ids: the jobs, or arrays.
+            tags: what they must carry, of those of them of which that is known.
+        """
+        jobs = [
+            job
+            for it in ids
+            for job in self._book.named(it)
+            if job.word not in FINAL and (tags or {}).get(it, job.submission.tag) == job.submission.tag
+        ]
         now = self._now()
         self._journal.write(
             {"what": "stopped", "ids": [job.native_id for job in jobs]},
@@ -141,7 +155,7 @@ class Desk:
                 path.unlink(missing_ok=True)
 
     def _told(self, job: Job) -> dict[str, Any]:
-        told: dict[str, Any] = {"word": job.word, "time": job.time}
+        told: dict[str, Any] = {"word": job.word, "time": job.time, "tag": job.submission.tag}
         if job.restarts:
             told["restarts"] = job.restarts
         if job.code is not None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from jpsi.plugin import JobState, Meaning, Observation, Reason, hostlist, moment
+from jpsi.plugin import JobState, Meaning, Observation, Reason, carried_tag, hostlist, moment
 
 from .exits import End
-from .rows import SEPARATOR, Row
+from .rows import Row
 from .states import STATES
 from .waiting import NOTHING, waiting_message, waiting_reason
 
@@ -21,7 +21,7 @@ _NO_END = End()
 
 
 def observed(row: Row, end: End = _NO_END, *, cancelled_by: str | None = None) -> Observation:
-    """What a job's columns say.
+    """What a job's columns say, with the tag that its comment carries.
 
     Args:
         row: the columns.
@@ -30,14 +30,15 @@ def observed(row: Row, end: End = _NO_END, *, cancelled_by: str | None = None) -
     """
     word = row.state
     # why it is pending, or was when it was cancelled, or ended as it did
-    why = row.reason.removesuffix(SEPARATOR).strip()
+    why = " ".join(row.reason.split())
     ran_on = () if row.nodes in _NO_NODES else hostlist(row.nodes)
     told = {"state": word, "reason": "" if why in NOTHING else why, "cancelled_by": cancelled_by}
     details: dict[str, Any] = {f"slurm.{name}": text for name, text in told.items() if text}
-    meaning = STATES.get(word)
-    if meaning is None:
-        return Observation(state=None, word=word, details=details)
+    # Of a job that was put back, squeue tells when that was.
+    meaning, tag, submitted = STATES.get(word), carried_tag(row.comment), moment(row.submitted)
     restarts = int(row.restarts) if row.restarts.isdecimal() else None
+    if meaning is None:
+        return Observation(state=None, word=word, tag=tag, submitted=submitted, details=details)
     if not ran_on or word not in _OF_ITS_OWN:
         # An exit code of a job that never ran is Slurm's own, such as 1 where a request was refused.
         end = _NO_END
@@ -45,6 +46,8 @@ def observed(row: Row, end: End = _NO_END, *, cancelled_by: str | None = None) -
     return Observation(
         state=meaning.state,
         word=word,
+        tag=tag,
+        submitted=submitted,
         reason=reason,
         message=message if cancelled_by is None else f"{message} by the user with number {cancelled_by}",
         exit_code=end.exit_code,

@@ -1,4 +1,10 @@
-"""Cancelling, holding and releasing jobs, and what Slurm says to it."""
+"""Cancelling, holding and releasing jobs, and what Slurm says to it.
+
+All by native ids alone: the tags were looked at a moment before. The filters of scancel, such as `--name`,
+add nothing to that: with them it lists all jobs of the cluster itself, and then sends the same requests by
+id. And they harm: of an array of which some elements that wait are to be cancelled, it cancels all that wait
+(seen with Slurm 22.05). scontrol has no filters.
+"""
 
 from __future__ import annotations
 

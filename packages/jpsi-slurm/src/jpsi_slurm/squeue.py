@@ -1,4 +1,16 @@
-"""Asking squeue for the states of jobs and for jobs by their tag, and reading its answers."""
+"""Asking squeue for the states of jobs and for jobs by their tag, and reading its answers.
+
+A native id alone proves nothing, so that each row has the job's comment, at whose end its tag is. An array's
+comment is that of its elements.
+
+squeue has no word for the end of what it prints. About one job, one array or all of the user's jobs, which
+costs slurmctld little, it is asked twice, for the ids alone and then, in the opposite order, for the rows:
+where it printed no more than a part, the two differ. About several jobs it is asked once, as slurmctld lists
+every job of the cluster for that, and the shell prints a line if squeue has succeeded: what is lost behind
+squeue is noticed, and a row that is cut, but not that squeue itself has left out whole rows. Such an answer
+is no proof that a job is gone. The one about the job alone is, in which Slurm says in so many words that it
+has no such job.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +22,12 @@ from jpsi.plugin import Command, CommandResult, Observation, Site, hookimpl, tag
 
 from .commands import slurm
 from .exits import End, end_of_wait_status
-from .ids import by_array, named, of_unclear, whole
+from .ids import by_array, whole
 from .observing import observed
-from .rows import SEPARATOR, rows
+from .rows import SEPARATOR, doubled, listed_once, listed_twice, read_listing
 
 # squeue(1): --Format. What stands behind a colon ends the field, whatever its length (Slurm 20.02 and
-# later). Nothing here is the user's to choose.
+# later). The comment is the user's to choose, and comes last.
 _COLUMNS = {
     "shown": "JobArrayID",
     "number": "JobID",
@@ -27,34 +39,56 @@ _COLUMNS = {
     "ended": "EndTime",
     "nodes": "NodeList",
     "reason": "Reason",
+    "comment": "Comment",
 }
+_TAG_COLUMNS = {name: _COLUMNS[name] for name in ("shown", "comment")}
 # Jobs in hidden partitions and finished ones too; elements of an array that wait are one line
-_WHATEVER = ("--noheader", "--all", "--states=all")
+_WHATEVER = ("--all", "--states=all")
+_MINE = "--me"
 # What squeue says, with code 1, if the one job that it was asked for is unknown.
-_UNKNOWN_JOB = "Invalid job id"
+_UNKNOWN_JOB = "Invalid job id specified"
 
 
 @hookimpl
 def query(native_ids: Sequence[str] | None, site: Site) -> Command:
     """The command that asks for these jobs, or for all of the user's."""
-    which = "--me" if native_ids is None else f"--jobs={','.join(native_ids)}"
-    return slurm(site, "squeue", *_WHATEVER, _format(_COLUMNS.values()), which)
+    if native_ids is None:
+        return _asked_twice(site, _COLUMNS, _MINE)
+    which = f"--jobs={','.join(native_ids)}"
+    if _is_one(native_ids):
+        return _asked_twice(site, _COLUMNS, which)
+    return listed_once(slurm(site, "squeue", _format(doubled(_COLUMNS.values())), *_WHATEVER, which))
 
 
 @hookimpl
 def parse_status(result: CommandResult, native_ids: Sequence[str] | None) -> Mapping[str, Observation]:
-    """What squeue said about each job; a line that is none of a job's costs no other its place."""
-    if result.returncode == 1 and _UNKNOWN_JOB in result.stderr:
-        return {}
+    """What squeue said about each job.
+
+    Raises:
+        SubmitException: the answer is not whole, or says nothing about the one job that it is about.
+    """
+    if result.returncode == 1 and _UNKNOWN_JOB in result.stderr and _is_one(native_ids):
+        return dict.fromkeys(native_ids or (), Observation.denied(_UNKNOWN_JOB))
+    is_twice = native_ids is None or _is_one(native_ids)
+    rows = read_listing(result, _COLUMNS, is_twice=is_twice)
+    if not rows and _is_one(native_ids):
+        # of a job that it does not know, it would have said so
+        raise result.no_answer
     found: dict[str, Observation] = {}
     components: dict[str, Observation] = {}
-    for row in rows(result.checked().stdout, _COLUMNS):
+    for row in rows:
         names = row.jobs if native_ids is None else row.names
         seen = dict.fromkeys(names, observed(row, _end(row.exit_code)))
         found |= seen
         if "+" in row.shown:
             components[row.shown] = seen[row.jobs[0]]
-    return found | _on_all_nodes(found, components) | _never_started(found, native_ids or ())
+    never_started = _never_started(found, native_ids or ()) if is_twice else {}
+    return found | _on_all_nodes(found, components) | never_started
+
+
+def _is_one(native_ids: Sequence[str] | None) -> bool:
+    """True if one job is asked for, or one array; for elements the engine asks for their array."""
+    return native_ids is not None and len({whole(native_id) for native_id in native_ids}) == 1
 
 
 def _on_all_nodes(
@@ -91,16 +125,30 @@ def _end(exit_code: str) -> End:
 @hookimpl
 def find(site: Site) -> Command:
     """The command that lists the user's jobs with their comments, at whose ends the tags are."""
-    return slurm(site, "squeue", *_WHATEVER, _format(["JobArrayID", "Comment"]), "--me")
+    return _asked_twice(site, _TAG_COLUMNS, _MINE)
 
 
 @hookimpl
 def parse_find(result: CommandResult, tags: Sequence[str]) -> Mapping[str, str]:
-    """The native ids of the jobs that carry the tags."""
-    lines = (line.partition(SEPARATOR) for line in result.checked().stdout.splitlines())
+    """The native ids of the jobs that carry the tags.
+
+    Raises:
+        SubmitException: the answer is not whole, so that a job that is not in it may be there.
+    """
     # The tag of an element is its array's.
-    jobs = ((text, whole(name)) for name, _, text in lines if any(named(name)) or of_unclear(name))
-    return tagged(((text.removesuffix(SEPARATOR), native_id) for text, native_id in jobs), tags)
+    rows = read_listing(result, _TAG_COLUMNS, is_twice=True)
+    return tagged(((row.comment, whole(row.shown)) for row in rows), tags)
+
+
+def _asked_twice(site: Site, columns: Mapping[str, str], which: str) -> Command:
+    """Return the command that lists the ids of jobs, and then, in the opposite order, the jobs."""
+    return listed_twice(
+        slurm(site, "squeue", *_WHATEVER, which),
+        _format([columns["shown"]]),
+        _format(doubled(columns.values())),
+        ids_order="--sort=-i",
+        rows_order="--sort=i",
+    )
 
 
 def _format(fields: Iterable[str]) -> str:

@@ -18,6 +18,7 @@ from jpsi.plugin import (
 )
 
 from .commands import slurm
+from .options import CUSTOM
 
 # sbatch(1) and srun(1), INPUT ENVIRONMENT VARIABLES: what the user has set for other jobs, and would beat
 # directives; OUTPUT ENVIRONMENT VARIABLES: what a surrounding job leaves. All of SLURM_* but for SLURM_CONF,
@@ -49,6 +50,8 @@ def submit(script: Script, spec: JobSpec, context: SubmitContext) -> Command:
         context.site,
         "sbatch",
         "--parsable",
+        # As in the script; the accounting keeps this line, at whose end the tag is.
+        f"--comment={CUSTOM.merged({'comment': context.tag}, spec)['comment']}",
         stdin=script.text,
         unset=_NOT_THIS_JOBS,
         # The job gets the environment of sbatch. srun of Slurm 22.05 to 23.02 gives its tasks one CPU each

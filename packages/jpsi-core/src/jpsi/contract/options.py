@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 import attrs
 
 from jpsi.contract.asked import attributes, dependencies
+from jpsi.model.printable import one_line
 from jpsi.model.spec import JobSpec
 
 #: What an option is set to: a text or a number; True if it has no value; None or False if it is left out; and
@@ -103,7 +104,7 @@ class CustomOptions:
         """What is wrong with the custom attributes of a valid spec, one sentence each."""
         first: dict[str, str] = {}
         for system, option, value in self._given(spec):
-            where = f"custom attribute {system}.{option}"
+            where = f"custom attribute {one_line(f'{system}.{option}')}"
             if option in first:
                 yield f"{where} cannot be given beside {first[option]}.{option}, which is the same"
             first.setdefault(option, system)

@@ -4,7 +4,7 @@
     <root>/arrays/<array>/run           what all elements do
     <root>/arrays/<array>/elements.<n>  what is an element's own, for `BLOCK` elements
     <root>/arrays/<array>/claim         made by the first element that runs, or by whoever revokes the array
-    <root>/arrays/<array>/over          the array was revoked, and its submitter told so
+    <root>/arrays/<array>/over          the array was revoked, and its submitter told so; why, in words
     <root>/jobs/<id>/array.<attempt>    which element of which array an attempt is
 
 Elements count from 1.
@@ -24,7 +24,7 @@ from typing import Any
 
 import attrs
 
-from jpsi.engine.claims import Claim, read_claim, revoke
+from jpsi.engine.claims import REVOKED, Claim, read_claim, revoke
 from jpsi.engine.files import (
     PRIVATE_DIRECTORY,
     PRIVATE_FILE,
@@ -114,11 +114,14 @@ class ArrayFiles:
 
     def names(self) -> list[str]:
         """All arrays, but for those that are over."""
+        return [array for array in self.all_names() if not os.path.exists(f"{self.folder(array)}/over")]  # noqa: PTH110
+
+    def all_names(self) -> list[str]:
+        """Return the names of all arrays, of those that are over, too."""
         try:
-            found = os.listdir(self.arrays)  # noqa: PTH208
+            return os.listdir(self.arrays)  # noqa: PTH208
         except FileNotFoundError:
             return []
-        return [array for array in found if not os.path.exists(f"{self.folder(array)}/over")]  # noqa: PTH110
 
     def read(self, array: str) -> ArrayIntent | None:
         """An array as it was written down; None if there is none, it was cut short, or is something else."""
@@ -170,9 +173,22 @@ class ArrayFiles:
         """Claim an array so that none of its elements can ever run; False if it is claimed already."""
         return revoke(f"{self.folder(array)}/claim")
 
-    def finish(self, array: str) -> None:
+    def is_revoked(self, array: str) -> bool:
+        """Return True if none of an array can ever run, as somebody saw to that."""
+        claim = self.claim(array)
+        return claim is not None and claim.text == REVOKED
+
+    def give_up(self, array: str, why: str) -> None:
         """Write down that an array was revoked, and its submitter told so: nobody recovers its jobs."""
-        write_once(f"{self.folder(array)}/over", b"")
+        write_once(f"{self.folder(array)}/over", json.dumps(why).encode("ascii"))
+
+    def given_up(self, array: str) -> str | None:
+        """Return what `give_up` wrote down; empty if it wrote no words, None if it was not called."""
+        return read_words(f"{self.folder(array)}/over")
+
+    def note_found(self, array: str, native_id: str) -> None:
+        """Add the native id by which the batch system has an array; called within `judging`."""
+        add_native_id(f"{self.folder(array)}/intent.json", native_id)
 
     @contextlib.contextmanager
     def judging(self, array: str, patience_seconds: float) -> Iterator[bool]:
@@ -246,6 +262,26 @@ def read_link(folder: str, attempt: int) -> Place | None:
         return Place(array, int(index)) if _NAME.match(array) else None
     except (FileNotFoundError, ValueError):
         return None
+
+
+def add_native_id(path: str, native_id: str) -> None:
+    """Add a native id to an intent that has none, and whose lock is held."""
+    fd = os.open(path, os.O_WRONLY | os.O_APPEND)
+    try:
+        write_all(fd, f"\n{native_id}".encode("ascii"))
+    finally:
+        os.close(fd)
+
+
+def read_words(path: str) -> str | None:
+    """Return the words in a file; empty if there are none in it, None if there is no such file."""
+    try:
+        found = json.loads(read_text(path))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError):
+        return ""
+    return found if isinstance(found, str) else ""
 
 
 def _write_intent(path: str, common: Mapping[str, Any], elements: Sequence[Mapping[str, Any]]) -> int:

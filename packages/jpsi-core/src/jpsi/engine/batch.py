@@ -330,7 +330,7 @@ class BatchEngine:
         if unnamed and self._side.refresh([f"jobs/{job_id}" for job_id in unnamed]):
             intents = [it for it in intents if it.job_id not in unnamed]
             intents += self._open_intents(tracking, unnamed)
-        tags = self._find([intent for intent in intents if self._native_ids.of(intent) is None])
+        tags = self._find(self._unnamed(intents))
         found, busy = self._judge_each(intents, tags, 0.0)
         # those that are held up keep no other from being found
         more, busy = self._judge_each(busy, tags, _JUDGE_SECONDS)
@@ -392,7 +392,7 @@ class BatchEngine:
         with self._reading():
             intents = intents_of(self._spool, [it for it in job_ids if not _is_followed(tracking, it)])
         alone = [intent for intent in intents if intent.place is None]
-        tags = self._find([intent for intent in alone if self._native_ids.of(intent) is None])
+        tags = self._find(self._unnamed(alone))
         found, _ = self._judge_each(alone, tags, _JUDGE_SECONDS)
         found += self._recalled_elements([intent for intent in intents if intent.place is not None])
         places = {intent.job_id: intent.place for intent in intents}
@@ -418,10 +418,12 @@ class BatchEngine:
                 yield _recovered(intent, element_id)
 
     def _unended(self, found: Iterable[Recovered]) -> Iterator[Recovered]:
-        """Those of these jobs that were not told to end before they had begun."""
+        """Those of these jobs that were not told to end before they had begun, and that nobody gave up."""
         for it in found:
             try:
-                is_over = it.native_id is None and self._was_stopped(it.job_id, it.attempt)
+                is_over = it.native_id is None and (
+                    self._was_stopped(it.job_id, it.attempt) or self._spool.is_given_up(it.job_id, it.attempt)
+                )
             except OSError:
                 log.warning("job %s: its folder cannot be read", it.job_id, exc_info=True)
                 continue
@@ -437,6 +439,15 @@ class BatchEngine:
 
     def _is_known(self, tracking: Tracking, job_id: str) -> bool:
         return _is_followed(tracking, job_id) or self._spool.is_final(job_id, self._settles)
+
+    def _unnamed(self, intents: Iterable[Intent]) -> list[Intent]:
+        """Return the attempts of which it is not known whether the batch system has them."""
+        return [
+            intent
+            for intent in intents
+            if self._native_ids.of(intent) is None
+            and not self._spool.is_revoked(intent.job_id, intent.attempt)
+        ]
 
     def _find(self, intents: Sequence[Intent]) -> Mapping[str, str]:
         """The native ids, by tag, of jobs whose submitter died before it could write them down."""
@@ -461,22 +472,34 @@ class BatchEngine:
 
     def _recovered(self, intent: Intent, tags: Mapping[str, str], deadline: float) -> Recovered:
         job_id, attempt = intent.job_id, intent.attempt
-        native_id = self._native_ids.of(intent) or tags.get(tag_of(job_id, attempt))
+        native_id = self._native_ids.of(intent)
         if native_id is None:
             with self._spool.judging(intent, max(0.0, deadline - time.monotonic())) as may_judge:
                 if not may_judge:
                     raise _BusyError
-                native_id = self._judged(job_id, attempt)
+                native_id = self._judged(job_id, attempt, tags)
         return _recovered(intent, native_id)
 
-    def _judged(self, job_id: str, attempt: int) -> str | None:
+    def _judged(self, job_id: str, attempt: int, tags: Mapping[str, str]) -> str | None:
         """The native id of an attempt whose submitter is done with it; without one it can run no more."""
         intent = self._spool.last_intent(job_id)
         if intent is not None and intent.attempt == attempt and intent.native_id is not None:
             return intent.native_id
-        tag = tag_of(job_id, attempt)
-        found = (self._backend.find([tag]) or {}).get(tag)
-        return found or self._sending.withdraw(WrittenJob(self._spool, job_id, attempt))
+        if self._spool.is_revoked(job_id, attempt):
+            # it never runs, whatever the batch system has of it
+            return None
+        written = WrittenJob(self._spool, job_id, attempt)
+        found = tags.get(written.tag) or (self._backend.find([written.tag]) or {}).get(written.tag)
+        if found is None:
+            return self._sending.withdraw(written)
+        if self._sending.is_revoked(written):
+            return None
+        try:
+            self._spool.note_found(job_id, attempt, found)
+        except OSError:
+            # whoever looks next finds it in the same way
+            log.warning("job %s: its native id %s could not be written down", job_id, found, exc_info=True)
+        return found
 
     def native_ids(self) -> list[str]:
         """The native ids of the jobs that are not final."""

@@ -76,12 +76,11 @@ class Elements:
         Raises:
             JpsiError: as `unfinished`.
         """
-        known = {**native_ids, **self._tagged([name for name, it in native_ids.items() if it is None])}
-        unsent = [name for name, native_id in known.items() if native_id is None]
+        unsent = [name for name, native_id in native_ids.items() if native_id is None]
         deadline, judged = time.monotonic() + patience, dict[str, str | None]()
         for start in range(0, len(unsent), _AT_A_TIME):
             judged |= self._judged(unsent[start : start + _AT_A_TIME], deadline)
-        return {name: native_id for name, native_id in known.items() if native_id is not None} | judged
+        return {name: native_id for name, native_id in native_ids.items() if native_id is not None} | judged
 
     def _read(self, name: str) -> tuple[str, tuple[ArrayIntent, str | None]] | None:
         """An array and its native id, by its name."""
@@ -141,20 +140,36 @@ class Elements:
         """
         judged: dict[str, str | None] = {}
         with contextlib.ExitStack() as locks:
-            native_ids: dict[str, str | None] = {}
+            unnamed: list[str] = []
             for name in names:
                 with _fence(name):
                     left = max(0.0, deadline - time.monotonic())
-                    if locks.enter_context(self._spool.arrays.judging(name, left)):
-                        # it may have been sent since
-                        native_ids[name] = self._spool.arrays.read_native_id(name)
-                    else:
+                    if not locks.enter_context(self._spool.arrays.judging(name, left)):
                         log.warning(_BUSY, name)
-            found = self._tagged([name for name, native_id in native_ids.items() if native_id is None])
-            for name, native_id in native_ids.items():
+                        continue
+                    # it may have been sent since
+                    native_id = self._spool.arrays.read_native_id(name)
+                    # what was revoked never runs, whatever the batch system has of it
+                    if native_id is None and not self._spool.arrays.is_revoked(name):
+                        unnamed.append(name)
+                    else:
+                        judged[name] = native_id
+            found = self._tagged(unnamed)
+            for name in unnamed:
                 with _fence(name):
-                    judged[name] = native_id or found.get(name) or self._sending.withdraw(self._written(name))
+                    judged[name] = self._judged_by_tag(name, found.get(name))
         return judged
+
+    def _judged_by_tag(self, name: str, native_id: str | None) -> str | None:
+        """Return the native id of an array whose lock is held; without one, none of it can run any more."""
+        written = self._written(name)
+        if native_id is None:
+            return self._sending.withdraw(written)
+        if self._sending.is_revoked(written):
+            return None
+        with _fence(name):
+            self._spool.arrays.note_found(name, native_id)
+        return native_id
 
     def _found(self, array: ArrayIntent, indices: Sequence[int], native_id: str | None) -> Iterator[Found]:
         element_ids: Sequence[str | None] = [None] * len(indices)

@@ -131,10 +131,13 @@ class Past:
         if self.written.stop is not None:
             # it is written down before the batch system hears of it, which it may not have
             return "its end was asked for"
-        return "it was not submitted, and cannot run" if self.written.is_revoked else None
+        if not self.written.is_revoked:
+            return None
+        return f"{_UNSENT}: {self.written.unsent}" if self.written.unsent else _UNSENT
 
 
-_UNCLEAR = "it is being submitted, or whoever submitted it was killed meanwhile"
+_UNCLEAR = "it is not known yet whether it was submitted: that is under way, or was cut short"
+_UNSENT = "it was not submitted, and cannot run"
 
 
 def _last_code(markers: Iterable[Marker]) -> int | None:

@@ -87,6 +87,6 @@ def _script_problems(name: str, script: Path, shell: str) -> list[str]:
     except (OSError, subprocess.TimeoutExpired) as e:
         return [f"{name} {str(script)!r} could not be checked: {e}"]
     if checked.returncode != 0:
-        complaint = checked.stderr.decode(errors="replace").strip()
+        complaint = "; ".join(checked.stderr.decode(errors="replace").split("\n")).strip("; ")
         return [f"{name} {str(script)!r} is no POSIX shell script: {complaint}"]
     return []

@@ -48,6 +48,7 @@ from jpsi.engine.tracker import exited_at_all, from_ns, never_ran
 from jpsi.engine.work_directory import work_directory
 from jpsi.model import plain
 from jpsi.model.errors import SubmitException
+from jpsi.model.problems import exec_limits
 from jpsi.model.resources import core_count, process_count
 from jpsi.model.spec import JobSpec
 from jpsi.model.states import JobState, JobStatus
@@ -86,7 +87,8 @@ class ProcessEngine:
         found, needed = problems_here(spec, self._shell[0]), core_count(spec.resources)
         if self._slots is not None and needed > self._slots.count:
             found.append(f"it needs {needed} cores, and max_active of this executor is {self._slots.count}")
-        return found
+        # the runner has this program's environment, and starts what gives the job one of its own
+        return found if found or any(exec_limits(spec)) else list(exec_limits(spec, os.environ))
 
     def _publish(self, job_id: str, status: JobStatus) -> None:
         self._setup.publish(job_id, status)

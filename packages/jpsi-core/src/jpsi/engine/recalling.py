@@ -34,7 +34,7 @@ def intents_of(spool: Spool, job_ids: Collection[str]) -> list[Intent]:
 
 def _elements(spool: Spool, job_ids: Collection[str]) -> Iterator[Intent]:
     """Those that are elements of arrays and have no folder, as they did not begin yet."""
-    for name in spool.arrays.names():
+    for name in spool.arrays.all_names():
         array = spool.arrays.read(name)
         for index, element in enumerate(() if array is None else array.elements, 1):
             if array is not None and element["id"] in job_ids:

@@ -21,6 +21,8 @@ OURS = frozenset({JOB_ID, *NODEFILES})
 
 #: The phase in which a job ends that has no executable, as it stands in the exit marker.
 EXECUTABLE = "executable"
+#: The phase in which a job ends whose arguments and environment the kernel does not take, likewise.
+ARGUMENTS = "arguments"
 
 # Variables that a shell sets, reads or guards itself (dash(1), bash(1), POSIX XCU 2.5.3): they reach the
 # job through env(1) and are never taken from the shell.
@@ -162,6 +164,7 @@ class CommandLines:
             # env(1) would take it for an assignment or option; nice(1) changes nothing but that.
             prefix = [*prefix, "/usr/bin/nice", "-n", "0", "--"]
         self.arguments = " ".join(["set --", *prefix, word(executable), *arguments])
+        self.after = [*_TOO_LARGE]
         if "/" in executable:
             self._look_at(word(executable))
         else:
@@ -180,7 +183,7 @@ class CommandLines:
             self.before = [f"command -v -- {name} >/dev/null || {_BLAME} {NOT_FOUND_CODE}"]
         # That was content with a builtin, and env(1), where there is one, looked for itself.
         looks = f'[ -f "${{_jpsi_place:-.}}"/{name} ] && exit 0'
-        self.after = [
+        self.after += [
             "_jpsi_search() {",
             f"  set -f; IFS=:; for _jpsi_place in $1; do {looks}; done; exit 1",
             "}",
@@ -194,6 +197,13 @@ def _without_ours(environment: Mapping[str, str | None]) -> dict[str, str | None
 
 
 _BLAME = f"_jpsi_end {EXECUTABLE}"
+# A shell reports E2BIG by a code that the program may have returned: but then no other program can be started
+# with these arguments and this environment either.
+_OTHER = '/bin/sh -c : "$@" 2>/dev/null'
+_TOO_LARGE = [
+    f"[ $_jpsi_code -ne {NOT_EXECUTABLE_CODE} ] || {_OTHER} || [ $? -ne {NOT_EXECUTABLE_CODE} ] ||",
+    f"  _jpsi_end {ARGUMENTS} {NOT_EXECUTABLE_CODE}",
+]
 # Where execvp(3) looks if there is no PATH.
 _DEFAULT_PATH = "/bin:/usr/bin"
 

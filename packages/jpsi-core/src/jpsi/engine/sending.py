@@ -33,6 +33,7 @@ T = TypeVar("T")
 _CLAIM_POLL_SECONDS = 0.02
 _FAR_CLAIM_POLL_SECONDS = 2.0
 _SUBJECT = "the job"
+_FOUND_OUT = "which is found out when it is submitted again, or recovered"
 
 
 @attrs.frozen(slots=True)
@@ -172,7 +173,8 @@ class Sending:
             return Sent([self._unsent(it, e) for it in written])
         except BaseException as e:  # noqa: BLE001  handed to the caller, with what has begun all the same
             otherwise = e if isinstance(e, JpsiError) else None
-            outcomes = [_tried(lambda it=it: self._given_up(it)) or otherwise for it in written]  # type: ignore[misc]  # a default is how a lambda keeps a value
+            why = str(e) or type(e).__name__
+            outcomes = [_tried(lambda it=it: self._given_up(it, why)) or otherwise for it in written]  # type: ignore[misc]  # a default is how a lambda keeps a value
             return Sent(outcomes, None if isinstance(e, JpsiError) else e)
         native_ids, failure = submitted.native_ids, submitted.failure
         missing = [it for it in written if it.tag not in native_ids]
@@ -195,9 +197,9 @@ class Sending:
         """What the caller is told of what the batch system did not take."""
         gone = [it for it in written if it.discard()]
         self._side.forget(gone)
-        refusals = []
+        refusals, why = [], f"{self._backend.place} did not take it: {failure.message}"
         for it in written:
-            unclear = None if it in gone else _tried(lambda it=it: self._given_up(it))  # type: ignore[misc]  # as above
+            unclear = None if it in gone else _tried(lambda it=it: self._given_up(it, why))  # type: ignore[misc]  # as above
             refusals.append(unclear if isinstance(unclear, JpsiError) else self._refusal(it, failure))
         return refusals
 
@@ -241,14 +243,14 @@ class Sending:
         Raises:
             SubmitException: nothing came of it, and nothing can any more.
         """
-        native_id = found.get(written.tag) or self._given_up(written)
+        unclear = f"{self._backend.place} gave no clear answer"
+        native_id = found.get(written.tag) or self._given_up(written, f"{unclear}: {failure.message}")
         if native_id is not None:
             return native_id
-        unclear = f"{self._backend.place} gave no clear answer about {written.name}"
-        msg = f"{unclear}, which will not run: {failure.message}"
+        msg = f"{unclear} about {written.name}, which will not run: {failure.message}"
         raise SubmitException(msg, transient=True)
 
-    def _given_up(self, written: Written) -> str | None:
+    def _given_up(self, written: Written, why: str) -> str | None:
         """Withdraw what the caller is told that it failed; its files stay for stragglers.
 
         Returns its native id if it has begun to run all the same.
@@ -256,27 +258,47 @@ class Sending:
         try:
             native_id = self.withdraw(written)
             if native_id is None:
-                # whoever recovers jobs has nothing to do with it
-                written.finish()
+                # the caller has the job, and tries again or not: it is nobody else's to recover
+                self._note_given_up(written, why)
         except FileNotFoundError:
             return None  # its folder was removed, and what would have run with it
         except OSError as e:
-            msg = f"{written.name} may run or not: {self._spool.root} cannot be written: {e}"
+            msg = f"{written.name} may run or not, {_FOUND_OUT}: {self._spool.root} cannot be written: {e}"
             raise SubmitException(msg, e, transient=is_transient(e)) from e
         except JpsiError as e:
-            msg = f"{written.name} may run or not, which is found out when it is submitted again: {e}"
+            msg = f"{written.name} may run or not, {_FOUND_OUT}: {e}"
             raise SubmitException(msg, e, transient=True) from e
         return native_id
+
+    @staticmethod
+    def _note_given_up(written: Written, why: str) -> None:
+        try:
+            written.give_up(why)
+        except FileNotFoundError:
+            raise
+        except OSError:
+            # it can run no more; without the note it is recovered as a job that was never submitted
+            msg = "%s: that it was not submitted could not be written down"
+            log.warning(msg, written.name, exc_info=True)
 
     def _given_up_after(self, error: BaseException, written: Written) -> str | None:
         """As `_given_up`; but who was interrupted is told of that, whatever became of the submission."""
         try:
-            return self._given_up(written)
+            return self._given_up(written, str(error) or type(error).__name__)
         except JpsiError as unclear:
             if isinstance(error, Exception):
                 raise
             error.add_note(str(unclear))
             return None
+
+    def is_revoked(self, written: Written) -> bool:
+        """Return True if it can never run, whatever the batch system has of it.
+
+        Raises:
+            JpsiError: where it would run cannot be reached.
+        """
+        claim = self._side.claim(written)
+        return claim is not None and claim.text == REVOKED
 
     def withdraw(self, written: Written) -> str | None:
         """Make sure that it can never run; if it has begun to, return its native id."""

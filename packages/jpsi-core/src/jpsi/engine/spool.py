@@ -7,6 +7,7 @@
     <root>/jobs/<id>/claim.<n>          made exclusively by the runner (its pid) or by whoever revokes it
     <root>/jobs/<id>/stop.<n>.json      jpsi told attempt n to end
     <root>/jobs/<id>/final.<n>.json     the final status, where it does not follow from the exit marker alone
+    <root>/jobs/<id>/unsent.<n>         attempt n was revoked, and its submitter told so; why, in words
     <root>/jobs/<id>/get.<n>            files of attempt n are elsewhere, and not yet here as they are to be;
                                         how far they are, in words
     <root>/jobs/<id>/found              another machine has submitted it
@@ -35,7 +36,7 @@ from typing import Any
 
 import attrs
 
-from jpsi.engine.array_files import ArrayFiles, Place, adopt, link, read_link
+from jpsi.engine.array_files import ArrayFiles, Place, add_native_id, adopt, link, read_link
 from jpsi.engine.claims import REVOKED, Claim, read_claim, revoke
 from jpsi.engine.files import (
     PRIVATE_DIRECTORY,
@@ -61,6 +62,8 @@ __all__ = ["REVOKED", "Claim", "Intent", "Spool", "is_transient"]
 AWAITED = "get"
 #: How the file is called that says that another machine has submitted a job or an array.
 FOUND = "found"
+#: How the file is called that says that the submission of an attempt failed, before its number.
+UNSENT = "unsent"
 
 
 @attrs.frozen(slots=True)
@@ -178,7 +181,8 @@ class Spool:
         elif self.has_intent(job_id, attempt):
             # Left as it is, the attempt counts as made; revoked, nobody takes it for running.
             with contextlib.suppress(OSError):
-                self.revoke(job_id, attempt)
+                if self.revoke(job_id, attempt):
+                    self.give_up(job_id, attempt, "")
 
     def has_intent(self, job_id: str, attempt: int) -> bool:
         """Whether an attempt was made."""
@@ -191,6 +195,19 @@ class Spool:
     def revoke(self, job_id: str, attempt: int) -> bool:
         """Claim an attempt so that it can never run; False if it is claimed already."""
         return revoke(f"{self.folder(job_id)}/claim.{attempt}")
+
+    def is_revoked(self, job_id: str, attempt: int) -> bool:
+        """Return True if an attempt can never run, as somebody saw to that."""
+        claim = self.claim(job_id, attempt)
+        return claim is not None and claim.text == REVOKED
+
+    def give_up(self, job_id: str, attempt: int, why: str) -> None:
+        """Write down that the submitter of an attempt, which is revoked already, was told that it failed."""
+        write_once(f"{self.folder(job_id)}/{UNSENT}.{attempt}", json.dumps(why).encode("ascii"))
+
+    def is_given_up(self, job_id: str, attempt: int) -> bool:
+        """Return True if `give_up` was called for an attempt."""
+        return exists(f"{self.folder(job_id)}/{UNSENT}.{attempt}")
 
     def adopt(self, job_id: str, attempt: int, place: Place) -> None:
         """See to it that a job has a folder which was written down as an element of an array."""
@@ -367,7 +384,7 @@ class Spool:
         """
         names = self.names(job_id)
         attempt = _last_attempt(names)
-        if f"final.{attempt}.json" in names:
+        if f"final.{attempt}.json" in names or f"{UNSENT}.{attempt}" in names:
             return True
         if f"stop.{attempt}.json" in names or f"{AWAITED}.{attempt}" in names:
             return False
@@ -414,6 +431,10 @@ class Spool:
                 )
         return None
 
+    def intent(self, job_id: str, attempt: int) -> Intent | None:
+        """Return one attempt of a job by itself; None if there is none that can be read."""
+        return self._read_intent(job_id, attempt)
+
     def _read_intent(self, job_id: str, attempt: int) -> Intent | None:
         try:
             with open(f"{self.folder(job_id)}/intent.{attempt}.json", encoding="ascii") as file:  # noqa: PTH123
@@ -444,6 +465,13 @@ class Spool:
             yield take_lock(fd, patience_seconds)
         finally:
             os.close(fd)
+
+    def note_found(self, job_id: str, attempt: int, native_id: str) -> None:
+        """Add the native id by which the batch system has an attempt; called within `judging`.
+
+        Whoever looks from now on sees that it was submitted, and does not take it back.
+        """
+        add_native_id(f"{self.folder(job_id)}/intent.{attempt}.json", native_id)
 
     def remove(self, job_id: str) -> None:
         """Remove the folder of a job; never raises."""

@@ -96,6 +96,10 @@ class _Untold:
     has_failed: bool = False
 
 
+# How long somebody else is waited for who finds out what became of an earlier attempt.
+_JUDGE_SECONDS = 10.0
+
+
 class Submitting:
     """Submissions of one executor. Methods may be called from any thread.
 
@@ -350,8 +354,7 @@ class Submitting:
 
     def _runs(self, job_id: str, attempt: int) -> bool:
         """Whether an attempt runs or is on its way; otherwise it can run no more once this returns."""
-        written = WrittenJob(self._spool, job_id, attempt)
-        if self._spool.has_intent(job_id, attempt) and self._sending.withdraw(written) is not None:
+        if self._spool.has_intent(job_id, attempt) and self._single_runs(job_id, attempt):
             return True
         # Before it begins to run, nothing but memory tells in which array a first attempt is.
         untold = self._untold.get(job_id)
@@ -359,6 +362,16 @@ class Submitting:
             return not untold.has_failed or self._array_runs(untold.array)
         place = read_link(self._spool.folder(job_id), attempt)
         return place is not None and self._array_runs(place.array)
+
+    def _single_runs(self, job_id: str, attempt: int) -> bool:
+        written, intent = WrittenJob(self._spool, job_id, attempt), self._spool.intent(job_id, attempt)
+        if intent is None:
+            return self._sending.withdraw(written) is not None
+        with self._spool.judging(intent, _JUDGE_SECONDS) as may_judge:
+            known = self._spool.intent(job_id, attempt) if may_judge else None
+            # what somebody has found in the batch system, and follows, is not taken back
+            is_there = known is not None and known.native_id is not None
+            return is_there or self._sending.withdraw(written) is not None
 
     def _array_runs(self, array: str) -> bool:
         written = WrittenArray(self._spool, array)

@@ -176,6 +176,10 @@ _SETUP = {
     runner_nodes.NODES: (Reason.SETUP, "the names of the job's nodes could not be found out"),
     runner_environment.ENVIRONMENT: (Reason.SETUP, "awk(1), which the job's environment takes, did not run"),
     runner_command.EXECUTABLE: (Reason.EXECUTABLE, "the executable was not found"),
+    runner_command.ARGUMENTS: (
+        Reason.EXECUTABLE,
+        "the executable could not be started: its arguments and environment are larger than the kernel takes",
+    ),
     runner.PROLOGUE: (Reason.PRE_LAUNCH, "the configured prologue failed, so that nothing was launched"),
     runner.PRE_LAUNCH: (Reason.PRE_LAUNCH, "pre_launch failed, so that nothing was launched"),
     runner.LAUNCH: (Reason.LAUNCH, "the launcher failed"),

@@ -13,12 +13,12 @@ from typing import Any
 
 import attrs
 
-from jpsi.engine.array_files import ArrayFiles, ArrayIntent, Place, read_link
+from jpsi.engine.array_files import ArrayFiles, ArrayIntent, Place, read_link, read_words
 from jpsi.engine.claims import REVOKED, Claim, read_claim
 from jpsi.engine.files import read_text
 from jpsi.engine.markers import Marker, parse, scan
 from jpsi.engine.runner_frame import UNNAMED
-from jpsi.engine.spool import AWAITED
+from jpsi.engine.spool import AWAITED, UNSENT
 
 #: The native ids of elements of an array, given that of the array and their indices.
 ElementIds = Callable[[str, Sequence[int]], Sequence[str]]
@@ -40,6 +40,8 @@ class Written:
     place: Place | None = None
     #: Whether somebody saw to it that it can never run.
     is_revoked: bool = False
+    #: Why it was not submitted, as its program was told; None if nobody was, or by another version.
+    unsent: str | None = None
     #: When its runner began, in nanoseconds since 1970; for processes of this machine only.
     begun_ns: int | None = None
     markers: Sequence[Marker] = ()
@@ -100,7 +102,7 @@ class WrittenJobs:
         return list(found.values())
 
     def _read_arrays(self) -> Iterator[tuple[str, _Array]]:
-        for name in self._arrays.names():
+        for name in self._arrays.all_names():
             with contextlib.suppress(OSError, KeyError, TypeError, ValueError):
                 intent = self._arrays.read(name)
                 if intent is None:
@@ -109,7 +111,9 @@ class WrittenJobs:
                 native_id = intent.native_id or _claimed(claim)
                 indices = range(1, 1 + len(intent.elements))
                 ids = None if native_id is None else self._element_ids(native_id, indices)
-                yield name, _Array(intent, ids, is_revoked=claim is not None and claim.text == REVOKED)
+                is_revoked = claim is not None and claim.text == REVOKED
+                unsent = self._arrays.given_up(name) if is_revoked else None
+                yield name, _Array(intent, ids, is_revoked=is_revoked, unsent=unsent)
 
     def _read_folder(
         self, job_id: str, new: Mapping[str, Marker], arrays: Mapping[str, _Array]
@@ -138,12 +142,16 @@ class WrittenJobs:
             claim = self._claim(f"{folder}/claim.{attempt}", native_id, has_run=bool(own["markers"]))
         is_revoked = claim is not None and claim.text == REVOKED
         has_begun = claim is not None and not is_revoked and self._are_processes
+        if is_revoked and own["stop"] is None:
+            # of jobs that nobody told to end, older versions called those cancelled that were not submitted
+            own["final"] = None
         return Written(
             job_id=job_id,
             attempt=attempt,
             intent=intent,
             native_id=native_id or _claimed(claim),
             is_revoked=is_revoked,
+            unsent=read_words(f"{folder}/{UNSENT}.{attempt}") if f"{UNSENT}.{attempt}" in names else None,
             begun_ns=claim.time_ns if claim is not None and has_begun else None,
             **own,
         )
@@ -161,10 +169,18 @@ class WrittenJobs:
 class _Array:
     """An array with the native ids of its elements, which are read once for all of them."""
 
-    def __init__(self, intent: ArrayIntent, native_ids: Sequence[str] | None, *, is_revoked: bool) -> None:
+    def __init__(
+        self,
+        intent: ArrayIntent,
+        native_ids: Sequence[str] | None,
+        *,
+        is_revoked: bool,
+        unsent: str | None,
+    ) -> None:
         self._intent = intent
         self._native_ids = native_ids
         self._is_revoked = is_revoked
+        self._unsent = unsent
 
     @property
     def attempts(self) -> Iterator[tuple[str, int]]:
@@ -181,6 +197,7 @@ class _Array:
             native_id=None if self._native_ids is None else self._native_ids[index - 1],
             place=Place(self._intent.array, index),
             is_revoked=self._is_revoked,
+            unsent=self._unsent,
             **own,
         )
 

@@ -15,8 +15,6 @@ from jpsi.engine.runner import SHELL
 from jpsi.engine.runner_frame import SETUP_CODE
 from jpsi.engine.spool import Spool
 from jpsi.engine.tags import array_tag, tag
-from jpsi.engine.tracker import never_ran
-from jpsi.model import plain
 
 
 class Written(Protocol):
@@ -55,8 +53,8 @@ class Written(Protocol):
     def revoke(self) -> bool:
         """Claim it in the spool, so that nobody ever runs it; False if somebody has."""
 
-    def finish(self) -> None:
-        """Write down that it came to nothing, after it was revoked: nobody recovers it."""
+    def give_up(self, why: str) -> None:
+        """Write down that the caller is told that it failed, after it was revoked: nobody recovers it."""
 
     def discard(self) -> bool:
         """Forget it, as it was never submitted; never raises. False if it is revoked instead."""
@@ -112,9 +110,9 @@ class WrittenJob:
         """See `Written`."""
         return self.spool.revoke(self.job_id, self.attempt)
 
-    def finish(self) -> None:
+    def give_up(self, why: str) -> None:
         """See `Written`."""
-        self.spool.finish(self.job_id, self.attempt, plain.encode_status(never_ran()))
+        self.spool.give_up(self.job_id, self.attempt, why)
 
     def discard(self) -> bool:
         """See `Written`."""
@@ -183,9 +181,9 @@ class WrittenArray:
         """See `Written`."""
         return self.spool.arrays.revoke(self.array)
 
-    def finish(self) -> None:
+    def give_up(self, why: str) -> None:
         """See `Written`."""
-        self.spool.arrays.finish(self.array)
+        self.spool.arrays.give_up(self.array, why)
 
     def discard(self) -> bool:
         """See `Written`."""

@@ -11,7 +11,7 @@ from jpsi.fakes.faults import Faults
 from jpsi.fakes.job import FakeJob, FakeState, Outcome
 from jpsi.fakes.limiting import limit
 from jpsi.fakes.log import Call, Log
-from jpsi.fakes.path import on_path
+from jpsi.fakes.path import command_folder, on_path
 from jpsi.fakes.scheduler import FakeScheduler
 
 __all__ = [
@@ -28,6 +28,7 @@ __all__ = [
     "Log",
     "Outcome",
     "answer",
+    "command_folder",
     "dialect",
     "limit",
     "on_path",

@@ -7,7 +7,7 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from jpsi.contract.shell import line
@@ -40,14 +40,29 @@ def on_path(dialect: str | Dialect, scheduler: FakeScheduler | None = None) -> I
     with contextlib.ExitStack() as stack:
         if scheduler is None:
             scheduler = stack.enter_context(FakeScheduler())
+        stack.enter_context(_first_on_path(stack.enter_context(command_folder(spoken, scheduler))))
+        yield scheduler
+
+
+@contextlib.contextmanager
+def command_folder(
+    dialect: Dialect, scheduler: FakeScheduler, on_hang: Callable[[], None] | None = None
+) -> Iterator[Path]:
+    """Within the block, the commands of a dialect are in the folder that is yielded, for a PATH to name.
+
+    Args:
+        dialect: what the commands say.
+        scheduler: the batch system.
+        on_hang: called when a command hangs, which then fails at once; None has it hang.
+    """
+    with contextlib.ExitStack() as stack:
         folder = _private_folder()
         stack.callback(shutil.rmtree, folder, ignore_errors=True)
-        scheduler.faults.know(spoken.commands)
-        server = CommandServer(folder / _SOCKET, scheduler, spoken)
+        scheduler.faults.know(dialect.commands)
+        server = CommandServer(folder / _SOCKET, scheduler, dialect, on_hang)
         stack.callback(server.close)
-        _write_commands(folder / "bin", spoken.commands, folder / _SOCKET)
-        stack.enter_context(_first_on_path(folder / "bin"))
-        yield scheduler
+        _write_commands(folder / "bin", dialect.commands, folder / _SOCKET)
+        yield folder / "bin"
 
 
 def _private_folder() -> Path:

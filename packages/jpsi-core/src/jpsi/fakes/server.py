@@ -6,6 +6,7 @@ import contextlib
 import functools
 import socket
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
 
@@ -21,11 +22,25 @@ _STDIN = "stdin"
 
 
 class CommandServer:
-    """Listens on a socket of the file system; close it to hang up on all who still wait."""
+    """Listens on a socket of the file system; close it to hang up on all who still wait.
 
-    def __init__(self, path: Path, scheduler: FakeScheduler, dialect: Dialect) -> None:
+    Args:
+        path: the socket.
+        scheduler: the batch system.
+        dialect: what the commands say.
+        on_hang: called when a command hangs, which then fails at once; None has it hang.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        scheduler: FakeScheduler,
+        dialect: Dialect,
+        on_hang: Callable[[], None] | None = None,
+    ) -> None:
         self._scheduler = scheduler
         self._dialect = dialect
+        self._on_hang = on_hang
         self._lock = threading.Lock()
         self._connections: set[socket.socket] = set()
         self._is_closed = False
@@ -80,7 +95,9 @@ class CommandServer:
             result = answer(self._scheduler, self._dialect, invocation)
         except Exception as e:  # noqa: BLE001  a mistake of the dialect is told to whoever called the command
             result = CommandResult(returncode=70, stderr=f"{type(e).__name__} in the fake command: {e}\n")
-        if result.timed_out:
+        if result.timed_out and self._on_hang is not None:
+            self._on_hang()
+        elif result.timed_out:
             receive(connection)  # until the caller is gone
             return
         send(connection, {"returncode": result.returncode, "stdout": result.stdout, "stderr": result.stderr})

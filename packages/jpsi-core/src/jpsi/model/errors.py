@@ -11,14 +11,16 @@
     ├── PluginError                an executor or launcher is missing, broken or ambiguous
     └── ConfigError                a configuration value that cannot be used
 
-`str(error)` is always a sentence for an end user; what a developer needs is in `__cause__`, in the
-notes, and in `exception`.
+`str(error)` is always a sentence for an end user, in which all that is not printable, but for line ends, is
+escaped; what a developer needs is in `__cause__`, in the notes, and in `exception`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Self
+
+from jpsi.model.printable import one_line, printable
 
 if TYPE_CHECKING:
     from jpsi.job import Job
@@ -32,6 +34,8 @@ class JpsiError(Exception):
     """
 
     def __init__(self, message: str, exception: BaseException | None = None) -> None:
+        # whatever users and other programs have brought into it, it can be printed anywhere
+        message = printable(message)
         super().__init__(message)
         #: The sentence for an end user.
         self.message = message
@@ -57,12 +61,13 @@ class InvalidJobException(JpsiError):
     ) -> None:
         super().__init__(message, exception)
         #: Everything that is wrong, one sentence each; never empty.
-        self.problems: tuple[str, ...] = tuple(problems) or (message,)
+        self.problems: tuple[str, ...] = tuple(map(one_line, problems)) or (self.message,)
 
     @classmethod
     def of(cls, subject: str, problems: Sequence[str]) -> Self:
         """One exception that names every problem found in `subject`."""
-        return cls(_listed(f"{subject} is not valid", problems), problems=problems)
+        lines = list(map(one_line, problems))
+        return cls(_listed(f"{subject} is not valid", lines), problems=lines)
 
 
 class DocumentError(InvalidJobException):

@@ -1,10 +1,22 @@
-"""What can be the native id of a job."""
+"""What can be the id or the native id of a job."""
 
 from __future__ import annotations
 
+import re
 from typing import TypeGuard
 
 _LONGEST = 200
+# It becomes the name of a folder.
+_JOB_ID = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]*\Z")
+
+
+def is_job_id(text: object) -> TypeGuard[str]:
+    """Return True if `text` can be the id that jpsi gave a job.
+
+    >>> is_job_id("06c9a39d-1"), is_job_id("../06c9a39d"), is_job_id("")
+    (True, False, False)
+    """
+    return isinstance(text, str) and len(text) <= _LONGEST and _JOB_ID.match(text) is not None
 
 
 def is_native_id(text: object) -> TypeGuard[str]:

@@ -13,6 +13,7 @@ from typing import TypeVar
 import attrs
 
 from jpsi.model.dependencies import Dependency, DependencyKind, OtherJob
+from jpsi.model.exec_limits import exec_problems
 from jpsi.model.native_id import is_native_id
 from jpsi.model.resources import resource_problems
 from jpsi.model.spec import JobAttributes, JobSpec, StageIn, StageOut, StageOutFlags, StagingMode
@@ -60,6 +61,24 @@ def _problems(spec: JobSpec) -> Iterator[str]:
     yield from _items("stage_in", spec.stage_in, StageIn, _stage_in)
     yield from _items("stage_out", spec.stage_out, StageOut, _stage_out)
     yield from _items("cleanup", spec.cleanup, Path, _path_problems)
+    yield from exec_limits(spec)
+
+
+def exec_limits(spec: JobSpec, inherited: Mapping[str, str] | None = None) -> Iterator[str]:
+    """Yield why the kernel would refuse to start the program of a spec; nothing where other things are wrong.
+
+    Args:
+        spec: the spec.
+        inherited: the environment that the program will have besides; None leaves that out.
+    """
+    arguments, environment = spec.arguments or (), spec.environment or {}
+    is_sound = isinstance(arguments, list | tuple) and isinstance(environment, Mapping)
+    if not is_sound or not isinstance(spec.executable, str):
+        return
+    values = (it for it in environment.values() if it is not None)
+    texts = [spec.executable, *arguments, *environment, *values]
+    if not any(True for text in texts for _ in _text("", text)):
+        yield from exec_problems(spec.executable, arguments, environment, inherited)
 
 
 def _command(spec: JobSpec) -> Iterator[str]:

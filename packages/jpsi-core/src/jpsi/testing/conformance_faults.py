@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 import jpsi
-from jpsi import Job, JobExecutor, JobState
+from jpsi import Job, JobExecutor, JobState, spooled
 from jpsi.fakes import FakeScheduler
 from jpsi.fakes import dialect as dialect_of
+from jpsi.plugin import ExecutorConfig
 from jpsi.testing.conformance_kit import Gate, Kit, Proof
 
 _TROUBLES: dict[str, Callable[[FakeScheduler], None]] = {
@@ -124,4 +125,48 @@ class FaultTests(Kit):
 
         assert self.end(job).exit_code == 3
         assert fake.wait_for(lambda: all(it.state.final for it in fake.jobs), self.patience)
+        assert proof.runs == 1
+
+    @pytest.mark.parametrize("trouble", ["hang", "accept_and_hang"])
+    def test_what_became_of_an_unclear_submission_is_told_alike_everywhere(
+        self,
+        hasty: JobExecutor,
+        hasty_config: ExecutorConfig,
+        fake: FakeScheduler,
+        tmp_path: Path,
+        work_directory: Path,
+        trouble: str,
+    ) -> None:
+        """The batch system is down, too, when the job is looked for."""
+        proof = Proof(tmp_path / "proof")
+        job = Job(proof.job(3))
+        fake.slots = 0
+        getattr(fake.faults, trouble)(self.submit_command)
+        fake.faults.down()
+
+        def states() -> set[JobState]:
+            """What the program that submitted it says, what is on disk, and what who asks for it is told."""
+            told = [it.status.state for it in spooled.jobs(also=[work_directory]) if it.id == job.id]
+            with self.new_executor(hasty_config) as other:
+                recalled = [it.status.state for it in other.recall([job.id])]
+                # the program that was told has the job
+                assert job.id not in [it.id for it in other.recover()]
+            assert (len(told), len(recalled)) == (1, 1)
+            return {job.status.state, *told, *recalled}
+
+        with pytest.raises(jpsi.SubmitException):
+            hasty.submit(job)
+        assert states() == {JobState.NEW}
+        fake.faults.clear()
+        fake.slots = 8
+        fake.settle()
+        assert fake.wait_for(lambda: all(it.state.final for it in fake.jobs), self.patience)
+        assert states() == {JobState.NEW}
+        assert proof.runs == 0
+        hasty.submit(job)
+
+        assert self.end(job).exit_code == 3
+        with self.new_executor(hasty_config) as other:
+            (recalled,) = other.recall([job.id])
+            assert self.end(recalled).exit_code == 3
         assert proof.runs == 1

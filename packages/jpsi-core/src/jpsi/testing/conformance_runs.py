@@ -14,6 +14,8 @@ from jpsi.testing.conformance_kit import Gate, Kit, shell
 
 _ORDER = [JobState.QUEUED, JobState.ACTIVE, JobState.COMPLETED]
 _SECOND = timedelta(seconds=1)
+# More bytes than any kernel passes a program, whatever the limit of the stack is.
+_TOO_LARGE = 7 << 20
 
 
 class RunTests(Kit):
@@ -58,6 +60,34 @@ class RunTests(Kit):
         assert (status.state, status.exit_code) == (JobState.FAILED, 137)
         assert status.metadata["signal"] == 9
         assert status.reason is jpsi.Reason.SIGNAL
+
+    @pytest.mark.parametrize("field", ["argument", "variable"])
+    def test_what_the_kernel_will_refuse_is_refused(self, executor: JobExecutor, field: str) -> None:
+        job = Job(JobSpec("/bin/true"))
+        assert job.spec is not None
+        if field == "argument":
+            job.spec.arguments = ["x" * _TOO_LARGE]
+        else:
+            job.spec.environment = {"BIG": "x" * _TOO_LARGE}
+
+        with pytest.raises(jpsi.InvalidJobException) as caught:
+            executor.submit(job)
+
+        (problem,) = caught.value.problems
+        assert ("arguments[0]" if field == "argument" else "'BIG'") in problem
+        assert job.status.state is JobState.NEW
+
+    def test_what_the_kernel_refuses_where_the_job_runs_is_the_executables_failure(
+        self, executor: JobExecutor, tmp_path: Path
+    ) -> None:
+        """As with an environment that is found only there."""
+        (tmp_path / "pre").write_text(f"BIG=$(printf '%0{_TOO_LARGE}d' 0)\nexport BIG\n")
+
+        status = self.run(executor, JobSpec("/bin/true", pre_launch=tmp_path / "pre"))
+
+        assert (status.state, status.exit_code) == (JobState.FAILED, 126)
+        assert status.reason is jpsi.Reason.EXECUTABLE
+        assert "arguments and environment" in (status.message or "")
 
     def test_output_is_where_the_streams_say(self, executor: JobExecutor) -> None:
         job = Job(shell("echo out; echo err >&2"))

@@ -5,22 +5,25 @@ from __future__ import annotations
 import itertools
 import os
 import posixpath
+import subprocess
 import weakref
 from collections.abc import Callable
 
 from jpsi.engine.transport import environment_of
-from jpsi.fakes import Dialect, FakeScheduler, Invocation, answer
+from jpsi.fakes import NO_ANSWER, Dialect, FakeScheduler, Invocation, answer, command_folder
 from jpsi.fakes import dialect as dialect_of
 from jpsi.plugin import Command, CommandResult, PluginError, Transport, TransportError, hookimpl
 
 _SCHEME = "fake://"
+_SHELL = "sh"
 _numbers = itertools.count(1)
 
 
 class FakeTransport:
     """Runs the commands of a dialect over a fake batch system; implements `jpsi.plugin.Transport`.
 
-    A command that hangs has timed out at once. An executor finds it by its `url`, for as long as it is held:
+    A command that hangs has timed out at once. A shell runs as a process, which finds the commands of the
+    dialect first on PATH. An executor finds it by its `url`, for as long as it is held:
 
         transport = FakeTransport(scheduler, "slurm")
         executor = JobExecutor.get_instance("slurm", url=transport.url)
@@ -50,11 +53,13 @@ class FakeTransport:
     ) -> CommandResult:
         """Answer a command; see `jpsi.plugin.Transport`."""
         name = posixpath.basename(command.argv[0])
-        if name not in self._dialect.commands:
+        if name not in (*self._dialect.commands, _SHELL):
             msg = f"the command {command.argv[0]} was not found on PATH"
             raise TransportError(msg)
         if ready is not None:
             ready()
+        if name not in self._dialect.commands:
+            return self._run_in_shell(command)
         invocation = Invocation(
             argv=command.argv,
             stdin=command.stdin or "",
@@ -62,6 +67,24 @@ class FakeTransport:
             directory=os.getcwd(),  # noqa: PTH109  a text is wanted
         )
         return answer(self.scheduler, self._dialect, invocation)
+
+    def _run_in_shell(self, command: Command) -> CommandResult:
+        hung: list[bool] = []
+        environment = dict(environment_of(command, os.environ))
+        with command_folder(self._dialect, self.scheduler, lambda: hung.append(True)) as folder:
+            environment["PATH"] = os.pathsep.join([str(folder), environment.get("PATH", os.defpath)])
+            done = subprocess.run(  # noqa: S603  a backend asks for it
+                command.argv,
+                check=False,
+                capture_output=True,
+                encoding="utf-8",
+                env=environment,
+                errors="replace",
+                input=command.stdin or "",
+            )
+        if hung:
+            return NO_ANSWER
+        return CommandResult(returncode=done.returncode, stdout=done.stdout, stderr=done.stderr)
 
     def close(self) -> None:
         """Nothing is held."""

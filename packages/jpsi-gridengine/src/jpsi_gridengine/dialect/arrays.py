@@ -32,10 +32,16 @@ class Row(NamedTuple):
 class Named(NamedTuple):
     """What one word on a command line names."""
 
+    #: The number, or the name, of the job.
     number: str
     #: The tasks as they were given; empty for a job, or for all of an array.
     tasks: str
     jobs: list[FakeJob]
+
+    @property
+    def is_by_name(self) -> bool:
+        """Whether it is a name, which means own jobs alone."""
+        return not self.number.isdecimal()
 
 
 def tasks_of(options: Mapping[str, str]) -> range | None:
@@ -67,6 +73,11 @@ def keep_limit(jobs: Sequence[FakeJob], options: Mapping[str, str]) -> None:
 def number_of(job: FakeJob) -> str:
     """The number of a job, which the tasks of an array have in common."""
     return str(job.attributes.get(_ARRAY, job.native_id))
+
+
+def called(job: FakeJob) -> str:
+    """The name that a job has in Grid Engine; a stranger's carries no tag."""
+    return job.tag or job.name
 
 
 def task_of(job: FakeJob) -> int | None:
@@ -108,16 +119,24 @@ def ranges(tasks: Iterable[FakeJob]) -> str:
 
 
 def named(words: Iterable[str], jobs: Iterable[FakeJob]) -> Iterator[Named]:
-    """What words of a command line name; a job that is unknown, or a name, is a number without jobs."""
+    """What words of a command line name; what is unknown is a number or a name without jobs.
+
+    A name means the user's own jobs that are called so, and `-t` behind it which of their tasks.
+    """
+    rest = list(words)
     by_number: dict[str, list[FakeJob]] = {}
+    by_name: dict[str, list[FakeJob]] = {}
     for job in jobs:
         by_number.setdefault(number_of(job), []).append(job)
-    for word in words:
+        if job.is_own:
+            by_name.setdefault(called(job), []).append(job)
+    while rest:
+        word = rest.pop(0)
         match = _WORD.match(word)
-        if match is None:
-            yield Named(word, "", [])
-            continue
-        tasks = {index for run in read_indices(match["tasks"] or "0") for index in run}
-        found = by_number.get(match["number"], [])
-        chosen = [job for job in found if match["tasks"] is None or task_of(job) in tasks]
-        yield Named(match["number"], match["tasks"] or "", chosen)
+        number, tasks = (word, "") if match is None else (match["number"], match["tasks"] or "")
+        if rest[:1] == ["-t"]:
+            tasks = rest[1]
+            del rest[:2]
+        asked = {index for run in read_indices(tasks or "0") for index in run}
+        found = by_name.get(word, []) if match is None else by_number.get(number, [])
+        yield Named(number, tasks, [job for job in found if not tasks or task_of(job) in asked])

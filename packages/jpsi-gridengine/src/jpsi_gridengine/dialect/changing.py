@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from jpsi.fakes import FakeJob, FakeScheduler, FakeState, Invocation
 from jpsi.plugin import CommandResult
 
-from .arrays import Named, named, number_of, ranges, task_of
+from .arrays import Named, called, named, number_of, ranges, task_of
 
 #: What is done to the jobs that a word names, and what is said then.
 _Change = Callable[[FakeScheduler, Named], Iterator[str]]
@@ -40,9 +40,10 @@ def _delete(scheduler: FakeScheduler, named: Named) -> Iterator[str]:
         else:
             deleted.append(job)
     if len(deleted) > 1 and named.tasks:
-        yield f"{deleted[0].owner} has deleted job-array tasks {ranges(deleted)} of job {named.number}"
+        number = number_of(deleted[0])
+        yield f"{deleted[0].owner} has deleted job-array tasks {ranges(deleted)} of job {number}"
     elif deleted:
-        told = _called(deleted[0]) if named.tasks else f"job {named.number}"
+        told = _called(deleted[0]) if named.tasks else f"job {number_of(deleted[0])}"
         yield f"{deleted[0].owner} has deleted {told}"
 
 
@@ -70,7 +71,7 @@ def _changed(
     if not invocation.arguments:
         return CommandResult(returncode=1, stdout="ERROR! no option argument\n")
     known = [job for job in scheduler.listed() if not job.state.final]
-    numbers = {number_of(job) for job in known}
+    numbers = {number_of(job) for job in known} | {called(job) for job in known if job.is_own}
     me, code = FakeJob("").owner, 0
     said: list[str] = []
     for word in named(invocation.arguments, known):
@@ -82,12 +83,17 @@ def _changed(
         code = refused
         if left.jobs:
             said.append(f'{me} - you do not have the necessary privileges to {verb} the job "{word.number}"')
-        elif word.number in numbers and "-" in word.tasks:
-            said.append(f'job "{word.number}" task id range "{word.tasks}:1" comprises no tasks')
         elif word.number in numbers and word.tasks:
-            said.append(f'job "{word.number}" task "{word.tasks}" does not exist')
-        elif word.number.isdecimal():
-            said.append(f'denied: job "{word.number}" does not exist')
-        else:
+            said.append(_no_such_tasks(word, f" user(s) {me}" if word.is_by_name else ""))
+        elif word.is_by_name:
             said.append(f"The job {word.number} of user(s) {me} does not exist")
+        else:
+            said.append(f'denied: job "{word.number}" does not exist')
     return CommandResult(returncode=code, stdout="".join(f"{line}\n" for line in said))
+
+
+def _no_such_tasks(word: Named, whose: str) -> str:
+    if "-" in word.tasks:
+        under = f" under{whose}" if whose else ""
+        return f'job "{word.number}" task id range "{word.tasks}:1" comprises no tasks{under}'
+    return f'job "{word.number}" task "{word.tasks}" does not exist{f" for{whose}" if whose else ""}'

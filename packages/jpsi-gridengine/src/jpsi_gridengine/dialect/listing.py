@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from jpsi.fakes import FakeJob, FakeScheduler, Invocation
 from jpsi.plugin import CommandResult
 
-from .arrays import Row, number_of, rows, task_of
-from .telling import failed_and_status, letters, moment, node
+from .arrays import Row, called, number_of, rows, task_of
+from .telling import failed_and_status, letters, moment, node, queued
 
 _SCHEMA = "http://arc.liv.ac.uk/repos/darcs/sge/source/dist/util/resources/schemas/qstat/qstat.xsd"
 _XML_TIME, _ACCOUNT_TIME = "%Y-%m-%dT%H:%M:%S", "%a %b %d %H:%M:%S %Y"
@@ -71,17 +71,24 @@ def _row(row: Row, invocation: Invocation) -> str:
     fields = {
         "JB_job_number": number_of(job),
         "JAT_prio": "0.50000",
-        "JB_name": html.escape(job.tag),
+        "JB_name": _escaped(called(job)),
         "JB_owner": job.owner,
         "state": letters(job),
-        when: moment(job.started if runs else job.submitted, invocation, _XML_TIME),
+        when: moment(job.started if runs else queued(job), invocation, _XML_TIME),
         "queue_name": f"{job.queue}@{node(0)}" if runs else "",
         "slots": str(job.slots),
         **({"tasks": row.tasks} if row.tasks else {}),
     }
+    if "-r" in invocation.arguments:
+        fields |= {"full_job_name": _escaped(called(job)), "binding": "NONE"}
     lines = [f"      <{name}>{value}</{name}>" for name, value in fields.items()]
     state = "running" if runs else "pending"
     return "\n".join([f'    <job_list state="{state}">', *lines, "    </job_list>"])
+
+
+def _escaped(name: str) -> str:
+    """A name as 8.1.9 writes it."""
+    return html.escape(name, quote=False).replace("&lt;", "%lt;")
 
 
 def qacct(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
@@ -111,32 +118,59 @@ def _value(option: str, arguments: Sequence[str]) -> str:
 
 def _accounts(job: FakeJob, invocation: Invocation) -> str:
     """One account for each run."""
-    runs = [("25  : rescheduling", 99)] * job.restarts
-    return "".join(_account(job, invocation, *ended) for ended in [*runs, failed_and_status(job)])
+    runs = [(job.submitted, "25  : rescheduling", 99)] * job.restarts
+    last = (queued(job), *failed_and_status(job))
+    return "".join(_account(job, invocation, *run) for run in [*runs, last])
 
 
-def _account(job: FakeJob, invocation: Invocation, failed: str, status: int) -> str:
+def _account(job: FakeJob, invocation: Invocation, submitted: float, failed: str, status: int) -> str:
     started, ended = (moment(it, invocation, _ACCOUNT_TIME) for it in (job.started, job.ended))
+    spent = f"{int((job.ended or 0) - (job.started or 0))}s"
     fields = {
         "qname": job.queue,
         "hostname": node(0),
+        "group": job.owner,
         "owner": job.owner,
         "project": job.project,
-        "jobname": job.tag,
+        "department": "defaultdepartment",
+        "jobname": called(job),
         "jobnumber": number_of(job),
         "taskid": str(task_of(job) or "undefined"),
         "account": "sge",
-        "qsub_time": moment(job.submitted, invocation, _ACCOUNT_TIME),
+        "priority": "0",
+        "qsub_time": moment(submitted, invocation, _ACCOUNT_TIME),
         "start_time": started,
         "end_time": ended,
+        "granted_pe": str(job.attributes["granted_pe"]),
         "slots": str(job.slots),
         "failed": failed,
         "exit_status": str(status),
-        "ru_wallclock": f"{int((job.ended or 0) - (job.started or 0))}s",
-        "maxvmem": "3.379MB",
+        "ru_wallclock": spent,
+        **_USAGE,
+        "arid": "undefined",
+        "ar_sub_time": "undefined",
         "category": str(job.attributes["category"]),
     }
     return _text([_RULE, *(f"{name:<12} {value:<20}" for name, value in fields.items())])
+
+
+# Of what a job has used nothing is known but its time.
+_USAGE = {
+    **{f"ru_{name}": "0.005s" for name in ("utime", "stime")},
+    **{f"ru_{name}": "0.000B" for name in ("maxrss", "ixrss", "ismrss", "idrss", "isrss")},
+    **dict.fromkeys(
+        (
+            *("ru_minflt", "ru_majflt", "ru_nswap", "ru_inblock", "ru_oublock", "ru_msgsnd", "ru_msgrcv"),
+            *("ru_nsignals", "ru_nvcsw", "ru_nivcsw"),
+        ),
+        "0",
+    ),
+    "cpu": "0.010s",
+    "mem": "0.000Bs",
+    "io": "0.000B",
+    "iow": "0.000s",
+    "maxvmem": "3.379MB",
+}
 
 
 def _text(lines: Iterable[str]) -> str:

@@ -143,7 +143,10 @@ def _job(
         time_limit=None if limit is None else float(limit),
         blocked=_blocked(scheduler, options.get("hold_jid", "")),
         starting=_count_restarts,
-        attributes={"category": _category(options)},
+        attributes={
+            "category": _category(options),
+            "granted_pe": options.get("pe", "NONE").partition(" ")[0],
+        },
         state=FakeState.HELD if "h" in options else FakeState.PENDING,
     )
 

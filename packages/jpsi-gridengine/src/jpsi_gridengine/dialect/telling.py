@@ -34,6 +34,11 @@ def letters(job: FakeJob) -> str:
     return "hqw" if is_held else "qw"
 
 
+def queued(job: FakeJob) -> float:
+    """What is told for the time of a job's submission: when it was put back, if it was."""
+    return max(job.submitted, job.begin) if job.restarts else job.submitted
+
+
 def failed_and_status(job: FakeJob) -> tuple[str, int]:
     """How the accounting tells the end of a job."""
     if job.state is FakeState.FAILED and job.why.startswith("launch failed"):

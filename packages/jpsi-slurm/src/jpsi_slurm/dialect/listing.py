@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from jpsi.fakes import FakeJob, FakeScheduler, Invocation
 from jpsi.plugin import CommandResult
 
-from ..ids import named
+from ..ids import named, whole
 from .arguments import UnknownOptionError, parse
 from .arrays import Line, lines, meant
 from .table import SHORT, USUAL, table
@@ -17,7 +17,7 @@ from .telling import Told, moment, told
 
 _SQUEUE = {
     **dict.fromkeys(("all", "array", "me", "noheader"), False),
-    **dict.fromkeys(("Format", "clusters", "format", "jobs", "name", "states", "user"), True),
+    **dict.fromkeys(("Format", "clusters", "format", "jobs", "name", "sort", "states", "user"), True),
 }
 _SQUEUE_SHORT = {
     "M": "clusters",
@@ -27,15 +27,24 @@ _SQUEUE_SHORT = {
     "j": "jobs",
     "n": "name",
     "o": "format",
+    "S": "sort",
     "r": "array",
     "t": "states",
     "u": "user",
 }
 _SACCT = {
-    **dict.fromkeys(("allocations", "duplicates", "noheader", "parsable2"), False),
+    **dict.fromkeys(("allocations", "duplicates", "noheader", "parsable", "parsable2"), False),
     **dict.fromkeys(("clusters", "delimiter", "format", "jobs", "starttime"), True),
 }
-_SACCT_SHORT = {"X": "allocations", "n": "noheader", "P": "parsable2", "o": "format", "j": "jobs"}
+_SACCT_SHORT = {
+    "D": "duplicates",
+    "P": "parsable2",
+    "X": "allocations",
+    "j": "jobs",
+    "n": "noheader",
+    "o": "format",
+    "p": "parsable",
+}
 
 # Of a column that people read
 _WIDTH = 12
@@ -46,6 +55,7 @@ _Column = Callable[[Line, Told, Invocation], str]
 # A field of --Format: a point puts the value to the right of its width, and what stands behind that ends it.
 _FIELD = re.compile(r"(?P<name>[^:]*)(?:(?P<colon>:)(?P<right>\.?)(?P<width>\d*)(?P<end>.*))?", re.DOTALL)
 _USUAL_WIDTH = 20
+_BY_ID = ("i", "-i")
 _HEADINGS = {
     "endtime": "END_TIME",
     "jobarrayid": "JOBID",
@@ -70,7 +80,8 @@ _IN_SQUEUE: Mapping[str, _Column] = {
     "submittime": lambda line, _told, call: moment(line.job.submitted, call, "N/A"),
 }
 _IN_SACCT: Mapping[str, _Column] = {
-    "comment": lambda line, _told, _call: line.job.tag,
+    # slurmdbd is told of it at the end
+    "comment": lambda line, _told, _call: line.job.tag if line.job.state.final else "",
     "end": lambda line, _told, call: moment(line.job.ended, call, "Unknown"),
     "exitcode": lambda _line, told, _call: _accounted_code(told.status),
     "jobid": lambda line, _told, _call: line.shown,
@@ -81,6 +92,7 @@ _IN_SACCT: Mapping[str, _Column] = {
     "start": lambda line, _told, call: moment(line.job.started, call, "Unknown"),
     "state": lambda _line, told, _call: _accounted_state(told.state),
     "submit": lambda line, _told, call: moment(line.job.submitted, call, "Unknown"),
+    "submitline": lambda line, _told, _call: line.job.attributes.get("submit_line", "sbatch job.sh"),
 }
 
 
@@ -96,7 +108,7 @@ def squeue(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
         if not any(named(native_id)):
             return CommandResult(returncode=1, stderr=f"squeue: error: Invalid job id: {native_id}\n")
     asked = {job for found in meant(ids, jobs).values() for job in found}
-    if len(ids) == 1 and not asked:
+    if len(ids) == 1 and not any(meant([whole(ids[0])], jobs).values()):
         return CommandResult(returncode=1, stderr="slurm_load_jobs error: Invalid job id specified\n")
     if options.get("states") != "all":
         jobs = [job for job in jobs if not job.state.final]
@@ -125,10 +137,17 @@ def _queue(
     if unknown := [field["name"] for field in fields if field["name"].lower() not in _IN_SQUEUE]:
         msg = f"Invalid job format specification: {', '.join(unknown)}"
         raise ValueError(msg)
-    shown = [Line(job, job.native_id) for job in jobs] if "array" in options else lines(jobs)
+    shown = [Line(job, job.native_id) for job in jobs] if "array" in options else list(lines(jobs))
+    if options.get("sort") in _BY_ID:
+        shown.sort(key=_place, reverse=options["sort"] == "-i")
     rows = [] if "noheader" in options else [[_heading(field["name"]) for field in fields]]
     rows += [[_said(field["name"], line, invocation) for field in fields] for line in shown]
     return ["".join(map(_cell, fields, row)) for row in rows]
+
+
+def _place(line: Line) -> list[int]:
+    """By what `--sort=i` sorts lines: the number, and the first index or the component."""
+    return [int(digits) for digits in re.findall(r"[0-9]+", line.shown)[:2]]
 
 
 def _said(name: str, line: Line, invocation: Invocation) -> str:
@@ -170,11 +189,11 @@ def sacct(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
         for line in lines([job for job in jobs if not ids or job in asked])
     ]
     is_bare = "noheader" in options
-    if "parsable2" in options:
+    if "parsable2" in options or "parsable" in options:
         between = options.get("delimiter", "|")
-        return CommandResult(
-            returncode=0, stdout=_text(map(between.join, rows if is_bare else [names, *rows]))
-        )
+        end = "" if "parsable2" in options else between
+        told_rows = rows if is_bare else [names, *rows]
+        return CommandResult(returncode=0, stdout=_text(between.join(row) + end for row in told_rows))
     head = [] if is_bare else [names, ["-" * _WIDTH] * len(names)]
     printed = ["".join(f"{cell[:_WIDTH]:>{_WIDTH}} " for cell in row) for row in [*head, *rows]]
     return CommandResult(returncode=0, stdout=_text(printed))

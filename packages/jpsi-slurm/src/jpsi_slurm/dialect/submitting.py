@@ -104,6 +104,7 @@ def sbatch(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
         job = _job(native_id, options, invocation)
         job.blocked = blocked(scheduler, native_id, options)
         job.attributes.update(marks)
+        job.attributes["submit_line"] = " ".join(["sbatch", *invocation.arguments])
         if others:
             components.together(scheduler, job, parts)
             environment |= components.variables(job, parts)

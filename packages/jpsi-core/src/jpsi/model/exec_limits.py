@@ -1,0 +1,92 @@
+"""How much the kernel passes to a program: the arguments and the environment of a job that it would refuse.
+
+execve(2), "Limits on size of arguments and environment": one text has at most 32 pages, and all of them
+together, with a pointer to each, a quarter of what the stack may have. Either is refused with E2BIG.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+
+from jpsi.model.references import expand
+
+# MAX_ARG_STRLEN of Linux, with the NUL in the end; other kernels limit the sum alone.
+_PAGES_PER_TEXT = 32
+# What Linux grants at most, whatever the limit of the stack is: three quarters of 8 MiB.
+_MOST = 6 << 20
+_POINTER_BYTES = 8
+# A name for every text is shorter than that.
+_NAMED = 60
+
+
+def exec_problems(
+    executable: str,
+    arguments: Sequence[str],
+    environment: Mapping[str, str | None],
+    inherited: Mapping[str, str] | None = None,
+) -> Iterator[str]:
+    """Yield why the kernel would refuse to start a program with this, as far as it is known.
+
+    References to variables that are not known stand for nothing, as what they will be is not known here.
+
+    Args:
+        executable: the program.
+        arguments: what it is given, as it stands in a spec.
+        environment: the variables that are set; those that are None are unset.
+        inherited: the variables that it has besides.
+    """
+    texts = dict(_texts(executable, arguments, environment))
+    longest = text_bytes()
+    is_one = False
+    for where, text in texts.items():
+        # no character takes more than four bytes
+        if longest is not None and len(text) * 4 >= longest and _size(text) > longest:
+            is_one = True
+            yield (
+                f"{where} takes {_size(text)} bytes, and the kernel passes a program at most {longest} "
+                f"in one argument or variable: hand it a file instead"
+            )
+    if is_one:
+        return
+    others = [f"{name}={value}" for name, value in (inherited or {}).items() if name not in environment]
+    total = sum(_size(text) + _POINTER_BYTES for text in (*texts.values(), *others))
+    if total > (most := all_bytes()):
+        besides = f", {len(others)} of them inherited," if others else ""
+        yield (
+            f"arguments and environment together{besides} take {total} bytes, and the kernel passes "
+            f"a program at most {most}: hand it a file instead"
+        )
+
+
+def text_bytes() -> int | None:
+    """Return how many bytes one argument or variable may take with the NUL in its end; None is any number."""
+    return _PAGES_PER_TEXT * os.sysconf("SC_PAGE_SIZE") if sys.platform == "linux" else None
+
+
+def all_bytes() -> int:
+    """Return how many bytes all arguments and variables may take, with a NUL and a pointer for each."""
+    limit = os.sysconf("SC_ARG_MAX")
+    return min(limit, _MOST) if limit > 0 else _MOST
+
+
+def _texts(
+    executable: str, arguments: Sequence[str], environment: Mapping[str, str | None]
+) -> Iterator[tuple[str, str]]:
+    """Yield what is passed, by what messages call it."""
+    known: dict[str, str] = {}
+    yield "executable", executable
+    for name, value in environment.items():
+        if value is None:
+            known.pop(name, None)
+        else:
+            known[name] = expand(value, known, keep_unset=False)
+    for index, text in enumerate(arguments):
+        yield f"arguments[{index}]", expand(text, known, keep_unset=False)
+    for name, value in known.items():
+        yield f"environment[{name!r}]" if len(name) < _NAMED else "environment", f"{name}={value}"
+
+
+def _size(text: str) -> int:
+    return 1 + (len(text) if text.isascii() else len(os.fsencode(text)))
