@@ -23,13 +23,22 @@ class LateFiles:
         folder: where; everything below it counts.
         seconds: how long an entry does not show.
         clock: tells the time that the entries' times are compared with.
+        made: tells when an entry was made.
     """
 
-    def __init__(self, folder: Path, seconds: float, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        seconds: float,
+        clock: Callable[[], float] = time.time,
+        made: Callable[[os.stat_result], float] = lambda it: it.st_ctime,
+    ) -> None:
         self._folder = os.path.join(os.path.realpath(folder), "")
         self.seconds = seconds
         self._clock = clock
-        self._own: set[str] = set()
+        self._time_of = made
+        # what is there already has shown before
+        self._own = {os.path.abspath(path) for path in Path(self._folder).rglob("*")}
         self._stat, self._open, self._scandir = os.stat, os.open, os.scandir
         self._listdir, self._mkdir, self._rename, self._link = os.listdir, os.mkdir, os.rename, os.link
         self._open_file = builtins.open
@@ -39,13 +48,17 @@ class LateFiles:
         name = self._name(path)
         while name is not None and name not in self._own:
             try:
-                made = self._stat(name, follow_symlinks=False).st_ctime
+                made = self._time_of(self._stat(name, follow_symlinks=False))
             except OSError:
                 return False
             if self._clock() - made < self.seconds:
                 return True
             name = self._name(os.path.dirname(name))
         return False
+
+    def disown(self, path: Path) -> None:
+        """Take something that this process has made for made by another machine."""
+        self._own.discard(os.path.abspath(path))
 
     def _name(self, path: Any) -> str | None:
         """The full name of a path below the folder; None for any other."""
