@@ -14,7 +14,7 @@ import sys
 import tarfile
 import tomllib
 import zipfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -395,6 +395,59 @@ def benchmarks(session: nox.Session) -> None:
 
 
 @nox.session
+def chaos(session: nox.Session) -> None:
+    """Try what can go wrong, at random; `--long`, `--seed 7`, `--rounds 100`, `--only slurm:controller`."""
+    words = zip(session.posargs, session.posargs[1:], strict=False)
+    systems = {after.partition(":")[0] for word, after in words if word == "--only"}
+    is_clean = True
+    if systems != {"real"}:
+        _install(session, *_BACKENDS)
+        is_clean = _is_clean(session, "python", "-m", "chaos", *session.posargs, env=_homes(session))
+    if not systems or systems & {"", "real"}:
+        if os.geteuid() == 0:
+            is_clean = _chaos_on_slurm(session) and is_clean
+        else:
+            session.warn("not on a real Slurm: ci/slurm/up installs what it needs, which takes root")
+    if not is_clean:
+        session.error("jobs were lost, doubled, strange or stuck")
+
+
+def _chaos_on_slurm(session: nox.Session) -> bool:
+    """Try it on a real Slurm that ci/slurm brings up here, as the user that ci/ makes."""
+    place = Path("/opt/jpsi-ci/chaos")
+    session.run("ci/slurm/up", external=True)
+    try:
+        python = _e2e_environment(session, place, "jpsi-slurm")
+        shutil.copytree(ROOT / "chaos", place / "chaos", ignore=shutil.ignore_patterns("__pycache__"))
+        for path in (place / "chaos", *place.glob("chaos/*")):
+            path.chmod(path.stat().st_mode | (0o055 if path.is_dir() else 0o044))
+        with _control(session, "slurm") as control:
+            return _is_clean(
+                session,
+                *("runuser", "-u", CI_USER, "--", "env", "-i", f"HOME=/home/{CI_USER}", "LANG=C.UTF-8"),
+                *("PATH=/usr/local/bin:/usr/bin:/bin", f"PYTHONPATH={place}", *control),
+                *(python, "-m", "chaos", "--real", *session.posargs),
+                external=True,
+            )
+    finally:
+        session.run("ci/slurm/down", external=True)
+
+
+def _is_clean(
+    session: nox.Session, *command: str, env: Mapping[str, str] | None = None, external: bool = False
+) -> bool:
+    """Run a command that may fail; returns whether it did not."""
+    try:
+        session.run(*command, env=env, external=external)
+    except nox.command.CommandFailed:
+        return False
+    return True
+
+
+_BACKENDS = ("jpsi-core", "jpsi-slurm", "jpsi-pbs", "jpsi-lsf", "jpsi-flux", "jpsi-gridengine")
+
+
+@nox.session
 def lint(session: nox.Session) -> None:
     """Check style, formatting and the import floors; `--fix` mends what can be mended."""
     _install(session, *_tools("lint"))
@@ -409,11 +462,12 @@ def lint(session: nox.Session) -> None:
 
 @nox.session
 def types(session: nox.Session) -> None:
-    """Check the types of every package, of the benchmarks and of the examples with mypy --strict."""
+    """Check the types of every package, of benchmarks, chaos and examples with mypy --strict."""
     _install(session, *PACKAGES, "jpsi-core[testing]", "jpsi-cli[top]", "jpsi-pilot[dask]", *_tools("types"))
     for package in PACKAGES.values():
         session.run("mypy", "--strict", *session.posargs, package.source)
     session.run("mypy", "--strict", *session.posargs, "benchmarks")
+    session.run("mypy", "--strict", *session.posargs, "chaos")
     session.run("mypy", "--strict", *session.posargs, *map(str, sorted(ROOT.glob("examples/*.py"))))
 
 

@@ -27,7 +27,7 @@ from jpsi.engine.rounds import Rounds
 from jpsi.engine.sending import Sending
 from jpsi.engine.sides import ThisSide
 from jpsi.engine.site_codes import EVERY_FAILURE, read_codes
-from jpsi.engine.spool import Intent, Spool
+from jpsi.engine.spool import Claim, Intent, Spool
 from jpsi.engine.submitting import Submitting
 from jpsi.engine.tracked import Tracked
 from jpsi.engine.written_down import WrittenJob
@@ -954,6 +954,38 @@ def test_claim_that_is_being_written_is_waited_for(bench: Bench, monkeypatch: py
     monkeypatch.setattr(Spool, "revoke", claimed_meanwhile)
 
     assert bench.submit() == "1"
+
+
+def test_claim_that_does_not_show_yet_is_waited_for(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on NFS: a runner elsewhere has made it, and reading it says that there is none."""
+    bench.scheduler.lag = 3600.0
+    bench.scheduler.faults.accept_and_hang("tsubmit")
+    monkeypatch.setattr(Spool, "revoke", lambda *_: False)
+    seen = iter([None, None, Claim("1", 0)])
+    monkeypatch.setattr(Spool, "claim", lambda *_: next(seen))
+
+    assert bench.submit() == "1"
+
+
+def test_claim_that_never_shows_leaves_the_submission_unclear(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench.scheduler.lag = 3600.0
+    bench.scheduler.faults.accept_and_hang("tsubmit")
+    bench.engine._open()
+    bench.engine._sending.grace_seconds = 0.0
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Spool, "revoke", lambda *_: False)
+        patched.setattr(Spool, "claim", lambda *_: None)
+        with pytest.raises(SubmitException, match="may run or not") as caught:
+            bench.engine.submit(bench.submission())
+        assert caught.value.transient
+        with pytest.raises(SubmitException):
+            bench.engine.submit(bench.submission(attempt=2))
+        assert bench.engine.recover() == []
+
+    assert len(bench.scheduler.log.of("tsubmit")) == 1
 
 
 def test_attempt_that_could_not_be_withdrawn_is_withdrawn_before_the_next(

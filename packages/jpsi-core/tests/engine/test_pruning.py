@@ -159,9 +159,9 @@ def test_what_is_still_elsewhere_stays_in_the_trash(spool: Spool) -> None:
 
 def test_marker_of_a_job_without_folder_is_removed_in_the_end(spool: Spool) -> None:
     touch(spool.events, EXIT)
-    touch(spool.events, "a2.1.exit.run.0", NOW + 700)
+    touch(spool.events, "a2.1.exit.run.0", NOW + DAY)
 
-    prune(spool, NOW + 701, 30 * DAY, 1000, exited_at_all)
+    prune(spool, NOW + DAY + 1, 30 * DAY, 1000, exited_at_all)
 
     assert [path.name for path in Path(spool.events).iterdir()] == ["a2.1.exit.run.0"]
 
@@ -348,3 +348,34 @@ def test_an_array_that_cannot_be_read_keeps_nothing_else(spool: Spool) -> None:
     end(spool, "job1", "job2", "job3")
 
     assert left(spool, 31) == {"odd"}
+
+
+# --------------------------------------------------------------------------------------------- the clock
+
+
+@pytest.mark.parametrize("jump", [3600, -3600], ids=["forward", "back"])
+def test_a_clock_that_jumps_by_an_hour_costs_no_marker_whose_folder_does_not_show_yet(
+    spool: Spool, jump: int
+) -> None:
+    touch(spool.events, EXIT, NOW)
+
+    prune(spool, NOW + jump, 30 * DAY, 100, exited_at_all)
+    make(spool, "a1")
+
+    assert told(spool.collect(["a1"])) == {"a1": [EXIT]}
+
+
+@pytest.mark.parametrize("jump", [3600, -3600], ids=["forward", "back"])
+def test_a_clock_that_jumps_by_an_hour_costs_no_job_that_is_being_written_down(
+    spool: Spool, jump: int
+) -> None:
+    lock = spool.reserve("a1", 1)
+    os.utime(spool.folder("a1"), (NOW, NOW))
+
+    prune(spool, NOW + jump, 30 * DAY, 0, exited_at_all)
+
+    spool.write_down(lock, "a1", 1, {"id": "a1"}, "exit 7\n")
+    os.close(lock)
+    intent = spool.last_intent("a1")
+    assert intent is not None
+    assert intent.content == {"id": "a1"}

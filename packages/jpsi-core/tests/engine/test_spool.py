@@ -716,6 +716,28 @@ def test_marker_of_a_job_whose_folder_is_not_seen_yet_is_kept(spool: Spool) -> N
     assert told(spool.collect(["a1"], only_new=True)) == {"a1": [EXIT]}
 
 
+@pytest.mark.parametrize("code", [errno.EROFS, errno.ENOSPC], ids=["read-only", "full"])
+def test_markers_that_cannot_be_moved_are_told_all_the_same(
+    spool: Spool, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, code: int
+) -> None:
+    """They are where they were once the disk can be written to again, and a warning says so once."""
+    make(spool, "a1")
+    touch(spool.events, "a1.1.active")
+    touch(spool.events, EXIT)
+
+    def refuse(*_: object) -> None:
+        raise OSError(code, os.strerror(code))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "rename", refuse)
+        found = [told(spool.collect(["a1"], only_new=True)) for _ in range(3)]
+
+    assert found == [{"a1": ["a1.1.active", EXIT]}] * 3
+    assert [it.levelname for it in caplog.records].count("WARNING") == 1
+    assert told(spool.collect(["a1"])) == {"a1": ["a1.1.active", EXIT]}
+    assert spool.news({"a1"}) == []
+
+
 def test_marker_of_a_job_without_folder_makes_one_where_that_is_known(spool: Spool) -> None:
     touch(spool.events, EXIT)
 

@@ -60,6 +60,7 @@ stops = st.none() | st.sampled_from([CANCEL, TIMEOUT]).map(stop)
 wait_statuses = st.none() | st.integers(0, 255).map(lambda code: code << 8) | st.integers(1, 64)
 gones = st.none() | wait_statuses.map(gone)
 
+HOUR = 3600
 TERM = left("signalled", 1)
 LATE_TERM = left("signalled", 3)
 
@@ -121,6 +122,18 @@ VERDICTS = {
     "ended before the cancel": ([ended("run.0")], stop(), gone(), (COMPLETED, 0, None, MARKER)),
     "failed before the cancel": ([ended("run.7")], stop(), gone(), (FAILED, 7, Reason.EXIT_CODE, MARKER)),
     "ended and then signalled": ([ended("run.0"), LATE_TERM], stop(), gone(), (COMPLETED, 0, None, MARKER)),
+    "cancelled, and the clock went back by an hour before it ended": (
+        [TERM, left("exit.run.0", 2 - HOUR)],
+        stop(),
+        gone(),
+        (CANCELED, 0, Reason.CANCELLED, MARKER),
+    ),
+    "cancelled, and the clock went forward by an hour before it ended": (
+        [TERM, left("exit.run.0", 2 + HOUR)],
+        stop(),
+        gone(),
+        (CANCELED, 0, Reason.CANCELLED, MARKER),
+    ),
     "out of time": ([TERM, ended("run.143")], stop(TIMEOUT), gone(), (FAILED, 143, Reason.TIMEOUT, MARKER)),
     "out of time, KILL": ([TERM], stop(TIMEOUT), killed(9), (FAILED, 137, Reason.TIMEOUT, PROCESS)),
     "in time after all": ([ended("run.0")], stop(TIMEOUT), gone(), (COMPLETED, 0, None, MARKER)),

@@ -35,6 +35,7 @@ from jpsi.model.plain import encode_status
 from jpsi.model.spec import JobSpec
 from jpsi.model.states import JobState, JobStatus, Reason
 from jpsi.testing import FakeTransport, toy, toy_dialect
+from jpsi.testing.late_files import LateFiles
 
 GRACE = 90.0
 PATIENCE = 20.0
@@ -748,3 +749,90 @@ def test_a_batch_system_that_does_not_answer_is_told_of_once_and_that_it_does_ag
     assert [it.getMessage() for it in caplog.records if it.levelname == "WARNING"] == [
         f"{name} answers again"
     ]
+
+
+# ------------------------------------------------------------------------------- entries that show late
+
+
+LATE = 60.0
+
+
+@pytest.fixture
+def late(client: Client, clock: FakeClock, monkeypatch: pytest.MonkeyPatch) -> LateFiles:
+    """Has what jobs make show a minute after they have made it."""
+    files = LateFiles(client.root, LATE, clock, made=lambda it: it.st_mtime)
+    files.install(monkeypatch.setattr)
+    return files
+
+
+def leave_elsewhere(client: Client, late: LateFiles, job_id: str, *markers: str) -> None:
+    """Leave markers as a runner on another machine would."""
+    for marker in markers:
+        client.leave(job_id, marker)
+        late.disown(Path(client.engine._spool.events, f"{job_id}.1.{marker}"))
+
+
+def see_and_ask(client: Client, seconds: float) -> None:
+    """Let so much time pass, with what is to be done each second."""
+    for _ in range(int(seconds)):
+        client.clock.advance(1)
+        client.tracking.see_markers(client.clock())
+        client.ask()
+
+
+@pytest.mark.parametrize("keep", [0.0, 300.0], ids=["forgotten at once", "still listed"])
+def test_an_end_that_shows_late_is_waited_for(client: Client, late: LateFiles, keep: float) -> None:
+    client.scheduler.keep, client.scheduler.accounting = keep, False
+    client.submit("a1")
+    client.ask()
+    client.clock.advance(60)
+    leave_elsewhere(client, late, "a1", "active", "exit.run.7")
+
+    see_and_ask(client, LATE - 1)
+    before = client.states("a1")
+    see_and_ask(client, 2)
+
+    assert not any(state.final for state in before)
+    (told,) = [status for _, status in client.published if status.final]
+    assert (told.state, told.exit_code, told.reason) == (JobState.FAILED, 7, Reason.EXIT_CODE)
+
+
+def test_a_job_without_an_end_is_lost_when_its_end_would_have_shown_and_not_before(
+    client: Client, late: LateFiles
+) -> None:
+    client.scheduler.keep, client.scheduler.accounting = 0.0, False
+    client.submit("a1")
+    client.ask()
+    leave_elsewhere(client, late, "a1", "active")
+    client.clock.advance(60)
+
+    see_and_ask(client, LATE)
+    before = client.states("a1")
+    see_and_ask(client, 2 * GRACE)
+
+    assert not any(state.final for state in before)
+    (told,) = [status for _, status in client.published if status.final]
+    assert (told.state, told.reason) == (JobState.FAILED, Reason.LOST)
+
+
+def test_a_marker_that_another_machine_took_is_found_when_the_folder_shows_it(
+    client: Client, late: LateFiles
+) -> None:
+    """Its old name is seen no more, and the new one not yet."""
+    client.scheduler.keep, client.scheduler.accounting = 0.0, False
+    client.submit("a1")
+    client.ask()
+    client.clock.advance(60)
+    client.leave("a1", "active", "exit.run.7")
+    folder = Path(client.engine._spool.folder("a1"))
+    for path in Path(client.engine._spool.events).glob("a1.*"):
+        moved = path.rename(folder / path.name)
+        late.disown(moved)
+
+    see_and_ask(client, LATE - 1)
+    before = client.states("a1")
+    see_and_ask(client, GRACE)
+
+    assert not any(state.final for state in before)
+    assert client.states("a1")[-1] is JobState.FAILED
+    assert client.published[-1][1].exit_code == 7

@@ -21,7 +21,9 @@ MARKER, QUEUE, ACCOUNTING, ABSENCE = Evidence.MARKER, Evidence.QUEUE, Evidence.A
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 STOP = Stop(CANCEL, NOW)
-LATE_STOP = Stop(CANCEL, NOW + timedelta(seconds=4))
+LATE_STOP = Stop(CANCEL, NOW, is_late=True)
+# The clock of whoever cancels may be anything.
+HOUR = timedelta(hours=1)
 REQUEUE = 99
 
 
@@ -70,6 +72,22 @@ VERDICTS: dict[str, tuple[dict[str, Any], Any]] = {
     "ended before it was told to": (
         {"markers": ended("run.0"), "stop": LATE_STOP, "queued": seen(CANCELED)},
         (COMPLETED, 0, None, MARKER),
+    ),
+    "told to end by a clock that is an hour ahead, and its runner ended before the signal came": (
+        {"markers": ended("run.0"), "stop": Stop(CANCEL, NOW + HOUR), "queued": seen(CANCELED)},
+        (CANCELED, 0, Reason.CANCELLED, QUEUE),
+    ),
+    "ended before it was told to, by a clock that is an hour behind": (
+        {"markers": ended("run.0"), "stop": Stop(CANCEL, NOW - HOUR, is_late=True), "queued": seen(CANCELED)},
+        (COMPLETED, 0, None, MARKER),
+    ),
+    "signalled by us, and the clock went back by an hour before it ended": (
+        {
+            "markers": [STARTED, TERM, left("exit.run.0", 3 - 3600)],
+            "queued": seen(COMPLETED, 0),
+            "stop": STOP,
+        },
+        (CANCELED, 0, Reason.CANCELLED, MARKER),
     ),
     "ended well, and the queue is late": (
         {"markers": ended("run.0"), "queued": seen(ACTIVE)},

@@ -7,6 +7,7 @@ import logging
 import os
 import signal
 import threading
+import time
 import weakref
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
@@ -18,7 +19,7 @@ from jpsi.engine import exits
 from jpsi.engine.exits import Exit
 from jpsi.engine.explaining import explained
 from jpsi.engine.markers import Marker
-from jpsi.engine.procfs import ProcessId, session
+from jpsi.engine.procfs import ProcessId, seconds_since_start, session
 from jpsi.engine.spool import Spool
 from jpsi.engine.stopping import TIMEOUT
 from jpsi.engine.tracker import Gone, Stop, conclude, exited_at_all
@@ -48,6 +49,8 @@ class Followed:
     stop: Stop | None = None
     #: Whether it was told to end from here: once is enough, as a program may take a second TERM for haste.
     is_ending: bool = False
+    #: When that was, or when it was first seen here; by a clock that nobody sets.
+    ending_since: float | None = None
     #: Set when the process has ended; others of its session may not have.
     gone: Gone | None = None
 
@@ -101,9 +104,8 @@ class Follower:
         running = JobStatus(JobState.ACTIVE, time=job.started, evidence=Evidence.PROCESS)
         self._publish(job.job_id, running)
         if job.duration:
-            left = job.duration - (datetime.now(UTC) - job.started)
             expire = functools.partial(_expire, weakref.ref(self), job.job_id)
-            exits.shared().call_later(max(0.0, left.total_seconds()), expire)
+            exits.shared().call_later(seconds_left(job, datetime.now(UTC)), expire)
         if not job.is_child:
             self._resume_stop(job)
         exits.shared().watch(job.process, self, job, is_child=job.is_child)
@@ -130,6 +132,7 @@ class Follower:
             if job.is_ending:
                 return
             job.is_ending = True
+            job.ending_since = time.monotonic()
         # Whatever keeps the first signal from being sent, the second one follows.
         kill = functools.partial(self._kill, job)
         exits.shared().call_later(self._kill_delay.total_seconds(), kill)
@@ -222,7 +225,8 @@ class Follower:
             return False  # what a job leaves in the background is its own affair
         if job.process is None or not session(job.process):
             return False
-        if job.stop is None or datetime.now(UTC) - job.stop.time > self._kill_delay:
+        job.ending_since = time.monotonic() if job.ending_since is None else job.ending_since
+        if job.stop is None or time.monotonic() - job.ending_since > self._kill_delay.total_seconds():
             self._signal(job, signal.SIGKILL)
         return True
 
@@ -232,11 +236,26 @@ class Follower:
                 return
             del self._jobs[job.job_id]
         if job.has_runner and (job.stop is not None or status.evidence is not Evidence.MARKER):
-            try:
-                self._spool.finish(job.spool_id, job.attempt, encode_status(status))
-            except OSError:
-                log.warning("job %s: its end is not on disk", job.job_id, exc_info=True)
+            content = encode_status(status)
+            finish = functools.partial(self._spool.finish, job.spool_id, job.attempt, content)
+            self._spool.unwritten.write(f"the end of job {job.job_id}", finish)
         self._publish(job.job_id, status)
+
+
+def seconds_left(job: Followed, now: datetime) -> float:
+    """How long a job may still run that has a duration.
+
+    The kernel's word counts, as the wall clock may have been set since. Without that a clock that was set
+    back gives no more than the whole duration.
+    """
+    duration = timedelta(0) if job.duration is None else job.duration
+    passed = None if job.process is None else seconds_since_start(job.process)
+    left = (
+        (duration - (now - job.started)).total_seconds()
+        if passed is None
+        else duration.total_seconds() - passed
+    )
+    return min(max(0.0, left), duration.total_seconds())
 
 
 def _expire(follower: weakref.ref[Follower], job_id: str) -> None:

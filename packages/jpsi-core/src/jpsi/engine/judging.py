@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import logging
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
+
+import attrs
 
 from jpsi.contract.observation import Observation
 from jpsi.engine.backend import Backend
@@ -226,11 +229,18 @@ class Judging:
         if not job.has_runner or (is_told and job.stop is None):
             return
         try:
-            self.make_folder(job)
-            self._spool.finish(job.spool_id, job.attempt, encode_status(status))
-        except (OSError, TypeError, ValueError):
-            # a disk that is full, or details of a plugin's that JSON does not know
+            content = encode_status(status)
+            json.dumps(content)
+        except (TypeError, ValueError):
+            # details of a plugin's that JSON does not know
             log.warning("job %s: its end is not on disk", job.job_id, exc_info=True)
+            return
+
+        def write() -> None:
+            self.make_folder(job)
+            self._spool.finish(job.spool_id, job.attempt, content)
+
+        self._spool.unwritten.write(f"the end of job {job.job_id}", write)
 
     def remember_stop(self, job: Tracked, stop: Stop) -> None:
         """Write down that jpsi told a job to end, before it does."""
@@ -239,12 +249,18 @@ class Judging:
             return
         try:
             self.make_folder(job)
+            stop = attrs.evolve(stop, is_late=self._has_left_its_end(job))
             kept = self._spool.stop(job.spool_id, job.attempt, stop.content)
         except FileNotFoundError:
             # Its folder was removed: that is no reason to let it run on.
             job.stop = job.stop or stop
             return
         job.stop = Stop.of(kept)
+
+    def _has_left_its_end(self, job: Tracked) -> bool:
+        """Whether a job has left an exit marker, by all that shows now."""
+        found = [*self._spool.news({job.spool_id}), *self._spool.consumed(job.spool_id)]
+        return any(it.kind == "exit" and it.attempt == job.attempt for it in found)
 
     def make_folder(self, job: Tracked) -> None:
         """See to it that an element of an array has a folder, which it has not before it runs."""

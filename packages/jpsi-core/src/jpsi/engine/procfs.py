@@ -93,6 +93,13 @@ def identify_started(pid: int, tick_before: int) -> ProcessId | None:
     return identify(pid)
 
 
+def seconds_since_start(process: ProcessId) -> float | None:
+    """How long ago a process of this boot was started; None where only the wall clock could tell."""
+    if not _HAS_PROC or process.start == NOBODY:
+        return None
+    return (start_tick() - process.start) / _TICKS_PER_SECOND
+
+
 def command_line(pid: int) -> str:
     """The words that a process was started with, joined by NUL; empty if that cannot be known."""
     if not _HAS_PROC:

@@ -14,6 +14,9 @@ from jpsi.engine.spool import Spool
 log = logging.getLogger(__name__)
 
 _UNCLAIMED_SECONDS = 600.0
+# What looks like nothing may be a job whose files do not show here yet, or are just being written: clocks of
+# this machine and of file servers are set, and differ, by hours.
+_NOTHING_SECONDS = 43_200.0
 
 
 def prune(  # noqa: PLR0913  what goes, and who is told
@@ -43,7 +46,8 @@ def prune(  # noqa: PLR0913  what goes, and who is told
         OSError: the spool cannot be read.
     """
     for marker in scan(spool.events):
-        if now - marker.time_ns / 1e9 > _UNCLAIMED_SECONDS and not spool.consume(marker):
+        age = now - marker.time_ns / 1e9
+        if age > _UNCLAIMED_SECONDS and not spool.consume(marker) and age > _NOTHING_SECONDS:
             # the job's folder was removed
             forget(f"{spool.events}/{marker.name}")
     with os.scandir(spool.jobs) as entries:
@@ -114,7 +118,7 @@ class _Pruning:
         if self._is_needed(job_id):
             return
         if not is_nothing:
-            is_young = self._ages[job_id] <= _UNCLAIMED_SECONDS
+            is_young = self._ages[job_id] <= _NOTHING_SECONDS
             is_nothing = not is_young and spool.last_intent(job_id) is None
         if is_nothing or spool.is_final(job_id, self._settles):
             spool.remove(job_id)

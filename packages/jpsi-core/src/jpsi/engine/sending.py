@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import logging
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -263,7 +264,7 @@ class Sending:
         except FileNotFoundError:
             return None  # its folder was removed, and what would have run with it
         except OSError as e:
-            msg = f"{written.name} may run or not, {_FOUND_OUT}: {self._spool.root} cannot be written: {e}"
+            msg = f"{written.name} may run or not, {_FOUND_OUT}: {self._spool.root}: {e}"
             raise SubmitException(msg, e, transient=is_transient(e)) from e
         except JpsiError as e:
             msg = f"{written.name} may run or not, {_FOUND_OUT}: {e}"
@@ -301,17 +302,24 @@ class Sending:
         return claim is not None and claim.text == REVOKED
 
     def withdraw(self, written: Written) -> str | None:
-        """Make sure that it can never run; if it has begun to, return its native id."""
+        """Make sure that it can never run; if it has begun to, return its native id.
+
+        Raises:
+            OSError: somebody has claimed it, and the claim does not show here in good time.
+        """
         if self._side.revoke(written):
             return None
-        # Between making its claim and writing into it a runner may be seen, or may have died.
+        # Between making its claim and writing into it a runner may be seen, or may have died; and what was
+        # made by another machine may not show here yet.
         pause = _CLAIM_POLL_SECONDS if self._side.is_here else _FAR_CLAIM_POLL_SECONDS
         deadline = time.monotonic() + self.grace_seconds
-        while (claim := self._side.claim(written)) is not None and not claim.text:
+        while (claim := self._side.claim(written)) is None or not claim.text:
             if time.monotonic() > deadline:
                 break
             time.sleep(pause)
-        return None if claim is None or claim.text in {"", REVOKED} else self._backend.spelled(claim.text)
+        if claim is None:
+            raise OSError(errno.ESTALE, f"the claim of {written.name} does not show here yet")
+        return None if claim.text in {"", REVOKED} else self._backend.spelled(claim.text)
 
 
 def _failure(error: UnsentError) -> Failure:

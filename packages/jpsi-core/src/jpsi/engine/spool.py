@@ -54,6 +54,7 @@ from jpsi.engine.files import (
 )
 from jpsi.engine.markers import Marker, parse, scan
 from jpsi.engine.roots import open_root
+from jpsi.engine.unwritten import Unwritten
 
 __all__ = ["REVOKED", "Claim", "Intent", "Spool", "is_transient"]
 
@@ -97,6 +98,8 @@ class Spool:
         self._staged = f"{root}/staged"
         #: Jobs that were submitted as one.
         self.arrays = ArrayFiles(self.root)
+        #: What could not be written here.
+        self.unwritten = Unwritten(self.root)
 
     def open(self) -> None:
         """Make the directories, or check that they are what they must be.
@@ -311,10 +314,19 @@ class Spool:
             # Somebody removed it, as those do who clean up: jobs that start from now on find it again.
             make_private(Path(self.events))
             new = []
-        taken = {marker.job_id for marker in new if self.consume(marker, enter)}
+        taken, unmoved = set[str](), dict[str, list[Marker]]()
+        for marker in new:
+            try:
+                is_there = self.consume(marker, enter)
+            except OSError as e:
+                # a disk that is full or read-only: what a job has left counts all the same
+                self.unwritten.failed(e)
+                unmoved.setdefault(marker.job_id, []).append(marker)
+                is_there = True
+            taken.update([marker.job_id] if is_there else [])
         if only_new:
             wanted = taken
-        return {job_id: self.consumed(job_id) for job_id in wanted}
+        return {job_id: [*self.consumed(job_id), *unmoved.get(job_id, ())] for job_id in wanted}
 
     def has_news(self, job_id: str) -> bool:
         """Whether a job has left markers that nobody has taken to its folder yet."""

@@ -24,6 +24,10 @@ from jpsi.model.states import Evidence, JobState, JobStatus, Reason
 # POSIX XCU 2.8.2: a shell reports a command that signal n ended by a code above 128; all shells add n.
 SIGNAL_BASE = 128
 
+# A runner ends as soon as it has left its exit marker: a signal that seems to have come later than that came
+# before, and the clock was set back meanwhile.
+_LAST_MOMENTS_NS = 60_000_000_000
+
 
 @attrs.frozen(slots=True)
 class Stop:
@@ -32,6 +36,8 @@ class Stop:
     #: CANCEL or TIMEOUT.
     why: str
     time: datetime
+    #: Whether the job had left its end already when it was told to.
+    is_late: bool = False
 
     @classmethod
     def of(cls, content: Mapping[str, Any]) -> Stop:
@@ -41,12 +47,13 @@ class Stop:
             KeyError, TypeError, ValueError: it was written by something else.
         """
         why = TIMEOUT if content.get("why") == TIMEOUT else CANCEL
-        return cls(why, datetime.fromisoformat(content["time"]))
+        return cls(why, datetime.fromisoformat(content["time"]), is_late=content.get("late") is True)
 
     @property
     def content(self) -> dict[str, Any]:
         """How it is written down."""
-        return {"why": self.why, "time": self.time.isoformat()}
+        late = {"late": True} if self.is_late else {}
+        return {"why": self.why, "time": self.time.isoformat(), **late}
 
 
 @attrs.frozen(slots=True)
@@ -99,7 +106,11 @@ def exited_at_all(markers: Iterable[Marker]) -> bool:
 
 def signalled_before(exit_marker: Marker, markers: Iterable[Marker]) -> bool:
     """Whether the runner was told to end before the run ended."""
-    return any(marker.kind == "signalled" and marker.time_ns <= exit_marker.time_ns for marker in markers)
+    latest = exit_marker.time_ns + _LAST_MOMENTS_NS
+    return any(
+        marker.kind == "signalled" and not exit_marker.time_ns < marker.time_ns <= latest
+        for marker in markers
+    )
 
 
 def _stopped(stop: Stop, exit_marker: Marker | None, gone: Gone) -> JobStatus:

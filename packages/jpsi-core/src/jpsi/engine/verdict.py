@@ -133,18 +133,19 @@ def _is_provisional(facts: Facts, exit_marker: Marker) -> bool:
     code = exit_marker.code or 0
     return (
         signalled_before(exit_marker, facts.last_run)
-        or _was_asked_for(facts.stop, exit_marker)
+        or _was_asked_for(facts.stop)
         or code > SIGNAL_BASE
         or code in facts.requeue_exit_codes
     )
 
 
-def _was_asked_for(stop: Stop | None, exit_marker: Marker) -> bool:
-    """Whether jpsi had told the job to end before it did.
+def _was_asked_for(stop: Stop | None) -> bool:
+    """Whether jpsi may have told the job to end before it did.
 
-    The signal may reach the job first, which ends with whatever code it likes, and its runner too late.
+    The signal may reach the job first, which ends with whatever code it likes, and its runner too late. No
+    clocks are compared, as those of clients, nodes and file servers differ.
     """
-    return stop is not None and stop.time <= exit_marker.time
+    return stop is not None and not stop.is_late
 
 
 def _ended_provisionally(facts: Facts, exit_marker: Marker) -> JobStatus | None:

@@ -15,6 +15,7 @@ from jpsi.testing.conformance_nodes import NodeTests
 from jpsi.testing.conformance_recovery import RecoveryTests
 from jpsi.testing.conformance_runs import RunTests
 from jpsi.testing.conformance_staging import StagingTests
+from jpsi.testing.conformance_surroundings import SurroundingsTests
 
 
 class ExecutorConformance(
@@ -29,6 +30,7 @@ class ExecutorConformance(
     RecoveryTests,
     FaultTests,
     IdentityTests,
+    SurroundingsTests,
     ArrayTests,
     LimitTests,
 ):

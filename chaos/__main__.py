@@ -1,0 +1,199 @@
+"""Draws the trials, plays them beside each other, and prints what they found."""
+
+from __future__ import annotations
+
+import argparse
+import concurrent.futures
+import json
+import multiprocessing
+import os
+import random
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from chaos import fakes, rounds, selftest, slurm
+from chaos.referee import Kind, Verdict
+from chaos.rounds import Result, Trial
+from chaos.systems import SYSTEMS
+
+# Rounds mostly wait.
+_AT_A_TIME = 3 * (os.cpu_count() or 1)
+# The first columns are names, the others counts.
+_NAMES = 2
+_COLUMNS = ("system", "fault", "rounds", "jobs", *(it.value for it in Kind))
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Where rounds are played."""
+
+    systems: Collection[str]
+    faults: Collection[str]
+    #: Plays one round, in a folder of its own.
+    play: Callable[[Trial, Path], Verdict]
+    #: How many rounds there are, in the short form and in the long one.
+    short: int
+    long: int
+    #: The faults that must not be beside any other.
+    alone: Collection[str] = ()
+
+
+FAKES = Stage(tuple(SYSTEMS), tuple(fakes.FAULTS), fakes.play, short=36, long=1000)
+REAL = Stage((slurm.NAME,), tuple(slurm.FAULTS), slurm.play, short=6, long=300, alone=slurm.ALONE)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Play trials as the command line asks for; returns the exit code."""
+    asked = _parser().parse_args(arguments)
+    if failures := selftest.failures():
+        print("the referee cannot be believed:", *failures, sep="\n  ")
+        return 1
+    stage = REAL if asked.real else FAKES
+    seed = random.SystemRandom().randrange(1_000_000) if asked.seed is None else asked.seed
+    count = asked.rounds or (stage.long if asked.long else stage.short)
+    trials = list(draw(stage, seed, count, asked.only))
+    if not trials:
+        print(f"nothing is called {' or '.join(asked.only)}")
+        print(f"there are {', '.join(stage.systems)}, with {', '.join(stage.faults)}")
+        return 2
+    keep = Path(asked.directory or tempfile.gettempdir()) / f"jpsi-chaos-seed-{seed}"
+    print(f"chaos: seed {seed}, {len(trials)} rounds, {asked.at_a_time} at a time", flush=True)
+    begun = time.monotonic()
+    results = list(play_all(stage, trials, asked.at_a_time, keep, is_kept=asked.keep))
+    print(table(results))
+    print(f"chaos: {len(results)} rounds in {time.monotonic() - begun:.0f} s, seed {seed}")
+    skipped = {f"{it.trial.system}, {it.trial.fault}: skipped: {it.skipped}" for it in results if it.skipped}
+    print(*sorted(skipped), sep="\n", end="\n" if skipped else "")
+    if asked.json:
+        Path(asked.json).write_text(as_json(seed, results), encoding="utf-8")
+    is_clean = not any(it.verdict.findings or it.error for it in results)
+    print("chaos: nothing lost, doubled, strange or stuck" if is_clean else f"chaos: see {keep}", flush=True)
+    return 0 if is_clean else 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="./dev chaos", description=__doc__, allow_abbrev=False)
+    parser.add_argument("--long", action="store_true", help="as many rounds as it takes to believe it")
+    parser.add_argument("--real", action="store_true", help="on the real Slurm that ci/slurm has brought up")
+    parser.add_argument("--seed", type=int, help="repeat what was drawn with this seed")
+    parser.add_argument("--rounds", type=int, help="so many rounds")
+    parser.add_argument(
+        "--only",
+        action="append",
+        default=[],
+        metavar="SYSTEM[:FAULT[:NUMBER]]",
+        help="only these; an empty system is any, such as in `:controller`",
+    )
+    parser.add_argument("--at-a-time", type=int, default=_AT_A_TIME, help="so many rounds beside each other")
+    parser.add_argument("--directory", help="where the files of rounds are kept in which something was found")
+    parser.add_argument("--keep", action="store_true", help="keep those of all rounds")
+    parser.add_argument("--json", metavar="FILE", help="write what was found to a file as well")
+    return parser
+
+
+def draw(stage: Stage, seed: int, count: int, only: Iterable[str] = ()) -> Iterator[Trial]:
+    """The trials: as many of each pair of a system and a fault as can be, in a random order."""
+    pairs = [(system, fault) for system in stage.systems for fault in stage.faults]
+    random.Random(seed).shuffle(pairs)  # noqa: S311  to be repeated, not to be safe
+    wanted = [_parts(it) for it in only] or [("", "", None)]
+    chosen = [
+        (system, fault, number)
+        for system, fault in pairs
+        for wanted_system, wanted_fault, number in wanted
+        if wanted_system in {"", system} and wanted_fault in {"", fault}
+    ]
+    for system, fault, number in chosen:
+        if number is not None:
+            yield Trial(seed, system, fault, number)
+    many = [(system, fault) for system, fault, number in chosen if number is None]
+    for index in range(count if many else 0):
+        number, place = divmod(index, len(many))
+        yield Trial(seed, *many[place], number)
+
+
+def _parts(only: str) -> tuple[str, str, int | None]:
+    system, _, rest = only.partition(":")
+    fault, _, number = rest.partition(":")
+    return system, fault, int(number) if number else None
+
+
+def play_all(
+    stage: Stage, trials: Sequence[Trial], at_a_time: int, keep: Path, *, is_kept: bool
+) -> Iterator[Result]:
+    """Play trials beside each other where that is possible, and tell of what is wrong as it is found."""
+    beside = [trial for trial in trials if trial.fault not in stage.alone]
+    alone = [trial for trial in trials if trial.fault in stage.alone]
+    # each worker is a process of its own, as the commands of its fake are on its PATH
+    context = multiprocessing.get_context("spawn")
+    for some, count in ((beside, at_a_time), (alone, 1)):
+        with concurrent.futures.ProcessPoolExecutor(count, context, max_tasks_per_child=50) as pool:
+            played = [pool.submit(rounds.play, trial, stage.play, keep, is_kept=is_kept) for trial in some]
+            for future in concurrent.futures.as_completed(played):
+                result = future.result()
+                report(result)
+                yield result
+
+
+def report(result: Result) -> None:
+    """Say what is wrong with a round, and how it is repeated."""
+    if not result.verdict.findings and not result.error:
+        return
+    trial = result.trial
+    print(
+        f"\n{trial.system}, {trial.fault}: ./dev chaos --seed {trial.seed} --only {trial}   ({result.folder})"
+    )
+    for finding in result.verdict.findings:
+        print(f"  {finding}")
+    if result.error:
+        print(result.error)
+    sys.stdout.flush()
+
+
+def table(results: Iterable[Result]) -> str:
+    """What was played and what was found, a line for each pair of a system and a fault."""
+    grouped: dict[tuple[str, str], list[Result]] = {}
+    for result in results:
+        if not result.skipped:
+            grouped.setdefault((result.trial.system, result.trial.fault), []).append(result)
+    rows = [[*pair, *counts(grouped[pair])] for pair in sorted(grouped)]
+    total = ["all", "", *counts([it for group in grouped.values() for it in group])]
+    lines = [_COLUMNS, *([str(it) for it in row] for row in [*rows, total])]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(_COLUMNS))]
+
+    def shown(line: Sequence[str]) -> str:
+        named = [it.ljust(width) for it, width in zip(line[:_NAMES], widths, strict=False)]
+        counted = [it.rjust(width) for it, width in zip(line[_NAMES:], widths[_NAMES:], strict=True)]
+        return "  ".join([*named, *counted])
+
+    return "\n".join(map(shown, lines))
+
+
+def counts(results: Sequence[Result]) -> list[int]:
+    """How many rounds, jobs, and jobs of each kind of fault there are."""
+    kinds = [sum(it.verdict.count(kind) for it in results) for kind in Kind]
+    return [len(results), sum(it.verdict.jobs for it in results), *kinds]
+
+
+def as_json(seed: int, results: Iterable[Result]) -> str:
+    """What was found, for programs."""
+    told = [
+        {
+            "trial": str(it.trial),
+            "jobs": it.verdict.jobs,
+            "seconds": it.seconds,
+            "findings": [str(finding) for finding in it.verdict.findings],
+            "folder": it.folder,
+            "skipped": it.skipped,
+            "error": it.error,
+        }
+        for it in results
+    ]
+    return json.dumps({"seed": seed, "rounds": told}, indent=1)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,331 @@
+"""Rounds on the fakes, and what goes wrong there: each fault starts the client, and has something happen."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from chaos import faults, proofs
+from chaos.referee import StrangerFacts, Verdict
+from chaos.rounds import GRACE, SECONDS, Client, Round, Trial
+from chaos.systems import SYSTEMS, Tampered, toy_plugin
+from chaos.tampering import tamperings
+from jpsi.fakes import FakeJob, FakeScheduler, FakeState, on_path
+
+_STRANGERS = ("exit 0", "exit 3", "sleep 300 & wait $!", "sleep 0.3; exit 0")
+# How long a controller takes to start again: no real one does so within a second.
+_RESTART_SECONDS = (2.0, 5.0)
+
+
+class FakeRound(Round):
+    """One round on a fake."""
+
+    def __init__(self, trial: Trial, folder: Path) -> None:
+        self.system = SYSTEMS[trial.system]
+        paths = [toy_plugin(folder / "plugins")]
+        client = Client(trial.system, self.system.config_class, self.system.config, SECONDS, paths)
+        super().__init__(trial, folder, client)
+        self.scheduler = FakeScheduler(
+            slots=self.rng.choice([1, 2, 4, 8]),
+            keep=self.rng.choice([0.0, 0.3, 300.0, 300.0]),
+            accounting=self.chance(0.8),
+            kill_delay=0.5,
+        )
+        self.tampered = Tampered(self.system)
+        self.strangers: list[FakeJob] = []
+
+    def has_submitted(self, count: int) -> bool:
+        """See `Round`."""
+        return len(self.scheduler.jobs) >= count
+
+    def are_final(self) -> bool:
+        """See `Round`."""
+        return all(job.state.final for _, job in self.ours())
+
+    def mend(self) -> None:
+        """See `Round`."""
+        self.tampered.tamper = None
+        self.scheduler.faults.clear()
+        self._end_hanging()
+        self.scheduler.lag = 0.0
+        self.scheduler.slots = max(self.scheduler.slots, 2)
+        self.scheduler.settle()
+
+    def _end_hanging(self) -> None:
+        """End commands that hang, as real ones do in the end; their callers may be gone."""
+        commands, _, _ = os.environ["PATH"].partition(os.pathsep)
+        socket = os.fsencode(Path(commands).parent)
+        for process in Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError):
+                if socket in (process / "cmdline").read_bytes():
+                    os.kill(int(process.name), signal.SIGTERM)
+
+    def stranger_facts(self) -> list[StrangerFacts]:
+        """See `Round`."""
+        return [StrangerFacts(it.native_id, _reached(it)) for it in self.strangers]
+
+    def ours(self) -> list[tuple[int, FakeJob]]:
+        """The jobs that the batch system has, with their keys, as far as these can be known."""
+        told = {it["native_id"]: it["key"] for it in proofs.notes(self.folder) if it["what"] == "submitted"}
+        found = []
+        for job in self.scheduler.jobs:
+            name = job.name[-1] if job.name[:-1] == self.plan["name"] and job.name[-1].isdigit() else None
+            key = told.get(job.native_id, None if name is None else int(name))
+            if key is not None and job not in self.strangers:
+                found.append((key, job))
+        return found
+
+    def restart(self) -> None:
+        """Let the time pass, on the clock of the batch system, that its controller takes to start again."""
+        clock, seconds = self.scheduler.clock, self.rng.uniform(*_RESTART_SECONDS)
+        self.scheduler.clock = lambda: clock() + seconds
+
+    def supplant(self, key: int, job: FakeJob, script: str) -> None:
+        """Have the batch system forget a job and give its native id to somebody else's."""
+        with self.scheduler.lock:
+            self._forget(key, job)
+            number = len(self.strangers)
+            text = proofs.STRANGER.format(number=number, proof=self.folder / "proof", command=script)
+            self.strangers.append(self.scheduler.supplant(job.native_id, text))
+
+    def vanish(self, key: int, job: FakeJob) -> None:
+        """Have the batch system forget a job."""
+        with self.scheduler.lock:
+            self._forget(key, job)
+            self.scheduler.vanish(job.native_id)
+
+    def _forget(self, key: int, job: FakeJob) -> None:
+        self.note("forgotten", key)
+        if job.state is FakeState.RUNNING:
+            self.note("killed", key)
+
+
+def _reached(stranger: FakeJob) -> str:
+    """What only a command can have done to a stranger's job."""
+    ended = {FakeState.CANCELLED: "cancelled", FakeState.HELD: "held"}
+    return ended.get(stranger.state) or ended.get(stranger.ending or FakeState.PENDING, "")
+
+
+def controller(round_: FakeRound) -> None:
+    """The controller is lost and started again: it forgets jobs, and gives their native ids to strangers."""
+    rng = round_.rng
+    round_.scheduler.slots = rng.choice([0, 1, 8])
+    round_.seconds(0.3, 1.5)
+    round_.cancels(0.3)
+    round_.start()
+    if round_.chance(0.5):
+        round_.submitted(rng.randint(1, round_.count))
+    else:
+        round_.until(lambda: any(it["what"] == "submitted" for it in proofs.notes(round_.folder)))
+        round_.pause(0.0, 0.4)
+    if is_killed := round_.chance(0.4):
+        round_.kill(is_restarted=False)
+    round_.restart()
+    for key, job in round_.ours():
+        if round_.chance(0.6):
+            if round_.chance(0.8):
+                round_.supplant(key, job, rng.choice(_STRANGERS))
+            else:
+                round_.vanish(key, job)
+    round_.scheduler.slots = 8
+    round_.scheduler.settle()
+    if is_killed:
+        round_.start()
+
+
+def restored(round_: FakeRound) -> None:
+    """The controller comes back with a state of some time ago: jobs that ended since are run again."""
+    if not hasattr(round_.scheduler, "restore"):
+        round_.skip("this fake cannot be restored")
+    round_.scheduler.keep = 300.0
+    round_.start()
+    round_.submitted(round_.count)
+    round_.pause(0.1, 0.8)
+    with round_.scheduler.lock:
+        for key, job in round_.ours():
+            if job.state is FakeState.RUNNING:
+                # cut short, it has not ended
+                round_.note("rerun", key)
+                round_.note("killed", key)
+            if job.started is not None:
+                round_.scheduler.restore(job.native_id)
+
+
+def _for_longer_than_grace(round_: FakeRound) -> None:
+    round_.pause(1.5 * GRACE, 3.5 * GRACE)
+
+
+def garbled(round_: FakeRound) -> None:
+    """Commands that tell about jobs exit 0 and print what is no answer, for longer than the grace period."""
+    rng = round_.rng
+    round_.seconds(0.3, 1.8)
+    round_.scheduler.slots = rng.choice([1, 2, 8])
+    round_.cancels(0.1)
+    kinds = tamperings(rng)
+    name = rng.choice(sorted(kinds))
+    round_.note("tampered", how=name)
+    is_at_once = round_.chance(0.3)
+    if is_at_once:
+        round_.tampered.tamper = kinds[name]
+    round_.start()
+    if not is_at_once:
+        round_.submitted()
+        round_.pause(0.0, 0.6)
+        round_.tampered.tamper = kinds[name]
+    _for_longer_than_grace(round_)
+    if round_.chance(0.3):
+        round_.kill()
+        _for_longer_than_grace(round_)
+
+
+def hanging(round_: FakeRound) -> None:
+    """Commands hang, or fail, or the whole batch system does, for longer than the grace period."""
+    rng, faults = round_.rng, round_.scheduler.faults
+    round_.seconds(0.3, 1.5)
+    round_.cancels(0.2)
+    round_.start()
+    if round_.chance(0.7):
+        round_.submitted(rng.randint(1, round_.count))
+    match rng.choice(["down", "down and hangs", "hang", "fail", "cut"]):
+        case "down":
+            faults.down()
+        case "down and hangs":
+            faults.down(hangs=True)
+        case "hang":
+            for name in round_.system.commands():
+                faults.hang(name, times=2)
+        case "fail":
+            faults.fail("*", times=rng.randint(2, 12))
+        case "cut":
+            for name in round_.system.commands():
+                faults.cut(name, times=rng.randint(2, 12))
+    _for_longer_than_grace(round_)
+    if round_.chance(0.3):
+        round_.kill()
+
+
+def unclear(round_: FakeRound) -> None:
+    """Submissions are accepted and say nothing, or not all; new jobs do not show at once."""
+    rng, scheduler = round_.rng, round_.scheduler
+    scheduler.lag = rng.choice([0.0, 0.3, 0.45])
+    scheduler.slots = rng.choice([0, 2, 8])
+    for _ in range(rng.randint(1, 2)):
+        getattr(scheduler.faults, rng.choice(["accept_and_hang", "cut"]))(round_.system.submit)
+    if round_.chance(0.5):
+        for name in round_.system.commands():
+            if name != round_.system.submit:
+                scheduler.faults.fail(name, times=rng.randint(1, 5))
+    round_.start()
+    round_.submitted()
+    round_.pause(0.0, 2.0)
+    if round_.chance(0.4):
+        round_.kill()
+
+
+def requeue(round_: FakeRound) -> None:
+    """Jobs are put back to run again, as somebody asked for."""
+    rng = round_.rng
+    round_.seconds(0.3, 1.2)
+    round_.start()
+    for _ in range(rng.randint(1, 3)):
+        round_.pause(0.1, 0.6)
+        with round_.scheduler.lock:
+            running = [(key, job) for key, job in round_.ours() if job.state is FakeState.RUNNING]
+            if running:
+                key, job = rng.choice(running)
+                round_.note("rerun", key)
+                round_.scheduler.requeue(job.native_id, delay=rng.choice([0.0, 0.5, 2 * GRACE]))
+        if round_.chance(0.3):
+            round_.kill()
+
+
+def _mounted(round_: FakeRound) -> Path:
+    """A file system of its own for the work directory."""
+    work = round_.folder / "work"
+    if os.geteuid() != 0:
+        round_.skip("mounting takes root")
+    work.mkdir(mode=0o700)
+    mount = ["mount", "-t", "tmpfs", "-o", "size=1m,mode=700,nr_inodes=2000", "chaos", str(work)]
+    if subprocess.run(mount, capture_output=True, check=False).returncode != 0:
+        round_.skip("nothing can be mounted here")
+    round_.last(lambda: _unmount(round_, work))
+    return work
+
+
+def _unmount(round_: FakeRound, work: Path) -> None:
+    # what was there is kept for whoever looks into it
+    subprocess.run(["cp", "-a", str(work), str(round_.folder / "work-was")], check=False)
+    subprocess.run(["umount", "--lazy", str(work)], check=False)
+
+
+def readonly(round_: FakeRound) -> None:
+    """The file system of the work directory turns read-only while jobs run, and is writable again later."""
+    work = _mounted(round_)
+    round_.scheduler.keep = 300.0
+    round_.seconds(0.2, 1.2)
+    round_.start()
+    round_.submitted()
+    round_.pause(0.0, 0.5)
+
+    def remount(how: str) -> bool:
+        command = ["mount", "-o", f"remount,{how}", str(work)]
+        return subprocess.run(command, capture_output=True, check=False).returncode == 0
+
+    round_.note("unwritable")
+    round_.undo(lambda: remount("rw"))
+    # refused while somebody has a file open for writing
+    round_.until(lambda: remount("ro"), 3.0)
+    round_.pause(0.3, 2.5)
+    if round_.chance(0.3):
+        round_.kill()
+        round_.pause(0.3, 1.0)
+
+
+def full(round_: FakeRound) -> None:
+    """The disk of the work directory is full for a while."""
+    work = _mounted(round_)
+    round_.scheduler.keep = 300.0
+    round_.seconds(0.2, 1.2)
+    round_.start()
+    round_.submitted(round_.rng.choice([0, 1]))
+    round_.pause(0.0, 0.5)
+    fill = work / "fill"
+    fill.mkdir()
+
+    def empty() -> None:
+        for path in fill.iterdir():
+            path.unlink()
+
+    round_.undo(empty)
+    round_.note("unwritable")
+    with contextlib.suppress(OSError):
+        if round_.chance(0.5):
+            for number in range(5000):
+                (fill / str(number)).touch()
+        else:
+            with (fill / "large").open("wb", buffering=0) as file:
+                while True:
+                    file.write(b"x" * 4096)
+    round_.pause(0.3, 2.0)
+    if round_.chance(0.3):
+        round_.kill()
+        round_.pause(0.3, 1.0)
+
+
+#: The faults by name.
+FAULTS: Mapping[str, Callable[[FakeRound], None]] = {
+    **faults.FAULTS,
+    **{it.__name__: it for it in (controller, restored, garbled, hanging, unclear, requeue, readonly, full)},
+}
+
+
+def play(trial: Trial, folder: Path) -> Verdict:
+    """Play a round on a fake."""
+    round_ = FakeRound(trial, folder)
+    with round_.scheduler, on_path(round_.tampered, round_.scheduler):
+        round_.environment["PATH"] = os.environ["PATH"]
+        return round_.run(FAULTS[trial.fault])

@@ -1,0 +1,100 @@
+"""What jobs, clients and trials write down in a round's folder, and how it is read.
+
+plan        what the round is: the system, the configuration and the jobs, as JSON
+proof       a line for each thing that a job did: `start 3`, `end 3`, `killed 3`
+notes       a line of JSON for each thing that a client or the trial did, or was told
+work/       jpsi's work directory
+*.log       what clients logged
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from chaos.referee import JobFacts, Told
+
+#: What a job runs, with its key, its code, how many seconds it takes and the file of proofs.
+JOB = """\
+echo "start $1" >>"$4"
+trap 'echo "killed $1" >>"$4"; exit 143' TERM
+sleep "$3" & wait $!
+trap - TERM
+echo "end $1" >>"$4"
+exit "$2"
+"""
+
+#: A stranger's job, with the file of proofs and its own number.
+STRANGER = """\
+#!/bin/sh
+trap 'echo "reached {number} by TERM" >>{proof}; exit 143' TERM
+{command}
+"""
+
+
+def code_of(key: int) -> int:
+    """The exit code of a job: the first is done, and the others have codes that nobody else has."""
+    return 0 if key == 0 else 20 + key
+
+
+def note(folder: Path, what: str, key: int | None = None, **more: Any) -> None:
+    """Write down that something happened, whole or not at all."""
+    line = json.dumps({"what": what, "key": key, **more}) + "\n"
+    fd = os.open(folder / "notes", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
+    try:
+        os.write(fd, line.encode())
+    finally:
+        os.close(fd)
+
+
+def notes(folder: Path) -> list[dict[str, Any]]:
+    """Everything that was written down until now."""
+    path = folder / "notes"
+    lines = path.read_text().splitlines() if path.exists() else []
+    return [json.loads(line) for line in lines]
+
+
+def proofs(folder: Path) -> list[tuple[str, int]]:
+    """What the jobs have proved until now: what, and which job."""
+    path = folder / "proof"
+    lines = path.read_text().splitlines() if path.exists() else []
+    return [(what, int(key)) for what, key in (line.split()[:2] for line in lines) if what != "reached"]
+
+
+def reached(folder: Path) -> list[str]:
+    """What strangers' jobs say of what has reached them."""
+    path = folder / "proof"
+    lines = path.read_text().splitlines() if path.exists() else []
+    return [line for line in lines if line.startswith("reached ")]
+
+
+def facts(folder: Path, count: int) -> Iterator[JobFacts]:
+    """What is known of each job of a round."""
+    written, proved = notes(folder), proofs(folder)
+    on_disk = {it["key"] for it in written if it["what"] == "on disk"}
+    is_unwritable = any(it["what"] == "unwritable" for it in written)
+    for key in range(count):
+        own = [it for it in written if it["key"] == key]
+        whats = [it["what"] for it in own]
+        told = [
+            Told(it["source"], it["state"], it["exit_code"], it["reason"])
+            for it in own
+            if it["what"] == "final"
+        ]
+        yield JobFacts(
+            key=key,
+            code=code_of(key),
+            proof=[what for what, number in proved if number == key],
+            told=list(dict.fromkeys(told)),
+            is_begun="begun" in whats,
+            is_on_disk=key in on_disk,
+            is_cancelled="cancel" in whats,
+            reruns=whats.count("rerun"),
+            is_forgotten="forgotten" in whats,
+            is_killed="killed" in whats,
+            is_unwritable=is_unwritable,
+            is_damaged="damaged" in whats,
+        )

@@ -1,0 +1,236 @@
+"""Compares what was told of jobs with what they did: pure, so that it can be tried with made-up proofs.
+
+It counts four things. A job is *lost* if it ran and its end was not told, or told as LOST; *doubled* if it
+ran more often than was asked for; *strange* if its outcome is not its own, if CANCELED was told that nobody
+asked for, or if a command reached a job of somebody else; *stuck* if it is not final in bounded time.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+# Codes of a job that was ended by TERM or KILL.
+_KILLED_CODES = frozenset({128 + 15, 128 + 9, 128 + 1, 128 + 2})
+# The code of a job that could not be set up.
+_SETUP_CODE = 125
+_ABSENT = frozenset({"LOST", "ATTACH_UNVERIFIED"})
+
+
+class Kind(enum.Enum):
+    """What can be wrong with a job."""
+
+    LOST = "lost"
+    DOUBLED = "doubled"
+    STRANGE = "strange"
+    STUCK = "stuck"
+
+
+@dataclass(frozen=True)
+class Told:
+    """One final status that was told of a job."""
+
+    #: Who told it: a client, or the disk.
+    source: str
+    state: str
+    exit_code: int | None = None
+    reason: str | None = None
+
+    def __str__(self) -> str:
+        code = "" if self.exit_code is None else f" {self.exit_code}"
+        reason = "" if self.reason is None else f" ({self.reason})"
+        return f"{self.state}{code}{reason}"
+
+    @property
+    def outcome(self) -> tuple[str, int | None]:
+        """What all who tell of a job must agree upon."""
+        return self.state, self.exit_code
+
+
+@dataclass(frozen=True)
+class JobFacts:
+    """One job of a round: what it was to do, what it did, what was done to it, and what was told."""
+
+    key: int
+    #: The code that it ends with by itself.
+    code: int
+    #: What it has proved, in order: `start`, `end`, `killed`.
+    proof: Sequence[str] = ()
+    told: Sequence[Told] = ()
+    #: Whether a program has begun to submit it, and whether it is on disk.
+    is_begun: bool = True
+    is_on_disk: bool = True
+    #: Whether somebody asked for its end.
+    is_cancelled: bool = False
+    #: How many more runs were asked for.
+    reruns: int = 0
+    #: Whether the batch system has forgotten it.
+    is_forgotten: bool = False
+    #: Whether the trial has ended its processes itself.
+    is_killed: bool = False
+    #: Whether there were times when what it left, its claim among that, could not be written.
+    is_unwritable: bool = False
+    #: Whether its files were damaged so that nobody can know what was asked for.
+    is_damaged: bool = False
+
+    @property
+    def starts(self) -> int:
+        """How often it ran."""
+        return sum(it == "start" for it in self.proof)
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether its last run came to its own end."""
+        return bool(self.proof) and self.proof[-1] == "end"
+
+    @property
+    def was_ended(self) -> bool:
+        """Whether something else than itself has ended it, or may have."""
+        return self.is_cancelled or self.is_killed or "killed" in self.proof
+
+    @property
+    def truth(self) -> str:
+        """What it did, in words."""
+        done = " ".join(self.proof) or "never ran"
+        notes = [
+            word
+            for word, holds in {
+                "cancel asked for": self.is_cancelled,
+                f"{self.reruns} reruns asked for": self.reruns,
+                "forgotten by the system": self.is_forgotten,
+                "killed by the trial": self.is_killed,
+                "not writable for a while": self.is_unwritable,
+                "files damaged": self.is_damaged,
+            }.items()
+            if holds
+        ]
+        return ", ".join([f"{done} (its code is {self.code})", *notes])
+
+
+@dataclass(frozen=True)
+class StrangerFacts:
+    """A job of somebody else, which no command of jpsi's may reach."""
+
+    native_id: str
+    #: What was done to it that only a command can do, such as `cancelled`; empty if nothing was.
+    reached: str = ""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something that is wrong."""
+
+    kind: Kind
+    #: Which job.
+    about: str
+    why: str
+    told: str = ""
+    truth: str = ""
+
+    def __str__(self) -> str:
+        return (
+            f"{self.kind.value}: {self.about}: {self.why}; told: {self.told or 'nothing'}; true: {self.truth}"
+        )
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What the referee says of a round."""
+
+    jobs: int
+    findings: Sequence[Finding] = field(default=())
+
+    def count(self, kind: Kind) -> int:
+        """How many jobs something of this kind is wrong with."""
+        return len({it.about for it in self.findings if it.kind is kind})
+
+
+def judge(jobs: Iterable[JobFacts], strangers: Iterable[StrangerFacts] = ()) -> Verdict:
+    """Find everything that is wrong with the jobs of a round."""
+    jobs = list(jobs)
+    findings = [finding for job in jobs for finding in _judge_job(job)]
+    findings += [
+        Finding(
+            Kind.STRANGE, f"stranger {it.native_id}", f"a command reached it: {it.reached}", truth="not ours"
+        )
+        for it in strangers
+        if it.reached
+    ]
+    return Verdict(len(jobs), findings)
+
+
+def _judge_job(job: JobFacts) -> Iterator[Finding]:
+    told = ", ".join(f"{it.source}: {it}" for it in job.told)
+    for kind, why in _wrongs(job):
+        yield Finding(kind, f"job {job.key}", why, told, job.truth)
+
+
+def _wrongs(job: JobFacts) -> Iterator[tuple[Kind, str]]:
+    if job.starts > 1 + job.reruns:
+        yield Kind.DOUBLED, f"it ran {job.starts} times, and was to run {1 + job.reruns} at most"
+    if len({it.outcome for it in job.told}) > 1:
+        yield Kind.STRANGE, "two outcomes were told"
+    if not job.told:
+        yield from _untold(job)
+    elif (lost := _why_lost(job)) is not None:
+        yield Kind.LOST, lost
+    else:
+        for it in dict.fromkeys(job.told):
+            if (why := _why_strange(job, it)) is not None:
+                yield Kind.STRANGE, why
+                return
+
+
+def _untold(job: JobFacts) -> Iterator[tuple[Kind, str]]:
+    if job.is_damaged:
+        return
+    if job.is_on_disk:
+        yield Kind.STUCK, "it is not final in good time"
+    elif job.proof:
+        yield Kind.LOST, "it ran, and is not on disk"
+
+
+def _why_lost(job: JobFacts) -> str | None:
+    """Why a job is lost whose end was told."""
+    if not any(it.reason in _ABSENT for it in job.told):
+        return None
+    if not job.proof or job.is_unwritable or job.is_damaged:
+        return None
+    if job.has_ended and not job.is_killed:
+        return "it ran to its end, and was told as LOST"
+    return None if job.was_ended or job.has_ended else "it began to run, and was told as LOST"
+
+
+def _why_strange(job: JobFacts, told: Told) -> str | None:
+    """Why a status cannot be that of a job."""
+    match told.state:
+        case "COMPLETED":
+            if not job.has_ended:
+                return "COMPLETED was told of a job that has not run to its end"
+            is_own = job.code == 0 and told.exit_code == 0
+            return None if is_own else "COMPLETED was told of a job that failed"
+        case "CANCELED":
+            if not job.is_cancelled:
+                return "CANCELED was told, and nobody asked for it"
+            is_own = told.exit_code in {None, job.code} | _KILLED_CODES
+            return None if is_own else "the exit code of a job that was cancelled is not its own"
+        case "FAILED":
+            return _why_not_failed(job, told)
+    return f"{told.state} is no end"
+
+
+def _why_not_failed(job: JobFacts, told: Told) -> str | None:
+    if told.exit_code is not None:
+        return None if told.exit_code in _own_codes(job) else "the exit code is not its own"
+    if told.reason not in _ABSENT:
+        return "FAILED was told for a reason that there was not"
+    is_known = job.is_forgotten or job.is_unwritable or job.is_damaged
+    return None if is_known or job.was_ended else "LOST was told of a job that the batch system has"
+
+
+def _own_codes(job: JobFacts) -> frozenset[int]:
+    """The exit codes that a job can have failed with."""
+    own = {job.code} if job.has_ended and job.code != 0 else set()
+    unprepared = {_SETUP_CODE} if not job.proof and (job.is_unwritable or job.is_damaged) else set()
+    return frozenset(own | unprepared | (_KILLED_CODES if job.was_ended else set()))

@@ -1,0 +1,345 @@
+"""One round: a batch system, a few jobs, clients that are killed, one fault; and what came of it."""
+
+from __future__ import annotations
+
+import abc
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NoReturn
+
+from chaos import proofs
+from chaos.referee import Finding, Kind, StrangerFacts, Verdict, judge
+
+#: How long all of a round may take after its fault is over, in seconds, however busy the machine is.
+PATIENCE = 45.0
+# In seconds: short, so that rounds are. What a fault does lasts longer than the grace period.
+GRACE = 0.6
+SECONDS = {
+    "kill_delay": 0.5,
+    "command_timeout": 2.5,
+    "shortest_interval": 0.05,
+    "longest_interval": 0.25,
+    "grace": GRACE,
+}
+
+
+@dataclass(frozen=True)
+class Trial:
+    """Which round it is: enough to repeat it."""
+
+    seed: int
+    system: str
+    fault: str
+    number: int
+
+    def __str__(self) -> str:
+        return f"{self.system}:{self.fault}:{self.number}"
+
+    @property
+    def rng(self) -> random.Random:
+        """What decides about everything in the round."""
+        return random.Random(f"{self.seed}/{self}")  # noqa: S311  to be repeated, not to be safe
+
+
+@dataclass(frozen=True)
+class Result:
+    """What came of a round."""
+
+    trial: Trial
+    verdict: Verdict = field(default_factory=lambda: Verdict(0))
+    #: How long it took.
+    seconds: float = 0.0
+    #: Where its files are, if something is wrong.
+    folder: str | None = None
+    #: Why the round did not take place.
+    skipped: str = ""
+    #: What went wrong with the trial itself.
+    error: str = ""
+
+
+class Skipped(Exception):
+    """This round cannot take place here."""
+
+
+class Clients:
+    """The client programs of one round."""
+
+    def __init__(self, folder: Path, command: Sequence[str], environment: dict[str, str]) -> None:
+        self._folder = folder
+        self._command = [*command, "-m", "chaos.client", str(folder)]
+        self._environment = environment
+        self._running: list[subprocess.Popen[bytes]] = []
+        self.started = 0
+
+    def start(self, *, is_follower: bool = False) -> subprocess.Popen[bytes]:
+        """Start one more, beside those that run; a follower makes no jobs of its own."""
+        self.started += 1
+        name = f"{'follower' if is_follower else 'client'}{self.started}"
+        with (self._folder / f"{name}.out").open("wb") as out:
+            client = subprocess.Popen(
+                [*self._command, name],
+                env=self._environment,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=out,
+                cwd="/",
+                start_new_session=True,
+            )
+        self._running.append(client)
+        return client
+
+    def kill(self) -> None:
+        """Kill all that run with -9, and no process that they have started."""
+        for client in self._running:
+            client.kill()
+            client.wait()
+        self._running.clear()
+
+    def are_over(self, seconds: float) -> bool:
+        """Wait until one is there that has come to its end; False if that takes longer."""
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            self._running = [it for it in self._running if it.poll() is None] or self._running[:1]
+            if not self._running or any(it.poll() is not None for it in self._running):
+                break
+            time.sleep(0.02)
+        else:
+            return False
+        return True
+
+    @property
+    def is_one_there(self) -> bool:
+        """Whether one runs."""
+        return any(it.poll() is None for it in self._running)
+
+    def show_stacks(self) -> None:
+        """Have those that run write down what they are doing."""
+        for client in self._running:
+            if client.poll() is None:
+                client.send_signal(signal.SIGUSR1)
+                time.sleep(0.3)
+
+
+@dataclass(frozen=True)
+class Client:
+    """How a client is told about a batch system."""
+
+    executor: str
+    config_class: str
+    config: Mapping[str, Any]
+    #: Times of the configuration.
+    seconds: Mapping[str, float]
+    #: What else is on its PYTHONPATH.
+    paths: Sequence[Path] = ()
+
+
+class Round(abc.ABC):
+    """One round, as its fault sees it; a subclass has a batch system."""
+
+    #: How long all may take after the fault is over, in seconds.
+    patience = PATIENCE
+
+    def __init__(self, trial: Trial, folder: Path, client: Client) -> None:
+        self.trial = trial
+        self.rng = rng = trial.rng
+        self.folder = folder
+        self.count = rng.randint(2, 5)
+        #: What clients are told; a fault may change it before the first is started.
+        self.plan: dict[str, Any] = {
+            "executor": client.executor,
+            "config_class": client.config_class,
+            "config": dict(client.config),
+            "seconds": dict(client.seconds),
+            "at once": self.chance(0.4),
+            "cancels": {},
+            "tricks": {},
+            "name": "c",
+            "work": str(folder / "work"),
+            "jobs": [self._job(key, rng.choice([0.0, 0.1, 0.4, 0.9])) for key in range(self.count)],
+        }
+        self.environment = self._environment(client.paths)
+        self.clients = Clients(folder, [sys.executable], self.environment)
+        self._undo: list[Callable[[], object]] = []
+        self._last: list[Callable[[], object]] = []
+
+    def _job(self, key: int, seconds: float) -> dict[str, Any]:
+        words = ["/bin/sh", "-c", proofs.JOB, "sh", key, proofs.code_of(key), seconds, self.folder / "proof"]
+        return {"words": [str(word) for word in words], "options": {}}
+
+    def _environment(self, paths: Sequence[Path]) -> dict[str, str]:
+        places = [str(Path(__file__).parent.parent), *map(str, paths)]
+        homes = {f"XDG_{kind}_HOME": str(self.folder / kind.lower()) for kind in ("CACHE", "CONFIG", "STATE")}
+        kept = {name: os.environ[name] for name in ("HOME", "LANG", "PATH") if name in os.environ}
+        return {**kept, **homes, "PYTHONPATH": os.pathsep.join(places)}
+
+    # What a subclass knows of its batch system.
+
+    @abc.abstractmethod
+    def has_submitted(self, count: int) -> bool:
+        """Whether the batch system has so many jobs."""
+
+    @abc.abstractmethod
+    def are_final(self) -> bool:
+        """Whether all jobs of the round that the batch system knows have ended."""
+
+    @abc.abstractmethod
+    def mend(self) -> None:
+        """Have the batch system be as it should."""
+
+    @abc.abstractmethod
+    def stranger_facts(self) -> list[StrangerFacts]:
+        """What has become of strangers' jobs."""
+
+    # What faults do.
+
+    def note(self, what: str, key: int | None = None, **more: Any) -> None:
+        """Write down what the trial does."""
+        proofs.note(self.folder, what, key, **more)
+
+    def start(self, *, is_follower: bool = False) -> None:
+        """Start a client."""
+        (self.folder / "plan").write_text(json.dumps(self.plan))
+        self.clients.start(is_follower=is_follower)
+
+    def kill(self, *, is_restarted: bool = True) -> None:
+        """Kill the clients at a random moment of what the last one does, and start another."""
+        up = self.clients.started
+        self.until(
+            lambda: (
+                sum(it["what"] == "up" for it in proofs.notes(self.folder)) >= up
+                or not self.clients.is_one_there
+            )
+        )
+        self.pause(0.0, self.rng.choice([0.02, 0.2, 0.8]))
+        self.clients.kill()
+        self.note("client killed")
+        if is_restarted:
+            self.start()
+
+    def chance(self, probability: float) -> bool:
+        """Whether something is to be so this time."""
+        return self.rng.random() < probability
+
+    @staticmethod
+    def skip(why: str) -> NoReturn:
+        """Say that this fault cannot be tried here."""
+        raise Skipped(why)
+
+    def pause(self, least: float, most: float) -> None:
+        """Let some time pass."""
+        time.sleep(self.rng.uniform(least, most))
+
+    def until(self, condition: Callable[[], object], seconds: float = 10.0) -> bool:
+        """Wait until something is so; False if that takes longer, with which a fault can live."""
+        deadline = time.monotonic() + seconds
+        while not condition():
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(0.01)
+        return True
+
+    def submitted(self, count: int = 1) -> bool:
+        """Wait until the batch system has so many jobs."""
+        return self.until(lambda: self.has_submitted(count))
+
+    def cancels(self, probability: float = 0.3, least: float = 0.2, most: float = 1.5) -> None:
+        """Have clients cancel some jobs, at random moments after their own start, in seconds."""
+        for key in range(self.count):
+            if self.chance(probability):
+                self.plan["cancels"][str(key)] = self.rng.uniform(least, most)
+
+    def seconds(self, least: float, most: float) -> None:
+        """Have all jobs take between so many seconds."""
+        for key in range(self.count):
+            self.plan["jobs"][key] = self._job(key, self.rng.uniform(least, most))
+
+    def undo(self, call: Callable[[], object]) -> None:
+        """Have something done when the fault is over, and if the trial fails, too."""
+        self._undo.append(call)
+
+    def last(self, call: Callable[[], object]) -> None:
+        """Have something done when the round is over."""
+        self._last.append(call)
+
+    # The course of a round.
+
+    def run(self, fault: Callable[[Any], None]) -> Verdict:
+        """Do it all."""
+        try:
+            try:
+                fault(self)
+            finally:
+                for call in reversed(self._undo):
+                    call()
+                self.mend()
+                self.note("mended")
+            self._bring_to_its_end()
+        finally:
+            self.clients.kill()
+            for call in reversed(self._last):
+                call()
+        return self._verdict()
+
+    def _bring_to_its_end(self) -> None:
+        """Have a client tell all ends."""
+        if not self.clients.is_one_there:
+            self.start()
+        if not self.clients.are_over(self.patience):
+            self.clients.show_stacks()
+        # what still runs may prove that it has run twice
+        self.until(self.are_final, self.patience)
+
+    def _verdict(self) -> Verdict:
+        jobs = list(proofs.facts(self.folder, self.count))
+        verdict = judge(jobs, self.stranger_facts())
+        unbegun = [it for it in jobs if not it.is_begun]
+        more = [
+            Finding(Kind.STUCK, f"job {it.key}", "no client came to submit it", truth=it.truth)
+            for it in unbegun
+        ]
+        told = {it["why"] for it in proofs.notes(self.folder) if it["what"] == "error"}
+        more += [
+            Finding(Kind.STUCK, "client", "it broke down", why, "all was mended") for why in sorted(told)
+        ]
+        return Verdict(verdict.jobs, [*verdict.findings, *more])
+
+
+def play(trial: Trial, play_in: Callable[[Trial, Path], Verdict], keep: Path, *, is_kept: bool) -> Result:
+    """Play one round; its files are kept where something is wrong, or always.
+
+    Args:
+        trial: which one.
+        play_in: plays it in a folder of its own.
+        keep: where its files are kept.
+        is_kept: whether they are kept always.
+    """
+    begun = time.monotonic()
+    folder = Path(tempfile.mkdtemp(prefix="jpsi-chaos-"))
+    verdict, error = Verdict(0), ""
+    try:
+        verdict = play_in(trial, folder)
+    except Skipped as e:
+        shutil.rmtree(folder, ignore_errors=True)
+        return Result(trial, skipped=str(e))
+    except Exception:  # noqa: BLE001  a trial that fails is told of, and is no other's end
+        error = traceback.format_exc()
+    kept = None
+    if verdict.findings or error or is_kept:
+        kept = str(keep / str(trial).replace(":", "-"))
+        (folder / "report").write_text("\n".join([*map(str, verdict.findings), error]) + "\n")
+        keep.mkdir(parents=True, exist_ok=True)
+        shutil.rmtree(kept, ignore_errors=True)
+        shutil.copytree(folder, kept, symlinks=True, ignore_dangling_symlinks=True)
+    shutil.rmtree(folder, ignore_errors=True)
+    return Result(trial, verdict, time.monotonic() - begun, kept, error=error)

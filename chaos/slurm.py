@@ -1,0 +1,278 @@
+"""Rounds on a real Slurm, which ci/slurm has brought up, and what goes wrong there.
+
+They run as an ordinary user, and ask ci/slurm/control for what takes root. Rounds whose fault is the whole
+system's are played alone.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from chaos import faults, proofs, tampering
+from chaos.referee import StrangerFacts, Verdict
+from chaos.rounds import Client, Round, Trial
+
+#: How the real Slurm is called among the systems.
+NAME = "real"
+#: Where ci/slurm/control listens.
+CONTROL = "JPSI_CI_CONTROL"
+# The file system with little room that ci/slurm/control mounts.
+_SMALL = Path("/run/jpsi-ci/small")
+_SECONDS = {
+    "kill_delay": 1.0,
+    "command_timeout": 4.0,
+    "shortest_interval": 0.3,
+    "longest_interval": 1.0,
+    "grace": 3.0,
+}
+_STRANGERS = ("exit 0", "exit 0", "sleep 300 & wait $!", "sleep 300 & wait $!", "exit 3")
+
+
+class SlurmRound(Round):
+    """One round on a real Slurm."""
+
+    patience = 120.0
+
+    def __init__(self, trial: Trial, folder: Path) -> None:
+        client = Client("slurm", "jpsi_slurm.config:SlurmConfig", {}, _SECONDS)
+        super().__init__(trial, folder, client)
+        self.plan["name"] = f"r{os.getpid()}x{time.monotonic_ns()}x"
+        self.strangers: list[str] = []
+
+    def names(self) -> dict[str, int]:
+        """The keys of the jobs of this round by the names that Slurm has of them."""
+        return {f"{self.plan['name']}{key}": key for key in range(self.count)}
+
+    def has_submitted(self, count: int) -> bool:
+        """See `Round`."""
+        return len([it for it in proofs.notes(self.folder) if it["what"] == "submitted"]) >= count
+
+    def are_final(self) -> bool:
+        """See `Round`."""
+        listed = _run("squeue", "-h", "--me", "-n", ",".join(self.names()), "-o", "%i")
+        return listed.returncode == 0 and not listed.stdout.strip()
+
+    def mend(self) -> None:
+        """See `Round`."""
+        (self.folder / "tamper").unlink(missing_ok=True)
+        if self.trial.fault in ALONE:
+            control("up")
+        waiting = _run("squeue", "-h", "--me", "-t", "PD", "-n", ",".join(self.names()), "-o", "%A")
+        for native_id in dict.fromkeys(waiting.stdout.split()):
+            _run("scontrol", "update", f"JobId={native_id}", "StartTime=now")
+
+    def known(self) -> dict[int, str]:
+        """The state of each job of the round that the controller knows."""
+        listed = _run("squeue", "-h", "--me", "-t", "all", "-n", ",".join(self.names()), "-o", "%j %T")
+        rows = [line.split() for line in listed.stdout.splitlines()]
+        return {self.names()[row[0]]: row[1] for row in rows if len(row) > 1 and row[0] in self.names()}
+
+    def bring_strangers(self, count: int) -> None:
+        """Submit jobs of somebody else, which get the native ids of those that were forgotten."""
+        for number in range(count):
+            command = self.rng.choice(_STRANGERS)
+            text = proofs.STRANGER.format(number=number, proof=self.folder / "proof", command=command)
+            options = ("--parsable", "--chdir=/", "--output=/dev/null", "--time=10")
+            submitted = _run("sbatch", *options, stdin=text)
+            if submitted.returncode == 0:
+                self.strangers.append(submitted.stdout.strip())
+                self.note("stranger", native_id=self.strangers[-1], command=command)
+
+    def stranger_facts(self) -> list[StrangerFacts]:
+        """See `Round`."""
+        told = {line.split()[1] for line in proofs.reached(self.folder)}
+        found = []
+        for number, native_id in enumerate(self.strangers):
+            state = _run("squeue", "-h", "-t", "all", "-j", native_id, "-o", "%T").stdout.strip()
+            reached = "cancelled" if state == "CANCELLED" else "signalled" if str(number) in told else ""
+            found.append(StrangerFacts(native_id, reached))
+        return found
+
+    def clear(self) -> None:
+        """Leave nothing behind."""
+        if self.strangers:
+            _run("scancel", *self.strangers)
+        _run("scancel", "--me", "-n", ",".join(self.names()))
+
+
+def control(verb: str) -> None:
+    """Have ci/slurm/control do something."""
+    with socket.socket(socket.AF_UNIX) as client:
+        client.connect(os.environ[CONTROL])
+        client.sendall(verb.encode() + b"\n")
+        code = client.makefile().readline().strip()
+    if code != "0":
+        msg = f"ci/slurm/control {verb}: {code or 'no answer'}"
+        raise RuntimeError(msg)
+
+
+def _run(*words: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
+    try:
+        return subprocess.run(
+            words, input=stdin, capture_output=True, text=True, errors="replace", check=False, timeout=30
+        )
+    except subprocess.TimeoutExpired:
+        return subprocess.CompletedProcess(words, 124, "", "no answer in time")
+
+
+def _unfinished(round_: SlurmRound) -> set[int]:
+    """The jobs that have begun and not ended."""
+    last = {key: what for what, key in proofs.proofs(round_.folder)}
+    return {key for key, what in last.items() if what == "start"}
+
+
+def controller(round_: SlurmRound) -> None:
+    """The controller is killed at once after submissions, and started; strangers' jobs get the native ids."""
+    if round_.chance(0.6):
+        for job in round_.plan["jobs"]:
+            job["options"] = {"slurm.begin": "now+1hour"}
+    else:
+        round_.seconds(0.3, 4.0)
+    round_.cancels(0.4, 2.0, 8.0)
+    round_.start()
+    round_.submitted(round_.count)
+    round_.pause(0.0, round_.rng.choice([0.0, 0.5]))
+    if is_killed := round_.chance(0.4):
+        round_.clients.kill()
+    control("kill-controller")
+    round_.note("controller killed")
+    control("start-controller")
+    round_.bring_strangers(round_.count + 1)
+    known, unfinished = round_.known(), _unfinished(round_)
+    for key in set(range(round_.count)) - known.keys():
+        round_.note("forgotten", key)
+        if key in unfinished:
+            # its node ends it as soon as the controller says that it does not know it
+            round_.note("killed", key)
+    if is_killed:
+        round_.start()
+    round_.pause(1.0, 4.0)
+
+
+def restored(round_: SlurmRound) -> None:
+    """The controller is killed as jobs end, and comes back with a state from before that."""
+    round_.seconds(0.2, 2.5)
+    round_.start()
+    round_.until(lambda: any(what == "end" for what, _ in proofs.proofs(round_.folder)), 20.0)
+    round_.pause(0.0, 0.6)
+    if is_killed := round_.chance(0.3):
+        round_.clients.kill()
+    control("kill-controller")
+    round_.note("controller killed")
+    ended = {key for what, key in proofs.proofs(round_.folder) if what == "end"}
+    for key in set(range(round_.count)) - ended:
+        # what had not ended may be run again
+        round_.note("rerun", key)
+        round_.note("killed", key)
+        round_.note("forgotten", key)
+    round_.pause(0.0, 1.5)
+    control("start-controller")
+    if is_killed:
+        round_.start()
+
+
+def frozen(round_: SlurmRound) -> None:
+    """The controller does not answer while jobs are submitted, and takes them when it does again."""
+    is_late = round_.chance(0.5)
+    if is_late:
+        round_.start()
+        round_.submitted()
+    control("freeze-controller")
+    round_.undo(lambda: control("thaw-controller"))
+    if not is_late:
+        round_.start()
+    round_.pause(2.0, 12.0)
+    if round_.chance(0.4):
+        round_.kill()
+        round_.pause(0.0, 3.0)
+
+
+def garbled(round_: SlurmRound) -> None:
+    """Commands that tell about jobs exit 0 and print what is no answer, for longer than the grace period."""
+    commands, tamper = round_.folder / "bin", round_.folder / "tamper"
+    commands.mkdir()
+    module = Path(tampering.__file__)
+    for name in ("squeue", "sacct"):
+        file = commands / name
+        file.write_text(
+            f'#!/bin/sh\n[ -e {tamper} ] || exec /usr/bin/{name} "$@"\n'
+            f'/usr/bin/{name} "$@" 2>/dev/null | {sys.executable} {module} "$(cat {tamper})"\nexit 0\n'
+        )
+        file.chmod(0o755)
+    round_.environment["PATH"] = f"{commands}:{round_.environment['PATH']}"
+    how = round_.rng.choice(sorted(tampering.tamperings(round_.rng)))
+    round_.note("tampered", how=how)
+    round_.seconds(1.0, 6.0)
+    round_.cancels(0.1, 1.0, 4.0)
+    round_.start()
+    round_.submitted()
+    round_.pause(0.0, 1.0)
+    tamper.write_text(how)
+    round_.pause(4.0, 8.0)
+    if round_.chance(0.3):
+        round_.kill()
+        round_.pause(4.0, 6.0)
+
+
+def requeue(round_: SlurmRound) -> None:
+    """Jobs are put back to run again, as their user asked for."""
+    round_.seconds(1.0, 4.0)
+    round_.start()
+    for _ in range(round_.rng.randint(1, 2)):
+        round_.until(lambda: "RUNNING" in round_.known().values(), 15.0)
+        listed = _run("squeue", "-h", "--me", "-t", "R", "-n", ",".join(round_.names()), "-o", "%i %j")
+        rows = [line.split() for line in listed.stdout.splitlines()]
+        if rows:
+            native_id, name = round_.rng.choice(rows)
+            round_.note("rerun", round_.names()[name])
+            _run("scontrol", "requeue", native_id)
+        if round_.chance(0.3):
+            round_.kill()
+
+
+def readonly(round_: SlurmRound) -> None:
+    """The file system of the work directory turns read-only while jobs run, and is writable again later."""
+    control("mount")
+    round_.last(lambda: control("unmount"))
+    round_.plan["work"] = str(_SMALL / "work")
+    round_.seconds(0.5, 4.0)
+    round_.start()
+    round_.submitted()
+    round_.pause(0.0, 3.0)
+    round_.note("unwritable")
+    round_.undo(lambda: control("writable"))
+    # refused while somebody has a file open for writing
+    round_.until(_turned_read_only, 5.0)
+    round_.pause(1.0, 5.0)
+
+
+def _turned_read_only() -> bool:
+    try:
+        control("readonly")
+    except RuntimeError:
+        return False
+    return True
+
+
+#: The faults by name.
+FAULTS: Mapping[str, Callable[[SlurmRound], None]] = {
+    **faults.FAULTS,
+    **{it.__name__: it for it in (controller, restored, frozen, garbled, requeue, readonly)},
+}
+#: Those that are everybody's.
+ALONE = frozenset({"controller", "restored", "frozen", "readonly"})
+
+
+def play(trial: Trial, folder: Path) -> Verdict:
+    """Play a round on the real Slurm."""
+    round_ = SlurmRound(trial, folder)
+    try:
+        return round_.run(FAULTS[trial.fault])
+    finally:
+        round_.clear()

@@ -1,0 +1,94 @@
+"""The fakes of every system: by which commands they answer, and how their answers are tampered with."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from chaos.tampering import Tamper
+from jpsi.fakes import CommandFunction, Dialect, FakeScheduler, Invocation
+from jpsi.fakes import dialect as dialect_of
+from jpsi.plugin import CommandResult
+
+
+@dataclass(frozen=True)
+class System:
+    """One fake batch system, and how jpsi is told about it."""
+
+    name: str
+    #: The command that submits, for faults of commands.
+    submit: str
+    #: The commands that tell about jobs; those with a second word are told by it.
+    status: frozenset[str]
+    config_class: str = ""
+    config: Mapping[str, Any] = field(default_factory=dict)
+
+    def is_status(self, invocation: Invocation) -> bool:
+        """Whether a call only asks."""
+        words = invocation.argv[:2]
+        return words[0] in self.status or " ".join(words) in self.status
+
+    def commands(self) -> list[str]:
+        """Every command that tells about jobs, as faults name them."""
+        return sorted({it.split()[0] for it in self.status})
+
+
+SYSTEMS: Mapping[str, System] = {
+    it.name: it
+    for it in (
+        System("toy", "tsubmit", frozenset({"tstat"})),
+        System("slurm", "sbatch", frozenset({"squeue", "sacct"}), "jpsi_slurm.config:SlurmConfig"),
+        System("pbs", "qsub", frozenset({"qstat"}), "jpsi_pbs.config:PbsConfig"),
+        System("torque", "qsub", frozenset({"qstat"}), "jpsi_pbs.config:PbsConfig"),
+        System("lsf", "bsub", frozenset({"bjobs", "bhist"}), "jpsi_lsf.config:LsfConfig"),
+        System("flux", "flux", frozenset({"flux jobs"}), "jpsi_flux.config:FluxConfig"),
+        System(
+            "gridengine",
+            "qsub",
+            frozenset({"qstat", "qacct"}),
+            "jpsi_gridengine.config:GridEngineConfig",
+            {"parallel_environment": "mpi-{slots}", "node_environment": "smp"},
+        ),
+    )
+}
+
+
+class Tampered:
+    """A dialect whose answers about jobs are not what they were; a `jpsi.fakes.Dialect`."""
+
+    def __init__(self, system: System) -> None:
+        self._system = system
+        self._dialect: Dialect = dialect_of(system.name)
+        #: What is done to answers about jobs; None leaves them as they are.
+        self.tamper: Tamper | None = None
+        self.commands: Mapping[str, CommandFunction] = {
+            name: functools.partial(self._call, function) for name, function in self._dialect.commands.items()
+        }
+
+    def unreachable(self, command: str) -> CommandResult:
+        """What this command prints when it cannot contact the batch system."""
+        return self._dialect.unreachable(command)
+
+    def _call(
+        self, function: CommandFunction, scheduler: FakeScheduler, invocation: Invocation
+    ) -> CommandResult:
+        result = function(scheduler, invocation)
+        if self.tamper is None or not self._system.is_status(invocation):
+            return result
+        # it claims that all is well
+        return attrs.evolve(result, returncode=0, stdout=self.tamper(result.stdout), stderr="")
+
+
+def toy_plugin(folder: Path) -> Path:
+    """Make a folder for PYTHONPATH from which the executor `toy` is installed; returned."""
+    info = folder / "toy-1.0.dist-info"
+    if not info.exists():
+        info.mkdir(parents=True)
+        (info / "METADATA").write_text("Metadata-Version: 2.1\nName: toy\nVersion: 1.0\n")
+        (info / "entry_points.txt").write_text("[jpsi.executors]\ntoy = jpsi.testing.toy\n")
+    return folder

@@ -1,0 +1,101 @@
+"""Writes that failed, as the disk is full or read-only, and that are tried again until they succeed."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+
+log = logging.getLogger(__name__)
+
+_RETRY_SECONDS = 5.0
+
+
+class Unwritten:
+    """Writes below one root that failed. Any thread may call the methods; none raises OSError.
+
+    Args:
+        root: the directory that people are told about.
+    """
+
+    def __init__(self, root: str) -> None:
+        self._root = root
+        self._lock = threading.Lock()
+        self._pending: dict[str, Callable[[], object]] = {}
+        self._is_failing = False
+        self._is_running = False
+
+    def failed(self, error: OSError) -> None:
+        """Warn that something cannot be written; once, until something can."""
+        with self._lock:
+            is_known, self._is_failing = self._is_failing, True
+        if is_known:
+            log.debug("%s: %s", self._root, error)
+        else:
+            log.warning(
+                "%s cannot be written to (%s); jobs are followed all the same, and what is to be written is "
+                "tried again",
+                self._root,
+                error,
+            )
+
+    def write(self, name: str, call: Callable[[], object]) -> None:
+        """Write something, now or as soon as that is possible.
+
+        Args:
+            name: what it is; a later write of the same takes its place.
+            call: writes it, and may raise OSError.
+        """
+        try:
+            call()
+        except FileNotFoundError as e:
+            log.warning("%s is not on disk, as its folder was removed: %s", name, e)
+        except OSError as e:
+            self.failed(e)
+            with self._lock:
+                self._pending[name] = call
+                is_started, self._is_running = self._is_running, True
+            if not is_started:
+                self._start()
+
+    def retry(self) -> bool:
+        """Try again what failed; returns whether all is written now."""
+        with self._lock:
+            pending = dict(self._pending)
+        for name, call in pending.items():
+            try:
+                call()
+            except FileNotFoundError:
+                log.debug("%s: %s was removed meanwhile", self._root, name)
+            except OSError as e:
+                log.debug("%s: %s: %s", self._root, name, e)
+                return False
+            with self._lock:
+                if self._pending.get(name) is call:
+                    del self._pending[name]
+        with self._lock:
+            is_done = not self._pending
+            was_failing, self._is_failing = self._is_failing, self._is_failing and not is_done
+        if is_done and was_failing:
+            log.warning("%s can be written to again", self._root)
+        return is_done
+
+    def _start(self) -> None:
+        thread = threading.Thread(target=self._run, name="jpsi-write-again", daemon=True)
+        try:
+            thread.start()
+        except RuntimeError:
+            with self._lock:
+                self._is_running = False
+            log.warning("no thread could be started to write to %s again", self._root, exc_info=True)
+
+    def _run(self, sleep: Callable[[float], object] = time.sleep) -> None:
+        while True:
+            sleep(_RETRY_SECONDS)
+            if self.retry():
+                with self._lock:
+                    # something may have been added since
+                    if not self._pending:
+                        self._is_running = False
+                        return
