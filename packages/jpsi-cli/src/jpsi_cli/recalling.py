@@ -35,7 +35,14 @@ def recalled(jobs: Iterable[SpooledJob]) -> Recalled:
     """Have jobs followed from here; nothing else of their executors is."""
     found: dict[str, jpsi.Job] = {}
     failures: dict[str, jpsi.JpsiError] = {}
-    for origin, ids in _by_origin(jobs).items():
+    asked = []
+    for job in jobs:
+        if job.damage and job.spec.executable is None:
+            # nobody can tell what it is
+            failures[job.id] = jpsi.SubmitException(f"job {job.id} is {job.remark}")
+        else:
+            asked.append(job)
+    for origin, ids in _by_origin(asked).items():
         try:
             found |= {job.id: job for job in origin.open().recall(ids)}
         except jpsi.JpsiError as e:
