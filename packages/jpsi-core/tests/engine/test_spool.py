@@ -24,6 +24,7 @@ from jpsi.model.errors import ConfigError
 
 NOW = 1_767_225_600.0
 DAY = 86_400.0
+TIME = "2026-01-01T00:00:00+00:00"
 EXIT = "a1.1.exit.run.0"
 
 
@@ -593,17 +594,17 @@ def test_attempt_that_is_no_more_is_not_judged(spool: Spool) -> None:
 def test_first_reason_to_end_is_remembered(spool: Spool) -> None:
     make(spool)
 
-    told = [spool.stop("a1", 1, {"why": why}) for why in ("cancel", "timeout")]
+    told = [spool.stop("a1", 1, {"why": why, "time": TIME}) for why in ("cancel", "timeout")]
 
-    assert told == [{"why": "cancel"}] * 2
-    assert spool.read_stop("a1", 1) == {"why": "cancel"}
+    assert told == [{"why": "cancel", "time": TIME}] * 2
+    assert spool.read_stop("a1", 1) == {"why": "cancel", "time": TIME}
     assert spool.read_stop("a1", 2) is None
 
 
 def test_all_that_stop_an_attempt_at_once_are_told_the_same(spool: Spool) -> None:
     make(spool)
 
-    told = at_once(*[lambda n=n: spool.stop("a1", 1, {"why": n}) for n in range(8)])  # type: ignore[misc]
+    told = at_once(*[lambda n=n: spool.stop("a1", 1, {"why": n, "time": TIME}) for n in range(8)])  # type: ignore[misc]
 
     assert told == [spool.read_stop("a1", 1)] * 8
     assert files(spool) == ["jobs/a1/intent.1.json", "jobs/a1/run.1", "jobs/a1/stop.1.json", "layout"]

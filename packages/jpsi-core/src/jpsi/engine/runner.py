@@ -15,6 +15,7 @@ from jpsi.engine import runner_environment, runner_nodes, runner_staging, runner
 from jpsi.engine.runner_command import JOB_ID, NODEFILES, CommandLines, Through
 from jpsi.engine.runner_frame import SETUP_CODE
 from jpsi.engine.runner_nodes import NODES
+from jpsi.engine.runner_requeue import SHELL
 from jpsi.engine.runner_run import (
     DIRECTORY,
     HOME,
@@ -23,7 +24,6 @@ from jpsi.engine.runner_run import (
     PRE_LAUNCH,
     PROLOGUE,
     RAN,
-    SHELL,
     STDERR,
     STDIN,
     STDOUT,

@@ -14,6 +14,7 @@ import attrs
 
 from jpsi.contract.background import SIGNALS, heed_signals, pass_signals, trap_signals
 from jpsi.contract.shell import ShellLine, word
+from jpsi.engine.runner_requeue import RequeueRules, count_runs, define_functions
 
 #: How the claim of a job begins that does not know its native id.
 UNNAMED = "unnamed."
@@ -102,6 +103,7 @@ class BatchFrame:
 
     #: The variable that tells the job its native id, or several, separated by blanks; empty if there is none.
     id_variable: str
+    requeue: RequeueRules = attrs.field(factory=RequeueRules)
 
     def begin(self, mark: str, folder: str, attempt: int) -> Iterator[str]:
         """See `Frame`; the claim is the native id, so that the same job may come again."""
@@ -110,7 +112,8 @@ class BatchFrame:
         # Without an id nobody knows another run of the same job from a stranger's.
         yield f"_jpsi_native_id={first_set(self.id_variable, otherwise=f'{UNNAMED}$$')}"
         yield _CLAIM.format(attempt=attempt, code=SETUP_CODE)
-        yield RESTARTS.format(attempt=attempt)
+        yield from define_functions(self.requeue)
+        yield from count_runs(str(attempt), self.requeue)
         yield FUNCTIONS
         yield from pass_signals(OWN)
         yield from trap_signals(OWN, "_jpsi_note signalled; ")
@@ -171,12 +174,3 @@ if ! {{ echo "$_jpsi_native_id" >"$_jpsi_folder"/claim.{attempt}; }} 2>/dev/null
   [ "$_jpsi_claim" = "$_jpsi_native_id" ] || exit {code}
 fi
 set +C"""
-
-#: The lines that count how often the batch system has run an attempt.
-RESTARTS = """\
-_jpsi_restart=0
-while [ -e "$_jpsi_folder/start.{attempt}.$_jpsi_restart" ]; do
-  _jpsi_restart=$((_jpsi_restart + 1))
-done
-true >"$_jpsi_folder/start.{attempt}.$_jpsi_restart" || :
-[ "$_jpsi_restart" -eq 0 ] || _jpsi_mark=$_jpsi_mark.$_jpsi_restart"""

@@ -38,6 +38,7 @@ import attrs
 
 from jpsi.engine.array_files import ArrayFiles, Place, add_native_id, adopt, link, read_link
 from jpsi.engine.claims import REVOKED, Claim, read_claim, revoke
+from jpsi.engine.damage import folder_problems, read_final, read_stop
 from jpsi.engine.files import (
     PRIVATE_DIRECTORY,
     PRIVATE_FILE,
@@ -45,7 +46,6 @@ from jpsi.engine.files import (
     forget,
     is_transient,
     make_private,
-    read_json,
     take_lock,
     write,
     write_all,
@@ -54,6 +54,7 @@ from jpsi.engine.files import (
 )
 from jpsi.engine.markers import Marker, parse, scan
 from jpsi.engine.roots import open_root
+from jpsi.engine.run_evidence import has_run, last_attempt
 from jpsi.engine.unwritten import Unwritten
 
 __all__ = ["REVOKED", "Claim", "Intent", "Spool", "is_transient"]
@@ -242,16 +243,28 @@ class Spool:
         return content if is_first else self.read_stop(job_id, attempt) or content
 
     def read_stop(self, job_id: str, attempt: int) -> dict[str, Any] | None:
-        """What `stop` wrote down for an attempt, or None."""
-        return read_json(f"{self.root}/{stop_file(job_id, attempt)}")
+        """What `stop` wrote down for an attempt, or None; of a file that is damaged, when it was made."""
+        return read_stop(f"{self.root}/{stop_file(job_id, attempt)}")
 
     def read_final(self, job_id: str, attempt: int) -> dict[str, Any] | None:
-        """What `finish` wrote down for an attempt, or None."""
-        return read_json(f"{self.folder(job_id)}/final.{attempt}.json")
+        """What `finish` wrote down for an attempt, or None; nothing that is damaged tells an end."""
+        return read_final(f"{self.folder(job_id)}/final.{attempt}.json")
 
     def finish(self, job_id: str, attempt: int, content: dict[str, Any]) -> None:
         """Write down a final status that does not follow from the exit marker alone."""
-        write_once(f"{self.folder(job_id)}/final.{attempt}.json", json.dumps(content).encode("ascii"))
+        path, data = f"{self.folder(job_id)}/final.{attempt}.json", json.dumps(content).encode("ascii")
+        if not write_once(path, data) and read_final(path) is None and not os.path.isdir(path):  # noqa: PTH112
+            # what is there is damaged
+            write(path, data)
+
+    def damage(self, job_id: str) -> str | None:
+        """What is wrong with the files of a job; None if nothing is.
+
+        One whose submission was cut short before anything was started is no job.
+        """
+        names = self.names(job_id)
+        found = list(folder_problems(self.root, job_id, names))
+        return "; ".join(found) or None
 
     def awaited(self, job_id: str, attempt: int) -> str:
         """The file that is there while files of an attempt are elsewhere that are to be here in the end."""
@@ -374,6 +387,18 @@ class Spool:
         """Whether an attempt began to run, as its folder tells, whatever became of its markers."""
         return any(name.startswith(f"start.{attempt}.") for name in self.names(job_id))
 
+    def has_run(self, job_id: str, attempt: int, names: Collection[str] = ()) -> bool:
+        """Whether an attempt is known to have begun, by whatever it has left, although its claim may be lost.
+
+        Args:
+            job_id: the job.
+            attempt: the attempt.
+            names: of markers that nobody has taken to the job's folder yet.
+        """
+        claim = self.claim(job_id, attempt)
+        is_taken = claim is not None and claim.text not in {"", REVOKED}
+        return is_taken or has_run(job_id, attempt, [*self.names(job_id), *names])
+
     def is_final(self, job_id: str, settles: Callable[[list[Marker]], bool]) -> bool:
         """Whether the last attempt of a job is settled: nobody needs to follow it any more.
 
@@ -383,7 +408,7 @@ class Spool:
                 the attempt was not told to end.
         """
         names = self.names(job_id)
-        attempt = _last_attempt(names)
+        attempt = last_attempt(job_id, names)
         if f"final.{attempt}.json" in names or f"{UNSENT}.{attempt}" in names:
             return True
         if f"stop.{attempt}.json" in names or f"{AWAITED}.{attempt}" in names:
@@ -391,8 +416,8 @@ class Spool:
         return settles([marker for marker in _markers_among(names) if marker.attempt == attempt])
 
     def last_attempt(self, job_id: str) -> int:
-        """The number of the last attempt that the folder of a job knows; 0 if there is none."""
-        return _last_attempt(self.names(job_id))
+        """The number of the last attempt that the folder of a job tells of; 0 if there is none."""
+        return last_attempt(job_id, self.names(job_id))
 
     def places(self, job_id: str) -> dict[int, Place | None]:
         """Which elements the attempts of a job are, by their numbers; None where that cannot be read.
@@ -413,19 +438,20 @@ class Spool:
     def last_intent(self, job_id: str) -> Intent | None:
         """The last attempt that was made, if there is one that can be read.
 
-        One that was cut short while it was written asked for the same as the one before; one in an array that
-        is gone asked for what nobody knows, and runs no more.
+        One that was cut short while it was written, or that only other files tell of, asked for the same as
+        the one before; one in an array that is gone asked for what nobody knows, and runs no more.
         """
-        attempts = sorted(set(_attempts(self.names(job_id))), reverse=True)
-        for attempt in attempts:
+        names = self.names(job_id)
+        last = last_attempt(job_id, names)
+        for attempt in sorted(set(_attempts(names)), reverse=True):
             intent = self._read_intent(job_id, attempt) or self._read_element(job_id, attempt)
-            is_last = attempt == attempts[0]
+            is_last = attempt == last
             if intent is None and is_last and not self.has_intent(job_id, attempt):
                 return None
             if intent is not None:
                 return attrs.evolve(
                     intent,
-                    attempt=attempts[0],
+                    attempt=last,
                     native_id=intent.native_id if is_last else None,
                     place=intent.place if is_last else None,
                 )
@@ -440,7 +466,7 @@ class Spool:
             with open(f"{self.folder(job_id)}/intent.{attempt}.json", encoding="ascii") as file:  # noqa: PTH123
                 content = json.loads(file.readline())
                 native_id = file.readline() or None
-        except (FileNotFoundError, ValueError):
+        except (FileNotFoundError, IsADirectoryError, PermissionError, ValueError, RecursionError):
             return None
         return Intent(job_id, attempt, content, native_id) if isinstance(content, dict) else None
 
@@ -459,7 +485,8 @@ class Spool:
         try:
             fd = os.open(path, os.O_RDWR)
         except FileNotFoundError:
-            yield False
+            # nobody submits an attempt whose intent is lost
+            yield self.last_attempt(intent.job_id) == intent.attempt
             return
         try:
             yield take_lock(fd, patience_seconds)
@@ -506,10 +533,6 @@ class Spool:
             return os.listdir(self.folder(job_id))  # noqa: PTH208
         except (FileNotFoundError, NotADirectoryError):
             return []
-
-
-def _last_attempt(names: Iterable[str]) -> int:
-    return max(_attempts(names), default=0)
 
 
 # intent.<n>.json and array.<n>
