@@ -196,6 +196,17 @@ def test_an_answer_that_qacct_itself_cuts_is_none(tmp_path: Path, root: str, las
             hooks.parse_finished(result, ["18.3", "18.30"])
 
 
+def test_an_answer_without_an_account_of_the_file_is_none(tmp_path: Path) -> None:
+    """Though it is twice the same, and has its end."""
+    root = _accounts_file(tmp_path)
+
+    result = asked(tmp_path, ["18"], f"{{ read -r _; cat; }} | {_READ.partition('exit 9')[2].strip()}", root)
+
+    assert result.stdout.count("taskid 30\n") == 4
+    with pytest.raises(SubmitException, match="did not answer"):
+        hooks.parse_finished(result, ["18.3", "18.30"])
+
+
 def test_an_account_that_may_be_that_of_a_parallel_jobs_task_counts_for_nothing() -> None:
     """The task's stands there while the job runs, and is told as the job's own will be."""
     task, own = _account(granted_pe="smp"), _account(granted_pe="smp", exit_status="7")

@@ -129,6 +129,17 @@ def test_account_of_the_time_of_an_answer_with_the_tag_counts_unless_another_job
     assert job.accounted is None
 
 
+def test_account_of_an_older_job_of_the_native_id_says_nothing() -> None:
+    """Controllers begin anew when they have used all their ids: that tells nothing of what came later."""
+    job = Tracked("a1", "a1", 1, "17")
+    job.observe(told(TAG, LATER, JobState.QUEUED), 1.0)
+    job.observe(None, 2.0)
+
+    job.account({"17": told("jpsi-b2-1", THEN)}, 2.0)
+
+    assert (job.accounted, job.stranger, job.is_unaccounted) == (None, None, True)
+
+
 def test_element_carries_the_tag_of_its_array() -> None:
 
     assert Tracked("a1", "a1", 1, "17_3", place=Place("x9", 3)).tag == "jpsi-x9-1"

@@ -175,7 +175,7 @@ class Tracked:
             return None
         whose = self.owner_of(seen)
         if whose is Owner.STRANGER:
-            self.stranger = seen
+            self.stranger = self.stranger if self._is_before(seen) else seen
             return None
         if whose is Owner.OWN:
             if seen.tag:
@@ -183,6 +183,12 @@ class Tracked:
         elif seen.final and not self.markers:
             return None
         return seen
+
+    def _is_before(self, seen: Observation) -> bool:
+        """Return whether an observation is about a job that had the native id before this one."""
+        if seen.submitted is None or self.submitted is None:
+            return False
+        return seen.submitted < self.submitted
 
     def account(self, found: Mapping[str, Observation] | None, now: float) -> None:
         """Know what the accounting says about it; None if there is none."""

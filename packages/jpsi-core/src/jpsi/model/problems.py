@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import TypeVar
@@ -71,14 +71,16 @@ def exec_limits(spec: JobSpec, inherited: Mapping[str, str] | None = None) -> It
         spec: the spec.
         inherited: the environment that the program will have besides; None leaves that out.
     """
-    arguments, environment = spec.arguments or (), spec.environment or {}
-    is_sound = isinstance(arguments, list | tuple) and isinstance(environment, Mapping)
-    if not is_sound or not isinstance(spec.executable, str):
+    # whatever was assigned to the fields
+    parts: Sequence[object] = [spec.executable, spec.arguments, spec.environment]
+    is_sound = (str, list | tuple | None, Mapping | None)
+    if not all(isinstance(part, kind) for part, kind in zip(parts, is_sound, strict=True)):
         return
+    executable, arguments, environment = spec.executable or "", spec.arguments or (), spec.environment or {}
     values = (it for it in environment.values() if it is not None)
-    texts = [spec.executable, *arguments, *environment, *values]
+    texts = [executable, *arguments, *environment, *values]
     if not any(True for text in texts for _ in _text("", text)):
-        yield from exec_problems(spec.executable, arguments, environment, inherited)
+        yield from exec_problems(executable, arguments, environment, inherited)
 
 
 def _command(spec: JobSpec) -> Iterator[str]:
