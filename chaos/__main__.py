@@ -42,8 +42,8 @@ class Stage:
     alone: Collection[str] = ()
 
 
-FAKES = Stage(tuple(SYSTEMS), tuple(fakes.FAULTS), fakes.play, short=36, long=1000)
-REAL = Stage((slurm.NAME,), tuple(slurm.FAULTS), slurm.play, short=6, long=300, alone=slurm.ALONE)
+FAKES = Stage(tuple(SYSTEMS), tuple(fakes.FAULTS), fakes.play, short=24, long=1000)
+REAL = Stage((slurm.NAME,), tuple(slurm.FAULTS), slurm.play, short=4, long=300, alone=slurm.ALONE)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

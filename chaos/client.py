@@ -16,7 +16,7 @@ import signal
 import sys
 import time
 import traceback
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -73,6 +73,7 @@ class Program:
         self._executor = jpsi.JobExecutor.get_instance(plan["executor"], config=self._config())
         self._jobs: dict[int, Any] = {}
         self._told: set[int] = set()
+        self._there: Collection[int] = set()
         self._complaints: dict[int, str] = {}
         self._begun = time.monotonic()
 
@@ -175,7 +176,10 @@ class Program:
                 self._note("recovered", key, native_id=job.native_id)
 
     def _on_disk(self) -> dict[int, Any] | None:
-        """The jobs that the disk knows; None if it cannot be read now."""
+        """The jobs that the disk knows; None if it cannot be read now.
+
+        What was taken back, as it could not be submitted, is not one of them: it can run no more.
+        """
         from jpsi import spooled
 
         try:
@@ -183,7 +187,7 @@ class Program:
         except self._jpsi.JpsiError as e:
             self._complain(-1, f"jobs: {e}")
             return None
-        return {int(job.name[-1]): job for job in found if job.name}
+        return {int(job.name[-1]): job for job in found if job.name and not job.is_unsent}
 
     def _cancel(self) -> None:
         """Cancel what is due to be cancelled, until jpsi has taken the request."""
@@ -221,8 +225,12 @@ class Program:
 
     def _tell_of_disk(self) -> None:
         """Write down what the disk says of jobs."""
-        for key, job in (self._on_disk() or {}).items():
-            self._note("on disk", key, id=job.id, state=job.status.state.name)
+        there = self._on_disk()
+        if there is None:
+            return
+        self._there = there.keys()
+        self._note("looked", states={key: job.status.state.name for key, job in there.items()})
+        for key, job in there.items():
             if job.status.state.final:
                 self._final("disk", key, job, job.status)
 
@@ -244,12 +252,11 @@ class Program:
         """Whether all that was begun is told, by the disk as well, and nothing is left to be done."""
         written = self._notes()
         begun = {it["key"] for it in written if it["what"] == "begun"}
-        there = {it["key"] for it in written if it["what"] == "on disk"}
         done = {it["key"] for it in written if it["what"] == "final" and it["source"] == "disk"}
         damaged = {it["key"] for it in written if it["what"] == "damaged"}
         followed = {key for key in self._jobs if key not in self._told} - damaged
         is_all_begun = len(begun) == len(self._plan["jobs"])
-        return looked > 0 and is_all_begun and not followed and (begun & there) - damaged <= done
+        return looked > 0 and is_all_begun and not followed and (begun & set(self._there)) - damaged <= done
 
 
 if __name__ == "__main__":

@@ -138,21 +138,22 @@ def controller(round_: FakeRound) -> None:
 
 
 def restored(round_: FakeRound) -> None:
-    """The controller comes back with a state of some time ago: jobs that ended since are run again."""
+    """The controller comes back with a state of some time ago: jobs that ended since are started again."""
     if not hasattr(round_.scheduler, "restore"):
         round_.skip("this fake cannot be restored")
     round_.scheduler.keep = 300.0
     round_.start()
-    round_.submitted(round_.count)
-    round_.pause(0.1, 0.8)
+    round_.until(lambda: any(job.state.final for _, job in round_.ours()))
+    round_.pause(0.0, 0.8)
+    if is_killed := round_.chance(0.3):
+        round_.clients.kill()
     with round_.scheduler.lock:
         for key, job in round_.ours():
-            if job.state is FakeState.RUNNING:
-                # cut short, it has not ended
-                round_.note("rerun", key)
-                round_.note("killed", key)
-            if job.started is not None:
-                round_.scheduler.restore(job.native_id)
+            if job.state.final and round_.chance(0.7):
+                round_.note("restored", key)
+                round_.scheduler.restore(job.native_id, is_counted=round_.chance(0.5))
+    if is_killed:
+        round_.start()
 
 
 def _for_longer_than_grace(round_: FakeRound) -> None:

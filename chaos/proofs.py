@@ -74,7 +74,8 @@ def reached(folder: Path) -> list[str]:
 def facts(folder: Path, count: int) -> Iterator[JobFacts]:
     """What is known of each job of a round."""
     written, proved = notes(folder), proofs(folder)
-    on_disk = {it["key"] for it in written if it["what"] == "on disk"}
+    looks = [it["states"] for it in written if it["what"] == "looked"]
+    on_disk = {int(key) for key in looks[-1]} if looks else set()
     is_unwritable = any(it["what"] == "unwritable" for it in written)
     for key in range(count):
         own = [it for it in written if it["key"] == key]
