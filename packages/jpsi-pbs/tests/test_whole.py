@@ -285,3 +285,32 @@ def test_a_value_that_is_a_list_of_objects() -> None:
     output = re.sub(r"\}\n\t*\]", "}]", output)
 
     assert PBS.parse_status(answered(output), ["7"])["7"].state is JobState.ACTIVE
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (',\n\t\t\t"substate":\t42', ","),
+        ('"R",\n', '"R"\n'),
+        ('\t\t\t"job_state":\t"R",\n', ""),
+        ('"Jobs"', '"Queue"'),
+        ('"Jobs":\t{', '"Jobs":\t"x",'),
+        ("\t\t}\n", ""),
+        ('"7.node01"', '"workq"'),
+        ('\t"pbs_server":', '\t\t"pbs_server":'),
+    ],
+)
+def test_a_frame_whose_lines_do_not_belong_together_is_refused(before: str, after: str) -> None:
+    text = in_json("7.node01", job_state="R", substate=42)
+    assert PBS.parse_status(answered(text), ["7.node01"])["7.node01"].state is JobState.ACTIVE
+    assert text.count(before) == 1
+
+    with pytest.raises(SubmitException, match="no answer"):
+        PBS.parse_status(answered(text.replace(before, after)), ["7.node01"])
+
+
+def test_a_job_whose_owner_cannot_be_read_is_not_left_out() -> None:
+    owners = {"7.node01": "tester@node01", "8.node01": "te~ter@node01", "9.node01": "other@node01"}
+    listing = in_frame({it: {"job_state": "R", "Job_Owner": owner} for it, owner in owners.items()})
+
+    assert list(PBS.parse_status(answered(of_all(listing)), None)) == ["7.node01", "8.node01"]
