@@ -6,7 +6,8 @@ import os
 
 import attrs
 
-from jpsi.engine.files import PRIVATE_FILE, write_all
+from jpsi.contract.private_files import open_private
+from jpsi.engine.files import write_all
 
 REVOKED = "revoked"
 
@@ -40,7 +41,7 @@ def read_claim(path: str) -> Claim | None:
 def revoke(path: str) -> bool:
     """Make the claim so that nobody else can; False if it is made already."""
     try:
-        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE_FILE)
+        fd = open_private(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
     except FileExistsError:
         return False
     try:

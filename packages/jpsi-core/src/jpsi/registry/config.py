@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from jpsi.model.errors import ConfigError, InvalidJobException
-from jpsi.registry import ownership
+from jpsi.contract import ownership
 
 if TYPE_CHECKING:
     from jpsi.registry.config_file import Layer, Section

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import ModuleType
 
 from jpsi.model.errors import PluginError
-from jpsi.registry import ownership
+from jpsi.contract import ownership
 from jpsi.registry.candidate import OVERRIDES, Candidate
 from jpsi.registry.discovery import Plugins
 from jpsi.registry.layers import Layer
