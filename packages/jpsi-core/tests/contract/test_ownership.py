@@ -216,7 +216,7 @@ def test_what_somebody_else_puts_into_a_sticky_directory_is_refused(
 
     monkeypatch.setattr(ownership, "look", planted(tmp_path / "sticky/jpsi"))
 
-    assert "jpsi belongs to user 65534" in (refusal(tmp_path / "sticky/jpsi/file") or "")
+    assert "jpsi belongs to user 4321" in (refusal(tmp_path / "sticky/jpsi/file") or "")
 
 
 def planted(path: Path) -> Callable[[str], os.stat_result]:
@@ -224,7 +224,7 @@ def planted(path: Path) -> Callable[[str], os.stat_result]:
 
     def look(at: str) -> os.stat_result:
         found = os.lstat(at)
-        return os.stat_result((*found[:4], 65534, *found[5:10])) if at == str(path) else found
+        return os.stat_result((*found[:4], 4321, *found[5:10])) if at == str(path) else found
 
     return look
 

@@ -22,7 +22,7 @@ from jpsi.contract.private_files import (
 )
 from jpsi.model.errors import ConfigError
 
-NOBODY = 65534
+STRANGER = 4321
 _ROUNDS = 300
 
 
@@ -90,9 +90,9 @@ def test_who_comes_first_in_a_sticky_directory_is_found_out(
         mkdir(path, mode)
 
     monkeypatch.setattr(os, "mkdir", late)
-    monkeypatch.setattr(ownership, "look", seen_as(NOBODY, wanted))
+    monkeypatch.setattr(ownership, "look", seen_as(STRANGER, wanted))
 
-    with pytest.raises(ConfigError, match=f"jpsi belongs to user {NOBODY}"):
+    with pytest.raises(ConfigError, match=f"jpsi belongs to user {STRANGER}"):
         make_private_directory(wanted / "more")
 
     assert list(ours.iterdir()) == [] or kind == "directory"
@@ -109,11 +109,11 @@ def seen_as(owner: int, *paths: Path) -> object:
 
 
 def test_directory_of_somebody_else_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ownership, "look", seen_as(NOBODY, tmp_path))
+    monkeypatch.setattr(ownership, "look", seen_as(STRANGER, tmp_path))
 
-    with pytest.raises(ConfigError, match=rf"belongs to user {NOBODY} \(mode 0700\), not to you"):
+    with pytest.raises(ConfigError, match=rf"belongs to user {STRANGER} \(mode 0700\), not to you"):
         check_private_directory(tmp_path)
-    with pytest.raises(ConfigError, match=f"belongs to user {NOBODY}"):
+    with pytest.raises(ConfigError, match=f"belongs to user {STRANGER}"):
         check_way(tmp_path / "a")
 
 
@@ -163,7 +163,7 @@ def test_file_of_somebody_else_is_refused_and_left_as_it_is(
 ) -> None:
     (tmp_path / "file").write_text("theirs")
     (tmp_path / "file").chmod(0o666)
-    monkeypatch.setattr(os, "geteuid", lambda: NOBODY)
+    monkeypatch.setattr(os, "geteuid", lambda: STRANGER)
 
     with pytest.raises(PermissionError, match="no file of yours"):
         open_private(tmp_path / "file", os.O_RDWR | os.O_CREAT | os.O_TRUNC)

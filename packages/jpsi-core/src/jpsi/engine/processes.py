@@ -33,6 +33,7 @@ from jpsi.engine.procfs import (
     ProcessId,
     belongs_to_user,
     boot_id,
+    current_umask,
     identify_started,
     parse_native_id,
     start_tick,
@@ -177,7 +178,7 @@ class ProcessEngine:
             # one process needs nobody to tell it where it is
             nodes=submission.nodes if process_count(spec.resources) > 1 else (),
             prologue=self._setup.config.prologue,
-            frame=ProcessFrame(),
+            frame=ProcessFrame(*filter(None, [current_umask()])),
         )
 
     def preview(self, submission: Submission) -> Preview:

@@ -23,6 +23,7 @@ from jpsi.engine.runner_frame import (
     SETUP_CODE,
     BatchFrame,
     first_set,
+    private_umask,
 )
 from jpsi.engine.runner_run import Run
 
@@ -62,6 +63,7 @@ case $_jpsi_index in "" | *[!0-9]*) exit {code} ;; esac"""
 
 _BEGIN = """\
 _jpsi_begin() {{
+  {umask}
   _jpsi_folder={jobs}/$1
   _jpsi_mark={events}/$1.$2
   _jpsi_native_id={native_id}{common}
@@ -106,6 +108,7 @@ def _common(  # noqa: PLR0913, PLR0917  as above
     yield from functions
     yield from pass_signals(OWN)
     yield _BEGIN.format(
+        umask="\n  ".join(private_umask()),
         jobs=word(jobs),
         events=word(events),
         native_id=first_set(arrays.id_variable, otherwise=""),
