@@ -93,13 +93,18 @@ def test_access_control_lists_count(found: bytes, group: int, writer: str | None
     [
         pytest.param(
             step(FILE, 0o666),
-            "/x can be written by others (owner 1000, mode 0666); change that: chmod go-w /x",
+            "/x can be written by others (yours, mode 0666); change that: chmod go-w /x",
             id="all",
         ),
         pytest.param(
             step(FILE, 0o664),
-            "/x can be written by others (owner 1000, mode 0664: group 5); change that: chmod go-w /x",
+            "/x can be written by others (yours, mode 0664: group 5); change that: chmod go-w /x",
             id="group",
+        ),
+        pytest.param(
+            step(DIRECTORY, 0o777, 0),
+            "/x can be written by others (of root, mode 0777); change that: chmod go-w /x",
+            id="of root",
         ),
         pytest.param(
             step(FILE, 0o644, 1001),

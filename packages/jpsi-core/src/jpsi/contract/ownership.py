@@ -92,7 +92,7 @@ def problem(
         return f"{path} belongs to user {status.st_uid} ({mode}), not to you or root; have its owner changed"
     if stat.S_ISLNK(status.st_mode) or (is_way and status.st_mode & stat.S_ISVTX):
         return None
-    owned = f"owner {status.st_uid}, {mode}"
+    owned = f"{'yours' if status.st_uid == user else 'of root'}, {mode}"
     if status.st_mode & stat.S_IWOTH:
         return f"{path} can be written by others ({owned}); change that: chmod go-w {path}"
     if not status.st_mode & stat.S_IWGRP:

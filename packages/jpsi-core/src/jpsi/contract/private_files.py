@@ -87,8 +87,7 @@ def _not_ours(path: str, status: os.stat_result) -> str | None:
     if status.st_uid != os.geteuid():
         return f"{path} belongs to user {status.st_uid} ({mode}), not to you; have its owner changed"
     if status.st_mode & _OTHERS_WRITE:
-        owned = f"owner {status.st_uid}, {mode}"
-        return f"{path} can be written by others ({owned}); change that: chmod go-w {path}"
+        return f"{path} can be written by others (yours, {mode}); change that: chmod go-w {path}"
     return None
 
 
