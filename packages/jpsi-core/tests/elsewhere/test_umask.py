@@ -1,4 +1,4 @@
-"""What jpsi and its runner make is the user's alone, whatever the umask is; a job has the umask of the user."""
+"""What jpsi and its runner make is the user's alone, whatever the umask; a job has the umask of the user."""
 
 from __future__ import annotations
 

@@ -132,9 +132,9 @@ def test_folder_of_a_job_is_looked_at_when_it_is_used(spool: Spool, tmp_path: Pa
     else:
         folder.chmod(0o777)
 
-    with pytest.raises(ConfigError, match="the folder of a job .* is not safe to use"):
+    with pytest.raises(ConfigError, match=r"the folder of a job .* is not safe to use"):
         spool.reserve("a1", 2)
-    with pytest.raises(PermissionError, match="the folder of a job .* is not safe to use"):
+    with pytest.raises(PermissionError, match=r"the folder of a job .* is not safe to use"):
         spool.last_intent("a1")
 
 

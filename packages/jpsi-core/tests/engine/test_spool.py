@@ -139,7 +139,8 @@ def test_directories_on_the_way_to_the_root_are_not_open_to_others(tmp_path: Pat
 def test_root_that_others_can_write_to_is_refused(spool: Spool, mode: int) -> None:
     Path(spool.root).chmod(mode)
 
-    with pytest.raises(ConfigError, match=r"can be written by others \(yours, mode .* chmod go-w .* choose another"):
+    refusal = r"can be written by others \(yours, mode .* chmod go-w .* choose another"
+    with pytest.raises(ConfigError, match=refusal):
         spool.open()
 
 

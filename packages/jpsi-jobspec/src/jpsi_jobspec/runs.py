@@ -35,7 +35,6 @@ from .plan import Site, make_plan
 from .problems import Findings
 from .subsystems import SubsystemNode
 
-
 #: What messages call the directory with the runs of a document.
 RUNS = "the directory of runs"
 

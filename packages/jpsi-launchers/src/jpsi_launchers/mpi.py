@@ -148,11 +148,9 @@ _CASES = shell(
   if [ -n "$_mpi_nodefile" ]; then
     # A host that is named once, without a number, would have a slot for each of its cores.
     _mpi_hosts=$_jpsi_folder/$_mpi_program.hosts
-    (
-      umask 077
-      PATH=$_mpi_path awk '!n[$0]++ { host[++hosts] = $0 }
-        END { for (i = 1; i <= hosts; i++) print host[i] " slots=" n[host[i]] }' "$_mpi_nodefile" >"$_mpi_hosts"
-    )
+    ( umask 077; true >"$_mpi_hosts" )
+    PATH=$_mpi_path awk '!n[$0]++ { host[++hosts] = $0 }
+      END { for (i = 1; i <= hosts; i++) print host[i] " slots=" n[host[i]] }' "$_mpi_nodefile" >"$_mpi_hosts"
     set -- --hostfile "$_mpi_hosts" "$@"
     # Of the environment it takes to other nodes what is named, by this option or by that variable.
     if [ -z "${OMPI_MCA_mca_base_env_list-}" ] && [ "$(PATH=$_mpi_path wc -l <"$_mpi_hosts")" -gt 1 ]; then

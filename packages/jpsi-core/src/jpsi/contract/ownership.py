@@ -8,8 +8,8 @@ The rule, which holds for every directory and every symbolic link on the way to 
 - A directory on the way may be writable by others if it is sticky, as /tmp is: nobody can rename or remove
   there what belongs to somebody else, and what belongs to others is refused by the first rule.
 
-The way is looked at from its beginning on. So nobody can change a step after it was looked at: that would take
-a right that was just seen to be missing.
+The way is looked at from its beginning on. So nobody can change a step after it was looked at: that would
+take a right that was just seen to be missing.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def refusal(path: str | os.PathLike[str], *, is_way: bool = False) -> str | None
 
 
 def refusal_within(path: str | os.PathLike[str]) -> str | None:
-    """Return why something inside the directory `path`, or that file, is not safe, leaving out the way there."""
+    """Return why something inside the directory `path`, or that file, is not safe, the way there left out."""
     for parent, directories, files in os.walk(path):
         for name in (".", *directories, *files):
             at = os.path.normpath(os.path.join(parent, name))  # noqa: PTH118  os.walk speaks text
@@ -127,7 +127,7 @@ def _writers(step: Step, user: int, is_private: Callable[[int, int], bool]) -> I
 
 
 def read_acl(acl: bytes) -> list[tuple[int, int, int]] | None:
-    """Return the entries of an access control list as tag, permissions and id; None if it has another form."""
+    """Return the entries of an access control list: tag, permissions and id; None if it has another form."""
     body = acl[_ACL_HEADER.size :]
     if len(acl) < _ACL_HEADER.size or len(body) % _ACL_ENTRY.size:
         return None
@@ -153,7 +153,7 @@ def walk(path: str | os.PathLike[str]) -> Iterator[Step]:
     """
     text = os.fspath(path)
     # not os.path.abspath: the `..` after a link leads from where the link does
-    left = [part for part in reversed((text if text.startswith("/") else f"{os.getcwd()}/{text}").split("/")) if part]  # noqa: PTH109
+    left = (text if text.startswith("/") else f"{os.getcwd()}/{text}").split("/")[::-1]  # noqa: PTH109
     at, links = "/", 0
     yield Step(at, look(at))
     while left:
@@ -188,7 +188,7 @@ def _judged(step: Step, *, is_way: bool = False) -> str | None:
 
 
 def _acl(path: str, status: os.stat_result) -> bytes | None:
-    """The access control list, where it says more than the mode: only if the group, or its mask, may write."""
+    """The access control list, if it says more than the mode: where the group, or its mask, may write."""
     if stat.S_ISLNK(status.st_mode) or not status.st_mode & stat.S_IWGRP or not hasattr(os, "getxattr"):
         return None
     try:
@@ -199,8 +199,8 @@ def _acl(path: str, status: os.stat_result) -> bytes | None:
 
 def _is_private(group: int, owner: int) -> bool:
     """Whether a group is the one that many systems make for each user: of that name, with no others."""
-    import grp
-    import pwd
+    import grp  # noqa: PLC0415  most programs need neither
+    import pwd  # noqa: PLC0415
 
     try:
         who, found = pwd.getpwuid(owner), grp.getgrgid(group)

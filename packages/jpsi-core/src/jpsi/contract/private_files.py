@@ -156,10 +156,7 @@ def open_private(path: str | os.PathLike[str], flags: int, *, dir_fd: int | None
     flags |= os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
     fd = os.open(path, flags & ~os.O_TRUNC, PRIVATE_FILE, dir_fd=dir_fd)
     try:
-        status = os.fstat(fd)
-        if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid():
-            msg = "it is no file of yours"
-            raise PermissionError(errno.EPERM, msg, os.fspath(path))
+        status = _checked(os.fstat(fd), path)
         if flags & os.O_CREAT and status.st_mode & _PERMISSIONS != PRIVATE_FILE:
             os.fchmod(fd, PRIVATE_FILE)
         if flags & os.O_TRUNC and status.st_size:
@@ -168,6 +165,12 @@ def open_private(path: str | os.PathLike[str], flags: int, *, dir_fd: int | None
         os.close(fd)
         raise
     return fd
+
+
+def _checked(status: os.stat_result, path: str | os.PathLike[str]) -> os.stat_result:
+    if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid():
+        raise PermissionError(errno.EPERM, "it is no file of yours", os.fspath(path))
+    return status
 
 
 def private_opener(path: str, flags: int) -> int:

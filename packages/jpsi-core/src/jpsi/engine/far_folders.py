@@ -15,8 +15,8 @@ from collections.abc import Collection, Iterator, Mapping
 import attrs
 
 from jpsi.contract.shell import line, word
-from jpsi.engine.remote_ownership import UNSAFE, unsafe_function
 from jpsi.engine.far_markers import TIMES, FarClock, FarMarker, read_line
+from jpsi.engine.remote_ownership import UNSAFE, unsafe_function
 
 #: The room, over there, with a folder for each job that has something staged.
 STAGED = "staged"

@@ -79,7 +79,13 @@ def looking_text(events: str) -> str:
 def _watching(events: str, pause: str) -> str:
     # what others may have left there tells nothing
     unsafe = f'{unsafe_function(events)}\n[ -z "$({UNSAFE})" ] || exit'
-    values = {"@UNSAFE@": unsafe, "@EVENTS@": word(events), "@ROUNDS@": str(_ROUNDS), "@PAUSE@": pause, "@TIMES@": TIMES}
+    values = {
+        "@UNSAFE@": unsafe,
+        "@EVENTS@": word(events),
+        "@ROUNDS@": str(_ROUNDS),
+        "@PAUSE@": pause,
+        "@TIMES@": TIMES,
+    }
     return re.sub("@[A-Z]+@", lambda match: values[match[0]], _WATCHING)
 
 

@@ -14,7 +14,6 @@ from typing import Any
 from jpsi.contract.private_files import open_private
 
 
-
 def exists(path: str) -> bool:
     """Whether there is such a file.
 

@@ -1,8 +1,8 @@
-"""The rule of `jpsi.contract.ownership` where files are elsewhere: shell text that tells which steps are not safe.
+"""The rule of `jpsi.contract.ownership` on a remote host: shell text that tells which steps are not safe.
 
 It goes as far as POSIX commands can tell: the directories as they are named and as they are behind links, and
-those links that are named. Of access control lists only what shows in the mode counts, and a group counts as the
-user's private one if getent(1) says that nobody else is in it.
+those links that are named. Of access control lists only what shows in the mode counts, and a group counts as
+the user's private one if getent(1) says that nobody else is in it.
 """
 
 from __future__ import annotations

@@ -19,7 +19,8 @@ def opened(run: Run) -> Iterator[str]:
     stdin, stdout, stderr = run.spec.stdin_path, run.spec.stdout_path, run.spec.stderr_path
     yield _open("<", str(stdin or "/dev/null"), STDIN)
     yield from _as_of(stdout, _open(">", str(stdout or f"{run.folder}/{STDOUT}"), STDOUT))
-    yield from _as_of(None if stderr == stdout else stderr, _stderr(run, ">", f"_jpsi_end {STDERR} {SETUP_CODE}"))
+    opening = _stderr(run, ">", f"_jpsi_end {STDERR} {SETUP_CODE}")
+    yield from _as_of(None if stderr == stdout else stderr, opening)
 
 
 def _as_of(path: Path | None, line: str) -> Iterator[str]:

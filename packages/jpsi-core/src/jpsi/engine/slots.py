@@ -15,12 +15,11 @@ import fcntl
 import os
 import re
 from collections.abc import Iterator
-from pathlib import Path
 
 import attrs
 
-from jpsi.engine.entrance import Full
 from jpsi.contract.private_files import make_directories, open_private
+from jpsi.engine.entrance import Full
 from jpsi.engine.files import forget
 from jpsi.engine.procfs import NOBODY, ProcessId, identify, parse_native_id
 

@@ -134,7 +134,7 @@ class Spool:
 
         Raises:
             FileExistsError: somebody else made this attempt.
-            ConfigError: others can change what is in the root, or leads there, or the folder is not the user's.
+            ConfigError: others can change what is in the root, or leads there, or in the folder.
         """
         folder = self.folder(job_id)
         try:
@@ -437,7 +437,7 @@ class Spool:
     def _read_intent(self, job_id: str, attempt: int) -> Intent | None:
         try:
             path = f"{self.folder(job_id)}/intent.{attempt}.json"
-            with open(path, encoding="ascii", opener=private_opener) as file:  # noqa: PTH123
+            with open(path, encoding="ascii", opener=private_opener) as file:
                 content = json.loads(file.readline())
                 native_id = file.readline() or None
         except (FileNotFoundError, ValueError):

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import attrs
 
-from jpsi.model.document_mistakes import did_you_mean
 from jpsi.contract import ownership
+from jpsi.model.document_mistakes import did_you_mean
 from jpsi.registry import checks, config
 from jpsi.registry.candidate import EXECUTORS, GROUPS, OBSERVERS, OVERRIDES, Candidate, kind
 from jpsi.registry.discovery import Plugins, installed
