@@ -47,6 +47,8 @@ properties = settings(
 
 SIMPLE = r"""#!/bin/sh
 # Attempt 1 of jpsi job a1; the intent beside it says what was asked.
+_jpsi_umask=$(umask)
+umask 077
 _jpsi_folder=/spool/jobs/a1
 _jpsi_mark=/spool/events/a1.1
 # Whoever makes the claim runs this attempt, nobody else ever does.
@@ -55,7 +57,7 @@ echo $$ >"$_jpsi_folder"/claim.1 || exit 125
 set +C
 exec 9>&-
 # A marker is an empty file whose name is the fact; one that cannot be written stops nothing.
-_jpsi_note() { true >"$_jpsi_mark.$1" || :; }
+_jpsi_note() { umask 077; true >"$_jpsi_mark.$1" || :; }
 _jpsi_end() { _jpsi_note "exit.$1.$2"; exit "$2"; }
 trap '_jpsi_note signalled' HUP INT QUIT TERM ALRM USR1 USR2 XCPU
 cd '/data/my runs' || _jpsi_end directory 125
@@ -70,6 +72,7 @@ export JPSI_JOB_ID=a1
 }
 set -- /bin/echo 'it'\''s' "${USER-\${USER\}}"
 (
+umask "$_jpsi_umask"
 exec "$@"
 ) 2>&8 8>&-
 _jpsi_code=$?
@@ -80,6 +83,8 @@ _jpsi_end run "$_jpsi_code"
 
 SOURCING = r"""#!/bin/sh
 # Attempt 2 of jpsi job a1; the intent beside it says what was asked.
+_jpsi_umask=$(umask)
+umask 077
 _jpsi_folder=/spool/jobs/a1
 _jpsi_mark=/spool/events/a1.2
 # Whoever makes the claim runs this attempt, nobody else ever does.
@@ -88,14 +93,16 @@ echo $$ >"$_jpsi_folder"/claim.2 || exit 125
 set +C
 exec 9>&-
 # A marker is an empty file whose name is the fact; one that cannot be written stops nothing.
-_jpsi_note() { true >"$_jpsi_mark.$1" || :; }
+_jpsi_note() { umask 077; true >"$_jpsi_mark.$1" || :; }
 _jpsi_end() { _jpsi_note "exit.$1.$2"; exit "$2"; }
 trap '_jpsi_note signalled' HUP INT QUIT TERM ALRM USR1 USR2 XCPU
 _jpsi_home=${HOME-}
-mkdir -p -- "$_jpsi_home"/runs
+umask "$_jpsi_umask"; mkdir -p -- "$_jpsi_home"/runs; umask 077
 cd "$_jpsi_home"/runs || _jpsi_end directory 125
 command exec <'in' || _jpsi_end stdin 125
+umask "$_jpsi_umask"
 command exec >out || _jpsi_end stdout 125
+umask 077
 exec 8>&1
 unset JPSI_NODEFILE PSIJ_NODEFILE
 export JPSI_JOB_ID=a1
@@ -103,7 +110,9 @@ export A=1
 export PATH=/opt/bin:"${PATH-}"
 _jpsi_value_2="${A-}",
 unset LANG
+true >/spool/jobs/a1/phase.2 || :
 (
+umask "$_jpsi_umask"
 exec 2>&8
 trap : HUP INT QUIT TERM ALRM USR1 USR2 XCPU
 command echo pre_launch >/spool/jobs/a1/phase.2 || exit 125
@@ -150,6 +159,8 @@ _jpsi_end "${_jpsi_phase:-run}" "${_jpsi_known:-$_jpsi_code}"
 
 BATCH = r"""#!/bin/sh
 # Attempt 1 of jpsi job b2; the intent beside it says what was asked.
+_jpsi_umask=$(umask)
+umask 077
 _jpsi_folder=/spool/jobs/b2
 _jpsi_mark=/spool/events/b2.1
 _jpsi_native_id=${SLURM_JOB_ID:-unnamed.$$}
@@ -219,7 +230,7 @@ fi
 echo "$_jpsi_count" >"$_jpsi_folder/start.1.$_jpsi_restart" || :
 _jpsi_mark=$_jpsi_run
 # A marker is an empty file whose name is the fact; one that cannot be written stops nothing.
-_jpsi_note() { true >"$_jpsi_mark.$1" || :; }
+_jpsi_note() { umask 077; true >"$_jpsi_mark.$1" || :; }
 _jpsi_end() { _jpsi_note "exit.$1.$2"; exit "$2"; }
 _jpsi_pids='' _jpsi_got=''
 # shellcheck disable=SC2317,SC2329  # the traps call it
@@ -273,6 +284,7 @@ fi
 command exec 7<&0 || exec 7</dev/null
 (
 [ -z "${BASH_VERSION-}" ] || trap - INT QUIT
+umask "$_jpsi_umask"
 exec "$@"
 ) <&7 7<&- 2>&8 8>&- &
 _jpsi_pids="$! "

@@ -7,7 +7,8 @@ import re
 
 import attrs
 
-from jpsi.engine.files import PRIVATE_FILE, write_all
+from jpsi.contract.private_files import open_private
+from jpsi.engine.files import write_all
 from jpsi.engine.runner_frame import UNNAMED
 
 REVOKED = "revoked"
@@ -60,7 +61,7 @@ def checked_text(text: str) -> str:
 def revoke(path: str) -> bool:
     """Make the claim so that nobody else can; False if it is made already."""
     try:
-        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE_FILE)
+        fd = open_private(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
     except FileExistsError:
         return False
     try:

@@ -22,6 +22,7 @@ import attrs
 
 from jpsi.contract.config import BatchConfig
 from jpsi.contract.observation import Observation
+from jpsi.contract.private_files import check_way
 from jpsi.contract.protocols import EngineSetup, Preview, Recovered, Streams, Submission
 from jpsi.engine import attempts, exits, runner
 from jpsi.engine.damage import DAMAGE
@@ -33,13 +34,14 @@ from jpsi.engine.procfs import (
     ProcessId,
     belongs_to_user,
     boot_id,
+    current_umask,
     identify_started,
     parse_native_id,
     start_tick,
 )
 from jpsi.engine.pruning import prune
 from jpsi.engine.recalling import warn_of_damage
-from jpsi.engine.roots import folder_name
+from jpsi.engine.roots import WORK_DIRECTORY, folder_name
 from jpsi.engine.runner_frame import ProcessFrame
 from jpsi.engine.slots import Slots
 from jpsi.engine.spawning import spawn
@@ -63,7 +65,11 @@ _PRUNE_SECONDS = 3600.0
 
 
 class ProcessEngine:
-    """Runs jobs as processes of this machine; implements `jpsi.plugin.Engine`."""
+    """Runs jobs as processes of this machine; implements `jpsi.plugin.Engine`.
+
+    Raises:
+        ConfigError: others can change what leads to the work directory.
+    """
 
     def __init__(self, setup: EngineSetup) -> None:
         self._setup = setup
@@ -71,6 +77,7 @@ class ProcessEngine:
         # A home directory may be shared between machines; processes are not.
         root = work_directory(setup.config.work_directory)
         folder = root / folder_name(setup.executor, setup.target)
+        check_way(folder, WORK_DIRECTORY)
         self._spool = Spool(folder / platform.node())
         self._follower = Follower(self._spool, setup.config.kill_delay, self._publish)
         most = setup.config.max_active
@@ -175,7 +182,7 @@ class ProcessEngine:
             # one process needs nobody to tell it where it is
             nodes=submission.nodes if process_count(spec.resources) > 1 else (),
             prologue=self._setup.config.prologue,
-            frame=ProcessFrame(),
+            frame=ProcessFrame(*filter(None, [current_umask()])),
         )
 
     def preview(self, submission: Submission) -> Preview:

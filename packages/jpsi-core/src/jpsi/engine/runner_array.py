@@ -22,6 +22,7 @@ from jpsi.engine.runner_frame import (
     SETUP_CODE,
     BatchFrame,
     first_set,
+    private_umask,
 )
 from jpsi.engine.runner_requeue import RequeueRules, count_runs, define_functions
 from jpsi.engine.runner_run import Run
@@ -62,6 +63,7 @@ case $_jpsi_index in "" | *[!0-9]*) exit {code} ;; esac"""
 
 _BEGIN = """\
 _jpsi_begin() {{
+  {umask}
   _jpsi_folder={jobs}/$1
   _jpsi_mark={events}/$1.$2
   _jpsi_native_id={native_id}{common}
@@ -121,6 +123,7 @@ def _common(  # noqa: PLR0913, PLR0917  as above
     yield from define_functions(requeue)
     yield from pass_signals(OWN)
     yield _BEGIN.format(
+        umask="\n  ".join(private_umask()),
         jobs=word(jobs),
         events=word(events),
         native_id=first_set(arrays.id_variable, otherwise=""),

@@ -22,13 +22,16 @@ UNNAMED = "unnamed."
 #: The exit code of a job that could not be set up (as env(1), nohup(1) and timeout(1) do).
 SETUP_CODE = 125
 
+#: The line that has files of the runner be the user's alone, and the one for what belongs to the job.
+PRIVATE_UMASK = "umask 077"
+JOB_UMASK = 'umask "$_jpsi_umask"'
 _EVERY_SIGNAL = " ".join(SIGNALS)
 #: How the names begin of what is in the script for the runner.
 OWN = "jpsi"
 #: The functions that leave markers.
 FUNCTIONS = """\
 # A marker is an empty file whose name is the fact; one that cannot be written stops nothing.
-_jpsi_note() { true >"$_jpsi_mark.$1" || :; }
+_jpsi_note() { umask 077; true >"$_jpsi_mark.$1" || :; }
 _jpsi_end() { _jpsi_note "exit.$1.$2"; exit "$2"; }"""
 
 
@@ -58,8 +61,12 @@ class Frame(Protocol):
 class ProcessFrame:
     """For processes of this machine."""
 
+    #: The umask of the job as a word of shell, which takes a process to find out.
+    umask: str = "$(umask)"
+
     def begin(self, mark: str, folder: str, attempt: int) -> Iterator[str]:
         """See `Frame`; the claim is the runner's pid."""
+        yield from private_umask(self.umask)
         yield f"_jpsi_folder={word(folder)}"
         yield f"_jpsi_mark={word(mark)}"
         yield "# Whoever makes the claim runs this attempt, nobody else ever does."
@@ -107,6 +114,7 @@ class BatchFrame:
 
     def begin(self, mark: str, folder: str, attempt: int) -> Iterator[str]:
         """See `Frame`; the claim is the native id, so that the same job may come again."""
+        yield from private_umask()
         yield f"_jpsi_folder={word(folder)}"
         yield f"_jpsi_mark={word(mark)}"
         # Without an id nobody knows another run of the same job from a stranger's.
@@ -151,6 +159,16 @@ class BatchFrame:
         yield '_jpsi_pids="$! "'
         yield "exec 7<&-"
         yield "_jpsi_wait $!"
+
+
+def private_umask(umask: str = "$(umask)") -> Iterator[str]:
+    """The lines that remember the umask of the job and have a stricter one.
+
+    Args:
+        umask: the one of the job, as a word of shell.
+    """
+    yield f"_jpsi_umask={umask}"
+    yield PRIVATE_UMASK
 
 
 def first_set(variables: str, *, otherwise: str) -> str:
