@@ -180,7 +180,7 @@ def test_wrong_hooks_and_missing_ones_are_told_at_once(place: Path, tmp_path: Pa
 
     assert str(caught.value) == (
         f"the executor 'poor' of poor 1.2 in {place} cannot be used: "
-        "cancel has no argument 'x', only native_ids, site; "
+        "cancel has no argument 'x', only native_ids, site, seen; "
         "there is no hook 'sumbit'; did you mean 'submit'?; "
         "it lacks the hooks render_script, submit, parse_submit, query, parse_status, or make_engine\n"
         f"the override {tmp_path}/overrides/poor.py cannot be used: "
