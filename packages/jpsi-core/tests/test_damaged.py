@@ -298,6 +298,26 @@ def test_what_a_backup_brings_back_has_nothing_run_again(
         assert seen or [job.id for job in jobs if job.id == "a1"]
 
 
+@pytest.mark.parametrize("damage", [garbled, zeroed, mistyped, made_a_directory], ids=lambda it: it.__name__)
+def test_a_claim_that_cannot_be_read_is_a_claim(
+    work: Work, caplog: pytest.LogCaptureFixture, damage: Callable[[Path], None]
+) -> None:
+    """Nothing else is left that tells of a run; the batch system is asked for the job by its tag."""
+    work.add("a1", NATIVE[work.name][0])
+    work.add("other", NATIVE[work.name][1], "active", "exit.run.5")
+    without_native_id(work.folder("a1"))
+    for path in work.folder("a1").iterdir():
+        if path.name.startswith(("start.", "std")):
+            path.unlink()
+    damage(work.folder("a1") / "claim.1")
+
+    jobs = {job.id: job for job in nothing_runs_again(work, caplog)}
+
+    assert jobs["a1"].status.reason is jpsi.Reason.LOST
+    if work.name == "toy":
+        assert jobs["a1"].native_id == "unnamed.a1"
+
+
 @pytest.mark.parametrize("seen", [False, True], ids=["in events", "in the folder"])
 @pytest.mark.parametrize("left", [["exit.run.3"], ["active"], ["claim"], ["start"]], ids=str)
 def test_an_attempt_whose_intent_was_lost_is_known_by_what_it_left(

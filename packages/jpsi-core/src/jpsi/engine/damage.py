@@ -155,8 +155,8 @@ def check_status(content: Any) -> None:  # noqa: ANN401  as above
     """Raise if this is no final status."""
     status: Any = decode_status(content)  # of whatever types the file has them
     _check_time(content["time"])
-    has_texts = isinstance(status.message, str | None) and isinstance(status.metadata, dict)
-    if not status.final or not has_texts or not isinstance(status.exit_code, int | None):
+    types = {"message": str | None, "metadata": dict, "exit_code": int | None}
+    if not status.final or not all(isinstance(content[name], kind) for name, kind in types.items()):
         raise ValueError(content)
 
 
