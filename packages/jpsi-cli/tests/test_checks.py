@@ -176,3 +176,13 @@ def test_of_a_target_it_is_that_of_the_target() -> None:
 )
 def test_a_warning_is_no_illness(trials: dict[str, Trial], *, is_good: bool) -> None:
     assert is_healthy(list(findings(attrs.evolve(SOUND, trials=trials)))) is is_good
+
+
+def test_damaged_files_are_told_each_and_keep_no_job_from_running() -> None:
+    found = list(findings(attrs.evolve(SOUND, damaged=["job a: x", "job b: y"])))
+
+    told = [(it.verdict, it.message) for it in found if it.name == "damaged files"]
+    assert told == [(Verdict.WARNING, "job a: x"), (Verdict.WARNING, "job b: y")]
+    assert is_healthy(found)
+    assert _judged("damaged files", damaged=_SILENT)[0] is Verdict.WARNING
+    assert "damaged files" not in [it.name for it in findings(SOUND)]

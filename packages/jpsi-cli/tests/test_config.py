@@ -128,3 +128,23 @@ def test_each_line_of_a_file_is_validated(run: Run, tmp_path: Path) -> None:
     assert run("validate", "-f", "-", "--many", "-", input=b"").stderr.startswith(
         b"jpsi: standard input can be read once only"
     )
+
+
+def test_work_directory_that_others_can_replace_is_named(run: Run, config: Path, tmp_path: Path) -> None:
+    """By all who look at it: what would run a job, what examines the executor, and what lists jobs."""
+    (tmp_path / "open").mkdir()
+    work = tmp_path / "open/work"
+    config.write_text(f"executors:\n  local:\n    config: {{work_directory: {work}}}\n")
+    assert run("run", "--", "true").returncode == 0
+    (tmp_path / "open").chmod(0o777)
+
+    checked, examined = run("config", "check"), run("doctor", "-x", "local")
+    ran, listed = run("run", "--", "true"), run("ls", "--all")
+
+    told = f"{tmp_path}/open can be written by others (yours, mode 0777); change that: chmod go-w"
+    assert (checked.returncode, examined.returncode, ran.returncode) == (1, 125, 125)
+    for done in (checked, examined, ran):
+        assert f"the work directory {work}/local is not safe to use: {told}" in done.stderr.decode()
+        assert b"Traceback" not in done.stderr
+    assert f"are left out: {told}" in listed.stderr.decode()
+    assert b"true" not in listed.stdout

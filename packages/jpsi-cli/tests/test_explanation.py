@@ -186,3 +186,18 @@ def test_that_a_job_was_cancelled_is_said_once(message: str | None, sentence: st
     status = JobStatus(JobState.CANCELED, reason=Reason.CANCELLED, message=message)
 
     assert explain(Facts(status=status, spec=JobSpec(), lasted=timedelta(seconds=86))).sentence == sentence
+
+
+@pytest.mark.parametrize(("times", "words"), [(1, "again once since"), (3, "again 3 times since")])
+def test_that_the_batch_system_has_started_it_again_is_told(times: int, words: str) -> None:
+    told = explain(Facts(status=JobStatus(JobState.COMPLETED, exit_code=0), spec=SPEC, reruns=times))
+
+    assert words in told.advice[-1]
+
+
+@pytest.mark.parametrize("state", [JobState.COMPLETED, JobState.ACTIVE, JobState.QUEUED])
+def test_of_a_damaged_job_nobody_says_to_submit_it_again(state: JobState) -> None:
+    told = explain(Facts(status=JobStatus(state), spec=SPEC, remark="damaged: x", damage="damaged: x"))
+
+    assert "damaged: x" in (told.sentence, *told.advice)
+    assert not any("submit" in it for it in told.advice)

@@ -31,6 +31,7 @@ def listed(**job: Any) -> CommandResult:
     """What `flux jobs --json` says of one job; what is not given is as for one that waits."""
     about = {
         "id": 7290690207744,
+        "name": "a name jpsi-abc-1",
         "state": "SCHED",
         "status": "SCHED",
         "urgency": 16,

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import attrs
 import pytest
 
-from flux_support import CONTEXT, recordings
+from flux_support import CONTEXT, listed, recordings
 from jpsi.fakes import FakeClock, FakeScheduler, FakeState, Invocation, answer, on_path
 from jpsi.plugin import (
     NOT_OFFERED,
@@ -75,12 +75,9 @@ def test_what_cannot_be_said_so_is_submitted_one_by_one(spec: JobSpec) -> None:
 
 def test_whose_an_id_is_tell_the_names() -> None:
     """Ids come in the order in which jobs were validated."""
-    listed = [
-        {"id": 7290690207744, "name": "jpsi-b-1"},
-        {"id": 7290690207745, "name": "jpsi-a-1"},
-        {"id": 7290690207746, "name": "another"},
-    ]
-    said = answered(f"ƒ4JWpL1vw\nƒ4JWpL1vx\n{json.dumps({'jobs': listed})}\n")
+    names = {7290690207744: "jpsi-b-1", 7290690207745: "jpsi-a-1", 7290690207746: "another"}
+    jobs = [json.loads(listed(id=number, name=name).stdout) for number, name in names.items()]
+    said = answered(f"ƒ4JWpL1vw\nƒ4JWpL1vx\n{json.dumps({'jobs': jobs})}\n")
 
     assert hooks.parse_submit_several(said, CONTEXTS) == {
         "jpsi-a-1": "7290690207745",

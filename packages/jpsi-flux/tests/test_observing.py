@@ -13,15 +13,16 @@ from jpsi.testing import answered
 from jpsi_flux import hooks
 
 ID = "7290690207744"
+_FAILED = {"state": "INACTIVE", "status": "FAILED", "result": "FAILED", "t_run": 1.0, "t_inactive": 2.0}
 
 
 def seen(result: CommandResult) -> Observation:
-    (found,) = hooks.parse_status(result).values()
+    (found,) = hooks.parse_status(result, None).values()
     return found
 
 
 def ended(**exception: object) -> CommandResult:
-    about = {"state": "INACTIVE", "status": "FAILED", "t_run": 1.0, "t_inactive": 2.0, "waitstatus": 256}
+    about = {**_FAILED, "waitstatus": 256}
     return listed(**about, returncode=1, exception={"occurred": True, "severity": 0, **exception})
 
 
@@ -81,7 +82,7 @@ def test_an_exception_of_the_execution_says_by_its_note_what_it_was(
     note: str, code: int, reason: Reason | None, told: int | None
 ) -> None:
     """What the job itself did leaves its code."""
-    about = {"state": "INACTIVE", "status": "FAILED", "t_run": 1.0, "t_inactive": 2.0, "returncode": code}
+    about = {**_FAILED, "returncode": code}
     exception = {"occurred": True, "severity": 0, "type": "exec", "note": note}
 
     found = seen(listed(**about, waitstatus=code << 8, exception=exception))
@@ -98,15 +99,14 @@ def test_a_prolog_that_failed_kept_a_job_from_its_start() -> None:
     [
         {"annotations": {"sched": {"t_estimate": 1e300}}},
         {"t_submit": 1e300},
-        {"state": "INACTIVE", "status": "FAILED", "exception": ["cancel"]},
-        {"state": "INACTIVE", "status": "FAILED", "waitstatus": 1 << 70},
+        {"state": "INACTIVE", "status": "FAILED", "result": "FAILED", "waitstatus": 1 << 70},
     ],
     ids=str,
 )
 def test_an_odd_job_costs_no_other_its_state(odd: dict[str, object]) -> None:
     one, other = json.loads(listed(**odd).stdout), json.loads(listed().stdout)
 
-    found = hooks.parse_status(answered(json.dumps({"jobs": [{**one, "id": 17}, other]}) + "\n"))
+    found = hooks.parse_status(answered(json.dumps({"jobs": [{**one, "id": 17}, other]}) + "\n"), None)
 
     assert set(found) == {"17", ID}
     assert found[ID].state is JobState.QUEUED
@@ -126,7 +126,7 @@ def test_a_word_that_nobody_knows_is_no_state() -> None:
 
 
 def test_the_shell_that_was_killed_is_named() -> None:
-    result = listed(state="INACTIVE", status="FAILED", t_run=1.0, t_inactive=2.0, waitstatus=9, returncode=-9)
+    result = listed(**_FAILED, waitstatus=9, returncode=-9)
 
     assert seen(result).message == "signal 9 ended Flux's own process that ran the job"
     assert seen(result).reason is None
@@ -135,7 +135,7 @@ def test_the_shell_that_was_killed_is_named() -> None:
 def test_what_a_site_prints_around_an_answer_is_overheard() -> None:
     result = listed()
 
-    assert hooks.parse_status(answered(f"Welcome!\n{{\n{result.stdout}bye\n")).keys() == {ID}
+    assert hooks.parse_status(answered(f"Welcome!\n{{\n{result.stdout}bye\n"), None).keys() == {ID}
 
 
 @pytest.mark.parametrize(
@@ -155,27 +155,78 @@ def test_what_a_site_prints_around_an_answer_is_overheard() -> None:
     ids=str,
 )
 def test_what_is_no_answer_says_nothing_of_any_job(result: CommandResult) -> None:
-    with pytest.raises(SubmitException):
-        hooks.parse_status(result)
+    for asked in ([ID], [ID, "17"]):
+        with pytest.raises(SubmitException):
+            hooks.parse_status(result, asked)
+
+
+_DENIED = {ID: Observation.denied("JobID f4JWpL1vw unknown")}
 
 
 @pytest.mark.parametrize(
-    "result",
+    ("result", "asked", "expected"),
     [
-        answered('{"jobs": []}\n'),
-        answered(stderr="JobID f4JWpL1vw unknown\n"),
-        answered(stderr="Welcome!\nJobID f4JWpL1vw unknown\n", returncode=1),
+        (answered('{"jobs": []}\n'), None, {}),
+        (answered(stderr="JobID f4JWpL1vw unknown\n"), [ID], _DENIED),
+        (answered(stderr="Welcome!\nJobID f4JWpL1vw unknown\n", returncode=1), [ID], _DENIED),
     ],
     ids=["none", "unknown before 0.80", "unknown"],
 )
-def test_unknown_is_an_answer(result: CommandResult) -> None:
-    assert hooks.parse_status(result) == {}
+def test_unknown_is_an_answer(
+    result: CommandResult, asked: list[str] | None, expected: dict[str, Observation]
+) -> None:
+    assert hooks.parse_status(result, asked) == expected
+
+
+def test_one_unknown_id_does_not_excuse_what_is_not_said_of_the_others() -> None:
+    both = listed()
+    both = answered(both.stdout, stderr="JobID 17 unknown\n")
+
+    assert {it: seen.exists for it, seen in hooks.parse_status(both, [ID, "17"]).items()} == {
+        ID: True,
+        "17": False,
+    }
+    for asked in ([ID, "17", "18"], [ID, "18"]):
+        with pytest.raises(SubmitException):
+            hooks.parse_status(both, asked)
+
+
+@pytest.mark.parametrize(
+    "garbled",
+    [
+        {"status": "RUN"},
+        {"state": "INACTIVE", "status": "FAILED", "result": "COMPLETED"},
+        {"state": "INACTIVE", "status": "FAILED"},
+        {"t_ru~": 1.0},
+        {"exception": {"occurred": True, "severity": 0, "type": "can~el", "note": ""}},
+        {"exception": {}},
+        {"exception": ["cancel"]},
+        {"jobid": "f4JWpL1vx"},
+        {"jobid": "f4JWpL1v~"},
+        {"name": None},
+        {"t_submit": None},
+        {"id": "7290690207744"},
+    ],
+    ids=str,
+)
+def test_what_contradicts_itself_or_lacks_what_each_job_has_is_no_answer(garbled: dict[str, object]) -> None:
+    assert hooks.parse_status(listed(jobid="f4JWpL1vw"), [ID]).keys() == {ID}
+    with pytest.raises(SubmitException):
+        hooks.parse_status(listed(**garbled), None)
+
+
+def test_a_job_has_the_tag_at_the_end_of_its_name() -> None:
+    names = ("jpsi-a-1", "a name jpsi-a-1", "", "a name", "jpsi-a~1", "\N{REPLACEMENT CHARACTER}psi-a-1")
+
+    assert [seen(listed(name=name)).tag for name in names] == ["jpsi-a-1", "jpsi-a-1", "", "", None, None]
+    assert seen(listed()).submitted == datetime(2026, 11, 21, 8, 58, 50, 250000, tzinfo=UTC)
 
 
 def test_half_tags_find_nothing() -> None:
-    names = ["jpsi-a-1", "x jpsi-a-2", "jpsi-a-3 x", "jpsi-a-44", "", None]
+    names = ["jpsi-a-1", "x jpsi-a-2", "jpsi-a-3 x", "jpsi-a-44", ""]
+    about = json.loads(listed().stdout)
     listing = answered(
-        json.dumps({"jobs": [{"id": number, "name": name} for number, name in enumerate(names)]})
+        json.dumps({"jobs": [{**about, "id": number, "name": name} for number, name in enumerate(names)]})
     )
 
     assert hooks.parse_find(listing, ["jpsi-a-1", "jpsi-a-2", "jpsi-a-3", "jpsi-a-4"]) == {

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from flux_support import HOOKED, RECORDINGS, VERSIONS, recordings
-from jpsi.plugin import FailureKind, JobState, Observation, Reason, SubmitException
+from jpsi.plugin import FailureKind, JobState, Observation, Reason, SubmitException, carried_tag
 from jpsi.testing import Recording, answered
 from jpsi_flux import hooks, ids, submission
 from jpsi_flux.states import STATES
@@ -266,16 +266,21 @@ def test_jobs(recording: Recording) -> None:
     unknown = "unknown" in result.stderr
     if result.timed_out or _has_malformed(recording) or (result.returncode != 0 and not unknown):
         with pytest.raises(SubmitException, match=r"\w"):
-            hooks.parse_status(result)
+            hooks.parse_status(result, _ids(recording) or None)
         return
+    asked = _ids(recording)
 
-    found = hooks.parse_status(result)
+    found = hooks.parse_status(result, asked or None)
 
     about = list(_about(recording))
-    assert found.keys() == {str(job["id"]) for job in about}
+    known = {str(job["id"]) for job in about}
+    assert {it for it, seen in found.items() if seen.exists} == known
+    assert {it for it, seen in found.items() if not seen.exists} == {*asked} - known
     for job in about:
         seen = found[str(job["id"])]
         assert seen.word == job["status"]
+        assert seen.tag == carried_tag(job.get("name", ""))
+        assert seen.submitted is not None
         assert seen.state is not None
         is_final = job["state"] == "INACTIVE"
         assert seen.state.final == is_final
@@ -325,7 +330,7 @@ ENDS: dict[str, tuple[JobState, Reason | None, int | None, bool | None]] = {
 
 def _last(scenario: str, version: str) -> Observation:
     said = [it for it in recordings(scenario, version) if it.argv[:3] == ("flux", "jobs", "--json")][-1]
-    (seen,) = hooks.parse_status(said.result).values()
+    (seen,) = hooks.parse_status(said.result, None).values()
     return seen
 
 
@@ -345,7 +350,7 @@ def test_every_way_to_end_is_told_apart(scenario: str, version: str) -> None:
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_job_that_never_fits_failed_to_launch(version: str) -> None:
     step = next(it for it in recordings("submit-errors", version) if "--json" in it.argv)
-    (seen,) = hooks.parse_status(step.result).values()
+    (seen,) = hooks.parse_status(step.result, None).values()
 
     assert (seen.state, seen.reason, seen.exit_code, seen.ran) == (
         JobState.FAILED,
@@ -358,7 +363,7 @@ def test_a_job_that_never_fits_failed_to_launch(version: str) -> None:
 
 def test_a_lost_node_is_told() -> None:
     steps = [step for step in recordings("site-node-trouble") if "--json" in step.argv]
-    seen = [it for step in steps for it in hooks.parse_status(step.result).values()]
+    seen = [it for step in steps for it in hooks.parse_status(step.result, None).values()]
 
     lost = [it for it in seen if it.state is JobState.FAILED]
     assert [it.reason for it in lost] == [Reason.NODE_FAIL] * 2
@@ -378,7 +383,7 @@ def test_a_broker_that_is_down_says_nothing_of_any_job() -> None:
     assert len(asked) > 10
     for step in asked:
         with pytest.raises(SubmitException, match="Unable to connect to Flux"):
-            hooks.parse_status(step.result)
+            hooks.parse_status(step.result, None)
 
 
 @pytest.mark.parametrize("version", VERSIONS)

@@ -290,7 +290,7 @@ def test_a_launcher_script_is_run_with_bash() -> None:
 
     assert script.check_spec(spec) == []
     assert script.sources_scripts() is True
-    assert script.launch(spec)[0].startswith("exec /bin/bash '/opt/my launchers/it'\\''s.sh' ")
+    assert script.launch(spec)[1].startswith("exec /bin/bash '/opt/my launchers/it'\\''s.sh' ")
 
 
 def test_a_launcher_script_may_take_the_number_of_processes() -> None:

@@ -26,6 +26,36 @@ def recordings(scenario: str) -> list[Recording]:
     return read_recordings(RECORDINGS / f"{scenario}.json")
 
 
+_SECTIONS = """
+ SCHEDULING PARAMETERS:
+           r15s   r1m  r15m   ut      pg    io   ls    it    tmp    swp    mem
+ loadSched   -     -     -     -       -     -    -     -     -      -      -
+ loadStop    -     -     -     -       -     -    -     -     -      -      -
+
+ RESOURCE REQUIREMENT DETAILS:
+ Combined: select[type == local] order[r15s:pg]
+ Effective: select[type == local] order[r15s:pg]
+"""
+_SUBMITTED = "Mon May  6 22:58:03: Submitted"
+_BETWEEN = f"{'-' * 78}\n"
+
+
+def bjobs_l(*jobs: str) -> str:
+    """What `bjobs -l` prints of jobs, each of which has its first line and what else matters here."""
+    whole = (job if _SUBMITTED in job else f"{job}\n{_SUBMITTED} from host <h>;" for job in jobs)
+    return _BETWEEN.join(f"\n{job}\n{_SECTIONS}" for job in whole) + "\n"
+
+
+def bhist_l(*jobs: str, run_time: int = 0) -> str:
+    """The same of `bhist -l`."""
+    summary = (
+        "\nSummary of time in seconds spent in various states by  Mon May  6 23:00:00\n"
+        "  PEND     PSUSP    RUN      USUSP    SSUSP    UNKWN    TOTAL\n"
+        f"  0        0        {run_time:<9}0        0        0        {run_time:<12}\n"
+    )
+    return _BETWEEN.join(f"\n{job.strip()}\n{summary}" for job in jobs) + "\n"
+
+
 def directives(spec: JobSpec, context: SubmitContext = CONTEXT) -> list[str]:
     """The lines for a spec, without what each job has."""
     usual = ("-J ", "-Jd ", "-o ", "-e ", "-W ")

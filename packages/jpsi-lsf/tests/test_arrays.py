@@ -17,7 +17,8 @@ from jpsi_lsf import hooks
 from jpsi_lsf.config import LsfConfig
 from jpsi_lsf.dialect import lsf, volclava
 from jpsi_lsf.ids import named, together
-from lsf_support import MODERN, OLD, SITE, directives, recordings
+from jpsi_lsf.records import FIELDS
+from lsf_support import MODERN, OLD, SITE, bjobs_l, directives, recordings
 
 IDS = st.one_of(
     st.integers(1, 30).map(str),
@@ -98,38 +99,59 @@ def test_elements_are_named_by_few_words() -> None:
         assert hook(ids).argv[1:] == ("18", "17[1-2,4]", "19[3]")
 
 
-@pytest.mark.parametrize("json_is_known", [True, False])
-def test_elements_that_are_not_told_of_are_left_out(json_is_known: bool) -> None:
-    """As when some were forgotten and others not: what is told of an array is an answer about all of it."""
-    site = MODERN if json_is_known else OLD
-    record = {"JOBID": "17", "JOBINDEX": "2", "STAT": "RUN"}
-    text = (
-        json.dumps({"RECORDS": [record]})
-        if json_is_known
-        else "\nJob <17[2]>, User <u>, Status <RUN>, Queue <q>, Command <x>\n"
-    )
+def _listed(site: Site, *states: tuple[int, str]) -> str:
+    """What bjobs prints of elements of the array 17."""
+    if site is OLD:
+        heads = (f"Job <17[{it}]>, User <u>, Status <{word}>, Queue <q>, Command <x>" for it, word in states)
+        return bjobs_l(*heads)
+    usual = dict.fromkeys(FIELDS.upper().split(), "")
+    records = [usual | {"JOBID": "17", "JOBINDEX": str(index), "STAT": word} for index, word in states]
+    return json.dumps({"COMMAND": "bjobs", "JOBS": len(records), "RECORDS": records})
+
+
+@pytest.mark.parametrize("site", [MODERN, OLD], ids=["json", "paragraphs"])
+def test_elements_that_are_not_told_of_are_left_out(site: Site) -> None:
+    """As when some were forgotten and others not: what is told of an array to its end tells of all of it."""
+    text = _listed(site, (2, "RUN"))
 
     found = hooks.parse_status(answered(text), ["17[1]", "17[2]"], site)
 
     assert {name: seen.state for name, seen in found.items()} == {"17[2]": JobState.ACTIVE}
 
 
-def test_an_array_of_which_nothing_is_said_is_no_answer_unless_it_is_unknown() -> None:
-    text = "\nJob <17[2]>, User <u>, Status <RUN>, Queue <q>, Command <x>\n"
-    unknown = answered(text, "Job <18> is not found\n", 255)
+def test_one_element_does_not_vouch_for_the_others() -> None:
+    """An answer of which the end is missing says nothing of those that are not told of."""
+    whole = _listed(OLD, (1, "RUN"), (2, "PEND"), (3, "PEND"))
+    until_second = whole[: whole.index("\n" + "-" * 78, whole.index("17[2]"))]
+    elements = ["17[1]", "17[2]", "17[3]"]
 
-    assert hooks.parse_status(unknown, ["17[2]", "18[1]"], OLD).keys() == {"17[2]"}
+    assert hooks.parse_status(answered(whole), elements, OLD).keys() == {*elements}
+    for cut in (until_second, f"{until_second}\n", f"{until_second}\n{'-' * 78}\n"):
+        with pytest.raises(SubmitException):
+            hooks.parse_status(answered(cut), elements, OLD)
+
+
+def test_an_array_of_which_nothing_is_said_is_no_answer_unless_it_is_unknown() -> None:
+    unknown = answered(_listed(OLD, (2, "RUN")), "Job <18> is not found\n", 255)
+
+    told = hooks.parse_status(unknown, ["17[2]", "18[1]"], OLD)
+    assert {name: seen.exists for name, seen in told.items()} == {"17[2]": True, "18[1]": False}
     with pytest.raises(SubmitException):
         hooks.parse_status(unknown, ["17[2]", "19[1]"], OLD)
 
 
-def test_what_is_said_alike_of_many_is_said_once() -> None:
-    records = [{"JOBID": "17", "JOBINDEX": str(index), "STAT": "PEND"} for index in (1, 2)]
-    paragraphs = [
-        f"\nJob <17[{index}]>, User <u>, Status <PEND>, Queue <q>, Command <x>\n" for index in (1, 2)
-    ]
+def test_an_unknown_element_is_denied_by_its_own_id() -> None:
+    step = _step("bjobs", "-l", "2[9]", "2")
 
-    for site, text in ((MODERN, json.dumps({"RECORDS": records})), (OLD, f"{'-' * 78}\n".join(paragraphs))):
+    told = hooks.parse_status(step.result, ["2[9]", "2[5]"], OLD)
+
+    assert told["2[9]"].word == "Job <2[9]> is not found"
+    assert (told["2[9]"].exists, told["2[5]"].exists) == (False, True)
+
+
+def test_what_is_said_alike_of_many_is_said_once() -> None:
+    for site in (MODERN, OLD):
+        text = _listed(site, (1, "PEND"), (2, "PEND"))
         found = hooks.parse_status(answered(text), ["17[1]", "17[2]"], site)
         assert found["17[1]"] is found["17[2]"]
 
@@ -142,7 +164,7 @@ def test_an_array_is_found_by_the_tag_of_its_elements() -> None:
 
 def test_elements_of_the_recorded_array_are_told_of_one_by_one() -> None:
     running = hooks.parse_status(_step("bjobs", "-l", "2").result, [f"2[{it}]" for it in range(1, 7)], OLD)
-    ended = hooks.parse_finished(_step("bhist", "-n", "0", "-l", "1").result, OLD)
+    ended = hooks.parse_finished(_step("bhist", "-n", "0", "-l", "1").result, [], OLD)
 
     assert {name: seen.state for name, seen in running.items()} == {
         f"2[{index}]": JobState.ACTIVE for index in range(1, 7)

@@ -5,14 +5,17 @@ from __future__ import annotations
 import json
 import re
 
+import attrs
 import pytest
 
-from jpsi.plugin import FailureKind, JobState, Reason, SubmitException
+from jpsi.plugin import CommandResult, FailureKind, JobState, Observation, Reason, SubmitException
 from jpsi.testing import Recording, answered, read_recordings
 from jpsi_lsf import hooks
 from jpsi_lsf.ids import named
+from jpsi_lsf.records import FIELDS
+from jpsi_lsf.records import name as name_of
 from jpsi_lsf.states import STATES
-from lsf_support import MODERN, OLD, RECORDINGS, recordings
+from lsf_support import MODERN, OLD, RECORDINGS, bjobs_l, recordings
 
 ALL = read_recordings(RECORDINGS)
 
@@ -64,11 +67,6 @@ def _ids(recording: Recording) -> list[str]:
     return [native_id for word in recording.argv[1:] for native_id in named(word)]
 
 
-def _records(recording: Recording) -> list[dict[str, str]]:
-    found: list[dict[str, str]] = json.loads(recording.result.stdout)["RECORDS"]
-    return found
-
-
 def test_every_command_is_known_here() -> None:
     assert {step.argv[0] for step in ALL} == {
         *("bsub", "bjobs", "bhist", "bparams", "bqueues", "bkill", "bstop", "bresume"),
@@ -107,57 +105,83 @@ def _expected_kind(said: str) -> FailureKind:
     return FailureKind.INVALID_JOB if said.strip() else FailureKind.AMBIGUOUS
 
 
+def _with_all_fields(recording: Recording) -> CommandResult:
+    """An answer of volclava, as it were if that knew all the fields that LSF 10.1 has."""
+    answer = json.loads(recording.result.stdout)
+    usual = dict.fromkeys(FIELDS.upper().split(), "") | {"STAT": "RUN", "JOBINDEX": "0"}
+    for row in answer["RECORDS"]:
+        if "ERROR" not in row:
+            index = re.search(r"\[(\d+)\]\Z", row.get("JOB_NAME", ""))
+            row.update(usual | {"JOBID": "1"} | row | ({"JOBINDEX": index[1]} if index else {}))
+    return attrs.evolve(recording.result, stdout=json.dumps(answer))
+
+
 @pytest.mark.parametrize("recording", [it for it in _of("bjobs") if "-json" in it.argv], ids=str)
 def test_bjobs_with_json(recording: Recording) -> None:
-    """Each job it names has the state that stands beside it, whatever other fields were asked for."""
+    """Each job it names has the state that stands beside it, and each that it does not know is denied."""
     result = recording.result
     if not result.stdout.startswith("{"):
-        if "Illegal job ID" in result.stderr:
+        if "unfinished job found" in result.stderr:
             assert hooks.parse_status(result, None, MODERN) == {}
         else:
             with pytest.raises(SubmitException, match=r"\w"):
-                hooks.parse_status(result, None, MODERN)
+                hooks.parse_status(result, ["87"], MODERN)
         return
-    rows = [row for row in _records(recording) if "JOBID" in row]
+    result = _with_all_fields(recording)
+    rows = json.loads(result.stdout)["RECORDS"]
+    unknown = [it for row in rows for it in re.findall(r"^Job <(.+)> is not found", row.get("ERROR", ""))]
 
-    found = hooks.parse_status(result, _ids(recording) or None, MODERN)
+    found = hooks.parse_status(result, unknown or None, MODERN)
 
-    assert found.keys() == {row["JOBID"] for row in rows if "STAT" in row}
+    assert {name: seen.word for name, seen in found.items() if not seen.exists} == {
+        name: f"Job <{name}> is not found" for name in unknown
+    }
     for row in rows:
-        # elements of an array have one id here, as volclava does not know JOBINDEX
-        if "STAT" in row and "[" not in row.get("JOB_NAME", ""):
-            assert found[row["JOBID"]].word == row["STAT"]
+        if "STAT" in row:
+            assert found[name_of(row)].word == row["STAT"]
 
 
 @pytest.mark.parametrize("recording", [it for it in _of("bjobs") if "-l" in it.argv], ids=str)
 def test_bjobs_in_paragraphs(recording: Recording) -> None:
     """Jobs that have not ended have the state that stands there; bhist is asked about the others."""
-    words = dict(re.findall(r"^Job <([^>]+)>.*?, Status <(\w+)>", recording.result.stdout, re.MULTILINE))
+    output = recording.result.stdout
+    words = dict(re.findall(r"^Job <([^>]+)>.*?, Status <(\w+)>", output, re.MULTILINE))
+    arrays = {it.partition("[")[0] for it in words if "[" in it}
+    asked = [it for it in _ids(recording) if it not in arrays]
 
-    found = hooks.parse_status(recording.result, _ids(recording) or None, OLD)
+    found = hooks.parse_status(recording.result, asked or None, OLD)
 
-    assert {name: seen.word for name, seen in found.items()} == {
+    assert {name: seen.word for name, seen in found.items() if seen.exists} == {
         name: word for name, word in words.items() if word in _UNFINISHED
     }
+    assert {name for name, seen in found.items() if not seen.exists} == {*asked} - words.keys()
+    tags = dict(re.findall(r"^Job <([^>]+)>.*, Job Description <(\S+)>", output, re.MULTILINE))
+    assert all(seen.tag == tags.get(name, "") for name, seen in found.items() if seen.exists)
 
 
 @pytest.mark.parametrize("recording", _of("bhist"), ids=str)
 def test_bhist(recording: Recording) -> None:
     result = recording.result
+    if result.returncode < 0 or "LIM" in result.stderr:
+        with pytest.raises(SubmitException):
+            hooks.parse_finished(result, ["7"], OLD)
+        return
     codes = dict(
         re.findall(
             r"^Job <([^>]+)>(?:(?!^Job <)[\s\S])*Exited with exit code (\d+)", result.stdout, re.MULTILINE
         )
     )
 
-    found = hooks.parse_finished(result, OLD)
+    found = hooks.parse_finished(result, _ids(recording), OLD)
 
     if "No matching job found" in result.stdout:
-        assert found == {}
+        assert found == {it: Observation.denied("No matching job found") for it in _ids(recording)}
     for name, code in codes.items():
         seen = found[name]
         assert seen.state is not None
         assert seen.exit_code == (int(code) if seen.state.final else None)
+    tags = dict(re.findall(r"^Job <([^>]+)>.*, Job Description <(\S+)>", result.stdout, re.MULTILINE))
+    assert all(seen.tag == tags.get(name, "") for name, seen in found.items() if seen.exists)
 
 
 def test_how_jobs_ended_by_bhist() -> None:
@@ -165,7 +189,8 @@ def test_how_jobs_ended_by_bhist() -> None:
     told = {
         name: (seen.state, seen.exit_code, seen.reason)
         for step in _of("bhist")
-        for name, seen in hooks.parse_finished(step.result, OLD).items()
+        if step.result.returncode >= 0 and "LIM" not in step.result.stderr
+        for name, seen in hooks.parse_finished(step.result, _ids(step), OLD).items()
     }
 
     failed, cancelled = JobState.FAILED, JobState.CANCELED
@@ -243,16 +268,16 @@ def test_a_daemon_that_is_down_says_nothing_of_any_job() -> None:
         with pytest.raises(SubmitException, match=r"\w"):
             hooks.parse_status(step.result, ["1232"], MODERN)
         with pytest.raises(SubmitException, match=r"\w"):
-            hooks.parse_finished(step.result, OLD)
+            hooks.parse_finished(step.result, _ids(step), OLD)
 
 
 def test_one_bsub_that_made_five_jobs() -> None:
     """What bsub prints is the last of them; the tag finds the first, which is the one that will run."""
     step = recordings("bsub-duplicates")[0]
     heads = [
-        f"Job <{number}>, Status <PEND>, Queue <q>, Command <x>, Job Description <jpsi-a-1>"
+        f"Job <{number}>, User <u>, Status <PEND>, Queue <q>, Command <x>, Job Description <jpsi-a-1>"
         for number in (1245, 1243, 1241, 1242)
     ]
 
     assert hooks.parse_submit(answered(step.result.stdout)) == "1245"
-    assert hooks.parse_find(answered("\n\n".join(heads)), ["jpsi-a-1"], OLD) == {"jpsi-a-1": "1241"}
+    assert hooks.parse_find(answered(bjobs_l(*heads)), ["jpsi-a-1"], OLD) == {"jpsi-a-1": "1241"}

@@ -118,14 +118,19 @@ def test_what_stands_before_an_answer_is_passed_over() -> None:
     assert found["7"].state is JobState.ACTIVE
 
 
-def test_an_unknown_job_is_left_out_whatever_the_exit_code() -> None:
+def test_an_unknown_job_is_denied_whatever_the_exit_code() -> None:
     unknown = {"JOBID": "9", "ERROR": "Job <9> is not found"}
     both = answered(_answer(_record(STAT="RUN"), unknown))
 
-    assert hooks.parse_status(both, ["7", "9"], MODERN).keys() == {"7"}
-    assert hooks.parse_status(answered(_answer(unknown), returncode=255), None, MODERN) == {}
+    denied = Observation.denied("Job <9> is not found")
+    told = hooks.parse_status(both, ["7", "9"], MODERN)
+    assert (told.keys(), told["9"]) == ({"7", "9"}, denied)
+    alone = answered(_answer(unknown), returncode=255)
+    assert hooks.parse_status(alone, ["9"], MODERN) == {"9": denied}
     old_style = answered(stderr="Job <9> is not found\n", returncode=255)
-    assert hooks.parse_status(old_style, ["9"], MODERN) == {}
+    assert hooks.parse_status(old_style, ["9"], MODERN) == {"9": denied}
+    with pytest.raises(SubmitException):
+        hooks.parse_status(old_style, ["7", "9"], MODERN)
 
 
 def test_elements_of_an_array_are_told_apart() -> None:
@@ -171,15 +176,40 @@ def test_what_is_no_answer_tells_of_no_job(stdout: str) -> None:
         hooks.parse_status(answered(stdout), ["7"], MODERN)
 
 
-def test_strange_records_cost_no_other_its_place() -> None:
-    text = _answer({"STAT": "RUN"}, {"JOBID": "8"}, _record(STAT="RUN"))
-    text = text.replace('"RECORDS": [', '"RECORDS": [null, 7, {"JOBID": 3, "STAT": "RUN"},')
+def _without(field: str) -> dict[str, str]:
+    return {name: value for name, value in _record(STAT="RUN").items() if name != field}
 
-    assert hooks.parse_status(answered(text), None, MODERN).keys() == {"7"}
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        _answer(_record(STAT="RUN")).replace('"RECORDS": [', '"RECORDS": [null,'),
+        _answer(_record(STAT="RUN")).replace('"JOBS": 1', '"JOBS": 2'),
+        _answer(_record(STAT="RUN"), {"JOBID": "8"}),
+        _answer(_record(STAT="RUN", JOBID="~")),
+        _answer(_record(STAT="EXIT", EXIT_CODE="1~")),
+        _answer(_record(STAT="EXIT", EXIT_REASON="TERM_OWN~R: job killed by owner")),
+        _answer(_record(STAT="EXIT", EXEC_HOST="~")),
+        *(_answer(_without(field)) for field in FIELDS.upper().split()),
+    ],
+    ids=["null", "count", "empty", "id", "code", "reason", "host", *FIELDS.split()],
+)
+def test_a_record_that_is_not_as_it_was_asked_for_is_no_answer(text: str) -> None:
+    with pytest.raises(SubmitException):
+        hooks.parse_status(answered(text), None, MODERN)
 
 
 def test_control_characters_in_a_name_are_no_mistake() -> None:
-    assert records('{"RECORDS": [{"JOBID": "7", "STAT": "RUN", "JOB_NAME": "a\tb"}]}') is not None
+    assert records(_answer(_record(STAT="RUN", PEND_REASON="a\tb")).replace("\\t", "\t")) is not None
+
+
+def test_a_job_has_the_tag_at_the_end_of_its_description() -> None:
+    tags = {
+        text: _seen(STAT="RUN", JOB_DESCRIPTION=text).tag
+        for text in ("jpsi-a-1", "a%20name jpsi-a-1", "", "a user's", "jpsi-a~1", "\N{REPLACEMENT CHARACTER}")
+    }
+
+    assert list(tags.values()) == ["jpsi-a-1", "jpsi-a-1", "", "", None, None]
 
 
 def test_jobs_are_found_by_their_tags() -> None:

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from jpsi.plugin import (
+    CommandResult,
     HeterogeneousResources,
     JobAttributes,
     JobSpec,
+    Observation,
     ResourceSpecV1,
     Site,
     SubmitContext,
 )
 from jpsi.testing import Recording, read_recordings
 from jpsi_pbs import PbsConfig, openpbs, torque
+from jpsi_pbs.hooks import Hooks
+from jpsi_pbs.observing import observations
 
 PBS, TORQUE = openpbs.hooks, torque.hooks
 OPENPBS_RECORDINGS = Path(__file__).parent / "recordings" / "openpbs-23.06.06"
@@ -53,8 +58,27 @@ def spec_of_kinds(*kinds: dict[str, Any], **attributes: Any) -> JobSpec:
 
 def in_json(native_id: str, **attributes: Any) -> str:
     """What qstat of OpenPBS prints of one job."""
-    content = {"pbs_server": "node01", "Jobs": {native_id: attributes}}
+    return in_frame({native_id: attributes})
+
+
+def in_frame(jobs: Mapping[str, Mapping[str, Any]]) -> str:
+    """What qstat of OpenPBS prints of these jobs."""
+    content = {"timestamp": 1795251827, "pbs_server": "node01", **({"Jobs": jobs} if jobs else {})}
     return json.dumps(content, indent="\t", separators=(",", ":\t"), ensure_ascii=False) + "\n"
+
+
+def of_all(listing: str, user: str = "tester") -> str:
+    """What is printed where all jobs are asked for, and this is what qstat says."""
+    return f"jobs for {user}\n{listing}no more jobs for {user}\n"
+
+
+SERVER = "Server: node01\n    server_state = Active\n\n"
+
+
+def observed(hooks: Hooks, result: CommandResult) -> dict[str, Observation]:
+    """What a listing says of each job in it, whoever's it is."""
+    jobs = hooks.listed(result)
+    return observations(((job, [job.native_id]) for job in jobs), hooks.name, hooks.end_of)
 
 
 def in_xml(native_id: str, **attributes: str) -> str:

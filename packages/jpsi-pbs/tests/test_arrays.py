@@ -11,13 +11,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jpsi.plugin import Dependency, DependencyKind, JobState, Site, SubmitContext
+from jpsi.plugin import Dependency, DependencyKind, JobState, Observation, Site, SubmitContext
 from jpsi.testing import answered
 from jpsi_pbs import PbsConfig
 from jpsi_pbs.dialect.arrays import named
 from jpsi_pbs.hooks import Hooks
 from jpsi_pbs.ids import by_array, together
-from pbs_support import CONTEXT, PBS, SITE, TORQUE, in_json, recordings, site, spec, torque_recordings
+from pbs_support import (
+    CONTEXT,
+    PBS,
+    SITE,
+    TORQUE,
+    in_frame,
+    in_json,
+    recordings,
+    site,
+    spec,
+    torque_recordings,
+)
 
 ARRAY = attrs.evolve(CONTEXT, elements=500)
 IDS = st.one_of(
@@ -89,7 +100,7 @@ def test_the_elements_of_an_array_are_asked_for_at_once() -> None:
     assert PBS.arrays_of([*elements, "18.node01"]) == dict.fromkeys(elements, "17[].node01")
     assert PBS.query(["17[].node01"], SITE).argv[-3:] == ("-t", "-E", "17[].node01")
     assert "-t" not in PBS.query(["18.node01"], SITE).argv
-    assert TORQUE.query(elements, SITE).argv == ("qstat", "-f", "-x", "-t")
+    assert TORQUE.query(elements, SITE).argv[-4:] == ("qstat", "-f", "-x", "-t")
     assert TORQUE.query(elements[:2], SITE).argv == ("qstat", "-f", "-x", *elements[:2])
 
 
@@ -154,12 +165,13 @@ def test_an_array_of_torque_is_read() -> None:
 
 
 def test_an_array_that_is_unknown_is_an_answer_about_its_elements() -> None:
-    nothing = in_json("99.node01").replace('"99.node01":', '"Jobs":')
     said = "qstat: Unknown Job Id 17[].node01\n"
 
-    result = answered(nothing, said, returncode=153)
+    result = answered(in_frame({}), said, returncode=153)
 
-    assert PBS.parse_status(result, ["17[1].node01", "17[2].node01"]) == {}
+    native_ids = ["17[1].node01", "17[2].node01"]
+    denied = Observation.denied("Unknown Job Id 17[].node01")
+    assert PBS.parse_status(result, native_ids) == dict.fromkeys(native_ids, denied)
 
 
 def test_elements_are_deleted_by_ranges() -> None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import attrs
 import pytest
 
-from jpsi.fakes import FakeClock, FakeScheduler, FakeState, Invocation, Outcome, answer
+from jpsi.fakes import FakeClock, FakeScheduler, FakeState, Invocation, Outcome, answer, on_path
 from jpsi.plugin import (
     Command,
     CommandResult,
@@ -65,11 +67,27 @@ def _submit(
 def _seen(transport: FakeTransport, hooks: Hooks, native_id: str) -> Observation | None:
     """What the queue, or else the history, says of a job."""
     found = hooks.parse_status(transport.run(hooks.query([native_id], SITE)), [native_id])
-    if not found and hooks is PBS:
+    if hooks is PBS and not any(it.exists for it in found.values()):
         command = PBS.query_finished([native_id], SITE)
         assert isinstance(command, Command)
         found = PBS.parse_finished(transport.run(command), [native_id])
     return found.get(native_id)
+
+
+def _all(transport: FakeTransport, hooks: Hooks) -> CommandResult:
+    """What is answered to `find`."""
+    command = hooks.find()
+    if command.argv[0] == "qstat":
+        return transport.run(command)
+    with on_path(DIALECTS[hooks.name], transport.scheduler):
+        done = subprocess.run(
+            command.argv,
+            capture_output=True,
+            check=False,
+            env={**os.environ, **command.environment},
+            text=True,
+        )
+    return CommandResult(returncode=done.returncode, stdout=done.stdout, stderr=done.stderr)
 
 
 def test_a_job_from_its_submission_to_its_end(
@@ -118,8 +136,9 @@ def test_a_finished_job_is_in_the_history_alone(scheduler: FakeScheduler, clock:
     scheduler.accounting = False
     forgotten = transport.run(PBS.query([native_id], SITE))
 
-    assert (result.returncode, PBS.parse_status(result, [native_id])) == (35, {})
-    assert (forgotten.returncode, PBS.parse_status(forgotten, [native_id])) == (153, {})
+    for said, code in ((result, 35), (forgotten, 153)):
+        assert said.returncode == code
+        assert not PBS.parse_status(said, [native_id])[native_id].exists
     with pytest.raises(SubmitException, match="not configured"):
         _seen(transport, PBS, native_id)
 
@@ -222,7 +241,7 @@ def test_dependencies(
 def test_a_job_is_found_by_its_tag(transport: FakeTransport, hooks: Hooks) -> None:
     native_id = _submit(transport, hooks)
 
-    found = hooks.parse_find(transport.run(hooks.find()), [CONTEXT.tag, "jpsi-other-1"])
+    found = hooks.parse_find(_all(transport, hooks), [CONTEXT.tag, "jpsi-other-1"])
 
     assert found == {CONTEXT.tag: native_id}
 
@@ -295,7 +314,7 @@ def test_a_value_in_the_environment_spoils_no_listing(
     seen = _seen(transport, hooks, native_id)
     assert seen is not None
     assert seen.state is JobState.ACTIVE
-    assert hooks.parse_find(transport.run(hooks.find()), [CONTEXT.tag]) == {CONTEXT.tag: native_id}
+    assert hooks.parse_find(_all(transport, hooks), [CONTEXT.tag]) == {CONTEXT.tag: native_id}
 
 
 def test_a_directive_is_read_before_the_first_command_alone(
@@ -331,6 +350,7 @@ _SAME = {
     ),
     "express": (
         ["qstat", "-f", "-F", "json", "-E", "9999999"],
+        ["qstat", "-f", "-F", "json", "-E", "9999999", "9999998"],
         ["qstat", "-f", "-F", "json", "-x", "-E", "9999999"],
     ),
     "no_jobs": (["qstat", "-f", "-F", "json"],),

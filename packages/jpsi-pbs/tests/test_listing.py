@@ -13,7 +13,19 @@ from jpsi.plugin import NOT_OFFERED, Command, JobState, Reason, Site, SubmitExce
 from jpsi.testing import answered
 from jpsi_pbs import PbsConfig, json_lines, xml_jobs
 from jpsi_pbs.ids import IDS, Asked
-from pbs_support import PBS, SITE, TORQUE, in_json, in_xml, recordings, torque_recordings
+from pbs_support import (
+    PBS,
+    SERVER,
+    SITE,
+    TORQUE,
+    in_frame,
+    in_json,
+    in_xml,
+    observed,
+    of_all,
+    recordings,
+    torque_recordings,
+)
 
 # What would be a state, an end or another job, if values could break lines or close elements.
 _HOSTILE = (
@@ -51,34 +63,39 @@ def test_jobs_that_were_moved_are_asked_for_where_pbs_remembers_them() -> None:
 
 
 def test_all_jobs_are_those_of_who_asks_and_elements_of_arrays_count_each() -> None:
-    lines = [
-        in_json(name, job_state="R", Job_Owner=f"{owner}@node01")
-        for name, owner in [
-            ("7.node01", "me"),
-            ("8.node01", "you"),
-            ("9[].node01", "me"),
-            ("9[1].node01", "me"),
-            ("9[2].node01", "me"),
-        ]
-    ]
-    jobs = {name: job for line in lines for name, job in json.loads(line)["Jobs"].items()}
-    whole = json.dumps(json.loads(lines[0]) | {"Jobs": jobs}, indent="\t", separators=(",", ":\t"))
+    owners = {
+        "7.node01": "me",
+        "8.node01": "you",
+        "9[].node01": "me",
+        "9[1].node01": "me",
+        "9[2].node01": "me",
+    }
+    whole = in_frame(
+        {name: {"job_state": "R", "Job_Owner": f"{owner}@node01"} for name, owner in owners.items()}
+    )
 
-    found = PBS.parse_status(answered(f"me\n{whole}\n"), None)
+    found = PBS.parse_status(answered(of_all(whole, "me")), None)
 
     assert list(found) == ["7.node01", "9[1].node01", "9[2].node01"]
-    assert PBS.query(None, SITE).argv[:4] == ("/bin/sh", "-c", 'id -un && exec "$@"', "qstat")
+    assert PBS.query(None, SITE).argv[0] == "/bin/sh"
+    assert PBS.query(None, SITE).argv[3:] == ("qstat", "qstat", "-f", "-F", "json", "-t")
 
 
 def test_elements_of_arrays_are_listed_with_all_jobs() -> None:
     """Torque lists an array as one job, and with -t by its elements alone."""
     jobs = [f"{number}.node01" for number in range(1, 30)]
 
-    assert TORQUE.query([*jobs, "32[2].node01"], SITE).argv == ("qstat", "-f", "-x", "-t")
-    assert TORQUE.query([*jobs, "32[].node01"], SITE).argv == ("qstat", "-f", "-x")
-    both = [*jobs, "32[].node01", "33[2].node01"]
-    assert TORQUE.query(both, SITE).argv[0] == "/bin/sh", "both, one after the other"
-    assert TORQUE.query(both, SITE).argv[3:] == ("qstat", "-f", "-x")
+    assert _listing(TORQUE.query([*jobs, "32[2].node01"], SITE)) == ("qstat", "-f", "-x", "-t")
+    assert _listing(TORQUE.query([*jobs, "32[].node01"], SITE)) == ("qstat", "-f", "-x")
+    both = TORQUE.query([*jobs, "32[].node01", "33[2].node01"], SITE)
+    assert _listing(both) == ("qstat", "-f", "-x")
+    assert both.argv[6].count('"$@"') == 2, "both, one after the other"
+
+
+def _listing(command: Command) -> tuple[str, ...]:
+    """The qstat of Torque that lists all jobs, by way of two shells."""
+    assert command.argv[0] == command.argv[4] == "/bin/sh"
+    return tuple(command.argv[7:])
 
 
 @pytest.mark.parametrize("text", ["workq", "", "-x", "7 8"])
@@ -94,7 +111,7 @@ def test_many_jobs_are_one_connection() -> None:
     assert len(PBS.query(many, SITE).argv) > 200, "-E asks for them over one"
     assert "-E" in PBS.query(many, SITE).argv
     assert PBS.capabilities(SITE).ids_per_query == 200
-    assert TORQUE.query(many, SITE).argv == ("qstat", "-f", "-x"), "all jobs are listed instead"
+    assert _listing(TORQUE.query(many, SITE)) == ("qstat", "-f", "-x"), "all jobs are listed instead"
 
 
 def test_an_id_without_a_server_is_one_of_the_same_connection() -> None:
@@ -166,7 +183,7 @@ def test_what_is_no_id(text: str) -> None:
 def test_no_value_looks_like_anything_else_in_json(value: str) -> None:
     output = in_json("7.node01", Account_Name=value, job_state="R", Variable_List={"A": value, value: "B"})
 
-    found = PBS.parse_status(answered(output), None)
+    found = observed(PBS, answered(output))
 
     assert {name: seen.state for name, seen in found.items()} == {"7.node01": JobState.ACTIVE}
 
@@ -176,14 +193,15 @@ def test_no_value_looks_like_anything_else_in_the_older_json(value: str) -> None
     r"""It escapes quotes and line breaks, and hardly anything else (strdup_escape in pbs_json.c)."""
     written = value.replace("\n", "\\n").replace("\t", "\\t").replace('"', '\\"')
     output = (
-        '{\n    "pbs_server":"node01",\n    "Jobs":{\n        "7.node01":{\n'
+        '{\n    "timestamp":1795251827,\n    "pbs_server":"node01",\n    "Jobs":{\n        "7.node01":{\n'
         f'            "Account_Name":"{written}",\n            "job_state":"R",\n'
         f'            "Variable_List":{{\n                "A":{written},\n                "B":"{written}"\n'
         '            },\n            "substate":42\n        },\n        "9.node01":{\n'
-        '            "job_state":"F",\n            "Exit_status":3\n        }\n    }\n}\n'
+        '            "job_state":"F",\n            "substate":93,\n            "Exit_status":3\n'
+        "        }\n    }\n}\n"
     )
 
-    found = PBS.parse_status(answered(output), None)
+    found = observed(PBS, answered(output))
 
     assert {name: seen.state for name, seen in found.items()} == {
         "7.node01": JobState.ACTIVE,
@@ -221,7 +239,7 @@ def test_the_recorded_values_that_break_json() -> None:
     with pytest.raises(ValueError, match=r"line \d+ column"):
         json.loads(everything.result.stdout)
 
-    found = PBS.parse_status(everything.result, None)
+    found = observed(PBS, everything.result)
 
     assert len(found) > 50
     assert all(seen.state is not None for seen in found.values())
@@ -231,7 +249,7 @@ def test_the_recorded_values_that_break_xml() -> None:
     steps = [step for step in torque_recordings("variables_and_xml") if "-x" in step.argv]
 
     for step in steps:
-        ((name, seen),) = TORQUE.parse_status(step.result, None).items()
+        ((name, seen),) = observed(TORQUE, step.result).items()
         assert (name, seen.state) == (step.argv[-1], JobState.QUEUED)
 
 
@@ -248,7 +266,7 @@ def test_an_answer_without_a_word_is_none() -> None:
     with pytest.raises(SubmitException, match="no answer"):
         PBS.parse_status(answered(), ["7"])
     (empty,) = [step for step in recordings("no_jobs") if "json" in step.argv]
-    assert PBS.parse_status(empty.result, None) == {}
+    assert PBS.parse_status(answered(of_all(empty.result.stdout)), None) == {}
 
 
 def test_a_banner_around_the_answer() -> None:
@@ -264,7 +282,7 @@ def test_a_complaint_about_something_else_is_no_answer() -> None:
     with pytest.raises(SubmitException, match="cannot connect"):
         PBS.parse_status(answered(in_json("9", job_state="R"), _LOST, 255), None)
     with pytest.raises(SubmitException, match="cannot connect"):
-        PBS.parse_status(answered(json.dumps({"Jobs": {}}, indent="\t"), _LOST, 255), ["7", "8"])
+        PBS.parse_status(answered(in_frame({}), _LOST, 255), ["7", "8"])
     with pytest.raises(SubmitException, match="exit code 3"):
         PBS.parse_status(answered(returncode=3), ["7"])
     with pytest.raises(SubmitException, match="no answer in time"):
@@ -278,10 +296,11 @@ def test_a_server_that_is_down_costs_the_jobs_of_others_nothing() -> None:
     for others in (["8.nowhere"], ["8.nowhere", "9.node01"]):
         listed = answered(in_json("7.node01", job_state="R"), said if len(others) > 1 else _LOST, 255)
         found = PBS.parse_status(listed, ["7.node01", *others])
-        assert {it: seen.state for it, seen in found.items()} == {
+        assert {it: seen.state for it, seen in found.items() if seen.exists} == {
             "7.node01": JobState.ACTIVE,
             "8.nowhere": None,
         }
+        assert [it for it, seen in found.items() if not seen.exists] == others[1:]
     with pytest.raises(SubmitException, match="cannot connect"):
         PBS.parse_find(answered(in_json("7.node01", job_state="R"), said, 255), ["tag"])
 
@@ -293,12 +312,18 @@ def test_an_id_that_is_none_of_the_servers_leaves_the_others_open() -> None:
     assert steps
     for step in steps:
         found = PBS.parse_status(step.result, ["672", "1.nosuch"])
-        assert {name: seen.state for name, seen in found.items()} == {"672": None}
+        assert {name: (seen.state, seen.exists) for name, seen in found.items()} == {
+            "672": (None, True),
+            "1.nosuch": (None, False),
+        }
 
 
 def test_no_jobs_at_all_is_an_answer_to_who_asked_for_all() -> None:
-    assert TORQUE.parse_status(answered(), None) == {}
-    assert TORQUE.parse_status(answered(), [str(number) for number in range(26)]) == {}
+    for native_ids in (None, [str(number) for number in range(26)]):
+        assert TORQUE.parse_status(answered(of_all(SERVER)), native_ids) == {}
+        for output in ("", of_all(""), of_all(SERVER)[:-2], f"jobs for tester\n{SERVER}"):
+            with pytest.raises(SubmitException, match="no answer"):
+                TORQUE.parse_status(answered(output), native_ids)
 
 
 @pytest.mark.parametrize("output", ["", "garbage\n", "<Data>", "Welcome to cluster c.\n"])
@@ -355,7 +380,9 @@ def test_an_unknown_state_is_passed_on_and_costs_nothing() -> None:
 
 @pytest.mark.parametrize("state", "BEHMQRSTUWFXC")
 def test_every_state_of_the_manual_is_known(state: str) -> None:
-    assert PBS.parse_status(answered(in_json("7", job_state=state)), ["7"])["7"].state is not None
+    output = in_json("7", job_state=state, substate=91)
+
+    assert PBS.parse_status(answered(output), ["7"])["7"].state is not None
 
 
 def test_a_job_is_found_by_its_tag_however_its_variables_are_shown() -> None:
@@ -364,7 +391,7 @@ def test_a_job_is_found_by_its_tag_however_its_variables_are_shown() -> None:
     swallowed = in_json("7.node01", job_state="R", Variable_List={"A": "b\\,JPSI_TAG=jpsi-a-1"})
     xml = in_xml("7.node01", job_state="R", Variable_List="A=b,JPSI_TAG=jpsi-a-1,C=d")
 
-    for hooks, output in ((PBS, plain), (PBS, swallowed), (TORQUE, xml)):
+    for hooks, output in ((PBS, plain), (PBS, swallowed), (TORQUE, of_all(xml + SERVER))):
         assert hooks.parse_find(answered(output), ["jpsi-a-1", "jpsi-a-2"]) == {"jpsi-a-1": "7.node01"}
         assert hooks.parse_find(answered(output), ["jpsi-a-11", "jpsi-a"]) == {}
 
@@ -375,15 +402,14 @@ def test_a_value_that_looks_like_a_tag_hides_none() -> None:
 
     for hooks, output in (
         (PBS, in_json("7.node01", job_state="R", Variable_List=variables)),
-        (TORQUE, inside),
+        (TORQUE, of_all(inside + SERVER)),
     ):
         assert hooks.parse_find(answered(output), ["jpsi-a-1"]) == {"jpsi-a-1": "7.node01"}
 
 
 def test_a_job_that_another_submitted_with_its_environment_is_not_taken_for_it() -> None:
     tagged = {"job_state": "R", "Variable_List": {"JPSI_TAG": "jpsi-a-1"}}
-    content = {"Jobs": {"10.node01": tagged, "9.node01": tagged, "11.node01": tagged}}
-    output = json.dumps(content, indent="\t", separators=(",", ":\t"))
+    output = in_frame({"10.node01": tagged, "9.node01": tagged, "11.node01": tagged})
 
     assert PBS.parse_find(answered(output), ["jpsi-a-1"]) == {"jpsi-a-1": "9.node01"}
 
@@ -398,24 +424,27 @@ def test_a_search_that_failed_proves_nothing() -> None:
 @pytest.mark.parametrize(
     ("attributes", "expected"),
     [
-        ({}, (JobState.FAILED, Reason.LAUNCH, None, False)),
+        ({}, (None, None, None, None)),
+        ({"substate": 92}, (None, None, None, None)),
+        ({"substate": 92, "Exit_status": "~"}, (None, None, None, None)),
+        ({"substate": 93}, (JobState.FAILED, Reason.LAUNCH, None, False)),
         ({"substate": 91}, (JobState.CANCELED, Reason.CANCELLED, None, False)),
         ({"substate": 91, "run_count": 1}, (JobState.CANCELED, Reason.CANCELLED, None, None)),
-        ({"depend": "afterok:7@x"}, (JobState.CANCELED, Reason.DEPENDENCY, None, False)),
+        ({"depend": "afterok:7@x", "substate": 92}, (JobState.CANCELED, Reason.DEPENDENCY, None, False)),
         ({"depend": "afterok:7@x", "substate": 91}, (JobState.CANCELED, Reason.CANCELLED, None, False)),
-        ({"depend": "beforeok:7@x"}, (JobState.FAILED, Reason.LAUNCH, None, False)),
-        ({"Exit_status": -27}, (JobState.FAILED, Reason.OUT_OF_MEMORY, None, True)),
-        ({"Exit_status": -28}, (JobState.FAILED, Reason.TIMEOUT, None, True)),
-        ({"Exit_status": -24}, (JobState.FAILED, None, None, True)),
-        ({"Exit_status": -20}, (JobState.FAILED, Reason.NODE_FAIL, None, True)),
-        ({"Exit_status": -1}, (JobState.FAILED, Reason.LAUNCH, None, None)),
-        ({"Exit_status": 256 + 11}, (JobState.FAILED, Reason.SIGNAL, 139, True)),
-        ({"Exit_status": 600}, (JobState.FAILED, Reason.SIGNAL, None, True)),
+        ({"depend": "beforeok:7@x", "substate": 93}, (JobState.FAILED, Reason.LAUNCH, None, False)),
+        ({"substate": 93, "Exit_status": -27}, (JobState.FAILED, Reason.OUT_OF_MEMORY, None, True)),
+        ({"substate": 93, "Exit_status": -28}, (JobState.FAILED, Reason.TIMEOUT, None, True)),
+        ({"substate": 93, "Exit_status": -24}, (JobState.FAILED, None, None, True)),
+        ({"substate": 93, "Exit_status": -20}, (JobState.FAILED, Reason.NODE_FAIL, None, True)),
+        ({"substate": 93, "Exit_status": -1}, (JobState.FAILED, Reason.LAUNCH, None, None)),
+        ({"substate": 93, "Exit_status": 256 + 11}, (JobState.FAILED, Reason.SIGNAL, 139, True)),
+        ({"substate": 93, "Exit_status": 600}, (JobState.FAILED, Reason.SIGNAL, None, True)),
     ],
     ids=str,
 )
 def test_how_it_ended(
-    attributes: dict[str, object], expected: tuple[JobState, Reason | None, int | None, bool | None]
+    attributes: dict[str, object], expected: tuple[JobState | None, Reason | None, int | None, bool | None]
 ) -> None:
     seen = PBS.parse_status(answered(in_json("7", job_state="F", **attributes)), ["7"])["7"]
 

@@ -14,7 +14,15 @@ from jpsi.plugin import FailureKind, JobState, Observation, Reason, SubmitExcept
 from jpsi.testing import Recording, read_recordings
 from jpsi_pbs.hooks import Hooks
 from jpsi_pbs.ids import IDS
-from pbs_support import OPENPBS_RECORDINGS, PBS, TORQUE, TORQUE_RECORDINGS, recordings, torque_recordings
+from pbs_support import (
+    OPENPBS_RECORDINGS,
+    PBS,
+    TORQUE,
+    TORQUE_RECORDINGS,
+    observed,
+    recordings,
+    torque_recordings,
+)
 
 OPENPBS, OLD = read_recordings(OPENPBS_RECORDINGS), read_recordings(TORQUE_RECORDINGS)
 
@@ -175,7 +183,7 @@ def _read(hooks: Hooks, recording: Recording, by_hand: Callable[[str], dict[str,
         assert not all(map(IDS.has, ids)), "such an id is never asked for"
         return
 
-    found = hooks.parse_status(result, None)
+    found = observed(hooks, result)
 
     expected = by_hand(result.stdout)
     assert found.keys() == expected.keys()
@@ -183,7 +191,10 @@ def _read(hooks: Hooks, recording: Recording, by_hand: Callable[[str], dict[str,
         assert seen.word == expected[name]["job_state"]
         assert seen.state is not None
         assert seen.details.get(f"{hooks.name}.exit_status") == expected[name].get("exit_status")
-    if ids and result.returncode == 0 and all(map(IDS.has, ids)):
+    if ids and result.returncode == 0 and not expected and not result.stderr:
+        with pytest.raises(SubmitException, match="no answer"):
+            hooks.parse_status(result, ids)
+    elif ids and result.returncode == 0 and all(map(IDS.has, ids)):
         # a whole array is listed by its elements too
         shown = {name.removesuffix(".node01") for name in expected}
         own = {it for it in ids if it.removesuffix(".node01") in shown}
@@ -250,7 +261,7 @@ def test_qhold_and_qrls(recording: Recording) -> None:
 def _last(steps: list[Recording], hooks: Hooks) -> Observation:
     """What the last question of a scenario told of its job."""
     listings = [step for step in steps if _is_listing(step) and len(_ids(step)) == 1]
-    (seen,) = hooks.parse_status(listings[-1].result, None).values()
+    (seen,) = observed(hooks, listings[-1].result).values()
     return seen
 
 
@@ -321,7 +332,7 @@ def _told(scenario: str) -> dict[str, list[Observation]]:
     told: dict[str, list[Observation]] = {}
     for step in recordings(scenario):
         if _is_listing(step):
-            for name, seen in PBS.parse_status(step.result, None).items():
+            for name, seen in observed(PBS, step.result).items():
                 told.setdefault(name, []).append(seen)
     return told
 
@@ -398,7 +409,9 @@ def test_many_jobs_in_one_question() -> None:
     ids = _ids(first)
 
     assert list(PBS.parse_status(first.result, ids)) == [ids[0], ids[2]], "the second has finished"
-    assert PBS.parse_status(unknown.result, _ids(unknown)) == {}
+    assert PBS.parse_status(unknown.result, _ids(unknown)) == {
+        "9999999": Observation.denied("Unknown Job Id 9999999.node01")
+    }
 
 
 def test_without_history_a_running_job_is_not_gone() -> None:
@@ -433,3 +446,15 @@ def test_jobs_outlive_ports_that_are_used_up() -> None:
     for step in steps:
         found = PBS.parse_probe(step.result)
         assert found == {"array_limits": False, "history": False}, "`qstat -B` alone does not tell"
+
+
+def test_a_job_that_is_not_shown_is_not_gone() -> None:
+    """Where users see their own jobs alone, OpenPBS says nothing of another's, and Torque that it may not."""
+    silent = next(step for step in recordings("query_other_jobs_false") if _is_listing(step))
+    steps = [step for step in torque_recordings("unknown_job") if _is_listing(step)]
+    refused = next(step for step in steps if "Unauthorized" in step.result.stderr)
+
+    with pytest.raises(SubmitException, match="no answer"):
+        PBS.parse_status(silent.result, ["196.node01"])
+    seen = TORQUE.parse_status(refused.result, ["31.node01"])["31.node01"]
+    assert (seen.state, seen.exists, seen.tag) == (None, True, None)

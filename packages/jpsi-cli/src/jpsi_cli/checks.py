@@ -22,6 +22,7 @@ def findings(facts: Facts) -> Iterator[Finding]:
         yield _connection(facts.connection)
     if isinstance(facts.connection, jpsi.JpsiError):
         yield from (_finding(name, (Verdict.SKIPPED, "there is no connection")) for name in _CHECKS)
+        yield from _damaged(facts)
         return
     if not facts.has_commands:
         message = "there is none that is asked by commands, so that the jobs alone are looked at"
@@ -29,6 +30,16 @@ def findings(facts: Facts) -> Iterator[Finding]:
     for name, check in _CHECKS.items():
         if name in _OF_JOBS or facts.has_commands:
             yield _finding(name, check(facts))
+    yield from _damaged(facts)
+
+
+def _damaged(facts: Facts) -> Iterator[Finding]:
+    if isinstance(facts.damaged, jpsi.JpsiError):
+        message = f"the files of jobs cannot be read: {facts.damaged}"
+        yield Finding(name="damaged files", verdict=Verdict.WARNING, message=message)
+        return
+    for sentence in facts.damaged:
+        yield Finding(name="damaged files", verdict=Verdict.WARNING, message=sentence)
 
 
 def _finding(name: str, judged: _Judged) -> Finding:

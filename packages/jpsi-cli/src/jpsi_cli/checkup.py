@@ -63,6 +63,8 @@ class Facts:
     trials: Mapping[str, Trial] = attrs.field(factory=dict)
     #: Whether the accounting knows the job; None if there is none.
     is_accounted: bool | jpsi.JpsiError | None = None
+    #: What is wrong with files of jobs, whichever executor has them, and what to do: a sentence for each.
+    damaged: Sequence[str] | jpsi.JpsiError = ()
 
     @property
     def has_commands(self) -> bool:

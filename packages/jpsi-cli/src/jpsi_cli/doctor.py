@@ -7,10 +7,12 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 import jpsi
+from jpsi import spooled
 
 from . import codes, messages, quantities
 from .checks import findings
 from .checkup import PLAIN, Facts, Finding, Verdict, configuration, is_healthy
+from .damage_advice import damage_advice
 from .fence import fenced
 from .trials import tried
 
@@ -51,7 +53,7 @@ def examined(executor: jpsi.JobExecutor, name: str, patience: float | None) -> F
     is_target = name.lower() != executor.name.lower()
     connection = _asked(system.reached) if system.is_elsewhere else None
     if isinstance(connection, jpsi.JpsiError):
-        return Facts(executor=name, is_target=is_target, connection=connection)
+        return Facts(executor=name, is_target=is_target, connection=connection, damaged=_damaged_files())
     programs = _asked(system.programs) if system.has_commands else {}
     silence = None
     if system.has_commands:
@@ -75,7 +77,14 @@ def examined(executor: jpsi.JobExecutor, name: str, patience: float | None) -> F
         array_size=None if arrays is None else arrays.largest,
         trials=trials,
         is_accounted=is_accounted,
+        damaged=_damaged_files(),
     )
+
+
+def _damaged_files() -> Sequence[str] | jpsi.JpsiError:
+    """What is wrong with files of jobs, and what to do, a sentence for each."""
+    found = _asked(spooled.damaged)
+    return found if isinstance(found, jpsi.JpsiError) else [damage_advice(it) for it in found]
 
 
 def _asked(question: Callable[[], T]) -> T | jpsi.JpsiError:

@@ -77,6 +77,8 @@ def _facts(job: SpooledJob) -> Facts:
         job=job.id,
         remark=None if status.final else job.remark,
         is_unsent=job.is_unsent,
+        reruns=job.reruns,
+        damage=(job.remark or "") if job.damage else "",
         lasted=None if since is None else (status.time if status.final else now) - since,
         position=None if seen is None else seen.position,
         start_estimate=None if estimate is None else f"{estimate.astimezone():%Y-%m-%d %H:%M}",

@@ -27,6 +27,10 @@ class Facts:
     remark: str | None = None
     #: Whether it was not submitted for certain, and not only as far as is known.
     is_unsent: bool = True
+    #: That its files are damaged, and what to do; empty if they are not.
+    damage: str = ""
+    #: How often the batch system has started it again after it had ended, which did nothing.
+    reruns: int = 0
     #: How long it ran, or has been waiting.
     lasted: timedelta | None = None
     #: How many jobs are before it, and when it is expected to start, where the batch system says so.
@@ -47,8 +51,10 @@ class Explanation:
 
 def explain(facts: Facts) -> Explanation:
     """Why the job is where it is, and what to change."""
+    if facts.damage and not facts.status.final:
+        return Explanation(facts.damage, ["find out what is wrong and what can be done: jpsi doctor"])
     if facts.status.final:
-        return Explanation(_why_ended(facts), list(dict.fromkeys(_after_end(facts))))
+        return Explanation(_why_ended(facts), list(dict.fromkeys((*_after_end(facts), *_besides(facts)))))
     return Explanation(_why_not_ended(facts), list(dict.fromkeys(_before_end(facts))))
 
 
@@ -121,6 +127,15 @@ def _why_ended(facts: Facts) -> str:
     # that it was is not told twice
     rest = (status.message or "").removeprefix("the job was cancelled").lstrip(": ")
     return f"it was cancelled{lasted}: {rest}" if rest else f"it was cancelled{lasted}"
+
+
+def _besides(facts: Facts) -> Iterator[str]:
+    """What is to be known of a job that has ended, however that was."""
+    if facts.reruns:
+        times = "once" if facts.reruns == 1 else f"{facts.reruns} times"
+        yield f"the batch system has started it again {times} since, which did nothing: it had ended"
+    if facts.damage:
+        yield facts.damage
 
 
 def _after_end(facts: Facts) -> Iterator[str]:

@@ -24,7 +24,8 @@ def listed(job: SpooledJob, status: jpsi.JobStatus | None = None) -> dict[str, A
         **status_of(known),
         "submitted": _time(job.submitted),
         "started": _time(job.started),
-        "remark": None if known.final else job.remark,
+        "remark": None if known.final and not job.damage else job.remark,
+        "damage": list(job.damage),
     }
 
 

@@ -139,6 +139,8 @@ def _fitting(columns: Sequence[_Column], width: int) -> list[int]:
 def note(row: Row) -> str:
     """What there is to say besides: why a job waits, has failed, or is not known to have ended."""
     status = row.status
+    if row.job.damage:
+        return row.job.remark or ""
     if status.state is jpsi.JobState.COMPLETED:
         return ""
     if status.final:

@@ -36,7 +36,14 @@ def recalled(jobs: Iterable[SpooledJob]) -> Recalled:
     """Have jobs followed from here; nothing else of their executors is."""
     found: dict[str, jpsi.Job] = {}
     failures: dict[str, jpsi.JpsiError] = {}
-    for origin, asked in _by_origin(jobs).items():
+    asked_for = []
+    for job in jobs:
+        if job.damage and job.spec.executable is None:
+            # nobody can tell what it is
+            failures[job.id] = jpsi.SubmitException(f"job {job.id} is {job.remark}")
+        else:
+            asked_for.append(job)
+    for origin, asked in _by_origin(asked_for).items():
         ids = [job.id for job in asked]
         try:
             found |= {job.id: job for job in origin.open().recall(ids)}

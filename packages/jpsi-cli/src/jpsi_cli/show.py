@@ -50,7 +50,7 @@ def _lines(job: SpooledJob, live: jpsi.JobStatus | None, paint: Paint) -> Iterat
         ("machine", job.origin.machine),
         ("native id", job.native_id),
         ("array", None if job.array is None else f"{job.array[0]}, element {job.array[1]}"),
-        ("command", line(job.spec.executable or "", *(job.spec.arguments or ()))),
+        ("command", line(job.spec.executable, *(job.spec.arguments or ())) if job.spec.executable else None),
         ("attempt", str(job.attempt) if job.attempt > 1 else None),
     ):
         yield from _field(name, value)
@@ -58,7 +58,7 @@ def _lines(job: SpooledJob, live: jpsi.JobStatus | None, paint: Paint) -> Iterat
     yield from _field("exit code", None if status.exit_code is None else str(status.exit_code))
     yield from _field("reason", None if status.reason is None else status.reason.value)
     yield from _field("message", status.message)
-    yield from _field("remark", None if status.final else job.remark)
+    yield from _field("remark", None if status.final and not job.damage else job.remark)
     yield from _field("known from", None if status.evidence is None else status.evidence.value)
     for name, word in status.metadata.items():
         yield from _field(name, str(word))

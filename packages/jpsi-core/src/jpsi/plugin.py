@@ -40,6 +40,12 @@ from jpsi.contract.observation import (
     Observation,
 )
 from jpsi.contract.options import CustomOptions, Options, custom_options, given
+from jpsi.contract.private_files import (
+    check_private_directory,
+    check_way,
+    make_private_directory,
+    open_private,
+)
 from jpsi.contract.protocols import (
     BulkEngine,
     BytesTransport,
@@ -174,6 +180,8 @@ __all__ = [
     "attribute",
     "attributes",
     "carried_tag",
+    "check_private_directory",
+    "check_way",
     "command_lines",
     "components",
     "count",
@@ -186,9 +194,11 @@ __all__ = [
     "hookimpl",
     "hostlist",
     "line",
+    "make_private_directory",
     "moment",
     "need_program",
     "node_count",
+    "open_private",
     "output",
     "parse_duration",
     "pass_signals",

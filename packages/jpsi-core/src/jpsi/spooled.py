@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import functools
 import logging
+import os
 import platform
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,15 +24,19 @@ from urllib.parse import unquote
 import attrs
 
 from jpsi.contract.protocols import Streams
+from jpsi.engine.array_files import ArrayFiles
+from jpsi.engine.damage import DAMAGE, array_problem, fallback_intent, folder_problems
 from jpsi.engine.past import Past
 from jpsi.engine.procfs import parse_native_id
 from jpsi.engine.roots import folder_name, place_name
+from jpsi.engine.runner_requeue import RERUN
 from jpsi.engine.site_codes import read_codes
 from jpsi.engine.streams import streams_of
 from jpsi.engine.work_directory import SpoolFolder, spools, work_directory
-from jpsi.engine.written import ElementIds, WrittenJobs
+from jpsi.engine.written import ElementIds, Written, WrittenJobs
 from jpsi.model.errors import SubmitException
 from jpsi.model.plain import decode
+from jpsi.model.problems import problems
 from jpsi.model.spec import JobSpec
 from jpsi.model.states import JobState, JobStatus
 from jpsi.registry.configured import Configuration, configuration
@@ -43,7 +48,7 @@ if TYPE_CHECKING:
     from jpsi.engine.spelling import Spelling
     from jpsi.executor import JobExecutor
 
-__all__ = ["Origin", "SpooledJob", "jobs"]
+__all__ = ["Damaged", "Origin", "SpooledJob", "damaged", "jobs"]
 
 log = logging.getLogger(__name__)
 
@@ -136,6 +141,8 @@ class SpooledJob:
         self.native_id: str | None = past.written.native_id
         #: The name that the job was given.
         self.name: str | None = past.written.intent["spec"].get("name")
+        #: What is wrong with its files, a clause each; then what was asked for may be empty.
+        self.damage: Sequence[str] = tuple(past.written.damage)
         #: When the job was submitted.
         self.submitted: datetime = past.submitted
         #: When the job began to run, as it told itself; None if it did not.
@@ -143,6 +150,8 @@ class SpooledJob:
         #: The last status that is certain.
         self.status: JobStatus = self._explained(past.status)
         self._directory: str = past.written.intent["directory"]
+        if not isinstance(self.name, str | None) or not isinstance(self._directory, str):
+            raise TypeError(self.name, self._directory)
 
     @property
     def attempt(self) -> int:
@@ -157,8 +166,12 @@ class SpooledJob:
 
     @functools.cached_property
     def spec(self) -> JobSpec:
-        """What was asked for."""
-        return decode(self._past.written.intent["spec"])
+        """What was asked for; nothing if that is damaged."""
+        try:
+            spec = decode(self._past.written.intent["spec"])
+        except DAMAGE:
+            return JobSpec()
+        return JobSpec() if self.damage and problems(spec) else spec
 
     def _explained(self, status: JobStatus) -> JobStatus:
         if not status.final or not status.metadata or self._past.written.final is not None:
@@ -176,7 +189,7 @@ class SpooledJob:
 
     @property
     def remark(self) -> str | None:
-        """What else is known of a job that has not ended for certain: a sentence, or None."""
+        """What else is known of a job that has not ended for certain, or is damaged: a sentence, or None."""
         return self._past.remark(is_gone=self._is_gone)
 
     @property
@@ -205,9 +218,20 @@ class SpooledJob:
         return Path(self._directory)
 
     @property
+    def reruns(self) -> int:
+        """How often the batch system has started the job again after it had ended, which did nothing."""
+        try:
+            return len((self.folder / f"{RERUN}.{self.attempt}").read_bytes().splitlines())
+        except OSError:
+            return 0
+
+    @property
     def streams(self) -> Streams:
-        """Where the output of the job goes."""
-        return streams_of(self._past.written.intent, str(self.folder))
+        """Where the output of the job goes, as far as that can be read."""
+        try:
+            return streams_of(self._past.written.intent, str(self.folder))
+        except DAMAGE:
+            return streams_of(fallback_intent(str(self.folder)), str(self.folder))
 
     def output(self, stream: Stream = "stdout", files: JobFiles | None = None) -> Output:
         """What the job writes to a stream, wherever that is; read anew each time, and no picture.
@@ -250,6 +274,55 @@ def jobs(*, also: Iterable[Path] = ()) -> list[SpooledJob]:
     return sorted(found, key=lambda job: (job.submitted, job.array or ("", 0), job.id))
 
 
+@attrs.frozen
+class Damaged:
+    """A job, or an array of jobs, whose files are not as jpsi wrote them."""
+
+    #: `job` or `array`, and its id.
+    name: str
+    #: Its files.
+    folder: Path
+    #: What is wrong with them, for people.
+    problem: str
+    #: What is known of the job all the same; None for an array.
+    job: SpooledJob | None = None
+
+
+def damaged(*, also: Iterable[Path] = ()) -> list[Damaged]:
+    """All jobs whose files are damaged; each file is looked at closely, which takes longer than `jobs`.
+
+    Args:
+        also: as for `jobs`.
+
+    Raises:
+        ConfigError, SubmitException: as for `jobs`.
+    """
+    further = list(also)
+    found = []
+    for job in jobs(also=further):
+        problems = job.damage or _close_look(job)
+        if problems:
+            found.append(Damaged(f"job {job.id}", job.folder, "; ".join(problems), job))
+    directories = dict.fromkeys([*_work_directories(configuration()), *map(work_directory, further)])
+    for folder in (it for directory in directories for it in spools(directory)):
+        arrays = ArrayFiles(folder.root)
+        for name in arrays.names():
+            # one without its script was never made
+            is_made = Path(arrays.folder(name), "run").exists()
+            problem = array_problem(folder.root, name) if is_made else None
+            if problem is not None:
+                found.append(Damaged(f"array {name}", Path(arrays.folder(name)), f"intent.json {problem}"))
+    return found
+
+
+def _close_look(job: SpooledJob) -> Sequence[str]:
+    try:
+        names = os.listdir(job.folder)  # noqa: PTH208  text, as in the spool
+    except OSError:
+        return ()
+    return tuple(folder_problems(str(job.origin.path), job.id, names))
+
+
 def _work_directories(configured: Configuration) -> list[Path]:
     sections = (*configured.executors.values(), *configured.targets.values())
     given = [section.config.get("work_directory") for section in sections]
@@ -274,11 +347,22 @@ def _in(folder: SpoolFolder, targets: Sequence[str]) -> Iterator[SpooledJob]:
         raise SubmitException(msg, e) from e
     codes = read_codes(folder.root) if folder.machine is None else None
     for it in written:
-        try:
-            yield SpooledJob(origin, Past(it, codes))
-        except (AttributeError, KeyError, TypeError, ValueError):
+        job = _understood(origin, it, codes)
+        if job is None:
             # something else wrote it
-            log.warning("job %s: its folder cannot be understood", it.job_id, exc_info=True)
+            damaged = files.read_damaged(it.job_id, {marker.name: marker for marker in it.markers})
+            job = None if damaged is None else _understood(origin, damaged, codes)
+        if job is None:
+            log.warning("job %s in %s cannot be understood", it.job_id, folder.root)
+        else:
+            yield job
+
+
+def _understood(origin: Origin, written: Written, codes: Collection[int] | None) -> SpooledJob | None:
+    try:
+        return SpooledJob(origin, Past(written, codes))
+    except DAMAGE:
+        return None
 
 
 def _element_ids(origin: Origin) -> ElementIds:

@@ -21,7 +21,8 @@ from jpsi.model.spec import JobSpec
 # Prints the path of each program on a line, which is empty for one that is not there.
 _WHICH = 'for it do command -v -- "$it" || echo; done'
 _SHELL = "/bin/sh"
-# Behind the text of `sh -c`
+# A text for `sh -c` that runs what it is handed as $0, and where that stands
+_RUNS_ZERO = re.compile(r'(?:^|[;&|] *|\bexec )"\$0" ')
 _ZERO = 3
 # Tells how the machine is called, and sees that there is room in the home directory.
 _REACHED = """{
@@ -181,6 +182,6 @@ class System:
 
 
 def _program(command: Command) -> str:
-    """Return the program that a command runs; that of a shell's text is what it is handed as $0."""
+    """Return the program that a command runs, or has a shell run as its $0."""
     is_text = command.argv[:2] == (_SHELL, "-c") and len(command.argv) > _ZERO
-    return command.argv[_ZERO if is_text else 0]
+    return command.argv[_ZERO if is_text and _RUNS_ZERO.search(command.argv[2]) else 0]

@@ -62,6 +62,7 @@ def test_it_implements_hooks_that_there_are() -> None:
 @pytest.mark.clause("python-launcher-arguments")
 def test_lines_read_as_they_are_written_here() -> None:
     assert ScriptLauncher("/opt/my launch.sh", interpreter="/bin/sh").launch(JobSpec("x")) == [
+        '( umask 077; true >"$_jpsi_log"; true >"$_jpsi_log".notes ) || :',
         'exec /bin/sh \'/opt/my launch.sh\' "$JPSI_JOB_ID" "$_jpsi_log".notes \\',
         '  "$_jpsi_pre_launch" "$_jpsi_post_launch" \\',
         '  "$_jpsi_stdin" "$_jpsi_stdout" "$_jpsi_stderr" \\',

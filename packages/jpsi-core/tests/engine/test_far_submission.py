@@ -13,6 +13,7 @@ import pytest
 
 from jpsi.contract.command import Command, CommandResult
 from jpsi.engine.far_submission import FarFolder, FarOutcome, FarSubmission, read_submission, submission_text
+from jpsi.engine.remote_ownership import read_unsafe
 
 _NONCE = "0123abcd"
 _INTENT, _RUN = '{"id": "a1"}', "#!/bin/sh\necho '$HOME' `x` \\\n"
@@ -95,6 +96,22 @@ def test_in_a_directory_of_somebody_else_nothing_is_submitted(submission: FarSub
     other = _folder(_root(submission), {"intent.1.json": _INTENT}, "b2")
 
     assert _outcome(attrs.evolve(submission, folders=[other]))[0] is FarOutcome.NOT_PRIVATE
+
+
+def test_nothing_is_made_where_others_can_change_the_way(submission: FarSubmission, tmp_path: Path) -> None:
+    tmp_path.chmod(0o777)
+
+    outcome, result = _outcome(submission)
+
+    assert outcome is FarOutcome.NOT_PRIVATE
+    assert f"{tmp_path} (owner {os.geteuid()}, drwxrwxrwx)" in (read_unsafe(result.stdout) or "")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_way_may_be_sticky(submission: FarSubmission, tmp_path: Path) -> None:
+    tmp_path.chmod(0o1777)
+
+    assert _outcome(submission)[0] is FarOutcome.ENDED
 
 
 def test_the_root_may_be_reached_by_a_link(submission: FarSubmission, tmp_path: Path) -> None:

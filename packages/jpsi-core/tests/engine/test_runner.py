@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 from jpsi.contract.shell import ShellLine
 from jpsi.engine import runner
 from jpsi.engine.runner_frame import BatchFrame, ProcessFrame
+from jpsi.engine.runner_requeue import RequeueRules
 from jpsi.model.references import escape
 from jpsi.model.spec import JobSpec
 from runners import PATH, SINGLE, Place, script, shell_job
@@ -46,6 +47,8 @@ properties = settings(
 
 SIMPLE = r"""#!/bin/sh
 # Attempt 1 of jpsi job a1; the intent beside it says what was asked.
+_jpsi_umask=$(umask)
+umask 077
 _jpsi_folder=/spool/jobs/a1
 _jpsi_mark=/spool/events/a1.1
 # Whoever makes the claim runs this attempt, nobody else ever does.
@@ -54,7 +57,7 @@ echo $$ >"$_jpsi_folder"/claim.1 || exit 125
 set +C
 exec 9>&-
 # A marker is an empty file whose name is the fact; one that cannot be written stops nothing.
-_jpsi_note() { true >"$_jpsi_mark.$1" || :; }
+_jpsi_note() { umask 077; true >"$_jpsi_mark.$1" || :; }
 _jpsi_end() { _jpsi_note "exit.$1.$2"; exit "$2"; }
 trap '_jpsi_note signalled' HUP INT QUIT TERM ALRM USR1 USR2 XCPU
 cd '/data/my runs' || _jpsi_end directory 125
@@ -69,6 +72,7 @@ export JPSI_JOB_ID=a1
 }
 set -- /bin/echo 'it'\''s' "${USER-\${USER\}}"
 (
+umask "$_jpsi_umask"
 exec "$@"
 ) 2>&8 8>&-
 _jpsi_code=$?
@@ -79,6 +83,8 @@ _jpsi_end run "$_jpsi_code"
 
 SOURCING = r"""#!/bin/sh
 # Attempt 2 of jpsi job a1; the intent beside it says what was asked.
+_jpsi_umask=$(umask)
+umask 077
 _jpsi_folder=/spool/jobs/a1
 _jpsi_mark=/spool/events/a1.2
 # Whoever makes the claim runs this attempt, nobody else ever does.
@@ -87,14 +93,16 @@ echo $$ >"$_jpsi_folder"/claim.2 || exit 125
 set +C
 exec 9>&-
 # A marker is an empty file whose name is the fact; one that cannot be written stops nothing.
-_jpsi_note() { true >"$_jpsi_mark.$1" || :; }
+_jpsi_note() { umask 077; true >"$_jpsi_mark.$1" || :; }
 _jpsi_end() { _jpsi_note "exit.$1.$2"; exit "$2"; }
 trap '_jpsi_note signalled' HUP INT QUIT TERM ALRM USR1 USR2 XCPU
 _jpsi_home=${HOME-}
-mkdir -p -- "$_jpsi_home"/runs
+umask "$_jpsi_umask"; mkdir -p -- "$_jpsi_home"/runs; umask 077
 cd "$_jpsi_home"/runs || _jpsi_end directory 125
 command exec <'in' || _jpsi_end stdin 125
+umask "$_jpsi_umask"
 command exec >out || _jpsi_end stdout 125
+umask 077
 exec 8>&1
 unset JPSI_NODEFILE PSIJ_NODEFILE
 export JPSI_JOB_ID=a1
@@ -102,7 +110,9 @@ export A=1
 export PATH=/opt/bin:"${PATH-}"
 _jpsi_value_2="${A-}",
 unset LANG
+true >/spool/jobs/a1/phase.2 || :
 (
+umask "$_jpsi_umask"
 exec 2>&8
 trap : HUP INT QUIT TERM ALRM USR1 USR2 XCPU
 command echo pre_launch >/spool/jobs/a1/phase.2 || exit 125
@@ -149,6 +159,8 @@ _jpsi_end "${_jpsi_phase:-run}" "${_jpsi_known:-$_jpsi_code}"
 
 BATCH = r"""#!/bin/sh
 # Attempt 1 of jpsi job b2; the intent beside it says what was asked.
+_jpsi_umask=$(umask)
+umask 077
 _jpsi_folder=/spool/jobs/b2
 _jpsi_mark=/spool/events/b2.1
 _jpsi_native_id=${SLURM_JOB_ID:-unnamed.$$}
@@ -159,14 +171,66 @@ if ! { echo "$_jpsi_native_id" >"$_jpsi_folder"/claim.1; } 2>/dev/null; then
   [ "$_jpsi_claim" = "$_jpsi_native_id" ] || exit 125
 fi
 set +C
-_jpsi_restart=0
-while [ -e "$_jpsi_folder/start.1.$_jpsi_restart" ]; do
+_jpsi_has_left() { [ -e "$_jpsi_run.$1" ] || [ -e "$_jpsi_folder/${_jpsi_run##*/}.$1" ]; }
+# Sets _jpsi_over to the exit code of the earlier run _jpsi_run of attempt $1, if that was the last.
+_jpsi_judge() {
+  # A profile may have set otherwise.
+  set +f
+  [ -z "${BASH_VERSION-}" ] || { unset GLOBIGNORE; shopt -u failglob dotglob; }
+  for _jpsi_exit in "$_jpsi_run".exit.*.* "$_jpsi_folder/${_jpsi_run##*/}".exit.*.*; do
+    _jpsi_code=${_jpsi_exit##*.}
+    case $_jpsi_code in '' | *[!0-9]*) continue ;; esac
+    _jpsi_is_over "$1" || continue
+    case $_jpsi_exit in *-stage_out.0) _jpsi_code=125 ;; esac
+    _jpsi_over=$_jpsi_code
+  done
+}
+_jpsi_is_over() {
+  # The job was put back as often as then: the batch system knows nothing of that run, and is told its code.
+  _jpsi_counted=''
+  { read -r _jpsi_counted <"$_jpsi_folder/start.$1.$_jpsi_restart"; } 2>/dev/null || :
+  [ -z "$_jpsi_count" ] || [ "$_jpsi_counted" != "$_jpsi_count" ] || return 0
+  # The exit codes after which the site puts jobs back, which clients write down once they know them.
+  _jpsi_codes=99 _jpsi_line=''
+  { read -r _jpsi_line <"$_jpsi_folder/../../requeue.json"; } 2>/dev/null || :
+  case $_jpsi_line in
+  '{"requeue_exit_codes": ['*']}') _jpsi_codes=${_jpsi_line#*[[]} _jpsi_codes=${_jpsi_codes%]*} ;;
+  esac
+  case ", $_jpsi_codes," in *", $_jpsi_code,"*) _jpsi_asks=1 ;; *) _jpsi_asks='' ;; esac
+  # Its end was published, or it was told to end, and has.
+  if [ -e "$_jpsi_folder/final.$1.json" ] || [ -e "$_jpsi_folder/stop.$1.json" ]; then
+    # By a code that asks for it, it would be put back for ever.
+    [ -z "$_jpsi_asks" ] || _jpsi_code=125
+    return 0
+  fi
+  # The batch system may have ended the job to put it back, or was asked to by the exit code.
+  [ "$_jpsi_code" -le 128 ] && [ -z "$_jpsi_asks" ] || return 1
+  [ "$_jpsi_codes" != any ] || [ "$_jpsi_code" -eq 0 ] || return 1
+  [ -e "$_jpsi_exit" ] || _jpsi_exit=$_jpsi_folder/${_jpsi_exit##*/}
+  for _jpsi_told in "$_jpsi_run.signalled" "$_jpsi_folder/${_jpsi_run##*/}.signalled"; do
+    # A signal that came after the end did not cause it.
+    [ ! -e "$_jpsi_told" ] || [ "$_jpsi_exit" -ot "$_jpsi_told" ] || return 1
+  done
+}
+_jpsi_restart=0 _jpsi_run=$_jpsi_mark _jpsi_count=${SLURM_RESTART_COUNT:-0} _jpsi_over=''
+# What was published as ended does not begin, and a run that has ended is not repeated unless it was put back.
+[ ! -e "$_jpsi_folder/final.1.json" ] || _jpsi_over=125
+while
+  [ -e "$_jpsi_folder/start.1.$_jpsi_restart" ] ||
+    _jpsi_has_left active || _jpsi_has_left exit.shell.125
+do
+  _jpsi_judge "1"
   _jpsi_restart=$((_jpsi_restart + 1))
+  _jpsi_run=$_jpsi_mark.$_jpsi_restart
 done
-true >"$_jpsi_folder/start.1.$_jpsi_restart" || :
-[ "$_jpsi_restart" -eq 0 ] || _jpsi_mark=$_jpsi_mark.$_jpsi_restart
+if [ -n "$_jpsi_over" ]; then
+  echo "$_jpsi_native_id" >>"$_jpsi_folder/rerun.1" || :
+  exit "$_jpsi_over"
+fi
+echo "$_jpsi_count" >"$_jpsi_folder/start.1.$_jpsi_restart" || :
+_jpsi_mark=$_jpsi_run
 # A marker is an empty file whose name is the fact; one that cannot be written stops nothing.
-_jpsi_note() { true >"$_jpsi_mark.$1" || :; }
+_jpsi_note() { umask 077; true >"$_jpsi_mark.$1" || :; }
 _jpsi_end() { _jpsi_note "exit.$1.$2"; exit "$2"; }
 _jpsi_pids='' _jpsi_got=''
 # shellcheck disable=SC2317,SC2329  # the traps call it
@@ -220,6 +284,7 @@ fi
 command exec 7<&0 || exec 7</dev/null
 (
 [ -z "${BASH_VERSION-}" ] || trap - INT QUIT
+umask "$_jpsi_umask"
 exec "$@"
 ) <&7 7<&- 2>&8 8>&- &
 _jpsi_pids="$! "
@@ -283,7 +348,7 @@ GOLDEN = {
             spec=JobSpec("/bin/echo", ["x"]),
             launch=SINGLE,
             nodes=[ShellLine("uname -n")],
-            frame=BatchFrame("SLURM_JOB_ID"),
+            frame=BatchFrame("SLURM_JOB_ID", RequeueRules("SLURM_RESTART_COUNT", frozenset({99}))),
         ),
         BATCH,
     ),

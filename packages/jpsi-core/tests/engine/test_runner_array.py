@@ -46,7 +46,7 @@ class Elements:
                 folder=self.spool.folder(f"job-{index}"),
                 events=self.spool.events,
                 spec=spec,
-                frame=ElementFrame("", self.run_file, index),
+                frame=ElementFrame("", common=self.run_file, index=index),
                 **(given | {"directory": str(spec.directory or given["directory"])}),  # type: ignore[arg-type]  # fields of Run
             )
             for index, spec in enumerate(specs, 1)
@@ -183,11 +183,11 @@ def test_of_ids_of_their_own_elements_take_what_they_have_in_common(elements: El
 
 
 def test_an_element_that_is_run_again_counts_its_runs(elements: Elements) -> None:
-    elements.write([shell_job("exit 7")])
+    elements.write([shell_job("exit 137")])
 
-    assert [elements.run(1), elements.run(1)] == [7, 7]
+    assert [elements.run(1), elements.run(1)] == [137, 137]
 
-    assert elements.left() == {"job-1.1.exit.run.7", "job-1.1.1.exit.run.7"}
+    assert elements.left() == {"job-1.1.exit.run.137", "job-1.1.1.exit.run.137"}
 
 
 @pytest.mark.parametrize("index", ["", "x", "-1", "1 2", "65"])

@@ -52,6 +52,8 @@ case ${1-} in
   exec /usr/bin/env -i JPSI_JOB_ID=a1 A='it'\''s' "$@"
   ;;
 esac
+_jpsi_umask=$(umask)
+umask 077
 _jpsi_folder=/spool/jobs/a1
 _jpsi_mark=/spool/events/a1.1
 # Whoever makes the claim runs this attempt, nobody else ever does.
@@ -60,7 +62,7 @@ echo $$ >"$_jpsi_folder"/claim.1 || exit 125
 set +C
 exec 9>&-
 # A marker is an empty file whose name is the fact; one that cannot be written stops nothing.
-_jpsi_note() { true >"$_jpsi_mark.$1" || :; }
+_jpsi_note() { umask 077; true >"$_jpsi_mark.$1" || :; }
 _jpsi_end() { _jpsi_note "exit.$1.$2"; exit "$2"; }
 trap '_jpsi_note signalled' HUP INT QUIT TERM ALRM USR1 USR2 XCPU
 cd /data || _jpsi_end directory 125
@@ -72,6 +74,7 @@ export JPSI_JOB_ID=a1
 _jpsi_new_A='it'\''s'
 _jpsi_new_PATH=/bin:/usr/bin
 printf '%s\n' 'module load mpi' >/spool/jobs/a1/prologue.1 || _jpsi_end prologue 125
+true >/spool/jobs/a1/phase.1 || :
 # What pre_launch exports is what is different after it.
 _jpsi_exported=,
 _jpsi_found=$(_jpsi_names) || _jpsi_end environment 125
@@ -79,6 +82,7 @@ for _jpsi_name in $_jpsi_found; do
   eval "_jpsi_was_$_jpsi_name=\${$_jpsi_name+x\$$_jpsi_name}"
 done
 (
+umask "$_jpsi_umask"
 exec 2>&8
 trap : HUP INT QUIT TERM ALRM USR1 USR2 XCPU
 command echo prologue >/spool/jobs/a1/phase.1 || exit 125
@@ -128,6 +132,7 @@ LOGGED = r"""_jpsi_folder=/spool/jobs/a1
 _jpsi_log=/spool/jobs/a1/launch.1
 [ ! -e /spool/jobs/a1/launch.1 ] || PATH=${PATH-}:/usr/bin:/bin command rm -f /spool/jobs/a1/launch.1
 (
+umask "$_jpsi_umask"
 "$@" >"$_jpsi_folder"/x.out 2>"$_jpsi_log"
 ) 2>&8 8>&-
 _jpsi_code=$?
@@ -188,7 +193,7 @@ def test_one_process_costs_one_fork_and_no_file(tmp_path: Path) -> None:
     if strace is None:
         pytest.skip("there is no strace here")
     place = Place(tmp_path)
-    written = place.write(JobSpec("/bin/true"))
+    written = place.write(JobSpec("/bin/true"), frame=ProcessFrame("0022"))
     trace = tmp_path / "trace"
     forks = "trace=fork,vfork,clone,clone3"
 

@@ -24,6 +24,7 @@ from jpsi.model.errors import ConfigError
 
 NOW = 1_767_225_600.0
 DAY = 86_400.0
+TIME = "2026-01-01T00:00:00+00:00"
 EXIT = "a1.1.exit.run.0"
 
 
@@ -103,7 +104,7 @@ def test_opening_again_changes_nothing(spool: Spool) -> None:
     assert files(spool) == before
 
 
-@pytest.fixture(params=[0, 0o002, 0o022, 0o077], ids="umask {:03o}".format)
+@pytest.fixture(params=[0, 0o002, 0o022, 0o077, 0o177, 0o777], ids="umask {:03o}".format)
 def umask(request: pytest.FixtureRequest) -> Iterator[None]:
     before = os.umask(request.param)
     yield
@@ -139,7 +140,8 @@ def test_directories_on_the_way_to_the_root_are_not_open_to_others(tmp_path: Pat
 def test_root_that_others_can_write_to_is_refused(spool: Spool, mode: int) -> None:
     Path(spool.root).chmod(mode)
 
-    with pytest.raises(ConfigError, match=r"can be written by others; choose another .* chmod go-w"):
+    refusal = r"can be written by others \(yours, mode .* chmod go-w .* choose another"
+    with pytest.raises(ConfigError, match=refusal):
         spool.open()
 
 
@@ -154,7 +156,7 @@ def test_root_that_others_can_only_read_is_accepted(spool: Spool, mode: int) -> 
 def test_root_of_another_user_is_refused(spool: Spool) -> None:
     os.chown(spool.root, 12345, -1)
 
-    with pytest.raises(ConfigError, match="belongs to or can be written by others"):
+    with pytest.raises(ConfigError, match="belongs to user 12345"):
         spool.open()
 
 
@@ -593,17 +595,17 @@ def test_attempt_that_is_no_more_is_not_judged(spool: Spool) -> None:
 def test_first_reason_to_end_is_remembered(spool: Spool) -> None:
     make(spool)
 
-    told = [spool.stop("a1", 1, {"why": why}) for why in ("cancel", "timeout")]
+    told = [spool.stop("a1", 1, {"why": why, "time": TIME}) for why in ("cancel", "timeout")]
 
-    assert told == [{"why": "cancel"}] * 2
-    assert spool.read_stop("a1", 1) == {"why": "cancel"}
+    assert told == [{"why": "cancel", "time": TIME}] * 2
+    assert spool.read_stop("a1", 1) == {"why": "cancel", "time": TIME}
     assert spool.read_stop("a1", 2) is None
 
 
 def test_all_that_stop_an_attempt_at_once_are_told_the_same(spool: Spool) -> None:
     make(spool)
 
-    told = at_once(*[lambda n=n: spool.stop("a1", 1, {"why": n}) for n in range(8)])  # type: ignore[misc]
+    told = at_once(*[lambda n=n: spool.stop("a1", 1, {"why": n, "time": TIME}) for n in range(8)])  # type: ignore[misc]
 
     assert told == [spool.read_stop("a1", 1)] * 8
     assert files(spool) == ["jobs/a1/intent.1.json", "jobs/a1/run.1", "jobs/a1/stop.1.json", "layout"]

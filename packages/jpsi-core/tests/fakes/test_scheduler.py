@@ -217,6 +217,23 @@ def test_a_requeued_job_runs_again(scheduler: FakeScheduler, clock: FakeClock) -
     assert not scheduler.requeue("99")
 
 
+@pytest.mark.parametrize("is_counted", [False, True], ids=["as if new", "put back"])
+def test_a_controller_that_comes_back_from_an_old_state_runs_a_job_again(
+    scheduler: FakeScheduler, clock: FakeClock, is_counted: bool
+) -> None:
+    job = submit(scheduler)
+    with pytest.raises(ValueError, match="has not ended"):
+        scheduler.restore(job.native_id)
+    clock.advance(1000)
+    assert job.state.final
+
+    assert scheduler.restore(job.native_id, is_counted=is_counted) is job
+
+    assert (job.state, job.restarts) == (FakeState.RUNNING, is_counted)
+    clock.advance(1000)
+    assert job.state.final
+
+
 @pytest.mark.parametrize(("requeue", "state"), [(False, FakeState.NODE_FAIL), (True, FakeState.RUNNING)])
 def test_a_node_takes_its_jobs_along(scheduler: FakeScheduler, requeue: bool, state: FakeState) -> None:
     running = [submit(scheduler), submit(scheduler)]

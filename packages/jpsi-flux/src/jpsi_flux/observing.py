@@ -9,6 +9,7 @@ from typing import Any
 
 from jpsi.plugin import JobState, Observation, Reason, hostlist
 
+from .damage import tag_in
 from .ids import f58
 from .states import EXCEPTIONS, EXEC_NOTES, STATES
 
@@ -37,6 +38,8 @@ def observation(job: Job) -> Observation:
     return Observation(
         state=state,
         word=word,
+        tag=tag_in(name_of(job)),
+        submitted=_time(job.get("t_submit")),
         reason=reason,
         message=message,
         exit_code=_exit_code(job, reason) if state is not None and state.final else None,
@@ -46,6 +49,12 @@ def observation(job: Job) -> Observation:
         start_estimate=_time(_scheduler(job).get("t_estimate")) if state is JobState.QUEUED else None,
         details=_details(job),
     )
+
+
+def name_of(job: Job) -> str:
+    """The name of a job; one that has none is not told."""
+    name: str = job.get("name", "")
+    return name
 
 
 def _explained(job: Job, state: JobState | None) -> tuple[Reason | None, str | None]:

@@ -1,4 +1,9 @@
-"""Cancelling, holding and releasing jobs, and what Flux says to it."""
+"""Cancelling, holding and releasing jobs, and what Flux says to it.
+
+None of the commands can be told what else a job must be: `flux cancel` takes ids, or `--user` and
+`--states`, and not both. So the names are looked up just before; a job of the same user that gets the id
+between the two is changed in place of the one that had it.
+"""
 
 from __future__ import annotations
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from jpsi import SubmitException
+from jpsi.plugin import open_private
 
 
 @contextlib.contextmanager
@@ -30,7 +31,7 @@ def write(file: int, data: bytes) -> None:
 
 def write_synced(path: Path, text: str) -> None:
     """Have a file outlive a crash of the machine, once its folder is synced."""
-    with path.open("w", encoding="utf-8") as file:
+    with os.fdopen(open_private(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), "w", encoding="utf-8") as file:
         file.write(text)
         file.flush()
         os.fsync(file.fileno())

@@ -15,6 +15,7 @@ from urllib.parse import quote, unquote
 import attrs
 
 from jpsi import JobState, SubmitException
+from jpsi.plugin import make_private_directory, open_private
 
 from .disk import kept, sync, write
 from .events import CANCELLED
@@ -83,7 +84,10 @@ class Journal:
     def live(self, life: str) -> None:
         """Have it be inside of this start of its allocation."""
         new = self.path / "life.new"
-        new.write_text(life, encoding="utf-8")
+        with os.fdopen(
+            open_private(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), "w", encoding="utf-8"
+        ) as file:
+            file.write(life)
         new.rename(self.path / "life")
 
     @property
@@ -113,7 +117,7 @@ class Journal:
         path = self.path / "cancel"
         with kept(f"{path} cannot be made"):
             for name in entries:
-                self.path.joinpath(f"cancel.{quote(name, safe='')}").touch(mode=0o600)
+                os.close(open_private(self.path / f"cancel.{quote(name, safe='')}", os.O_RDWR | os.O_CREAT))
             if not entries and not path.exists():
                 # whoever drives it reads the reason as soon as there is one
                 file, new = tempfile.mkstemp(dir=self.path, prefix="new.")
@@ -193,7 +197,7 @@ class Journal:
         """
         path = self.path / "lock"
         with kept(f"{path} cannot be opened"):
-            file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            file = open_private(path, os.O_RDWR | os.O_CREAT)
         try:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | (0 if is_waiting else fcntl.LOCK_NB))
@@ -208,7 +212,7 @@ class Journal:
 def _opened(path: Path) -> int:
     """A journal, open to be added to; a last line that was cut off is cut away."""
     is_new = not path.exists()
-    file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    file = open_private(path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
     if is_new:
         sync(path.parent)
     written = os.pread(file, os.fstat(file).st_size, 0)
@@ -220,7 +224,7 @@ def inner(path: Path, allocation: Entry) -> Journal:
     """The journal of what runs inside of an allocation of the run in a folder."""
     folder = path / "inside" / allocation.id
     with kept(f"{folder} cannot be made"):
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private_directory(folder, "the folder of what runs inside")
     return with_events(folder, Plan(source=allocation.id, target="local", entries=flat(allocation)))
 
 

@@ -25,6 +25,7 @@ import attrs
 import platformdirs
 
 from jpsi import SubmitException
+from jpsi.plugin import check_private_directory, make_private_directory, open_private
 
 from .disk import kept, sync, write_synced
 from .journal import Journal, with_events
@@ -33,6 +34,9 @@ from .options import Mapped
 from .plan import Site, make_plan
 from .problems import Findings
 from .subsystems import SubsystemNode
+
+#: What messages call the directory with the runs of a document.
+RUNS = "the directory of runs"
 
 
 def folder(file: str) -> Path:
@@ -49,8 +53,8 @@ def choosing(file: str) -> Iterator[None]:
     """Within the block nobody else chooses which run of a document to go on with, or begins one."""
     root = folder(file)
     with kept(f"the runs of {file} cannot be kept in {root}"):
-        root.mkdir(mode=0o700, parents=True, exist_ok=True)
-        lock = os.open(root / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        make_private_directory(root, RUNS)
+        lock = open_private(root / "lock", os.O_RDWR | os.O_CREAT)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
@@ -85,9 +89,11 @@ def create(file: str, text: str, site: Site, parameters: Mapping[str, str]) -> J
         "subsystems": {name: [attrs.asdict(it) for it in nodes] for name, nodes in site.subsystems.items()},
     }
     with kept(f"the run of {file} cannot be kept in {root}"):
-        root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private_directory(root, RUNS)
         path = root / str(max(_numbers(root), default=0) + 1)
         path.mkdir(mode=0o700)
+        # whatever the umask
+        path.chmod(0o700)
         write_synced(path / "document.yaml", text)
         # last, as it makes the run one
         write_synced(path / "run.json.new", json.dumps(content))
@@ -110,6 +116,8 @@ def read(path: Path) -> Journal:
     from .load import load  # noqa: PLC0415  to look at a folder takes no reading of documents
 
     try:
+        # what others may have put there is not driven
+        check_private_directory(path, RUNS)
         content = json.loads((path / "run.json").read_text(encoding="utf-8"))
         text = (path / "document.yaml").read_text(encoding="utf-8")
     except (OSError, ValueError) as e:

@@ -59,6 +59,7 @@ def _lines(program: str, shapes: Sequence[Shape]) -> Iterator[ShellLine]:
 _SEVERAL = shell(
     """\
 if [ -n "${SLURM_HET_SIZE-}" ]; then
+  umask 077
   echo 'An MPI starts nothing in other components of a heterogeneous job of Slurm: use srun' >"$_jpsi_log"
   exit 125
 fi"""
@@ -97,7 +98,7 @@ _mpi_rank='
   trap : HUP INT QUIT TERM ALRM USR1 USR2 XCPU
   "$@"
   code=$?
-  [ "$code" -eq 0 ] || { set -C; echo "$code" >"$0"; } 2>/dev/null
+  [ "$code" -eq 0 ] || { umask 077; set -C; echo "$code" >"$0"; } 2>/dev/null
   exit "$code"
 '
 # Whether this node has a core for each of them, or as many as each is to have.
@@ -131,6 +132,7 @@ _CASES = shell(
     # It takes a comma for the end of a path.
     case $_mpi_nodefile:$_jpsi_folder in
     ?*:*,*)
+      umask 077
       echo "Open MPI 5 does not read $_jpsi_folder: a work_directory without a comma is needed" >"$_jpsi_log"
       exit 125
       ;;
@@ -146,6 +148,7 @@ _CASES = shell(
   if [ -n "$_mpi_nodefile" ]; then
     # A host that is named once, without a number, would have a slot for each of its cores.
     _mpi_hosts=$_jpsi_folder/$_mpi_program.hosts
+    ( umask 077; true >"$_mpi_hosts" )
     PATH=$_mpi_path awk '!n[$0]++ { host[++hosts] = $0 }
       END { for (i = 1; i <= hosts; i++) print host[i] " slots=" n[host[i]] }' "$_mpi_nodefile" >"$_mpi_hosts"
     set -- --hostfile "$_mpi_hosts" "$@"

@@ -6,8 +6,8 @@ from jpsi.plugin import Command
 
 # lsf.conf of LSF 10.1 and its "Environment variable reference": they choose columns or hide reasons.
 _MISLEADING = ("LSB_BJOBS_*", "LSB_BHIST_*", "LSB_BQUEUES_*", "LSB_DISPLAY_YEAR", "LSB_SUPPRESS_*", "BJOBS_*")
-# LSF's messages are translated.
-_PLAIN = {"LC_ALL": "C"}
+# LSF's messages are translated, and times are those of the zone of whoever asks.
+_PLAIN = {"LC_ALL": "C", "TZ": "UTC0"}
 
 
 def lsf(program: str, *arguments: str) -> Command:

@@ -1,42 +1,61 @@
-"""Jobs as `bjobs -l` and `bhist -l` print them: a paragraph each, in every version of LSF."""
+"""What `bjobs -l` and `bhist -l` say of a job, in every version of LSF."""
 
 from __future__ import annotations
 
 import functools
 import re
+from collections.abc import Sequence
+from datetime import datetime
 
 import attrs
 
-from jpsi.plugin import Observation
+from jpsi.plugin import Observation, moment
 
-from .ids import ID_PATTERN
-from .observing import End, nodes, observed
+from .damage import is_nearly, tag_in
+from .observing import End, is_termination, nodes, observed
+from .paragraphs import ANOTHER, EVENT, OF_BHIST, OF_BJOBS, Form, Paragraph, paragraphs
 
-# Lines are cut after 80 characters, wherever that is, and go on behind 21 blanks.
-_FOLD = re.compile(r"\n {21}")
-_HEAD = re.compile(rf"^Job <({ID_PATTERN})>(.*)$", re.MULTILINE)
 _STATUS = re.compile(r", Status <([A-Z_]+)>")
 _DESCRIPTION = re.compile(r", Job Description <([^<>]*)>")
-_EVENT = re.compile(r"^[A-Z][a-z]{2} [A-Z][a-z]{2} [ 0-9]\d \d\d:\d\d:\d\d(?: \d{4})?: (.*)$", re.MULTILINE)
+# The command of a job of volclava 2.2 is the whole script, in which the directive tells the tag once more.
+_DIRECTIVE = re.compile(r"#BSUB -Jd [^;]*?(jpsi-[A-Za-z0-9-]+)'?;")
 _REASONS = re.compile(r"^ PENDING REASONS:\n((?: .*\S.*\n?)+)", re.MULTILINE)
 _LIMIT = re.compile(r"^ RUNLIMIT\s*\n\s*([\d.]+) min", re.MULTILINE)
-_SUMMARY = re.compile(r"^ +PEND +PSUSP +RUN .*\n +\d+ +\d+ +(\d+) ", re.MULTILINE)
+# Limits, and below them how much it is
+_TITLES = re.compile(r"^(?: [A-Z]*LIMIT *)+$", re.MULTILINE)
+_LIMITS = re.compile(r"^ .*LIMIT.*$", re.MULTILINE)
+_AMOUNTS = re.compile(r"^ +[\d.]+ (?:min|[KMGTP])\b.*$", re.MULTILINE)
 
 # What events say; the texts are those of volclava 2.2 and, as far as published output shows them, of LSF 10.1
 _PLACED = re.compile(r"(?:\[\d+\] )?(?:[Ss]tarted|Dispatched)\b[^<]*((?:<[^<>]+> ?)+)")
 _PENDING = re.compile(r"Pending:|Requeue")
 _REQUEUED = re.compile(r"Pending: *(?:Job has been requeued|Requeued job)|Requeue")
 # Other signals are sent to jobs that are to go on.
-_KILL = re.compile(r"Signal <(KILL|REQUEUE\w*)> requested by user or administrator *<([^<>]+)>")
+_SIGNAL = re.compile(r"Signal <([A-Z0-9_+-]+)> requested by user or administrator *<([^<>]+)>")
+_KILL = re.compile(r"KILL|REQUEUE\w*")
 _DONE = re.compile(r"Done successfully")
-_EXITED = re.compile(r"Exited\b(?: with exit code (\d+)| by (?:LSF )?signal (\d+))?|.*kill ZOMBIE job")
+_EXITED = re.compile(
+    r"Exited(?: with exit code (\d+)| by (?:LSF )?signal (?:(\d+)|[A-Z]+[0-9]?))?(?:[.;,]|\Z)"
+    r"|Exited [a-z][a-z -]*[.;]|.*kill ZOMBIE job"
+)
 _WHY = re.compile(r"TERM_[A-Z_]+[^;.]*")
+_TERMINATED = re.compile(r"Completed <exit>(?:; ([^:;]*))?")
 _SIGNAL_BASE = 128
+# How an event begins that changes a state, and how the others begin that are known.
+_CHANGES = {
+    "Done": _DONE,
+    "Exited": _EXITED,
+    "Signal": _SIGNAL,
+    "Dispatched": _PLACED,
+    "Pending": _PENDING,
+    "sbatchd": _EXITED,
+}
+_BEGINNINGS = frozenset({*_CHANGES, "Started", "Completed", "Running", "Starting"})
 
 
 @attrs.frozen(slots=True, kw_only=True)
 class History:
-    """One paragraph."""
+    """One job."""
 
     #: The native id.
     name: str
@@ -44,6 +63,10 @@ class History:
     word: str | None
     #: What the job is described by.
     description: str
+    #: The tag in that; None if it cannot be told.
+    tag: str | None
+    #: When it was submitted, where the year is told too.
+    submitted: datetime | None
     #: Why it is pending.
     pending: str
     #: What has happened to it, in order.
@@ -53,27 +76,88 @@ class History:
     run_time: float | None
 
 
-def histories(output: str) -> list[History]:
-    """The paragraphs of an answer, in order; one that was cut before it says anything is left out."""
-    text = _FOLD.sub("", output)
-    heads = list(_HEAD.finditer(text))
-    ends = [*(head.start() for head in heads), len(text)][1:]
-    found = (_history(head, text[head.end() : end]) for head, end in zip(heads, ends, strict=True))
-    return [it for it in found if it.word is not None or it.events]
+@attrs.frozen(slots=True, kw_only=True)
+class Histories:
+    """An answer."""
+
+    jobs: tuple[History, ...]
+    #: Whether the end of the whole answer is there, behind which no other job is told of.
+    is_ended: bool
 
 
-def _history(head: re.Match[str], body: str) -> History:
-    status, descriptions = _STATUS.search(head[2]), _DESCRIPTION.findall(head[2])
-    reasons, limit, summary = _REASONS.search(body), _LIMIT.search(body), _SUMMARY.search(body)
+def of_bjobs(output: str) -> Histories | None:
+    """The jobs in an answer of `bjobs -l`, in order; None if one of them is not told of as a whole."""
+    return _histories(output, OF_BJOBS)
+
+
+def of_bhist(output: str) -> Histories | None:
+    """The same of `bhist -l`."""
+    return _histories(output, OF_BHIST)
+
+
+def _histories(output: str, form: Form) -> Histories | None:
+    answer = paragraphs(output, form)
+    if answer is None:
+        return None
+    found = [_history(it, has_word=form is OF_BJOBS) for it in answer.found]
+    jobs = [it for it in found if it is not None]
+    return Histories(jobs=tuple(jobs), is_ended=answer.is_ended) if len(jobs) == len(found) else None
+
+
+def _history(told: Paragraph, *, has_word: bool) -> History | None:
+    """One job; None if something in it is not what LSF says."""
+    status, reasons = _STATUS.search(told.head), _REASONS.search(told.body)
+    limit, events = _LIMIT.search(told.body), EVENT.findall(told.body)
+    texts = tuple(text for _, text in events)
+    is_clear = status is not None if has_word else events and not _is_damaged(texts, told.body)
+    if not is_clear:
+        return None
+    descriptions = _DESCRIPTION.findall(told.head)
+    run_time = told.closing.groupdict().get("run_time")
     return History(
-        name=head[1],
-        word=status[1] if status else None,
+        name=told.name,
+        word=status[1] if status and has_word else None,
         description=descriptions[-1] if descriptions else "",
+        tag=_tag(told.head, descriptions),
+        submitted=_submitted(events),
         pending="; ".join(line.strip(" ;") for line in reasons[1].splitlines()) if reasons else "",
-        events=tuple(_EVENT.findall(body)),
+        events=texts,
         limit=60 * float(limit[1]) if limit else None,
-        run_time=float(summary[1]) if summary else None,
+        run_time=None if run_time is None else float(run_time),
     )
+
+
+def _is_damaged(events: Sequence[str], body: str) -> bool:
+    """Whether an event, or the limit, is nearly but not quite what LSF says."""
+    titles, amounts = _TITLES.findall(body), _AMOUNTS.findall(body)
+    return (
+        any(map(_is_damaged_event, events))
+        or not len(titles) == len(amounts) == len(_LIMITS.findall(body))
+        or ("RUNLIMIT" in " ".join(titles) and not _LIMIT.search(body))
+    )
+
+
+def _is_damaged_event(text: str) -> bool:
+    return (
+        not text.rstrip().endswith((";", "."))
+        or ANOTHER.search(text) is not None
+        or any(is_nearly(text[: len(it)], [it]) for it in _BEGINNINGS)
+        or any(text.startswith(it) and not pattern.match(text) for it, pattern in _CHANGES.items())
+        or any(not is_termination(code) for code in _TERMINATED.findall(text) if code)
+    )
+
+
+def _tag(head: str, descriptions: Sequence[str]) -> str | None:
+    """The tag in the first line, unless it tells two, or tells one elsewhere than in a description."""
+    if not descriptions:
+        return None if "jpsi-" in head else ""
+    tag, again = tag_in(descriptions[-1]), _DIRECTIVE.search(head)
+    return tag if again is None or again[1] == tag else None
+
+
+def _submitted(events: Sequence[tuple[str, str]]) -> datetime | None:
+    """When the first event was; most sites have LSF leave out the year."""
+    return next((moment(at) for at, text in events[:1] if text.startswith("Submitted")), None)
 
 
 @attrs.frozen(slots=True, kw_only=True)
@@ -97,7 +181,8 @@ def _after(past: _Past, event: str) -> _Past:
         past = attrs.evolve(past, why=why[0].strip())
     if placed := _PLACED.match(event):
         return attrs.evolve(past, word="RUN", placed=placed[1])
-    if killed := _KILL.match(event):
+    killed = _SIGNAL.match(event)
+    if killed and _KILL.fullmatch(killed[1]):
         is_put_back = killed[1] != "KILL"
         return attrs.evolve(past, is_put_back=is_put_back, killed_by=None if is_put_back else killed[2])
     if _PENDING.match(event):
@@ -116,10 +201,10 @@ def _code(exited: re.Match[str]) -> int | None:
 
 
 def observation(history: History, *, done_is_zero: bool) -> Observation:
-    """What a paragraph says about a job.
+    """What that comes to.
 
     Args:
-        history: the paragraph.
+        history: what is told of the job.
         done_is_zero: whether `Done successfully` means exit code 0. What is compatible with old versions of
             LSF has been seen to say it of jobs that were killed.
     """
@@ -134,10 +219,11 @@ def observation(history: History, *, done_is_zero: bool) -> Observation:
         and 0 < history.limit <= history.run_time
     )
     code = past.exit_code
-    return observed(
+    seen = observed(
         word,
         pending=history.pending,
         end=End(0 if word == "DONE" and done_is_zero else code, past.why, past.killed_by, is_overtime),
         ran_on=nodes(":".join(re.findall(r"<([^<>]+)>", past.placed))),
         restarts=past.restarts if history.word is None else None,
     )
+    return attrs.evolve(seen, tag=history.tag, submitted=history.submitted)

@@ -24,6 +24,15 @@ def canonical_id(native_id: str) -> str:
     return _IDS.canonical(native_id)
 
 
+def is_id(text: str) -> bool:
+    """Whether it is one.
+
+    >>> is_id("17[3]"), is_id("17[~]")
+    (True, False)
+    """
+    return _IDS.has(text)
+
+
 @hookimpl
 def element_ids(native_id: str, indices: Sequence[int]) -> list[str]:
     """The ids of elements of an array."""

@@ -2,13 +2,17 @@
 
 Where LSF knows `bjobs -json`, that tells everything. Elsewhere, and before that was found out, `bjobs -l`
 serves, which all versions have; but it does not tell why a job ended, and leaves that to bhist.
+
+Each job that was asked about by its own id is told of, or bjobs says that it is not found: an answer in
+which neither is said of one of them is not whole. Elements are asked about by their array. Those that LSF
+has forgotten are not named; so they are missing only in an answer whose end is there.
 """
 
 from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import attrs
@@ -17,12 +21,12 @@ from jpsi.plugin import Command, CommandResult, Observation, Site, hookimpl, tag
 
 from . import histories, records
 from .commands import lsf
-from .ids import array_of
+from .ids import array_of, named
 
-# What bjobs says of a job, or of all, besides an answer or instead of it; codes do not tell it from failures.
-_UNKNOWN_JOB = re.compile(
-    r"^Job <(.+?)> is not found|^(.+): Illegal job ID\.|^No (?:unfinished |matching )?job found", re.MULTILINE
-)
+# What bjobs says of a job; codes do not tell it from failures.
+_UNKNOWN_JOB = re.compile(r"^(Job <(.+?)> is not found|(.+): Illegal job ID)\b", re.MULTILINE)
+# What it says of all of them where there is none
+_NO_JOB = re.compile(r"^No (?:unfinished |matching )?job found$", re.MULTILINE)
 
 
 class _Listed(NamedTuple):
@@ -32,6 +36,16 @@ class _Listed(NamedTuple):
     description: str
     #: What it says of the job's state; None for nothing, or not enough.
     seen: Observation | None
+
+
+class _Answer(NamedTuple):
+    """What bjobs said."""
+
+    jobs: Sequence[_Listed]
+    #: What it said of ids that it does not know.
+    denied: Mapping[str, str]
+    #: Whether the end of the answer is there.
+    is_ended: bool
 
 
 @hookimpl
@@ -45,9 +59,12 @@ def query(native_ids: Sequence[str] | None, site: Site) -> Command:
 def parse_status(
     result: CommandResult, native_ids: Sequence[str] | None, site: Site
 ) -> Mapping[str, Observation]:
-    """What bjobs said about each job; one that it does not know is left out."""
-    jobs = _listed(result, native_ids or (), site)
-    return {job.name: job.seen for job in jobs if job.seen is not None}
+    """What bjobs said about each job; of one that it does not know, that it is not found."""
+    answer = _read(result, native_ids, site)
+    seen = {job.name: job.seen for job in answer.jobs if job.seen is not None}
+    there = {job.name for job in answer.jobs}
+    denied = {it: answer.denied.get(it, answer.denied.get(array_of(it))) for it in native_ids or ()}
+    return seen | {it: Observation.denied(why) for it, why in denied.items() if why and it not in there}
 
 
 @hookimpl
@@ -60,41 +77,71 @@ def find(site: Site) -> Command:
 def parse_find(result: CommandResult, tags: Sequence[str], site: Site) -> Mapping[str, str]:
     """The native ids of the jobs that carry the tags."""
     # the tag of an element is its array's
-    jobs = ((job.description, array_of(job.name)) for job in _listed(result, (), site))
+    jobs = ((job.description, array_of(job.name)) for job in _read(result, None, site).jobs)
     return tagged(jobs, tags)
 
 
-def _listed(result: CommandResult, native_ids: Sequence[str], site: Site) -> Iterator[_Listed]:
-    """The jobs in an answer about these, or about all.
+def _read(result: CommandResult, native_ids: Sequence[str] | None, site: Site) -> _Answer:
+    """An answer about these jobs, or about all.
 
     Raises:
-        SubmitException: it is none.
+        SubmitException: it is none, or not whole.
     """
-    if site.offers.get("json"):
-        found = records.records(result.stdout)
-        _check(result, native_ids if found is None else (), is_whole=found is not None)
-        # of many elements of an array the same is said
-        meaning = functools.cache(records.observation)
-        for record in found or ():
-            said = records.said(record)
-            seen = None if said is None else meaning(said)
-            yield _Listed(records.name(record), record.get("JOB_DESCRIPTION", ""), seen)
-        return
-    told = histories.histories(result.stdout)
-    # what is told of an array tells of all elements that there are
-    names = {array_of(it.name) for it in told}
-    unsaid = {array_of(native_id) for native_id in native_ids} - names
-    _check(result, unsaid, is_whole=bool(told) and result.returncode == 0)
+    read = _of_records if site.offers.get("json") else _of_histories
+    answer = read(result)
+    if answer is None or result.timed_out or result.returncode < 0:
+        raise result.no_answer
+    told = {job.name for job in answer.jobs}
+    arrays = {array_of(name) for name in told if "[" in name}
+    said = told.union(answer.denied)
+    unsaid = [it for it in native_ids or () if it not in said and array_of(it) not in answer.denied]
+    # of a forgotten element of an array nothing is said, if it was asked for by its array
+    is_needed = native_ids is None or bool(unsaid)
+    if (is_needed and not answer.is_ended) or any(array_of(it) not in arrays for it in unsaid):
+        raise result.no_answer
+    return answer
+
+
+def _of_records(result: CommandResult) -> _Answer | None:
+    """An answer in JSON, which ends where it ends."""
+    found = records.records(result.stdout)
+    complaints = _denied(result.stderr)
+    if found is None:
+        return _without_jobs(result, complaints)
+    # of many elements of an array the same is said
+    meaning = functools.cache(records.observation)
+    jobs = [
+        _Listed(records.name(record), record["JOB_DESCRIPTION"], meaning(said))
+        for record in found
+        if (said := records.said(record)) is not None
+    ]
+    errors = "\n".join(record["ERROR"] for record in found if "ERROR" in record)
+    return _Answer(jobs, {**complaints, **_denied(errors)}, is_ended=True)
+
+
+def _of_histories(result: CommandResult) -> _Answer | None:
+    """An answer in paragraphs."""
+    denied = _denied(result.stderr)
+    told = histories.of_bjobs(result.stdout)
+    if told is None or (result.returncode != 0 and not denied):
+        return _without_jobs(result, denied)
+    return _Answer(list(_listed(told)), denied, is_ended=told.is_ended)
+
+
+def _listed(told: histories.Histories) -> Iterator[_Listed]:
     of_many = functools.cache(functools.partial(histories.observation, done_is_zero=False))
-    for history in told:
+    for history in told.jobs:
         seen = of_many(attrs.evolve(history, name=""))
         yield _Listed(history.name, history.description, None if seen.final else seen)
 
 
-def _check(result: CommandResult, unsaid: Iterable[str], *, is_whole: bool) -> None:
-    """See that an answer lacks jobs, such as these, only as bjobs says of each that it does not know it."""
-    complaints = list(_UNKNOWN_JOB.finditer(result.stderr))
-    unknown = {array_of(it[1] or it[2] or "") for it in complaints}
-    has_answered = is_whole or (bool(complaints) and result.returncode >= 0)
-    if not has_answered or not unknown.issuperset(unsaid):
-        raise result.no_answer
+def _without_jobs(result: CommandResult, denied: Mapping[str, str]) -> _Answer | None:
+    """An answer that says that it knows none of the jobs, or that there is none."""
+    is_denied = bool(denied) or _NO_JOB.search(result.stderr) is not None
+    return _Answer([], denied, is_ended=True) if is_denied and not result.stdout.strip() else None
+
+
+def _denied(said: str) -> dict[str, str]:
+    """The ids that bjobs says it does not know, and in which words."""
+    complaints = ((it[1], it[2] or it[3]) for it in _UNKNOWN_JOB.finditer(said))
+    return {name: why for why, names in complaints for name in (list(named(names)) or [names])}

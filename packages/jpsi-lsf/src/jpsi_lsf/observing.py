@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from jpsi.plugin import JobState, Meaning, Observation, Reason
 
+from .damage import is_nearly
 from .states import STATES, TERMINATIONS
 
 _TERMINATION = re.compile(r"(TERM_[A-Z_]+)")
@@ -85,6 +86,16 @@ def nodes(text: str) -> tuple[str, ...]:
     """
     names = (slot.strip().rpartition("*")[2] for slot in text.split(":"))
     return tuple(dict.fromkeys(name for name in names if name not in {"", "-"}))
+
+
+def is_termination(code: str) -> bool:
+    """Whether this can be LSF's word for why a job ended, known or not, and not one that was garbled.
+
+    >>> [is_termination(code) for code in ("TERM_OWNER", "TERM_NEW_ONE", "TERM_OWMER", "T~RM_OWNER")]
+    [True, True, False, False]
+    """
+    is_known = code in TERMINATIONS
+    return is_known or (_TERMINATION.fullmatch(code) is not None and not is_nearly(code, TERMINATIONS))
 
 
 def _pending(meaning: Meaning, why: str) -> Meaning:

@@ -9,7 +9,7 @@ from typing import Any
 from jpsi.plugin import Arrays, Capabilities, Command, CommandResult, Site, hookimpl
 
 from .commands import lsf
-from .records import FIELDS, records
+from .records import FIELDS
 from .script import DEPENDENCIES
 
 # The first two tell what bjobs understands, the third how large arrays may be, the last what queues do.
@@ -21,6 +21,7 @@ _OLD = re.compile(
 # Volclava 2.2 knows -json and not all the fields, and says so only if there is a job to tell of. It also
 # calls jobs DONE that were killed, whatever fields a later one may know.
 _LSF_10 = re.compile(r"\bLSF\b.* [1-9][0-9]\.[0-9]")
+_RECORDS = re.compile(r'"RECORDS"\s*:\s*\[')
 _QUEUE = re.compile(r"^QUEUE: ", re.MULTILINE)
 _REQUEUE = re.compile(r"^REQUEUE_EXIT_VALUES: *(.*)$", re.MULTILINE)
 _EVERY = range(1, 256)
@@ -82,7 +83,7 @@ def _json(result: CommandResult) -> bool | None:
     """Whether bjobs tells all fields as JSON; None if it has not answered."""
     if _OLD.search(result.stderr):
         return False
-    if records(result.stdout) is None:
+    if not _RECORDS.search(result.stdout):
         return None
     return bool(_LSF_10.search(result.stdout + result.stderr))
 

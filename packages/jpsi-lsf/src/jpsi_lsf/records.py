@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
+
+import attrs
 
 from jpsi.plugin import Observation
 
-from .observing import End, nodes, observed
+from .damage import is_nearly, tag_in
+from .ids import is_id
+from .observing import End, is_termination, nodes, observed
 
 #: `bjobs -o`: what is asked for. A field that LSF does not know costs the whole answer.
 FIELDS = "jobid jobindex stat exit_code exit_reason pend_reason exec_host job_description"
@@ -20,14 +24,19 @@ Record = Mapping[str, str]
 _OBJECT = re.compile(r"\{")
 # A field of a record, whatever stands in its value
 _FIELD = re.compile(r'"([A-Z_]+)"\s*:\s*"(.*?)"\s*(?=,\s*"[A-Z_]+"\s*:|\}\s*[,\]])', re.DOTALL)
-_FRAME = re.compile(r'"RECORDS"\s*:\s*\[(.*)\]\s*\}', re.DOTALL)
+_FRAME = re.compile(r'"JOBS"\s*:\s*(\d+)\s*,\s*"RECORDS"\s*:\s*\[(.*)\]\s*\}', re.DOTALL)
 _NOTHING = frozenset({"", "-"})
+_ASKED = frozenset(FIELDS.upper().split())
+_ERROR = re.compile(r"Job <.+> is not found")
+_TERMINATION = "TERM_"
+_HOSTS = re.compile(r"(?:(?:\d+\*)?[A-Za-z0-9][A-Za-z0-9_.-]*:?)*|-")
 
 
 def records(output: str) -> list[Record] | None:
-    """The jobs in an answer, whatever stands before it; None if there is none.
+    """The jobs in an answer, whatever stands before it; None if there is none, or it is not whole.
 
-    One that LSF does not know has the field ERROR and no STAT.
+    One that LSF does not know has the field ERROR and no STAT. An answer says how many jobs it tells of, and
+    tells of each all that was asked for.
     """
     decoder = json.JSONDecoder(strict=False)
     for start in _OBJECT.finditer(output):
@@ -36,12 +45,12 @@ def records(output: str) -> list[Record] | None:
         except ValueError:
             continue
         if isinstance(found, dict) and isinstance(found.get("RECORDS"), list):
-            return list(_sound(found["RECORDS"]))
+            return _whole(found["RECORDS"], found.get("JOBS"))
     frame = _FRAME.search(output)
-    return None if frame is None else _unsound(f"{frame[1]}]")
+    return None if frame is None else _whole(_unsound(f"{frame[2]}]"), int(frame[1]))
 
 
-def _unsound(text: str) -> list[Record]:
+def _unsound(text: str) -> list[dict[str, str]]:
     """The jobs in what is no JSON, since a value, perhaps of one job alone, is written as it is."""
     found: list[dict[str, str]] = []
     for field, value in _FIELD.findall(text):
@@ -49,13 +58,36 @@ def _unsound(text: str) -> list[Record]:
             found.append({})
         if found:
             found[-1][field] = value.replace("\\/", "/")
-    return list[Record](found)
+    return found
 
 
-def _sound(found: list[Any]) -> Iterator[Record]:
-    for record in found:
-        if isinstance(record, dict) and isinstance(record.get("JOBID"), str):
-            yield {name: value for name, value in record.items() if isinstance(value, str)}
+def _whole(found: list[Any], count: object) -> list[Record] | None:
+    """The records, if each is one, and if they are as many as it is said."""
+    is_sound = all(map(_is_record, found))
+    # whether jobs that are not known are counted is known of volclava 2.2 alone, which does
+    known = [record for record in found if is_sound and "STAT" in record]
+    return list[Record](found) if is_sound and count in {len(found), len(known)} else None
+
+
+def _is_record(record: object) -> bool:
+    """Whether it tells of a job all that was asked for, or that there is no such job."""
+    if not isinstance(record, dict) or not all(isinstance(value, str) for value in record.values()):
+        return False
+    if "ERROR" in record:
+        return "STAT" not in record and _ERROR.fullmatch(record["ERROR"]) is not None
+    return record.keys() >= _ASKED and is_id(name(record)) and _is_clear(record)
+
+
+def _is_clear(record: Record) -> bool:
+    """Whether its values are such as LSF prints; a state may have a word that nobody knows."""
+    code, why = record["EXIT_CODE"], record["EXIT_REASON"].partition(":")[0]
+    is_named = why.startswith(_TERMINATION) or is_nearly(why[: len(_TERMINATION)], [_TERMINATION])
+    return (
+        (code in _NOTHING or code.isdecimal())
+        and (is_termination(why) or not is_named)
+        and (not record["JOBINDEX"] or record["JOBINDEX"].isdecimal())
+        and _HOSTS.fullmatch(record["EXEC_HOST"].strip()) is not None
+    )
 
 
 def name(record: Record) -> str:
@@ -76,13 +108,14 @@ class Said(NamedTuple):
     why: str
     pending: str
     nodes: str
+    description: str
 
 
 def said(record: Record) -> Said | None:
     """What a record says; None for a job that LSF does not know."""
     if "STAT" not in record:
         return None
-    fields = ("STAT", "EXIT_CODE", "EXIT_REASON", "PEND_REASON", "EXEC_HOST")
+    fields = ("STAT", "EXIT_CODE", "EXIT_REASON", "PEND_REASON", "EXEC_HOST", "JOB_DESCRIPTION")
     return Said(*(record.get(field, "") for field in fields))
 
 
@@ -90,12 +123,13 @@ def observation(said: Said) -> Observation:
     """What that means."""
     # DONE has no code: it is 0, or one that the site takes for a success.
     exit_code = int(said.code) if said.code.isdecimal() else 0 if said.word == "DONE" else None
-    return observed(
+    seen = observed(
         said.word,
         pending=_text(said.pending),
         end=End(exit_code, "" if said.why in _NOTHING else said.why),
         ran_on=nodes(said.nodes),
     )
+    return attrs.evolve(seen, tag=tag_in(said.description))
 
 
 def _text(text: str) -> str:

@@ -1,4 +1,10 @@
-"""Cancelling, holding and releasing jobs, and what LSF says to it."""
+"""Cancelling, holding and releasing jobs, and what LSF says to it.
+
+None of the commands can be told what else a job must be: the other options of bkill, bstop and bresume
+narrow the id 0 alone, by which a name means every job of that name. So the tags are looked up just
+before; a job of the same user that gets the id between the two is changed in place of the one that had
+it.
+"""
 
 from __future__ import annotations
 

@@ -61,28 +61,32 @@ _TORQUE_CODES = {
     -11: _OUT_OF_TIME,
     -12: _OUT_OF_CPU_TIME,
 }
-# src/include/job.h of OpenPBS 23.06.06: JOB_SUBSTATE_TERMINATED, that is by qdel
-_BY_QDEL = 91
+# src/include/job.h of OpenPBS 23.06.06: JOB_SUBSTATE_TERMINATED, that is by qdel, and _FINISHED
+_BY_QDEL, _FINISHED = 91, 92
 
 
-def openpbs_end(job: Listed) -> End:
-    """The end of a job that PBS calls finished."""
-    code, deleted = job.number("Exit_status"), job.number("substate") == _BY_QDEL
+def openpbs_end(job: Listed) -> End | None:
+    """The end of a job that PBS calls finished; None if what tells it is missing or cannot be read."""
+    code, substate = job.number("Exit_status"), job.number("substate")
+    if substate is None or (code is None and job.text("Exit_status")):
+        return None
+    deleted = substate == _BY_QDEL
     if code is None:
         if not deleted and job.text("depend").startswith("after"):
             return _IN_VAIN
-        return _without_code(job, deleted=deleted)
+        # a job that never ran has not ended well, unless it waited in vain
+        return None if substate == _FINISHED else _without_code(job, deleted=deleted)
     end = _of_code(code, _OPENPBS_CODES)
     return attrs.evolve(_DELETED, exit_code=end.exit_code) if deleted else end
 
 
-def torque_end(job: Listed) -> End:
-    """The end of a job that Torque calls completed."""
+def torque_end(job: Listed) -> End | None:
+    """The end of a job that Torque calls completed; None if what tells it cannot be read."""
     if "result of dependency" in job.text("comment"):
         return _IN_VAIN
     code = job.number("Exit_status")
     if code is None:
-        return _without_code(job, deleted=True)
+        return None if job.text("Exit_status") else _without_code(job, deleted=True)
     end = _of_code(code, _TORQUE_CODES)
     # Torque does not say more of a job that qdel has ended.
     return attrs.evolve(_DELETED, exit_code=end.exit_code) if code == _TERMINATED else end

@@ -32,6 +32,7 @@ from jpsi.plugin import (
 
 from . import complaints, config, failures, ids, mine, queues, reading, requests, submission
 from .ends import End
+from .ids import by_asked
 from .listed import Listed
 from .names import tags_in
 from .observing import observations
@@ -63,8 +64,8 @@ class Hooks(ABC):
     most_named: int
     #: What qstat has listed; None if that is not whole.
     jobs: Callable[[str], list[Listed] | None]
-    #: What qstat says of a job that has ended.
-    end_of: Callable[[Listed], End]
+    #: What qstat says of a job that has ended; None if that cannot be told.
+    end_of: Callable[[Listed], End | None]
 
     #: The option of qsub that says which elements an array has.
     array_option: str
@@ -120,19 +121,46 @@ class Hooks(ABC):
         argv = [*self.qstat, *arguments, *express, *native_ids]
         return Command(argv, environment=_UNIVERSAL_TIME, unset=_MISLEADING)
 
+    def all_jobs(self, result: CommandResult) -> list[Listed]:
+        """The jobs that a call of qstat for all of them has listed.
+
+        Raises:
+            SubmitException: it has not answered, or not to its end.
+        """
+        return self.listed(result)
+
     def listed(self, result: CommandResult, native_ids: Sequence[str] = ()) -> list[Listed]:
         """The jobs that a call of qstat for these has listed, if only to say that it knows none of them.
 
         Raises:
-            SubmitException: it has not answered.
+            SubmitException: it has not answered, or not to its end.
         """
         jobs = self.jobs(result.stdout)
-        # nothing is what Torque prints if there are no jobs at all, but not if it was given ids
-        is_given = 0 < len(native_ids) <= self.most_named
-        is_silent = is_given and not result.stdout and not complaints.said(result)
-        if jobs is None or is_silent or not complaints.is_answer(result, native_ids, has_jobs=bool(jobs)):
+        if jobs is None or not complaints.is_answer(result, native_ids, has_jobs=bool(jobs)):
             raise result.no_answer
         return jobs
+
+    def named(self, result: CommandResult, native_ids: Sequence[str]) -> list[Listed]:
+        """The jobs that a call of qstat has listed which has named these.
+
+        Raises:
+            SubmitException: it has not answered, or has left out a job without a word.
+        """
+        jobs = self.listed(result, native_ids)
+        shown = {job.native_id: "" for job in jobs}
+        said = {
+            *by_asked(shown, native_ids),
+            *complaints.denied(result, native_ids),
+            *complaints.left_open(result, native_ids),
+        }
+        is_silent = not jobs and not said
+        if is_silent or not said.issuperset(it for it in native_ids if self.is_told_of(it, native_ids)):
+            raise result.no_answer
+        return jobs
+
+    @abstractmethod
+    def is_told_of(self, native_id: str, native_ids: Sequence[str]) -> bool:
+        """Whether qstat, given these ids, lists a job or complains of it, whatever it says of the others."""
 
     @hookimpl
     def capabilities(self, site: Site) -> Capabilities:
@@ -195,16 +223,26 @@ class Hooks(ABC):
         """What qstat said about each job."""
         if native_ids is None:
             user, answer = mine.answered(result)
-            jobs = mine.jobs_of(user, self.listed(answer))
+            jobs = mine.jobs_of(user, self.all_jobs(answer))
         else:
-            jobs = self.listed(result, native_ids)
+            jobs = self.asked_for(result, native_ids)
         asked = ids.Asked(native_ids)
         found = {
             it: Observation(state=None, word=why)
             for it, why in complaints.left_open(result, native_ids or ()).items()
         }
+        denied = complaints.denied(result, native_ids or ())
+        found |= {it: Observation.denied(why) for it, why in denied.items()}
         there = ((job, asked.names(job.native_id)) for job in jobs)
         return found | observations(there, self.name, self.end_of)
+
+    def asked_for(self, result: CommandResult, native_ids: Sequence[str]) -> list[Listed]:
+        """The jobs in the answer to `query` for these; there may be others besides.
+
+        Raises:
+            SubmitException: it is none, or not whole.
+        """
+        return self.named(result, native_ids)
 
     @hookimpl
     def find(self) -> Command:
@@ -214,8 +252,16 @@ class Hooks(ABC):
     @hookimpl
     def parse_find(self, result: CommandResult, tags: Sequence[str]) -> Mapping[str, str]:
         """The native ids of the jobs that carry the tags."""
-        found = [(tag, job.native_id) for job in self.listed(result) for tag in tags_in(job.variables)]
+        found = [(tag, job.native_id) for job in self.everything(result) for tag in tags_in(job.variables)]
         return tagged(found, tags)
+
+    def everything(self, result: CommandResult) -> list[Listed]:
+        """The jobs in the answer to `find`.
+
+        Raises:
+            SubmitException: it is none, or not whole.
+        """
+        return self.all_jobs(result)
 
 
 def _array(context: SubmitContext) -> str | None:

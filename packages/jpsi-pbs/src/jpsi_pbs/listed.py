@@ -9,6 +9,8 @@ import attrs
 
 from jpsi.plugin import moment
 
+from .names import tag_in
+
 
 @attrs.frozen(slots=True)
 class Listed:
@@ -18,6 +20,8 @@ class Listed:
     attributes: Mapping[str, str]
     #: The names and values of the job's variables, in whatever form.
     variables: str = ""
+    #: False if they are not told, or not all of them can be read.
+    has_variables: bool = False
 
     def text(self, name: str) -> str:
         """An attribute; empty if the job has none of this name."""
@@ -33,6 +37,16 @@ class Listed:
     def moment(self, *names: str) -> datetime | None:
         """The first of these attributes that is a time: of the zone UTC, or in seconds since 1970."""
         return next((found for name in names if (found := moment(self.text(name))) is not None), None)
+
+    @property
+    def tag(self) -> str | None:
+        """The tag that it carries; empty if it carries none, None if that cannot be told."""
+        return tag_in(self.variables, is_whole=self.has_variables)
+
+    @property
+    def submitted(self) -> datetime | None:
+        """When the server took it: `qtime` is when it came into its queue, and changes with that."""
+        return self.moment("ctime")
 
     @property
     def nodes(self) -> tuple[str, ...]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from urllib.parse import quote
 
+from jpsi.plugin import carried_tag
+
 _DEFAULT_NAME = "jpsi"
 # Measured on OpenPBS 23.06.06: qsub refuses other characters, and longer names.
 _ILLEGAL = re.compile(r"[^A-Za-z0-9._+-]")
@@ -20,6 +22,12 @@ VARIABLES = (TAG, _NAME)
 # A list of variables as qstat shows it, `A=b,C=d` or `"A":"b"`; a value that ends with a backslash swallows
 # what stands between it and the next.
 _TAGGED = re.compile(rf"\b{TAG}\"?[=:]\s*\"?([A-Za-z0-9-]+)")
+# In such a list, or with a variable in each line, the variable itself; what follows a comma is another
+# variable, and not what should have been a part of the tag.
+_NEXT = r"(?=\n|,[^,=\n]+=|\Z)"
+_EXACT = re.compile(rf"(?:^|[,\n]){TAG}=([^,\n]*){_NEXT}")
+# What looks like a tag under another name
+_ASTRAY = re.compile(rf"=jpsi-[A-Za-z0-9-]+{_NEXT}")
 
 
 def legal_name(name: str | None) -> str:
@@ -48,3 +56,20 @@ def tag_variables(tag: str, name: str | None) -> str:
 def tags_in(variables: str) -> list[str]:
     """The tag in a list of variables as qstat shows it, with what else looks like one in any value."""
     return _TAGGED.findall(variables)
+
+
+def tag_in(variables: str, *, is_whole: bool) -> str | None:
+    """The one tag in a list of variables; empty if there is none, None if that cannot be told.
+
+    >>> tag_in("A=b,JPSI_TAG=jpsi-5-1,C=d", is_whole=True), tag_in("A=b", is_whole=True)
+    ('jpsi-5-1', '')
+
+    Args:
+        variables: the list.
+        is_whole: whether no other variable can be the tag.
+    """
+    tags: set[str] = set(_EXACT.findall(variables))
+    if len(tags) == 1 and (tag := tags.pop()) and carried_tag(tag) == tag:
+        return tag
+    is_without = is_whole and TAG not in variables and not _ASTRAY.search(variables)
+    return "" if is_without else None

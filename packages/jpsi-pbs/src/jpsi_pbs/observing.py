@@ -34,7 +34,7 @@ _ENDED = frozenset({"F", "X", "C"})
 # src/include/job.h of OpenPBS 23.06.06: JOB_SUBSTATE_FINISHED
 _FINISHED = 92
 # What is true of an element, too, that is listed with the attributes of its array
-_OF_ELEMENTS = ("job_state", "qtime", "Hold_Types", "depend")
+_OF_ELEMENTS = ("job_state", "ctime", "qtime", "Hold_Types", "depend")
 # What PBS keeps on telling of a job that it could not start
 _GIVEN_UP = "too many failed attempts to run"
 
@@ -54,7 +54,7 @@ def _is_of_array(job: Listed) -> bool:
 
 
 def observations(
-    named: Iterable[tuple[Listed, Iterable[str]]], system: str, end_of: Callable[[Listed], End]
+    named: Iterable[tuple[Listed, Iterable[str]]], system: str, end_of: Callable[[Listed], End | None]
 ) -> dict[str, Observation]:
     """What a listing says about jobs, by the ids that they were asked for by.
 
@@ -63,7 +63,7 @@ def observations(
     Args:
         named: the listing of each job, and these ids.
         system: how the names of details begin.
-        end_of: what a listing says of a job that has ended.
+        end_of: what a listing says of a job that has ended; None if that cannot be told.
     """
     found: dict[str, Observation] = {}
     alike: dict[tuple[str, str], Observation] = {}
@@ -81,7 +81,7 @@ def observations(
     return found
 
 
-def observation(job: Listed, system: str, end_of: Callable[[Listed], End]) -> Observation:
+def observation(job: Listed, system: str, end_of: Callable[[Listed], End | None]) -> Observation:
     """What a listing says about a job.
 
     Args:
@@ -89,10 +89,14 @@ def observation(job: Listed, system: str, end_of: Callable[[Listed], End]) -> Ob
         system: how the names of details begin.
         end_of: what it says of a job that has ended.
     """
+    return attrs.evolve(_observation(job, system, end_of), tag=job.tag, submitted=job.submitted)
+
+
+def _observation(job: Listed, system: str, end_of: Callable[[Listed], End | None]) -> Observation:
     word = job.text("job_state")
     details = _details(job, system)
-    if word in _ENDED:
-        end = end_of(job)
+    end = end_of(job) if word in _ENDED else None
+    if end is not None:
         return Observation(
             state=end.state,
             word=word,

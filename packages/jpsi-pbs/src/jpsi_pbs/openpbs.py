@@ -130,6 +130,10 @@ class OpenPbs(Hooks):
         # With -x, what was moved to another server is there too.
         return self._naming_elements(native_ids, *(["-x"] if site.offers.get("history") else []))
 
+    def is_told_of(self, native_id: str, native_ids: Sequence[str]) -> bool:  # noqa: ARG002  each is told of
+        """Not with -E, where something is said only if no job at all is listed."""
+        return not ids.is_one_server(native_ids)
+
     def _naming_elements(self, native_ids: Sequence[str], *arguments: str) -> Command:
         is_array = any(ids.kinds_of_arrays(native_ids))
         return self.naming(native_ids, *(["-t"] if is_array else []), *arguments)

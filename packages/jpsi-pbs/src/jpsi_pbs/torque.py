@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import attrs
@@ -9,6 +10,7 @@ import attrs
 from jpsi.plugin import (
     Arrays,
     Command,
+    CommandResult,
     JobAttributes,
     JobSpec,
     Options,
@@ -24,14 +26,19 @@ from . import ids, mine, requests, xml_jobs
 from .ends import torque_end
 from .hooks import Hooks
 from .layout import Part, laid_out
+from .listed import Listed
 from .reading import TORQUE
 from .script import script_form
 
 _KIBIBYTE = 1 << 10
 
 
-# Lists all jobs with the elements of arrays, and then with the arrays themselves.
-_BOTH = '"$0" "$@" -t && exec "$0" "$@"'
+# Each lists all jobs, once or twice: with the elements of arrays, and with the arrays themselves. Where there
+# is no job, nothing is printed, and only another answer shows that there is none.
+_AND_SERVER = '"$0" -B -f'
+_ONE = f'"$0" "$@" && exec {_AND_SERVER}'
+_BOTH = f'"$0" "$@" -t && {_ONE}'
+_SERVER = re.compile(r"^Server: \S", re.MULTILINE)
 # src/include/pbs_ifl.h of Torque 6.1.3: PBS_MAXJOBARRAY
 _MAX_ARRAY_SIZE = 99_999
 
@@ -69,14 +76,44 @@ class Torque(Hooks):
     def query(self, native_ids: Sequence[str] | None, site: Site) -> Command:  # noqa: ARG002  sites are alike
         """The command that asks for these jobs, or for all; arrays are whole or, with -t, their elements."""
         if native_ids is None:
-            return mine.asked(self.naming((), "-t"))
+            return self._listing(_ONE, "-t")
         if len(native_ids) <= self.most_named:
             return self.naming(native_ids)
         arrays, elements = ids.kinds_of_arrays(native_ids)
-        if not (arrays and elements):
-            return self.naming((), *(["-t"] if elements else []))
-        command = self.naming(())
-        return attrs.evolve(command, argv=["/bin/sh", "-c", _BOTH, *command.argv])
+        if arrays and elements:
+            return self._listing(_BOTH)
+        return self._listing(_ONE, *(["-t"] if elements else []))
+
+    @hookimpl
+    def find(self) -> Command:
+        """The command that lists all jobs with their variables, among which the tags are."""
+        return self._listing(_ONE)
+
+    def _listing(self, script: str, *arguments: str) -> Command:
+        command = self.naming((), *arguments)
+        return mine.asked(attrs.evolve(command, argv=["/bin/sh", "-c", script, *command.argv]))
+
+    def everything(self, result: CommandResult) -> list[Listed]:
+        """The jobs in the answer to `find`, or to `query` for many."""
+        _, answer = mine.answered(result)
+        return self.all_jobs(answer)
+
+    def all_jobs(self, result: CommandResult) -> list[Listed]:
+        """The jobs that a call of qstat for all of them has listed."""
+        jobs = self.listed(result)
+        if not _SERVER.search(result.stdout):
+            raise result.no_answer
+        return jobs
+
+    def asked_for(self, result: CommandResult, native_ids: Sequence[str]) -> list[Listed]:
+        """The jobs in the answer to `query` for these; all there are where they are many."""
+        if len(native_ids) > self.most_named:
+            return self.everything(result)
+        return self.named(result, native_ids)
+
+    def is_told_of(self, native_id: str, native_ids: Sequence[str]) -> bool:  # noqa: ARG002  one by one
+        """Not of an array as a whole: for one, qstat lists all jobs that there are."""
+        return "[]" not in native_id
 
     @hookimpl
     def cancel(self, native_ids: Sequence[str]) -> Command:

@@ -38,8 +38,10 @@ _LINGER = 20.0
 def main(folder: str) -> None:
     """Be the agent of a folder, unless there is one."""
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(name)s %(levelname)s %(message)s")
+    # jobs have the umask of whoever submits them; what is made here is the user's alone
+    os.umask(0o077)
     enter(folder)
-    lock = os.open(LOCK, os.O_RDWR | os.O_CREAT, 0o600)
+    lock = os.open(LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

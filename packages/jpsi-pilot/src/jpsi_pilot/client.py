@@ -86,6 +86,8 @@ def folder_of(work_directory: str) -> str:
 def enter(folder: str) -> None:
     """Go into the agent's folder, which is made if it is not there: a socket's path may have 107 characters.
 
+    Once in it, nothing depends on what leads there, which the executor checks before anything is submitted.
+
     Raises:
         OSError: that cannot be done, or others can put their own agent there.
     """

@@ -37,7 +37,11 @@ def make_way(directory: Path) -> None:
     Raises:
         OSError: it cannot be made.
     """
-    directory.mkdir(mode=0o711, parents=True, exist_ok=True)
+    if not directory.is_dir():
+        directory.parent.mkdir(mode=0o711, parents=True, exist_ok=True)
+        directory.mkdir(mode=0o711, exist_ok=True)
+        # whatever the umask
+        directory.chmod(0o711)
 
 
 def keep_names(directory: Path) -> None:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import getpass
+import os
 from collections.abc import Callable, Collection
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Self
+
+from jpsi.plugin import ConfigError, make_private_directory, open_private
 
 from .blobs import Blobs
 from .errors import StoreError
@@ -48,7 +51,14 @@ class Reading:
         refuse_in_job()
         self.directory = Path(directory).absolute()
         try:
-            self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if url is None:
+                # whoever can change the database asks for what the user's dispatcher runs
+                make_private_directory(self.directory, "the directory of the records")
+                os.close(open_private(self.directory / "records.sqlite", os.O_RDWR | os.O_CREAT))
+            elif not self.directory.exists():
+                make_private_directory(self.directory, "the directory of the records")
+        except ConfigError as e:
+            raise StoreError(str(e), e) from e
         except OSError as e:
             msg = f"{self.directory}, where the records' files are to be, cannot be made: {e.strerror}"
             raise StoreError(msg, e) from e

@@ -29,6 +29,7 @@ def capabilities(site: Site) -> Capabilities:
         default_launcher="srun",
         heterogeneous=True,
         id_variable="SLURM_JOB_ID",
+        restart_variable="SLURM_RESTART_COUNT",
         ids_per_query=_IDS_PER_QUERY,
         requeue_exit_codes=frozenset(site.offers.get("requeue_exit_codes", ())),
         dependencies=frozenset(DEPENDENCIES),

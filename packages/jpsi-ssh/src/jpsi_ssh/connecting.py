@@ -11,7 +11,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 
-from jpsi.plugin import TransportError
+from jpsi.plugin import TransportError, open_private
 
 from . import client
 from .address import Address
@@ -128,7 +128,7 @@ def _has_terminal() -> bool:
 @contextlib.contextmanager
 def _locked(path: str, seconds: float) -> Iterator[bool]:
     """Hold a lock; yields False if somebody else keeps it for longer than that."""
-    fd = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    fd = open_private(path, os.O_RDWR | os.O_CREAT)
     try:
         deadline = time.monotonic() + seconds
         while not (is_locked := _lock(fd)) and time.monotonic() < deadline:

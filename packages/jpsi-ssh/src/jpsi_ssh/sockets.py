@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import os
 import stat
 import tempfile
 from collections.abc import Mapping
 
-from jpsi.plugin import TransportError
+from jpsi.plugin import ConfigError, TransportError, make_private_directory
 
 from .address import Address
 
@@ -48,13 +47,14 @@ def _fits(directory: str) -> bool:
 def _made(directory: str) -> str:
     """The directory, which nobody else can get at: whoever reaches a socket is let in by it."""
     try:
-        with contextlib.suppress(FileExistsError):
-            os.mkdir(directory, 0o700)  # noqa: PTH102  text
+        make_private_directory(directory, "the directory for connections of ssh")
         found = os.lstat(directory)
+    except ConfigError as e:
+        raise TransportError(str(e), e) from e
     except OSError as e:
         msg = f"the directory {directory} for connections of ssh cannot be made: {e}"
         raise TransportError(msg, e, transient=True) from e
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o077:
+    if not stat.S_ISDIR(found.st_mode) or found.st_mode & 0o077:
         msg = f"{directory} must be a directory that you alone can enter, for the connections of ssh"
         raise TransportError(msg, transient=True)
     return directory

@@ -75,6 +75,10 @@ class Capabilities:
     #: The variable that tells a running job its native id; empty if there is none. Several are separated by
     #: blanks: the first that is set counts.
     id_variable: str = ""
+    #: The variable that tells a running job how often it was put back to run again; unset is zero. Empty if
+    #: there is none, or one that does not count: where it is the same for two runs of a job, the batch system
+    #: does not know of the first.
+    restart_variable: str = ""
     #: How many native ids one query may name; None if a query always lists all of the user's jobs.
     ids_per_query: int | None = 200
     #: How many native ids one question to the accounting may name; None if as many as a query.

@@ -58,6 +58,8 @@ class ScriptLauncher:
         first, *others = (" ".join(arguments) for arguments in _ARGUMENTS)
         count = f"{process_count(spec.resources)} " if self.takes_count else ""
         return [
+            # it has the umask of the job, and what it is for is the user's alone
+            ShellLine('( umask 077; true >"$_jpsi_log"; true >"$_jpsi_log".notes ) || :'),
             ShellLine(f"{script} {first} \\"),
             *(ShellLine(f"  {arguments} \\") for arguments in others),
             ShellLine(f'  {count}"$@" </dev/null >"$_jpsi_log" 2>&1'),

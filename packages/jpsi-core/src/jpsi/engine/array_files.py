@@ -19,15 +19,14 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
 
+from jpsi.contract.private_files import make_directory, open_private
 from jpsi.engine.claims import REVOKED, Claim, read_claim, revoke
 from jpsi.engine.files import (
-    PRIVATE_DIRECTORY,
-    PRIVATE_FILE,
     read_text,
     take_lock,
     write,
@@ -73,11 +72,17 @@ class ArrayIntent:
 
 
 class ArrayFiles:
-    """The arrays below one root. Threads and processes may share them; methods raise OSError as it comes."""
+    """The arrays below one root. Threads and processes may share them; methods raise OSError as it comes.
 
-    def __init__(self, root: str) -> None:
+    Args:
+        root: where they are.
+        check: raises unless that is safe to use.
+    """
+
+    def __init__(self, root: str, check: Callable[[], None] = lambda: None) -> None:
         self.arrays = f"{root}/arrays"
         self._trash = f"{root}/trash"
+        self._check = check
 
     def folder(self, array: str) -> str:
         """The folder of an array."""
@@ -93,7 +98,8 @@ class ArrayFiles:
     ) -> int:
         """Write down an array and return a descriptor that holds the lock on it; see `Spool.prepare`."""
         folder = self.folder(array)
-        os.mkdir(folder, PRIVATE_DIRECTORY)  # noqa: PTH102  text, as in the spool
+        self._check()
+        make_directory(folder)
         try:
             lock = _write_intent(f"{folder}/intent.json", common, elements)
             try:
@@ -194,7 +200,7 @@ class ArrayFiles:
     def judging(self, array: str, patience_seconds: float) -> Iterator[bool]:
         """Hold the lock on an array; see `Spool.judging`."""
         try:
-            fd = os.open(f"{self.folder(array)}/intent.json", os.O_RDWR)
+            fd = open_private(f"{self.folder(array)}/intent.json", os.O_RDWR)
         except FileNotFoundError:
             yield False
             return
@@ -240,7 +246,7 @@ def adopt(folder: str, attempt: int, place: Place) -> bool:
     Returns whether that was not written down already.
     """
     with contextlib.suppress(FileExistsError):
-        os.mkdir(folder, PRIVATE_DIRECTORY)  # noqa: PTH102
+        make_directory(folder)
     path, text = link(folder, attempt), f"{place.array} {place.index}\n".encode("ascii")
     if not os.path.exists(path):  # noqa: PTH110
         return write_once(path, text)
@@ -287,7 +293,7 @@ def read_words(path: str) -> str | None:
 def _write_intent(path: str, common: Mapping[str, Any], elements: Sequence[Mapping[str, Any]]) -> int:
     # Cut short, its first line promises more than there is: it counts as never written.
     lines = [json.dumps(line) for line in ({**common, "count": len(elements)}, *elements)]
-    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, PRIVATE_FILE)
+    fd = open_private(path, os.O_RDWR | os.O_CREAT | os.O_EXCL)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX)
         write_all(fd, "\n".join(lines).encode("ascii"))

@@ -7,18 +7,30 @@ from collections.abc import Iterator
 from jpsi.engine.procfs import NOBODY, ProcessId, boot_id, command_line, identify, parse_native_id
 from jpsi.engine.spool import REVOKED, Intent, Spool
 
+# More than any process has: nothing is ever sent to it.
+_NO_PID = (1 << 31) - 1
+
 
 def runner_of(spool: Spool, intent: Intent) -> ProcessId | None:
     """The runner that claimed an attempt; None if nobody did, or whoever revoked it."""
     claim = spool.claim(intent.job_id, intent.attempt)
     if claim is None or claim.text in {"", REVOKED}:
         return None
-    pid = int(claim.text)
+    try:
+        pid = int(claim.text)
+    except ValueError:
+        return lost_runner(intent)
     if intent.native_id is not None:
         return parse_native_id(intent.native_id) or ProcessId(pid, NOBODY)
     # The submitter died before it could note the start time: the command line says as much.
     is_runner = _is_now(intent) and spool.folder(intent.job_id) in command_line(pid)
     return (identify(pid) if is_runner else None) or ProcessId(pid, NOBODY)
+
+
+def lost_runner(intent: Intent) -> ProcessId:
+    """The runner of an attempt that has begun, although its claim does not say so."""
+    known = None if intent.native_id is None else parse_native_id(intent.native_id)
+    return known or ProcessId(_NO_PID, NOBODY)
 
 
 def native_id_of(intent: Intent, process: ProcessId) -> str:

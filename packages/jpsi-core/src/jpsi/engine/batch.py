@@ -14,7 +14,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from jpsi.contract.asked import dependencies
@@ -36,6 +36,8 @@ from jpsi.engine.asking import Asking
 from jpsi.engine.backend import Backend
 from jpsi.engine.bulk import Bulk
 from jpsi.engine.changing import Changing
+from jpsi.engine.claims import UNREADABLE
+from jpsi.engine.damage import DAMAGE
 from jpsi.engine.elements import Elements
 from jpsi.engine.filesystems import is_on_network
 from jpsi.engine.given_anew import given_anew
@@ -45,8 +47,9 @@ from jpsi.engine.native_ids import NativeIds
 from jpsi.engine.poller import Poller
 from jpsi.engine.predecessors import Predecessors
 from jpsi.engine.pruning import prune
-from jpsi.engine.recalling import intents_of
+from jpsi.engine.recalling import intents_of, warn_of_damage
 from jpsi.engine.rounds import Rounds
+from jpsi.engine.runner_frame import UNNAMED
 from jpsi.engine.sending import Sending
 from jpsi.engine.sharing import Sharing
 from jpsi.engine.sides import Listening, side_of
@@ -325,11 +328,12 @@ class BatchEngine:
         unheard = self._find_others()
         with self._reading():
             job_ids = self._spool.job_ids()
-        intents = self._open_intents(tracking, job_ids)
+            unseen = self._take_markers_of_lost_attempts(job_ids)
+        intents = self._open_intents(tracking, job_ids, unseen)
         unnamed = [it.job_id for it in intents if self._native_ids.of(it) is None]
         if unnamed and self._side.refresh([f"jobs/{job_id}" for job_id in unnamed]):
             intents = [it for it in intents if it.job_id not in unnamed]
-            intents += self._open_intents(tracking, unnamed)
+            intents += self._open_intents(tracking, unnamed, unseen)
         tags = self._find(self._unnamed(intents))
         found, busy = self._judge_each(intents, tags, 0.0)
         # those that are held up keep no other from being found
@@ -344,11 +348,12 @@ class BatchEngine:
             elements = self._elements.unfinished(
                 lambda job_id: self._is_known(tracking, job_id), job_ids, _JUDGE_SECONDS
             )
-        found += (
-            _recovered(it.intent, it.native_id)
-            for it in elements
-            if not _is_followed(tracking, it.intent.job_id)
-        )
+        for it in elements:
+            if not _is_followed(tracking, it.intent.job_id):
+                try:
+                    found.append(_recovered(it.intent, it.native_id))
+                except DAMAGE as e:
+                    warn_of_damage(self._spool, it.intent.job_id, e)
         places = {it.intent.job_id: it.intent.place for it in elements}
         chosen = list(self._unended(_once(found)))
         if unheard is not None:
@@ -372,18 +377,39 @@ class BatchEngine:
             return e
         return None
 
-    def _open_intents(self, tracking: Tracking, job_ids: Iterable[str]) -> list[Intent]:
-        """The last attempts of those jobs by themselves that nobody here follows, and that are not final."""
+    def _take_markers_of_lost_attempts(self, job_ids: Collection[str]) -> frozenset[str]:
+        """Have in jobs' folders the markers of attempts of which nothing there tells; returns whose."""
+        last: dict[str, int] = {}
+        found = set()
+        for marker in self._spool.news(frozenset(job_ids)):
+            if marker.job_id not in last:
+                last[marker.job_id] = self._spool.last_attempt(marker.job_id)
+            if marker.attempt > last[marker.job_id] and self._spool.consume(marker):
+                found.add(marker.job_id)
+        return frozenset(found)
+
+    def _open_intents(
+        self, tracking: Tracking, job_ids: Iterable[str], unseen: Collection[str] = ()
+    ) -> list[Intent]:
+        """The last attempts of those jobs by themselves that nobody here follows, and that are not final.
+
+        That one of `unseen` has ended is not told to anybody yet.
+        """
         intents = []
         for job_id in job_ids:
             try:
-                is_left_out = self._spool.last_place(job_id) is not None or self._is_known(tracking, job_id)
+                is_known = (
+                    _is_followed(tracking, job_id) if job_id in unseen else self._is_known(tracking, job_id)
+                )
+                is_left_out = is_known or self._spool.last_place(job_id) is not None
                 intent = None if is_left_out else self._spool.last_intent(job_id)
-            except (OSError, ValueError):
-                log.warning("job %s: its folder cannot be understood", job_id, exc_info=True)
+            except (OSError, *DAMAGE) as e:
+                warn_of_damage(self._spool, job_id, e)
                 continue
             if intent is not None:
                 intents.append(intent)
+            elif not is_left_out:
+                warn_of_damage(self._spool, job_id)
         return intents
 
     def recall(self, job_ids: Collection[str]) -> Sequence[Recovered]:
@@ -411,11 +437,11 @@ class BatchEngine:
         for intent in intents:
             place = intent.place
             if place is not None and place.array in settled:
-                array_id = settled[place.array]
-                element_id = (
-                    None if array_id is None else self._backend.element_ids(array_id, [place.index])[0]
-                )
-                yield _recovered(intent, element_id)
+                (found,) = self._elements.native_ids([intent.job_id], [place.index], settled[place.array])
+                try:
+                    yield _recovered(intent, found)
+                except DAMAGE as e:
+                    warn_of_damage(self._spool, intent.job_id, e)
 
     def _unended(self, found: Iterable[Recovered]) -> Iterator[Recovered]:
         """Those of these jobs that were not told to end before they had begun, and that nobody gave up."""
@@ -424,8 +450,8 @@ class BatchEngine:
                 is_over = it.native_id is None and (
                     self._was_stopped(it.job_id, it.attempt) or self._spool.is_given_up(it.job_id, it.attempt)
                 )
-            except OSError:
-                log.warning("job %s: its folder cannot be read", it.job_id, exc_info=True)
+            except OSError as e:
+                warn_of_damage(self._spool, it.job_id, e)
                 continue
             if not is_over:
                 yield it
@@ -466,19 +492,28 @@ class BatchEngine:
                 found.append(self._recovered(intent, tags, deadline))
             except _BusyError:
                 busy.append(intent)
-            except (OSError, KeyError, TypeError, ValueError):
-                log.warning("job %s: its folder cannot be understood", intent.job_id, exc_info=True)
+            except (OSError, *DAMAGE) as e:
+                warn_of_damage(self._spool, intent.job_id, e)
         return found, busy
 
     def _recovered(self, intent: Intent, tags: Mapping[str, str], deadline: float) -> Recovered:
         job_id, attempt = intent.job_id, intent.attempt
-        native_id = self._native_ids.of(intent)
+        known = self._native_ids.of(intent)
+        native_id = None if known == UNREADABLE else known
+        if native_id is None and self._has_run(intent):
+            # it is looked for by its tag as long as nobody knows how it ended
+            native_id = tags.get(tag_of(job_id, attempt)) or f"{UNNAMED}{job_id}"
         if native_id is None:
             with self._spool.judging(intent, max(0.0, deadline - time.monotonic())) as may_judge:
                 if not may_judge:
                     raise _BusyError
                 native_id = self._judged(job_id, attempt, tags)
         return _recovered(intent, native_id)
+
+    def _has_run(self, intent: Intent) -> bool:
+        """Whether an attempt has begun, by anything that it has left: it is never submitted again then."""
+        new = [it.name for it in self._spool.news({intent.job_id}) if it.attempt == intent.attempt]
+        return self._spool.has_run(intent.job_id, intent.attempt, new)
 
     def _judged(self, job_id: str, attempt: int, tags: Mapping[str, str]) -> str | None:
         """The native id of an attempt whose submitter is done with it; without one it can run no more."""
@@ -583,7 +618,7 @@ def _recovered(intent: Intent, native_id: str | None) -> Recovered:
         attempt=intent.attempt,
         spec=plain.decode(intent.content["spec"]),
         native_id=native_id,
-        time=datetime.fromisoformat(intent.content["time"]),
+        time=datetime.fromisoformat(intent.content["time"]).astimezone(UTC),
     )
 
 

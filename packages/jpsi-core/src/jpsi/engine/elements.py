@@ -11,7 +11,11 @@ import attrs
 
 from jpsi.engine.array_files import ArrayIntent
 from jpsi.engine.backend import Backend
+from jpsi.engine.damage import DAMAGE, array_problem
+from jpsi.engine.files import exists
 from jpsi.engine.native_ids import NativeIds, element_intent
+from jpsi.engine.recalling import warn_of_damage
+from jpsi.engine.runner_frame import UNNAMED
 from jpsi.engine.sending import Sending
 from jpsi.engine.spool import Intent, Spool
 from jpsi.engine.written_down import WrittenArray
@@ -86,7 +90,11 @@ class Elements:
         """An array and its native id, by its name."""
         with _fence(name):
             array = self._spool.arrays.read(name)
-            return None if array is None else (name, (array, self._native_ids.of_array(name)))
+            if array is not None:
+                return name, (array, self._native_ids.of_array(name))
+            # one without the script that its jobs run was never made
+            if exists(f"{self._spool.arrays.folder(name)}/run"):
+                _warn(name, array_problem(self._spool.root, name) or "is gone")
         return None
 
     def _left(
@@ -110,8 +118,8 @@ class Elements:
                     is_left = job_id not in folders or self._is_left(
                         array.array, job_id, attempt, is_finished
                     )
-                except (OSError, ValueError):
-                    log.warning("job %s: its folder cannot be understood", job_id, exc_info=True)
+                except (OSError, *DAMAGE) as e:
+                    warn_of_damage(self._spool, job_id, e)
                     continue
                 if is_left:
                     left.setdefault(array.array, []).append(index)
@@ -164,7 +172,7 @@ class Elements:
         """Return the native id of an array whose lock is held; without one, none of it can run any more."""
         written = self._written(name)
         if native_id is None:
-            return self._sending.withdraw(written)
+            return self._withdrawn(name)
         if self._sending.is_revoked(written):
             return None
         with _fence(name):
@@ -172,11 +180,35 @@ class Elements:
         return native_id
 
     def _found(self, array: ArrayIntent, indices: Sequence[int], native_id: str | None) -> Iterator[Found]:
-        element_ids: Sequence[str | None] = [None] * len(indices)
-        if native_id is not None:
-            element_ids = self._backend.element_ids(native_id, indices)
-        for index, element_id in zip(indices, element_ids, strict=True):
-            yield Found(element_intent(array, index), element_id)
+        intents = [element_intent(array, index) for index in indices]
+        element_ids = self.native_ids([intent.job_id for intent in intents], indices, native_id)
+        for intent, element_id in zip(intents, element_ids, strict=True):
+            yield Found(intent, element_id)
+
+    def native_ids(
+        self, job_ids: Sequence[str], indices: Sequence[int], native_id: str | None
+    ) -> Sequence[str | None]:
+        """The native ids of elements of an array of this native id; without one, none can run any more."""
+        if native_id is None:
+            return [None] * len(indices)
+        if native_id.startswith(UNNAMED):
+            # that of the array is lost: they are known by what they leave
+            return [f"{UNNAMED}{job_id}" for job_id in job_ids]
+        return self._backend.element_ids(native_id, indices)
+
+    def _withdrawn(self, name: str) -> str | None:
+        """Make sure that no element can ever run; if one has begun to, the native id of the array."""
+        if self._has_run(name):
+            return f"{UNNAMED}{name}"
+        return self._sending.withdraw(self._written(name))
+
+    def _has_run(self, name: str) -> bool:
+        """Whether any element has begun, by what it has left, although the claim of the array is lost."""
+        array = self._spool.arrays.read(name)
+        attempts = {} if array is None else {it["id"]: it["attempt"] for it in array.elements}
+        if any(marker.attempt == attempts[marker.job_id] for marker in self._spool.news(attempts.keys())):
+            return True
+        return any(self._spool.has_run(job_id, attempt) for job_id, attempt in attempts.items())
 
     def _written(self, name: str) -> WrittenArray:
         return WrittenArray(self._spool, name)
@@ -187,5 +219,10 @@ def _fence(array: str) -> Iterator[None]:
     """What is odd about one array says nothing of the others."""
     try:
         yield
-    except (OSError, ValueError):
-        log.warning("array %s: its folder cannot be understood", array, exc_info=True)
+    except (OSError, *DAMAGE) as e:
+        _warn(array, f"cannot be understood: {e!r}")
+
+
+def _warn(array: str, problem: str) -> None:
+    msg = "the jobs of array %s are left alone: its intent %s; jpsi doctor says what to do"
+    log.warning(msg, array, problem)

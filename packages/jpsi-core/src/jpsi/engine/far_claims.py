@@ -6,7 +6,7 @@ import attrs
 
 from jpsi.contract.command import CommandResult
 from jpsi.contract.shell import line, word
-from jpsi.engine.claims import REVOKED
+from jpsi.engine.claims import REVOKED, UNREADABLE, checked_text
 
 _FREE = "free"
 _MADE = "made"
@@ -43,7 +43,8 @@ def _asked(condition: str, says: str, path: str) -> str:
     lines = [
         "{",
         f"if {condition}; then echo {says}",
-        f"elif [ -e {claim} ]; then echo {_THERE}; cat {claim}",
+        f"elif [ -f {claim} ]; then echo {_THERE}; cat {claim}",
+        f"elif [ -e {claim} ]; then echo {_THERE}; echo {UNREADABLE}",
         "else exit 1",
         "fi",
         "}",
@@ -60,5 +61,5 @@ def read_far_claim(result: CommandResult) -> FarClaim | None:
         case "free" | "made":
             return FarClaim(is_made=said == _MADE, text=None)
         case "there":
-            return FarClaim(is_made=False, text=text.strip())
+            return FarClaim(is_made=False, text=checked_text(text.strip()))
     return None

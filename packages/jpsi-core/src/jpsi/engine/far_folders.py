@@ -16,6 +16,7 @@ import attrs
 
 from jpsi.contract.shell import line, word
 from jpsi.engine.far_markers import TIMES, FarClock, FarMarker, read_line
+from jpsi.engine.remote_ownership import UNSAFE, unsafe_function
 
 #: The room, over there, with a folder for each job that has something staged.
 STAGED = "staged"
@@ -81,12 +82,14 @@ def listing_text(root: str) -> str:
 
 
 def _entering(root: str) -> str:
-    """A line that enters the root; where there is none, there is nothing, and that is all.
+    """Lines that enter the root; where there is none, there is nothing, and that is all.
 
-    One that belongs to somebody else is not entered: what is in it may have been asked for by anybody.
+    One that others can change is not entered: what is in it may have been asked for by anybody.
     """
     path = word(root)
-    return f"cd {path} && [ -O . ] || {{ [ -e {path} ] || echo {_END}; exit; }}"
+    is_safe = f'[ -O . ] && {{ [ -z "$({UNSAFE})" ] || {{ {UNSAFE} >&2; false; }}; }}'
+    entering = f"cd {path} && {is_safe} || {{ [ -e {path} ] || echo {_END}; exit; }}"
+    return f"{unsafe_function(root)}\n{entering}"
 
 
 def read_listing(text: str) -> list[str] | None:

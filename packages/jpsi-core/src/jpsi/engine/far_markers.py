@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping
 import attrs
 
 from jpsi.contract.shell import line, word
+from jpsi.engine.remote_ownership import UNSAFE, unsafe_function
 
 _NANOSECONDS = 1_000_000_000
 _SECONDS = re.compile(r"(\d{1,12})(?:\.(\d+))?\Z")
@@ -34,6 +35,7 @@ TIMES = r"""case $(stat -c %.9Y . 2>/dev/null) in
     esac ;;
 esac"""
 _WATCHING = r"""{
+@UNSAFE@
 ( umask 077; mkdir -p @EVENTS@ )
 cd @EVENTS@ || exit
 @TIMES@
@@ -75,7 +77,15 @@ def looking_text(events: str) -> str:
 
 
 def _watching(events: str, pause: str) -> str:
-    values = {"@EVENTS@": word(events), "@ROUNDS@": str(_ROUNDS), "@PAUSE@": pause, "@TIMES@": TIMES}
+    # what others may have left there tells nothing
+    unsafe = f'{unsafe_function(events)}\n[ -z "$({UNSAFE})" ] || exit'
+    values = {
+        "@UNSAFE@": unsafe,
+        "@EVENTS@": word(events),
+        "@ROUNDS@": str(_ROUNDS),
+        "@PAUSE@": pause,
+        "@TIMES@": TIMES,
+    }
     return re.sub("@[A-Z]+@", lambda match: values[match[0]], _WATCHING)
 
 

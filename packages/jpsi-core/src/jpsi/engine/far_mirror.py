@@ -6,8 +6,9 @@ import os
 import threading
 from collections.abc import Callable, Mapping
 
+from jpsi.contract.private_files import open_private
 from jpsi.engine.far_markers import ClockDifference, FarAll, FarClock, FarMarker, read_line
-from jpsi.engine.files import PRIVATE_FILE, forget
+from jpsi.engine.files import forget
 from jpsi.engine.markers import Marker, parse
 
 #: How what is found over there is called in the root of the mirror until it is whole.
@@ -102,7 +103,7 @@ class MarkerMirror:
         # others of this program may hear of it as well
         draft = f"{self._root}/{DRAFT}{os.getpid()}.{threading.get_ident()}"
         try:
-            os.close(os.open(draft, os.O_WRONLY | os.O_CREAT, PRIVATE_FILE))
+            os.close(open_private(draft, os.O_WRONLY | os.O_CREAT))
             os.utime(draft, ns=(time_ns, time_ns))
             os.rename(draft, path)  # noqa: PTH104  text, as in the spool
         except BaseException:

@@ -14,6 +14,7 @@ import attrs
 from jpsi.contract.command import Command, CommandResult
 from jpsi.contract.command_lines import command_lines
 from jpsi.contract.shell import ShellLine, line, word
+from jpsi.engine.remote_ownership import UNSAFE, unsafe_function
 from jpsi.engine.tracker import SIGNAL_BASE
 
 # What the last line says, after the nonce, where it is not the exit code of the submit command.
@@ -83,11 +84,18 @@ def _lines(submission: FarSubmission, nonce: str) -> Iterator[str]:
         yield f'    [ "$_jpsi_made" -lt {number} ] || {line("rm", "-rf", *made)}'
     yield '    _jpsi_end "$1"'
     yield "}"
+    yield unsafe_function(submission.root)
+    yield "_jpsi_check() {"
+    yield f"    _jpsi_found=$({UNSAFE})"
+    yield f"""    [ -z "$_jpsi_found" ] || {{ printf '%s\\n' "$_jpsi_found"; _jpsi_end {_NOT_PRIVATE}; }}"""
+    yield "}"
+    # before anything is made, as what is made there would be others' to move
+    yield "_jpsi_check"
     rooms = line("mkdir", "-p", submission.root, *submission.rooms)
     # where a directory has an access control list, the mask means nothing
     making = f"{{ {rooms} && {line('chmod', '700', submission.root)}; }}"
     are_there = " && ".join(line("test", "-d", room) for room in submission.rooms)
-    yield f"{{ {are_there}; }} || {making} || _jpsi_end {_NOT_WRITTEN}"
+    yield f"{{ {are_there}; }} || {{ {making} && _jpsi_check; }} || _jpsi_end {_NOT_WRITTEN}"
     # a script that others can change is not run
     yield f"{_is_private(submission.root)} || _jpsi_end {_NOT_PRIVATE}"
     for number, folder in enumerate(submission.folders, 1):

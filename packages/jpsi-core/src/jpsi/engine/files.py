@@ -9,11 +9,9 @@ import json
 import os
 import threading
 import time
-from pathlib import Path
 from typing import Any
 
-PRIVATE_DIRECTORY = 0o700
-PRIVATE_FILE = 0o600
+from jpsi.contract.private_files import open_private
 
 
 def exists(path: str) -> bool:
@@ -85,7 +83,7 @@ def write_once(path: str, data: bytes) -> bool:
 
 def _draft(path: str, data: bytes) -> str:
     draft = f"{path}.{os.getpid()}.{threading.get_ident()}"
-    fd = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, PRIVATE_FILE)
+    fd = open_private(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     try:
         write_all(fd, data)
     except BaseException:
@@ -104,7 +102,7 @@ def forget(path: str) -> None:
 
 def write_new(path: str, data: bytes) -> None:
     """Write a file that nobody reads before this returns."""
-    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE_FILE)
+    fd = open_private(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
     try:
         write_all(fd, data)
     finally:
@@ -154,11 +152,3 @@ def take_lock(fd: int, patience_seconds: float) -> bool:
 
 
 _LOCK_POLL_SECONDS = 0.01
-
-
-def make_private(path: Path) -> None:
-    """Make a directory, and what is missing on the way to it, for the user alone."""
-    for directory in (*reversed(path.parents), path):
-        if not directory.is_dir():
-            with contextlib.suppress(FileExistsError):
-                directory.mkdir(mode=PRIVATE_DIRECTORY)

@@ -10,10 +10,11 @@ import time
 
 import attrs
 
+from jpsi.contract.private_files import make_directory
 from jpsi.engine.far_folders import FoundFolder
 from jpsi.engine.far_markers import ClockDifference, FarMarker
 from jpsi.engine.far_mirror import DRAFT, order
-from jpsi.engine.files import PRIVATE_DIRECTORY, forget, write, write_new, write_once
+from jpsi.engine.files import forget, write, write_new, write_once
 from jpsi.engine.markers import parse
 from jpsi.engine.spool import FOUND, Spool
 
@@ -49,7 +50,7 @@ class FolderMirror:
     def adopt(self, found: FoundFolder, clocks: ClockDifference) -> None:
         """Have a folder here that is not."""
         draft = self._draft()
-        os.mkdir(draft, PRIVATE_DIRECTORY)  # noqa: PTH102  as above
+        make_directory(draft)
         try:
             write_new(f"{draft}/{FOUND}", b"")
             for name, text in found.texts.items():

@@ -48,6 +48,7 @@ from jpsi.engine.folder_mirror import FolderMirror, keep
 from jpsi.engine.job_files import job_files
 from jpsi.engine.layout import Layout
 from jpsi.engine.markers import Marker
+from jpsi.engine.remote_ownership import read_unsafe
 from jpsi.engine.runner import LAUNCH, log_file
 from jpsi.engine.sides import TakenError, UnsentError
 from jpsi.engine.spool import FOUND, Spool
@@ -330,9 +331,10 @@ def _unsent(outcome: FarOutcome, command: Command, layout: Layout, result: Comma
     """Why the submit command did not run, or is not known to have ended."""
     match outcome:
         case FarOutcome.NOT_PRIVATE:
+            found = read_unsafe(result.stdout) or "it belongs to or can be written by others"
             return UnsentError(
-                f"the work directory {layout.root} over there belongs to or can be written by others; "
-                "choose another work_directory or run there: chmod go-w"
+                f"the work directory {layout.root} over there is not safe to use: {found}; "
+                "change that there: chmod go-w; or choose another work_directory"
             )
         case FarOutcome.TAKEN:
             return TakenError("it was submitted by another machine in the meantime")

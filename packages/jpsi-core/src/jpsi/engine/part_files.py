@@ -7,13 +7,13 @@ import errno
 import hashlib
 import os
 import secrets
-import stat
 from collections.abc import Iterator
 
 import attrs
 
+from jpsi.contract.private_files import open_private
 from jpsi.engine.file_errors import failed_here
-from jpsi.engine.files import PRIVATE_FILE, forget, take_lock, write_all
+from jpsi.engine.files import forget, take_lock, write_all
 
 _NAME_LENGTH = 16
 _NONCE_BYTES = 4
@@ -97,14 +97,13 @@ def _is_at(fd: int, path: str) -> bool:
 
 
 def _opened(part: str) -> int:
-    flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK
+    flags = os.O_RDWR | os.O_CREAT | os.O_APPEND
     try:
-        fd = os.open(part, flags, PRIVATE_FILE)
+        fd = open_private(part, flags)
     except OSError:
         # a link, say, which somebody else may have put there
         return _made(part)
-    found = os.fstat(fd)
-    if stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid() and found.st_nlink == 1:
+    if os.fstat(fd).st_nlink == 1:
         return fd
     os.close(fd)
     return _made(part)
@@ -113,4 +112,4 @@ def _opened(part: str) -> int:
 def _made(part: str) -> int:
     with contextlib.suppress(FileNotFoundError):
         os.unlink(part)  # noqa: PTH108
-    return os.open(part, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND, PRIVATE_FILE)
+    return open_private(part, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND)

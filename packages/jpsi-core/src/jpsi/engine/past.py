@@ -71,7 +71,10 @@ class Past:
 
     @property
     def _is_submitted(self) -> bool:
-        return self.written.native_id is not None
+        written = self.written
+        # of one that is damaged nobody knows that it was not
+        is_unclear = bool(written.damage) and not written.is_revoked
+        return written.native_id is not None or written.has_run or is_unclear
 
     @property
     def _active(self) -> JobStatus | None:
@@ -108,12 +111,14 @@ class Past:
         return None if self.written.stop is None else Stop.of(self.written.stop)
 
     def remark(self, *, is_gone: bool) -> str | None:
-        """What else is known of a job that has not ended for certain: a sentence, or None.
+        """What else is known of a job that has not ended for certain, or is damaged: a sentence, or None.
 
         Args:
             is_gone: whether it is a process of this machine that is no more.
         """
         state = self.status.state
+        if self.written.damage:
+            return f"damaged: {'; '.join(self.written.damage)}; `jpsi doctor` says what to do"
         if state.final:
             return None
         if is_gone:

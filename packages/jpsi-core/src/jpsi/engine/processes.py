@@ -22,8 +22,10 @@ import attrs
 
 from jpsi.contract.config import BatchConfig
 from jpsi.contract.observation import Observation
+from jpsi.contract.private_files import check_way
 from jpsi.contract.protocols import EngineSetup, Preview, Recovered, Streams, Submission
 from jpsi.engine import attempts, exits, runner
+from jpsi.engine.damage import DAMAGE
 from jpsi.engine.entrance import Entrance, GivenUpError, not_admitted
 from jpsi.engine.following import Followed, Follower
 from jpsi.engine.prechecks import problems_here
@@ -32,16 +34,18 @@ from jpsi.engine.procfs import (
     ProcessId,
     belongs_to_user,
     boot_id,
+    current_umask,
     identify_started,
     parse_native_id,
     start_tick,
 )
 from jpsi.engine.pruning import prune
-from jpsi.engine.roots import folder_name
+from jpsi.engine.recalling import warn_of_damage
+from jpsi.engine.roots import WORK_DIRECTORY, folder_name
 from jpsi.engine.runner_frame import ProcessFrame
 from jpsi.engine.slots import Slots
 from jpsi.engine.spawning import spawn
-from jpsi.engine.spool import Intent, Spool, is_transient
+from jpsi.engine.spool import REVOKED, Intent, Spool, is_transient
 from jpsi.engine.stopping import CANCEL
 from jpsi.engine.streams import streams_of
 from jpsi.engine.tracker import exited_at_all, from_ns, never_ran
@@ -61,7 +65,11 @@ _PRUNE_SECONDS = 3600.0
 
 
 class ProcessEngine:
-    """Runs jobs as processes of this machine; implements `jpsi.plugin.Engine`."""
+    """Runs jobs as processes of this machine; implements `jpsi.plugin.Engine`.
+
+    Raises:
+        ConfigError: others can change what leads to the work directory.
+    """
 
     def __init__(self, setup: EngineSetup) -> None:
         self._setup = setup
@@ -69,6 +77,7 @@ class ProcessEngine:
         # A home directory may be shared between machines; processes are not.
         root = work_directory(setup.config.work_directory)
         folder = root / folder_name(setup.executor, setup.target)
+        check_way(folder, WORK_DIRECTORY)
         self._spool = Spool(folder / platform.node())
         self._follower = Follower(self._spool, setup.config.kill_delay, self._publish)
         most = setup.config.max_active
@@ -173,7 +182,7 @@ class ProcessEngine:
             # one process needs nobody to tell it where it is
             nodes=submission.nodes if process_count(spec.resources) > 1 else (),
             prologue=self._setup.config.prologue,
-            frame=ProcessFrame(),
+            frame=ProcessFrame(*filter(None, [current_umask()])),
         )
 
     def preview(self, submission: Submission) -> Preview:
@@ -265,11 +274,14 @@ class ProcessEngine:
             if self._follower.get(job_id) is not None:
                 continue
             try:
-                intent = None if is_settled(job_id) else self._spool.last_intent(job_id)
+                is_left_out = is_settled(job_id)
+                intent = None if is_left_out else self._spool.last_intent(job_id)
                 recovered = None if intent is None else self._recover(intent)
-            except (OSError, KeyError, TypeError, ValueError):
-                log.warning("job %s: its folder cannot be understood", job_id, exc_info=True)
+            except (OSError, *DAMAGE) as e:
+                warn_of_damage(self._spool, job_id, e)
                 continue
+            if intent is None and not is_left_out:
+                warn_of_damage(self._spool, job_id)
             if recovered is not None:
                 found.append(recovered)
         return found
@@ -291,8 +303,11 @@ class ProcessEngine:
                     log.warning("job %s is being submitted by another process and is left to it", job_id)
                     return None
                 # Its process may be on the way; after this it can run no more, or has claimed to.
-                self._spool.revoke(job_id, intent.attempt)
-                process = attempts.runner_of(self._spool, intent)
+                if self._has_begun(intent):
+                    process = attempts.lost_runner(intent)
+                else:
+                    self._spool.revoke(job_id, intent.attempt)
+                    process = attempts.runner_of(self._spool, intent)
         if process is not None:
             self._follower.add(self._followed(intent, process))
         elif self._spool.read_stop(job_id, intent.attempt) is not None:
@@ -304,8 +319,17 @@ class ProcessEngine:
             attempt=intent.attempt,
             spec=plain.decode(intent.content["spec"]),
             native_id=None if process is None else attempts.native_id_of(intent, process),
-            time=datetime.fromisoformat(intent.content["time"]),
+            time=datetime.fromisoformat(intent.content["time"]).astimezone(UTC),
         )
+
+    def _has_begun(self, intent: Intent) -> bool:
+        """Whether an attempt was started, by anything that is left of it, although its claim is lost."""
+        claim = self._spool.claim(intent.job_id, intent.attempt)
+        if claim is not None and claim.text == REVOKED:
+            return False
+        new = [it.name for it in self._spool.news({intent.job_id}) if it.attempt == intent.attempt]
+        is_started = claim is None and intent.native_id is not None
+        return is_started or self._spool.has_run(intent.job_id, intent.attempt, new)
 
     def _followed(self, intent: Intent, process: ProcessId) -> Followed:
         claim = self._spool.claim(intent.job_id, intent.attempt)

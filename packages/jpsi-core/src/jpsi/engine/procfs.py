@@ -21,6 +21,8 @@ NO_BOOT = "0"
 NOBODY = 0
 
 _NATIVE_ID = re.compile(r"(\d+)(?:\.(\d+)(?:\.([0-9a-f]+))?)?\Z")
+# proc(5), since Linux 4.7
+_UMASK = re.compile(rb"^Umask:\t([0-7]+)$", re.MULTILINE)
 _HAS_PROC = Path("/proc/self/stat").exists()
 _TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 # proc(5) counts start times by this clock
@@ -55,6 +57,19 @@ def boot_id() -> str:
         return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii")[:8]
     except OSError:
         return NO_BOOT
+
+
+def current_umask() -> str | None:
+    """The umask of this process, as umask(1) prints it; None where it could only be known by setting it."""
+    try:
+        fd = os.open("/proc/self/status", os.O_RDONLY)
+        try:
+            found = _UMASK.search(os.read(fd, 4096))
+        finally:
+            os.close(fd)
+    except OSError:
+        return None
+    return None if found is None else found[1].decode("ascii")
 
 
 def parse_native_id(native_id: str) -> ProcessId | None:

@@ -119,7 +119,7 @@ class _Pruning:
             return
         if not is_nothing:
             is_young = self._ages[job_id] <= _NOTHING_SECONDS
-            is_nothing = not is_young and spool.last_intent(job_id) is None
+            is_nothing = not is_young and spool.last_intent(job_id) is None and spool.damage(job_id) is None
         if is_nothing or spool.is_final(job_id, self._settles):
             spool.remove(job_id)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Iterator
 
+from jpsi.engine.damage import DAMAGE
 from jpsi.engine.native_ids import element_intent
 from jpsi.engine.spool import Intent, Spool
 
@@ -21,15 +22,33 @@ def intents_of(spool: Spool, job_ids: Collection[str]) -> list[Intent]:
     for job_id in job_ids:
         try:
             intent = spool.last_intent(job_id)
-        except (OSError, KeyError, TypeError, ValueError):
-            log.warning("job %s: its folder cannot be understood", job_id, exc_info=True)
+        except (OSError, *DAMAGE) as e:
+            warn_of_damage(spool, job_id, e)
             continue
         if intent is not None:
             found[job_id] = intent
+        else:
+            warn_of_damage(spool, job_id)
     missing = frozenset(job_ids).difference(found)
     if missing:
         found |= {it.job_id: it for it in _elements(spool, missing)}
     return list(found.values())
+
+
+def warn_of_damage(spool: Spool, job_id: str, error: Exception | None = None) -> None:
+    """Warn in a line of a job whose files are damaged, or whose reading has failed."""
+    try:
+        problem = spool.damage(job_id)
+    except OSError as e:
+        problem = str(e)
+    problem = problem or (None if error is None else f"its files cannot be understood: {error!r}")
+    if problem is not None:
+        log.warning(
+            "job %s is damaged and left alone, in %s: %s; jpsi doctor says what to do",
+            job_id,
+            spool.folder(job_id),
+            problem,
+        )
 
 
 def _elements(spool: Spool, job_ids: Collection[str]) -> Iterator[Intent]:

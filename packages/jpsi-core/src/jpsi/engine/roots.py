@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Sequence
 from pathlib import Path
 
-from jpsi.engine.files import make_private, write
+from jpsi.contract.ownership import identity, look, walk
+from jpsi.contract.private_files import (
+    check_directory_here,
+    check_private_directory,
+    make_directories,
+    make_private_directory,
+    shed_default_acl,
+)
+from jpsi.engine.files import write
 from jpsi.model.errors import ConfigError
 
 #: The version of the layout that docs/reference/spool.md draws.
@@ -34,22 +43,71 @@ def place_name(executor: str, target: str) -> str:
     return f"{executor}@{target}" if "://" in target else target or executor
 
 
-def open_root(root: Path, folders: Iterable[str]) -> None:
-    """Make the root and the folders in it, or check that they are what they must be.
+#: What messages call a root; they end with the advice to choose another.
+WORK_DIRECTORY = "the work directory"
 
-    Raises:
-        ConfigError: a newer jpsi wrote here, or the root belongs to somebody else.
-        OSError: the directories cannot be made.
+
+class Root:
+    """The root of a spool and the folders in it, which are checked each time before they are used.
+
+    Any thread may call its methods.
+
+    Args:
+        root: where it is.
+        folders: the folders in it, by their paths.
     """
-    for path in (root, *map(Path, folders)):
-        make_private(path)
-    owner = root.stat()
-    if owner.st_uid != os.geteuid() or owner.st_mode & 0o022:
-        msg = (
-            f"the work directory {root} belongs to or can be written by others; "
-            "choose another work_directory or run: chmod go-w"
-        )
-        raise ConfigError(msg)
+
+    def __init__(self, root: str, folders: Sequence[str]) -> None:
+        self._root = root
+        self._folders = folders
+        #: What was found safe: the steps that lead to the root, and the folders.
+        self._seen: tuple[tuple[str, tuple[int, ...] | None], ...] = ()
+
+    def open(self) -> None:
+        """Make the root and the folders in it, or check that they are what they must be.
+
+        Raises:
+            ConfigError: a newer jpsi wrote here, or others can change what is in the root or leads there.
+            OSError: the directories cannot be made.
+        """
+        is_new = not os.path.lexists(self._root)
+        make_private_directory(self._root, WORK_DIRECTORY)
+        if is_new:
+            shed_default_acl(self._root)
+        for folder in self._folders:
+            make_directories(folder)
+        self._check_all()
+        _check_layout(Path(self._root))
+
+    def check(self) -> None:
+        """Raise unless all is as safe as it must be; that takes some microseconds if nothing has changed.
+
+        Raises:
+            ConfigError: others can change what is in the root, or leads there.
+            FileNotFoundError: there is no root.
+            OSError: it cannot be looked at.
+        """
+        if not self._seen or any(_identity(path) != known for path, known in self._seen):
+            self._check_all()
+
+    def _check_all(self) -> None:
+        steps = [(step.path, identity(step.status)) for step in walk(self._root)]
+        check_private_directory(self._root, WORK_DIRECTORY)
+        for folder in self._folders:
+            # one that is gone is made again by whoever needs it
+            with contextlib.suppress(FileNotFoundError):
+                check_directory_here(folder, WORK_DIRECTORY)
+        self._seen = (*steps, *((folder, _identity(folder)) for folder in self._folders))
+
+
+def _identity(path: str) -> tuple[int, ...] | None:
+    try:
+        return identity(look(path))
+    except FileNotFoundError:
+        return None
+
+
+def _check_layout(root: Path) -> None:
     layout = root / "layout"
     try:
         found = int(layout.read_text(encoding="ascii"))

@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from jpsi.contract.shell import word
+from jpsi.contract.shell import ShellLine, word
 from jpsi.engine import runner_environment, runner_nodes, runner_staging, runner_streams
 from jpsi.engine.runner_command import JOB_ID, NODEFILES, CommandLines, Through
-from jpsi.engine.runner_frame import SETUP_CODE
+from jpsi.engine.runner_frame import JOB_UMASK, PRIVATE_UMASK, SETUP_CODE
 from jpsi.engine.runner_nodes import NODES
+from jpsi.engine.runner_requeue import SHELL
 from jpsi.engine.runner_run import (
     DIRECTORY,
     HOME,
@@ -23,7 +24,6 @@ from jpsi.engine.runner_run import (
     PRE_LAUNCH,
     PROLOGUE,
     RAN,
-    SHELL,
     STDERR,
     STDIN,
     STDOUT,
@@ -120,7 +120,7 @@ def _through(run: Run) -> Through | None:
 def _directory(run: Run) -> Iterator[str]:
     target = at_home(run.directory)
     if run.spec.create_directory:
-        yield f"mkdir -p -- {target}"
+        yield f"{JOB_UMASK}; mkdir -p -- {target}; {PRIVATE_UMASK}"
     yield f"cd {target} || _jpsi_end {DIRECTORY} {SETUP_CODE}"
 
 
@@ -141,7 +141,9 @@ def _launching(run: Run, command: CommandLines) -> Iterator[str]:
     if _LOG in text:
         yield f"{_LOG}={log}"
         yield f"[ ! -e {log} ] || {_FOUND} rm -f {log}"  # of another run of this attempt
-    yield from run.frame.launch(run.launch)
+    # what was sourced may have set another
+    umask = () if is_sheltered else (ShellLine(JOB_UMASK),)
+    yield from run.frame.launch([*umask, *run.launch])
     if _LOG in text:
         yield from _judging_the_launcher(log)
     if not run.sources_scripts:

@@ -19,11 +19,12 @@ from jpsi.engine.array_files import BLOCK
 from jpsi.engine.runner_frame import (
     FUNCTIONS,
     OWN,
-    RESTARTS,
     SETUP_CODE,
     BatchFrame,
     first_set,
+    private_umask,
 )
+from jpsi.engine.runner_requeue import RequeueRules, count_runs, define_functions
 from jpsi.engine.runner_run import Run
 
 _FOUND = "PATH=${PATH-}:/usr/bin:/bin command"
@@ -36,8 +37,8 @@ class ElementFrame(BatchFrame):
     """For an element of an array; the common part has what it needs."""
 
     #: The file with the common part, and the element's index.
-    common: str
-    index: int
+    common: str = attrs.field(kw_only=True)
+    index: int = attrs.field(kw_only=True)
 
     def begin(self, mark: str, folder: str, attempt: int) -> Iterator[str]:  # noqa: ARG002  see there
         """See `Frame`."""
@@ -62,6 +63,7 @@ case $_jpsi_index in "" | *[!0-9]*) exit {code} ;; esac"""
 
 _BEGIN = """\
 _jpsi_begin() {{
+  {umask}
   _jpsi_folder={jobs}/$1
   _jpsi_mark={events}/$1.$2
   _jpsi_native_id={native_id}{common}
@@ -79,7 +81,13 @@ _jpsi_begin() {{
 
 
 def common(  # noqa: PLR0913, PLR0917  what it depends on, each by name
-    array: str, folder: str, jobs: str, events: str, arrays: Arrays, functions: Sequence[str] = ()
+    array: str,
+    folder: str,
+    jobs: str,
+    events: str,
+    arrays: Arrays,
+    functions: Sequence[str] = (),
+    requeue: RequeueRules | None = None,
 ) -> str:
     """The script that every element runs.
 
@@ -90,12 +98,20 @@ def common(  # noqa: PLR0913, PLR0917  what it depends on, each by name
         events: where markers go.
         arrays: by which variables an element knows where it is.
         functions: the lines of those that elements define, which are here once.
+        requeue: when an element is carried out that the batch system runs again.
     """
-    return "\n".join(_common(array, folder, jobs, events, arrays, functions)) + "\n"
+    rules = RequeueRules() if requeue is None else requeue
+    return "\n".join(_common(array, folder, jobs, events, arrays, functions, rules)) + "\n"
 
 
 def _common(  # noqa: PLR0913, PLR0917  as above
-    array: str, folder: str, jobs: str, events: str, arrays: Arrays, functions: Sequence[str]
+    array: str,
+    folder: str,
+    jobs: str,
+    events: str,
+    arrays: Arrays,
+    functions: Sequence[str],
+    requeue: RequeueRules,
 ) -> Iterator[str]:
     yield "#!/bin/sh"
     yield f"# The jobs of jpsi's array {array}; the intent beside it says what was asked."
@@ -104,8 +120,10 @@ def _common(  # noqa: PLR0913, PLR0917  as above
     yield f"_jpsi_array={word(folder)}"
     yield FUNCTIONS
     yield from functions
+    yield from define_functions(requeue)
     yield from pass_signals(OWN)
     yield _BEGIN.format(
+        umask="\n  ".join(private_umask()),
         jobs=word(jobs),
         events=word(events),
         native_id=first_set(arrays.id_variable, otherwise=""),
@@ -114,7 +132,8 @@ def _common(  # noqa: PLR0913, PLR0917  as above
         code=SETUP_CODE,
         array=word(array),
     )
-    yield from (f"  {line}" for line in RESTARTS.format(attempt="$2").splitlines())
+    lines = "\n".join(count_runs("$2", requeue)).splitlines()
+    yield from (f"  {line}" for line in lines)
     yield from (f"  {line}" for line in trap_signals(OWN, "_jpsi_note signalled; "))
     yield "  _jpsi_note active"
     yield "}"

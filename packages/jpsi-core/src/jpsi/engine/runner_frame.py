@@ -14,6 +14,7 @@ import attrs
 
 from jpsi.contract.background import SIGNALS, heed_signals, pass_signals, trap_signals
 from jpsi.contract.shell import ShellLine, word
+from jpsi.engine.runner_requeue import RequeueRules, count_runs, define_functions
 
 #: How the claim of a job begins that does not know its native id.
 UNNAMED = "unnamed."
@@ -21,13 +22,16 @@ UNNAMED = "unnamed."
 #: The exit code of a job that could not be set up (as env(1), nohup(1) and timeout(1) do).
 SETUP_CODE = 125
 
+#: The line that has files of the runner be the user's alone, and the one for what belongs to the job.
+PRIVATE_UMASK = "umask 077"
+JOB_UMASK = 'umask "$_jpsi_umask"'
 _EVERY_SIGNAL = " ".join(SIGNALS)
 #: How the names begin of what is in the script for the runner.
 OWN = "jpsi"
 #: The functions that leave markers.
 FUNCTIONS = """\
 # A marker is an empty file whose name is the fact; one that cannot be written stops nothing.
-_jpsi_note() { true >"$_jpsi_mark.$1" || :; }
+_jpsi_note() { umask 077; true >"$_jpsi_mark.$1" || :; }
 _jpsi_end() { _jpsi_note "exit.$1.$2"; exit "$2"; }"""
 
 
@@ -57,8 +61,12 @@ class Frame(Protocol):
 class ProcessFrame:
     """For processes of this machine."""
 
+    #: The umask of the job as a word of shell, which takes a process to find out.
+    umask: str = "$(umask)"
+
     def begin(self, mark: str, folder: str, attempt: int) -> Iterator[str]:
         """See `Frame`; the claim is the runner's pid."""
+        yield from private_umask(self.umask)
         yield f"_jpsi_folder={word(folder)}"
         yield f"_jpsi_mark={word(mark)}"
         yield "# Whoever makes the claim runs this attempt, nobody else ever does."
@@ -102,15 +110,18 @@ class BatchFrame:
 
     #: The variable that tells the job its native id, or several, separated by blanks; empty if there is none.
     id_variable: str
+    requeue: RequeueRules = attrs.field(factory=RequeueRules)
 
     def begin(self, mark: str, folder: str, attempt: int) -> Iterator[str]:
         """See `Frame`; the claim is the native id, so that the same job may come again."""
+        yield from private_umask()
         yield f"_jpsi_folder={word(folder)}"
         yield f"_jpsi_mark={word(mark)}"
         # Without an id nobody knows another run of the same job from a stranger's.
         yield f"_jpsi_native_id={first_set(self.id_variable, otherwise=f'{UNNAMED}$$')}"
         yield _CLAIM.format(attempt=attempt, code=SETUP_CODE)
-        yield RESTARTS.format(attempt=attempt)
+        yield from define_functions(self.requeue)
+        yield from count_runs(str(attempt), self.requeue)
         yield FUNCTIONS
         yield from pass_signals(OWN)
         yield from trap_signals(OWN, "_jpsi_note signalled; ")
@@ -150,6 +161,16 @@ class BatchFrame:
         yield "_jpsi_wait $!"
 
 
+def private_umask(umask: str = "$(umask)") -> Iterator[str]:
+    """The lines that remember the umask of the job and have a stricter one.
+
+    Args:
+        umask: the one of the job, as a word of shell.
+    """
+    yield f"_jpsi_umask={umask}"
+    yield PRIVATE_UMASK
+
+
 def first_set(variables: str, *, otherwise: str) -> str:
     """The first of these variables that is set, as a word of shell.
 
@@ -171,12 +192,3 @@ if ! {{ echo "$_jpsi_native_id" >"$_jpsi_folder"/claim.{attempt}; }} 2>/dev/null
   [ "$_jpsi_claim" = "$_jpsi_native_id" ] || exit {code}
 fi
 set +C"""
-
-#: The lines that count how often the batch system has run an attempt.
-RESTARTS = """\
-_jpsi_restart=0
-while [ -e "$_jpsi_folder/start.{attempt}.$_jpsi_restart" ]; do
-  _jpsi_restart=$((_jpsi_restart + 1))
-done
-true >"$_jpsi_folder/start.{attempt}.$_jpsi_restart" || :
-[ "$_jpsi_restart" -eq 0 ] || _jpsi_mark=$_jpsi_mark.$_jpsi_restart"""

@@ -21,8 +21,6 @@ POST_LAUNCH = "post_launch"
 PRE_LAUNCH = "pre_launch"
 PROLOGUE = "prologue"
 DIRECTORY = "directory"
-#: Where the runner itself could not start.
-SHELL = "shell"
 STDIN, STDOUT, STDERR = "stdin", "stdout", "stderr"
 
 #: The variable of the runner's shell that holds the home directory of the machine.

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 
 from jpsi.contract.shell import word
 from jpsi.engine import runner_environment, runner_streams
-from jpsi.engine.runner_frame import SETUP_CODE
+from jpsi.engine.runner_frame import JOB_UMASK, SETUP_CODE
 from jpsi.engine.runner_run import POST_LAUNCH, PROLOGUE, RAN, Run, at_home
 
 # What POSIX names besides those that a frame traps: a job is to find none of them ignored.
@@ -32,6 +32,7 @@ def sheltered(run: Run, launching: Callable[[], Iterator[str]], *, has_names: bo
     if run.prologue:
         lines = " ".join(word(line) for line in run.prologue)
         yield f"printf '%s\\n' {lines} >{word(run.file(PROLOGUE))} || _jpsi_end {PROLOGUE} {SETUP_CODE}"
+    yield f"true >{phase} || :"  # made here, it is the user's alone
     if has_names:
         yield from runner_environment.before_scripts()
     yield from run.frame.shelter(_inside(run, launching, phase, has_names=has_names))
@@ -48,6 +49,7 @@ def sheltered(run: Run, launching: Callable[[], Iterator[str]], *, has_names: bo
 def _inside(
     run: Run, launching: Callable[[], Iterator[str]], phase: str, *, has_names: bool
 ) -> Iterator[str]:
+    yield JOB_UMASK
     yield "exec 2>&8"
     yield from run.frame.catch()
     for name, script in run.preparations.items():

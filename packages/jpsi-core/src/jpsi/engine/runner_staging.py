@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from jpsi.contract.background import SIGNALS
 from jpsi.contract.shell import word
-from jpsi.engine.runner_frame import OWN, SETUP_CODE
+from jpsi.engine.runner_frame import JOB_UMASK, OWN, SETUP_CODE
 from jpsi.engine.runner_run import Run, at_home, file_of
 from jpsi.engine.staging import ALSO, CLEANUP, STAGE_IN, STAGE_OUT, Outcome, Transfer
 from jpsi.engine.stopping import TIMEOUT
@@ -54,7 +54,7 @@ _jpsi_stage() {
   copy) _jpsi_copy "$2" ;;
   link) _jpsi_tool ln -s -- "$2" "$_jpsi_new" && _jpsi_rename ;;
   move)
-    true >"$_jpsi_began" || :
+    ( umask 077; true >"$_jpsi_began" ) || :
     if _jpsi_is_near "$2" "$_jpsi_beside" && [ ! -d "$_jpsi_to" ]; then
       _jpsi_tool mv -f -- "$2" "$_jpsi_to"
     else
@@ -100,7 +100,7 @@ _jpsi_staging={log}
 _jpsi_draft=.{prefix}{name}
 # Whether the job was told to end.
 _jpsi_told=
-_jpsi_note() {{ [ "$1" != signalled ] || _jpsi_told=1; true >"$_jpsi_mark.$1" || :; }}"""
+_jpsi_note() {{ [ "$1" != signalled ] || _jpsi_told=1; umask 077; true >"$_jpsi_mark.$1" || :; }}"""
 
 # Some signals only tell the job something: one that ends well after them was not cancelled. A batch system
 # may signal the job before its runner, as Slurm does: what is about to come is waited for. Where sleep knows
@@ -168,6 +168,7 @@ def begin(run: Run) -> Iterator[str]:
 def _staging_in(transfers: Iterable[Transfer]) -> Iterator[str]:
     yield f"trap '' {_NOTICES}"
     yield _QUIET.format(log='"$_jpsi_staging"')
+    yield JOB_UMASK
     for number, transfer in enumerate(transfers, 1):
         target = _inside(transfer.target)
         yield f"{_stage(transfer, word(transfer.source), target, f'in.{number}')} || exit {SETUP_CODE}"
@@ -185,6 +186,7 @@ def _ending(run: Run) -> Iterator[str]:
         signals=" ".join(SIGNALS),
     )
     yield f"  {_QUIET.format(log=chr(34) + '$_jpsi_staging' + chr(34))}"
+    yield f"  {JOB_UMASK}"
     yield "  _jpsi_failed=0"
     for number, transfer in enumerate(run.plan.stage_out, 1):
         # what the target of a link is relative to is not where the job runs

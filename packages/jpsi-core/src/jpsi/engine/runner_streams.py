@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from jpsi.contract.shell import word
-from jpsi.engine.runner_frame import SETUP_CODE
+from jpsi.engine.runner_frame import JOB_UMASK, PRIVATE_UMASK, SETUP_CODE
 from jpsi.engine.runner_run import POST_LAUNCH, PRE_LAUNCH, STDERR, STDIN, STDOUT, Run, at_home
 
 
@@ -16,10 +16,16 @@ def opened(run: Run) -> Iterator[str]:
         yield from _told(run)
         return
     # Standard error stays the runner's own until the launch: a shell reports there what signals end.
-    stdin, stdout = run.spec.stdin_path, run.spec.stdout_path
+    stdin, stdout, stderr = run.spec.stdin_path, run.spec.stdout_path, run.spec.stderr_path
     yield _open("<", str(stdin or "/dev/null"), STDIN)
-    yield _open(">", str(stdout or f"{run.folder}/{STDOUT}"), STDOUT)
-    yield _stderr(run, ">", f"_jpsi_end {STDERR} {SETUP_CODE}")
+    yield from _as_of(stdout, _open(">", str(stdout or f"{run.folder}/{STDOUT}"), STDOUT))
+    opening = _stderr(run, ">", f"_jpsi_end {STDERR} {SETUP_CODE}")
+    yield from _as_of(None if stderr == stdout else stderr, opening)
+
+
+def _as_of(path: Path | None, line: str) -> Iterator[str]:
+    """A line that makes a file: with the umask of the job if that is where the user wants it."""
+    yield from [line] if path is None else [JOB_UMASK, line, PRIVATE_UMASK]
 
 
 def opened_again(run: Run) -> str:
@@ -37,8 +43,10 @@ def _told(run: Run) -> Iterator[str]:
     for name, script in ((PRE_LAUNCH, spec.pre_launch), (POST_LAUNCH, spec.post_launch)):
         yield f"_jpsi_{name}={'' if script is None else _absolute(script)}"
     yield told(STDIN, spec.stdin_path or Path("/dev/null"))
-    yield told(STDOUT, spec.stdout_path or Path(run.folder, STDOUT))
-    yield told(STDERR, spec.stderr_path or Path(run.folder, STDERR))
+    for stream, path in ((STDOUT, spec.stdout_path), (STDERR, spec.stderr_path)):
+        if path is None:  # made here, it is the user's alone
+            yield f"true >{word(f'{run.folder}/{stream}')} || :"
+        yield told(stream, path or Path(run.folder, stream))
 
 
 def told(stream: str, path: Path) -> str:

@@ -25,14 +25,13 @@ import threading
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
+from jpsi.contract.private_files import make_directory, open_private
 from jpsi.engine.answers import Answer, decode, encode
 from jpsi.engine.procfs import NO_BOOT, boot_id
 
 log = logging.getLogger(__name__)
 
 _VERSION = 4
-_PRIVATE_FILE = 0o600
-_PRIVATE_DIRECTORY = 0o700
 _ANSWER = "answer"
 _JSON = ".json"
 _OLD_SECONDS = 7 * 24 * 3600.0
@@ -63,7 +62,7 @@ class Sharing:
     def turn(self) -> Iterator[bool]:
         """Be the one who asks; yields False while another process is."""
         try:
-            lock = os.open(f"{self._folder}/lock", os.O_RDWR | os.O_CREAT, _PRIVATE_FILE)
+            lock = open_private(f"{self._folder}/lock", os.O_RDWR | os.O_CREAT)
         except OSError:
             log.debug("%s is of no use; each process asks for itself", self._folder, exc_info=True)
             yield True
@@ -143,7 +142,7 @@ class Sharing:
         with contextlib.suppress(OSError):
             for folder in (self._parent, self._folder):
                 with contextlib.suppress(FileExistsError):
-                    os.mkdir(folder, _PRIVATE_DIRECTORY)  # noqa: PTH102
+                    make_directory(folder)
             # what was written now says how late it is by the clock of the file system
             os.utime(self._folder)
             now = os.stat(self._folder).st_mtime  # noqa: PTH116
@@ -165,7 +164,7 @@ class Sharing:
         new = f"{self._folder}/{self._name}.{threading.get_ident()}.new"
         try:
             text = json.dumps({"version": _VERSION, **content})
-            fd = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, _PRIVATE_FILE)
+            fd = open_private(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
             with open(fd, "w", encoding="ascii") as file:  # noqa: PTH123
                 file.write(text)
                 file.flush()

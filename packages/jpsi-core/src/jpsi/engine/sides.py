@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Protocol
 import attrs
 
 from jpsi.contract.command import Command, CommandResult
+from jpsi.contract.private_files import check_way
 from jpsi.contract.protocols import EngineSetup, FileTransport, Transport
 from jpsi.engine.claims import Claim
 from jpsi.engine.layout import Layout
 from jpsi.engine.prechecks import problems_here
-from jpsi.engine.roots import folder_name
+from jpsi.engine.roots import WORK_DIRECTORY, folder_name
 from jpsi.engine.spool import Spool
 from jpsi.engine.tracking import Tracking
 from jpsi.engine.work_directory import work_directory
@@ -188,8 +189,14 @@ class ThisSide:
 
 
 def side_of(setup: EngineSetup) -> Side:
-    """Where the jobs of an executor run."""
+    """Where the jobs of an executor run.
+
+    Raises:
+        ConfigError: others can change what leads to the work directory.
+    """
     name, configured = folder_name(setup.executor, setup.target), setup.config.work_directory
+    is_far = isinstance(setup.transport, FileTransport)
+    check_way(work_directory(None if is_far else configured) / name, WORK_DIRECTORY)
     if isinstance(setup.transport, FileTransport):
         # most programs need nothing of that
         from jpsi.engine.mirrored_side import MirroredSide  # noqa: PLC0415

@@ -15,12 +15,12 @@ import fcntl
 import os
 import re
 from collections.abc import Iterator
-from pathlib import Path
 
 import attrs
 
+from jpsi.contract.private_files import make_directories, open_private
 from jpsi.engine.entrance import Full
-from jpsi.engine.files import PRIVATE_FILE, forget, make_private
+from jpsi.engine.files import forget
 from jpsi.engine.procfs import NOBODY, ProcessId, identify, parse_native_id
 
 # How often it is looked whether jobs of other programs have ended; one's own tell.
@@ -39,7 +39,7 @@ class Taken:
         self._unique = os.urandom(4).hex()
         program = identify(os.getpid()) or ProcessId(os.getpid(), NOBODY)
         self._path = self._name(program)
-        os.close(os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE_FILE))
+        os.close(open_private(self._path, os.O_WRONLY | os.O_CREAT | os.O_EXCL))
 
     def _name(self, process: ProcessId) -> str:
         return f"{self._folder}/{process.native_id}.{self._count}.{self._unique}"
@@ -79,7 +79,7 @@ class Slots:
         Raises:
             OSError: it cannot be written down.
         """
-        make_private(Path(self._folder))
+        make_directories(self._folder)
         with self._locked() as is_locked:
             if not is_locked:
                 return Full(_RETRY_SECONDS, "another program is taking slots")
@@ -102,7 +102,7 @@ class Slots:
 
     @contextlib.contextmanager
     def _locked(self) -> Iterator[bool]:
-        lock = os.open(f"{self._folder}/lock", os.O_RDWR | os.O_CREAT, PRIVATE_FILE)
+        lock = open_private(f"{self._folder}/lock", os.O_RDWR | os.O_CREAT)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

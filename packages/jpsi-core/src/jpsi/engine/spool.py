@@ -26,6 +26,7 @@ all.
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import json
 import os
@@ -36,16 +37,20 @@ from typing import Any
 
 import attrs
 
+from jpsi.contract.private_files import (
+    check_directory_here,
+    make_directories,
+    make_directory,
+    open_private,
+    private_opener,
+)
 from jpsi.engine.array_files import ArrayFiles, Place, add_native_id, adopt, link, read_link
 from jpsi.engine.claims import REVOKED, Claim, read_claim, revoke
+from jpsi.engine.damage import folder_problems, read_final, read_stop
 from jpsi.engine.files import (
-    PRIVATE_DIRECTORY,
-    PRIVATE_FILE,
     exists,
     forget,
     is_transient,
-    make_private,
-    read_json,
     take_lock,
     write,
     write_all,
@@ -53,8 +58,10 @@ from jpsi.engine.files import (
     write_once,
 )
 from jpsi.engine.markers import Marker, parse, scan
-from jpsi.engine.roots import open_root
+from jpsi.engine.roots import Root
+from jpsi.engine.run_evidence import has_run, last_attempt
 from jpsi.engine.unwritten import Unwritten
+from jpsi.model.errors import ConfigError
 
 __all__ = ["REVOKED", "Claim", "Intent", "Spool", "is_transient"]
 
@@ -96,8 +103,9 @@ class Spool:
         self.events = f"{root}/events"
         self._trash = f"{root}/trash"
         self._staged = f"{root}/staged"
+        self._root = Root(self.root, (self.jobs, f"{root}/arrays", self.events, self._trash))
         #: Jobs that were submitted as one.
-        self.arrays = ArrayFiles(self.root)
+        self.arrays = ArrayFiles(self.root, self._root.check)
         #: What could not be written here.
         self.unwritten = Unwritten(self.root)
 
@@ -105,10 +113,10 @@ class Spool:
         """Make the directories, or check that they are what they must be.
 
         Raises:
-            ConfigError: a newer jpsi wrote here, or the root belongs to somebody else.
+            ConfigError: a newer jpsi wrote here, or others can change what is in the root or leads there.
             OSError: the directories cannot be made.
         """
-        open_root(Path(self.root), (self.jobs, self.arrays.arrays, self.events, self._trash))
+        self._root.open()
 
     def folder(self, job_id: str) -> str:
         """The folder of a job."""
@@ -133,16 +141,16 @@ class Spool:
 
         Raises:
             FileExistsError: somebody else made this attempt.
-            ConfigError: what is there now in place of a root that was removed is not to be used.
+            ConfigError: others can change what is in the root, or leads there, or in the folder.
         """
         folder = self.folder(job_id)
-        with contextlib.nullcontext() if attempt == 1 else contextlib.suppress(FileExistsError):
-            try:
-                os.mkdir(folder, PRIVATE_DIRECTORY)  # noqa: PTH102  once per job, on the way of every submit
-            except FileNotFoundError:
-                # Somebody removed the root, as those do who clean up.
-                self.open()
-                os.mkdir(folder, PRIVATE_DIRECTORY)  # noqa: PTH102
+        try:
+            self._root.check()
+            self._make_folder(folder, attempt)
+        except FileNotFoundError:
+            # Somebody removed the root, as those do who clean up.
+            self.open()
+            self._make_folder(folder, attempt)
         try:
             lock = _open_intent(folder, attempt)
         except BaseException:
@@ -154,6 +162,15 @@ class Spool:
             forget(f"{folder}/intent.{attempt}.json")
             raise FileExistsError(folder)
         return lock
+
+    @staticmethod
+    def _make_folder(folder: str, attempt: int) -> None:
+        try:
+            make_directory(folder)
+        except FileExistsError:
+            if attempt == 1:
+                raise
+            check_directory_here(folder, "the folder of a job")
 
     def write_down(self, lock: int, job_id: str, attempt: int, intent: dict[str, Any], script: str) -> None:
         """Write down what an attempt is that was reserved, and whose lock is held."""
@@ -242,16 +259,28 @@ class Spool:
         return content if is_first else self.read_stop(job_id, attempt) or content
 
     def read_stop(self, job_id: str, attempt: int) -> dict[str, Any] | None:
-        """What `stop` wrote down for an attempt, or None."""
-        return read_json(f"{self.root}/{stop_file(job_id, attempt)}")
+        """What `stop` wrote down for an attempt, or None; of a file that is damaged, when it was made."""
+        return read_stop(f"{self.root}/{stop_file(job_id, attempt)}")
 
     def read_final(self, job_id: str, attempt: int) -> dict[str, Any] | None:
-        """What `finish` wrote down for an attempt, or None."""
-        return read_json(f"{self.folder(job_id)}/final.{attempt}.json")
+        """What `finish` wrote down for an attempt, or None; nothing that is damaged tells an end."""
+        return read_final(f"{self.folder(job_id)}/final.{attempt}.json")
 
     def finish(self, job_id: str, attempt: int, content: dict[str, Any]) -> None:
         """Write down a final status that does not follow from the exit marker alone."""
-        write_once(f"{self.folder(job_id)}/final.{attempt}.json", json.dumps(content).encode("ascii"))
+        path, data = f"{self.folder(job_id)}/final.{attempt}.json", json.dumps(content).encode("ascii")
+        if not write_once(path, data) and read_final(path) is None and not os.path.isdir(path):  # noqa: PTH112
+            # what is there is damaged
+            write(path, data)
+
+    def damage(self, job_id: str) -> str | None:
+        """What is wrong with the files of a job; None if nothing is.
+
+        One whose submission was cut short before anything was started is no job.
+        """
+        names = self.names(job_id)
+        found = list(folder_problems(self.root, job_id, names))
+        return "; ".join(found) or None
 
     def awaited(self, job_id: str, attempt: int) -> str:
         """The file that is there while files of an attempt are elsewhere that are to be here in the end."""
@@ -278,7 +307,7 @@ class Spool:
 
     def need_no_more(self, job_id: str) -> None:
         """Write down that what was staged for a job is to be removed where it is."""
-        make_private(Path(self._staged))
+        make_directories(self._staged)
         write(f"{self._staged}/{job_id}", b"")
 
     def not_needed(self) -> list[str]:
@@ -306,14 +335,21 @@ class Spool:
             job_ids: the jobs.
             only_new: leave out jobs without a new marker.
             enter: called with the id of a job that has left a marker and has no folder, which it may make.
+
+        Raises:
+            PermissionError: others can change what is there.
         """
         wanted = set(job_ids)
         try:
+            self._root.check()
             new = scan(self.events, wanted)
         except FileNotFoundError:
             # Somebody removed it, as those do who clean up: jobs that start from now on find it again.
-            make_private(Path(self.events))
+            make_directories(self.events)
             new = []
+        except ConfigError as e:
+            # what others may have left there tells nothing, and nothing follows from what is missing
+            raise PermissionError(errno.EPERM, str(e), self.events) from e
         taken, unmoved = set[str](), dict[str, list[Marker]]()
         for marker in new:
             try:
@@ -374,6 +410,18 @@ class Spool:
         """Whether an attempt began to run, as its folder tells, whatever became of its markers."""
         return any(name.startswith(f"start.{attempt}.") for name in self.names(job_id))
 
+    def has_run(self, job_id: str, attempt: int, names: Collection[str] = ()) -> bool:
+        """Whether an attempt is known to have begun, by whatever it has left, although its claim may be lost.
+
+        Args:
+            job_id: the job.
+            attempt: the attempt.
+            names: of markers that nobody has taken to the job's folder yet.
+        """
+        claim = self.claim(job_id, attempt)
+        is_taken = claim is not None and claim.text not in {"", REVOKED}
+        return is_taken or has_run(job_id, attempt, [*self.names(job_id), *names])
+
     def is_final(self, job_id: str, settles: Callable[[list[Marker]], bool]) -> bool:
         """Whether the last attempt of a job is settled: nobody needs to follow it any more.
 
@@ -383,7 +431,7 @@ class Spool:
                 the attempt was not told to end.
         """
         names = self.names(job_id)
-        attempt = _last_attempt(names)
+        attempt = last_attempt(job_id, names)
         if f"final.{attempt}.json" in names or f"{UNSENT}.{attempt}" in names:
             return True
         if f"stop.{attempt}.json" in names or f"{AWAITED}.{attempt}" in names:
@@ -391,8 +439,8 @@ class Spool:
         return settles([marker for marker in _markers_among(names) if marker.attempt == attempt])
 
     def last_attempt(self, job_id: str) -> int:
-        """The number of the last attempt that the folder of a job knows; 0 if there is none."""
-        return _last_attempt(self.names(job_id))
+        """The number of the last attempt that the folder of a job tells of; 0 if there is none."""
+        return last_attempt(job_id, self.names(job_id))
 
     def places(self, job_id: str) -> dict[int, Place | None]:
         """Which elements the attempts of a job are, by their numbers; None where that cannot be read.
@@ -413,19 +461,23 @@ class Spool:
     def last_intent(self, job_id: str) -> Intent | None:
         """The last attempt that was made, if there is one that can be read.
 
-        One that was cut short while it was written asked for the same as the one before; one in an array that
-        is gone asked for what nobody knows, and runs no more.
+        One that was cut short while it was written, or that only other files tell of, asked for the same as
+        the one before; one in an array that is gone asked for what nobody knows, and runs no more.
         """
-        attempts = sorted(set(_attempts(self.names(job_id))), reverse=True)
+        names = self.names(job_id)
+        last = last_attempt(job_id, names)
+        attempts = sorted(set(_attempts(names)), reverse=True)
+        if attempts:
+            self._check_folder(job_id)
         for attempt in attempts:
             intent = self._read_intent(job_id, attempt) or self._read_element(job_id, attempt)
-            is_last = attempt == attempts[0]
+            is_last = attempt == last
             if intent is None and is_last and not self.has_intent(job_id, attempt):
                 return None
             if intent is not None:
                 return attrs.evolve(
                     intent,
-                    attempt=attempts[0],
+                    attempt=last,
                     native_id=intent.native_id if is_last else None,
                     place=intent.place if is_last else None,
                 )
@@ -435,12 +487,20 @@ class Spool:
         """Return one attempt of a job by itself; None if there is none that can be read."""
         return self._read_intent(job_id, attempt)
 
+    def _check_folder(self, job_id: str) -> None:
+        """Raise if others can change what is in the folder of a job: it may ask for what nobody asked for."""
+        try:
+            check_directory_here(self.folder(job_id), "the folder of a job")
+        except ConfigError as e:
+            raise PermissionError(errno.EPERM, str(e), self.folder(job_id)) from e
+
     def _read_intent(self, job_id: str, attempt: int) -> Intent | None:
         try:
-            with open(f"{self.folder(job_id)}/intent.{attempt}.json", encoding="ascii") as file:  # noqa: PTH123
+            path = f"{self.folder(job_id)}/intent.{attempt}.json"
+            with open(path, encoding="ascii", opener=private_opener) as file:
                 content = json.loads(file.readline())
                 native_id = file.readline() or None
-        except (FileNotFoundError, ValueError):
+        except (FileNotFoundError, IsADirectoryError, PermissionError, ValueError, RecursionError):
             return None
         return Intent(job_id, attempt, content, native_id) if isinstance(content, dict) else None
 
@@ -457,9 +517,10 @@ class Spool:
         """
         path = f"{self.folder(intent.job_id)}/intent.{intent.attempt}.json"
         try:
-            fd = os.open(path, os.O_RDWR)
+            fd = open_private(path, os.O_RDWR)
         except FileNotFoundError:
-            yield False
+            # nobody submits an attempt whose intent is lost
+            yield self.last_attempt(intent.job_id) == intent.attempt
             return
         try:
             yield take_lock(fd, patience_seconds)
@@ -508,10 +569,6 @@ class Spool:
             return []
 
 
-def _last_attempt(names: Iterable[str]) -> int:
-    return max(_attempts(names), default=0)
-
-
 # intent.<n>.json and array.<n>
 _ATTEMPTS = frozenset({("intent", "json"), ("array",)})
 
@@ -535,7 +592,7 @@ def _markers_among(names: Iterable[str]) -> Iterator[Marker]:
 def _open_intent(folder: str, attempt: int) -> int:
     """Make the file for an intent, unless there is one, and return a descriptor that holds the lock on it."""
     path = f"{folder}/intent.{attempt}.json"
-    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, PRIVATE_FILE)
+    fd = open_private(path, os.O_RDWR | os.O_CREAT | os.O_EXCL)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX)
     except BaseException:

@@ -25,9 +25,11 @@ from jpsi.engine.far_staging import FarPlan
 from jpsi.engine.grouping import common
 from jpsi.engine.runner_array import ElementFrame
 from jpsi.engine.runner_frame import BatchFrame, Frame
+from jpsi.engine.runner_requeue import RequeueRules
 from jpsi.engine.runner_run import Run
 from jpsi.engine.sending import Sending, Sent, nothing
 from jpsi.engine.sides import Side, TakenError
+from jpsi.engine.site_codes import EVERY_FAILURE, keep_codes, read_codes
 from jpsi.engine.spool import is_transient
 from jpsi.engine.staging import has_staging, plan
 from jpsi.engine.written_down import Written, WrittenArray, WrittenJob
@@ -132,6 +134,7 @@ class Submitting:
         """Submit one job; see `jpsi.plugin.Engine`."""
         job_id, attempt, spec = submission.job_id, submission.attempt, submission.spec
         written = WrittenJob(self._spool, job_id, attempt)
+        self._learn_requeue_codes()
         with contextlib.ExitStack() as held:
             if not self.carries(spec):
                 held.enter_context(self._slots)
@@ -187,6 +190,7 @@ class Submitting:
 
     def several(self, submissions: Sequence[Submission]) -> AcceptedSeveral:
         """Submit several jobs with one command: those that the batch system sees no difference between."""
+        self._learn_requeue_codes()
         with self._slots, contextlib.ExitStack() as held:
             after = self._still_open(submissions[0].spec)
             begun = time.monotonic()
@@ -242,8 +246,33 @@ class Submitting:
         )
 
     def _single_run(self, submission: Submission) -> Run:
-        return self._run(
-            submission, self._side.directory(), BatchFrame(self._backend.capabilities.id_variable)
+        frame = BatchFrame(self._backend.capabilities.id_variable, self._requeue_rules())
+        return self._run(submission, self._side.directory(), frame)
+
+    def _learn_requeue_codes(self) -> None:
+        """Have the site asked once after which exit codes it puts jobs back, if its jobs cannot look that up.
+
+        Jobs that run here read it when they are run again, by when somebody who follows jobs has asked.
+        """
+        if self._side.is_here or self._known_codes() is not EVERY_FAILURE:
+            return
+        try:
+            self._backend.probe()
+        except JpsiError as e:
+            log.info("%s does not tell after which exit codes it puts jobs back: %s", self._backend.place, e)
+        else:
+            keep_codes(self._spool.root, self._backend.requeue_exit_codes)
+
+    def _known_codes(self) -> Collection[int]:
+        codes = self._backend.requeue_exit_codes
+        return read_codes(self._spool.root) if codes is EVERY_FAILURE else codes
+
+    def _requeue_rules(self) -> RequeueRules:
+        """What is known of the jobs that the batch system runs again."""
+        codes = self._known_codes()
+        return RequeueRules(
+            count_variable=self._backend.capabilities.restart_variable,
+            exit_codes=None if codes is EVERY_FAILURE else codes,
         )
 
     def array(
@@ -261,6 +290,7 @@ class Submitting:
         array, spec, count = os.urandom(16).hex(), submissions[0].spec, len(submissions)
         is_named = any(it.attempt > 1 for it in submissions)
         written = WrittenArray(self._spool, array, submissions[0].job_id, is_named)
+        self._learn_requeue_codes()
         with self._slots:
             after = self._still_open(spec)
             begun = time.monotonic()
@@ -407,7 +437,7 @@ class Submitting:
         here = self._side.directory()
         folder = f"{layout.arrays}/{array}"
         runs = [
-            self._run(submission, here, ElementFrame("", f"{folder}/run", index))
+            self._run(submission, here, ElementFrame("", common=f"{folder}/run", index=index))
             for index, submission in enumerate(submissions, 1)
         ]
         specs = list(map(encoded, submissions))
@@ -422,7 +452,8 @@ class Submitting:
             for run, spec in zip(runs, specs, strict=True)
         ]
         functions = runner_staging.functions(runs)
-        script = runner_array.common(array, folder, layout.jobs, layout.events, arrays, functions)
+        rules = self._requeue_rules()
+        script = runner_array.common(array, folder, layout.jobs, layout.events, arrays, functions, rules)
         intent = {**self._intent(array), "spec": shared}
         try:
             return spool.arrays.prepare(array, intent, elements, script, runner_array.blocks(runs))

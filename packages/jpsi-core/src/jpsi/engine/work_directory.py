@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import attrs
 import platformdirs
+
+from jpsi.contract import ownership
+
+log = logging.getLogger(__name__)
 
 
 @attrs.frozen(slots=True)
@@ -28,7 +33,17 @@ def work_directory(configured: Path | None) -> Path:
 
 
 def spools(directory: Path) -> Iterator[SpoolFolder]:
-    """The spools in a work directory."""
+    """The spools in a work directory; one that others can change may tell of anything, and is left out."""
+    found = list(_spools(directory))
+    for it in found:
+        why_not = ownership.refusal(it.root)
+        if why_not is None:
+            yield it
+        else:
+            log.warning("the jobs in %s are left out: %s", it.root, why_not)
+
+
+def _spools(directory: Path) -> Iterator[SpoolFolder]:
     for name in _names(str(directory)):
         root = f"{directory}/{name}"
         if _is_spool(root):

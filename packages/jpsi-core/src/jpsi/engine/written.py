@@ -14,9 +14,21 @@ from typing import Any
 import attrs
 
 from jpsi.engine.array_files import ArrayFiles, ArrayIntent, Place, read_link, read_words
-from jpsi.engine.claims import REVOKED, Claim, read_claim
+from jpsi.engine.claims import REVOKED, UNREADABLE, Claim, read_claim
+from jpsi.engine.damage import (
+    DAMAGE,
+    check_intent,
+    check_status,
+    check_stop,
+    fallback_intent,
+    file_problem,
+    folder_problems,
+    read_final,
+    read_stop,
+)
 from jpsi.engine.files import read_text
 from jpsi.engine.markers import Marker, parse, scan
+from jpsi.engine.run_evidence import has_run, last_attempt
 from jpsi.engine.runner_frame import UNNAMED
 from jpsi.engine.spool import AWAITED, UNSENT
 
@@ -53,6 +65,10 @@ class Written:
     awaits_files: bool = False
     #: How far those are, in words; empty if nothing is known.
     brought: str = ""
+    #: Whether it is known to have begun, by whatever it has left.
+    has_run: bool = False
+    #: What is wrong with its files, a clause each.
+    damage: Sequence[str] = ()
 
 
 class WrittenJobs:
@@ -65,6 +81,7 @@ class WrittenJobs:
     """
 
     def __init__(self, root: str, element_ids: ElementIds, *, are_processes: bool) -> None:
+        self._root = root
         self._jobs = f"{root}/jobs"
         self._events = f"{root}/events"
         self._arrays = ArrayFiles(root)
@@ -72,7 +89,7 @@ class WrittenJobs:
         self._are_processes = are_processes
 
     def read(self) -> list[Written]:
-        """All jobs; a folder that cannot be understood is left out.
+        """All jobs; those whose files are damaged say so, by `damage`.
 
         Raises:
             OSError: the directories cannot be read.
@@ -89,10 +106,15 @@ class WrittenJobs:
             return []
         found = {}
         for job_id in job_ids:
-            with contextlib.suppress(OSError, KeyError, TypeError, ValueError):
-                written = self._read_folder(job_id, markers.get(job_id, {}), arrays)
-                if written is not None:
-                    found[job_id] = written
+            new = markers.get(job_id, {})
+            try:
+                written = self._read_folder(job_id, new, arrays)
+            except (OSError, *DAMAGE):
+                written = None
+            if written is None:
+                written = self.read_damaged(job_id, new)
+            if written is not None:
+                found[job_id] = written
         for array in arrays.values():
             for index, (job_id, attempt) in enumerate(array.attempts, 1):
                 earlier = found.get(job_id)
@@ -101,9 +123,57 @@ class WrittenJobs:
                     found[job_id] = array.element(index)
         return list(found.values())
 
+    def read_damaged(self, job_id: str, new: Mapping[str, Marker] | None = None) -> Written | None:
+        """What is known of a job whose files are damaged; None if they are sound, or there is no such job.
+
+        Args:
+            job_id: the job.
+            new: the markers of the job, by name, that nobody has taken to its folder yet.
+        """
+        folder = f"{self._jobs}/{job_id}"
+        try:
+            names = os.listdir(folder)  # noqa: PTH208  as above
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except OSError as e:
+            problem = f"its folder cannot be read: {e.strerror}"
+            return Written(
+                job_id=job_id, attempt=1, intent=fallback_intent(folder), native_id=None, damage=[problem]
+            )
+        names += [name for name in new or () if name not in names]
+        problems = list(folder_problems(self._root, job_id, names))
+        if not problems:
+            return None
+        attempt = last_attempt(job_id, names)
+        intent, native_id = read_sound_intent(folder, job_id, names)
+        claim = None
+        with contextlib.suppress(OSError):
+            claim = read_claim(f"{folder}/claim.{attempt}")
+        markers = dict(new or {})
+        for name in names:
+            with contextlib.suppress(OSError):
+                marker = parse(name, os.stat(f"{folder}/{name}").st_mtime_ns)  # noqa: PTH116  as above
+                markers |= {} if marker is None or marker.job_id != job_id else {name: marker}
+        own = [marker for marker in markers.values() if marker.attempt == attempt]
+        is_claimed = claim is not None and claim.text not in {"", REVOKED}
+        return Written(
+            job_id=job_id,
+            attempt=attempt,
+            intent=intent,
+            native_id=native_id or (None if self._are_processes else _claimed(claim)),
+            is_revoked=claim is not None and claim.text == REVOKED,
+            begun_ns=claim.time_ns if claim is not None and is_claimed and self._are_processes else None,
+            markers=own,
+            stop=read_stop(f"{folder}/stop.{attempt}.json"),
+            final=read_final(f"{folder}/final.{attempt}.json"),
+            awaits_files=f"{AWAITED}.{attempt}" in names,
+            has_run=is_claimed or bool(own) or has_run(job_id, attempt, names),
+            damage=problems,
+        )
+
     def _read_arrays(self) -> Iterator[tuple[str, _Array]]:
         for name in self._arrays.all_names():
-            with contextlib.suppress(OSError, KeyError, TypeError, ValueError):
+            with contextlib.suppress(OSError, *DAMAGE):
                 intent = self._arrays.read(name)
                 if intent is None:
                     continue
@@ -120,13 +190,13 @@ class WrittenJobs:
     ) -> Written | None:
         folder = f"{self._jobs}/{job_id}"
         names = os.listdir(folder)  # noqa: PTH208
-        attempt = _last_attempt(names)
+        attempt = _last_attempt(job_id, [*names, *new])
         awaited = f"{AWAITED}.{attempt}"
         stop, final = f"stop.{attempt}.json", f"final.{attempt}.json"
         own: dict[str, Any] = {
             "markers": _markers(folder, names, f"{job_id}.{attempt}.", new),
-            "stop": _read_json(f"{folder}/{stop}") if stop in names else None,
-            "final": _read_json(f"{folder}/{final}") if final in names else None,
+            "stop": _read_json(f"{folder}/{stop}", check_stop) if stop in names else None,
+            "final": _read_json(f"{folder}/{final}", check_status) if final in names else None,
             "awaits_files": awaited in names,
             "brought": _read_words(f"{folder}/{awaited}") if awaited in names else "",
         }
@@ -135,11 +205,13 @@ class WrittenJobs:
             array = None if place is None else arrays.get(place.array)
             return None if place is None or array is None else array.element(place.index, **own)
         intent, native_id = _read_intent(folder, attempt, names)
-        if intent is None:
+        if intent is None or (f"intent.{attempt}.json" not in names and own["markers"]):
             return None
         claim = None
         if f"claim.{attempt}" in names:
             claim = self._claim(f"{folder}/claim.{attempt}", native_id, has_run=bool(own["markers"]))
+            if claim is not None and claim.text == UNREADABLE:
+                return None
         is_revoked = claim is not None and claim.text == REVOKED
         has_begun = claim is not None and not is_revoked and self._are_processes
         if is_revoked and own["stop"] is None:
@@ -153,6 +225,7 @@ class WrittenJobs:
             is_revoked=is_revoked,
             unsent=read_words(f"{folder}/{UNSENT}.{attempt}") if f"{UNSENT}.{attempt}" in names else None,
             begun_ns=claim.time_ns if claim is not None and has_begun else None,
+            has_run=native_id is None and has_run(job_id, attempt, names),
             **own,
         )
 
@@ -208,13 +281,9 @@ def _claimed(claim: Claim | None) -> str | None:
     return claim.text if claim is not None and is_id else None
 
 
-def _last_attempt(names: Collection[str]) -> int:
-    if "intent.2.json" not in names and "array.2" not in names:
-        return 1
-    attempt = 2
-    while f"intent.{attempt + 1}.json" in names or f"array.{attempt + 1}" in names:
-        attempt += 1
-    return attempt
+def _last_attempt(job_id: str, names: Collection[str]) -> int:
+    # most have one attempt, and thousands are read
+    return last_attempt(job_id, names) if any(".2" in name for name in names) else 1
 
 
 def _read_intent(
@@ -231,8 +300,23 @@ def _read_intent(
     return None, None
 
 
-def _read_json(path: str) -> Any:  # noqa: ANN401  whatever is there
-    return json.loads(read_text(path))
+def read_sound_intent(
+    folder: str, job_id: str, names: Collection[str]
+) -> tuple[Mapping[str, Any], str | None]:
+    """What was asked for by the last attempt that can be read, or what is true of any; and the native id."""
+    for number in range(last_attempt(job_id, names), 0, -1):
+        path = f"{folder}/intent.{number}.json"
+        if f"intent.{number}.json" in names and file_problem(path, check_intent) is None:
+            asked, end = _JSON.raw_decode(read_text(path))
+            is_last = number == last_attempt(job_id, names)
+            return asked, (read_text(path)[end + 1 :] or None) if is_last else None
+    return fallback_intent(folder), None
+
+
+def _read_json(path: str, check: Callable[[Any], None]) -> Any:  # noqa: ANN401  whatever is there
+    found = json.loads(read_text(path))
+    check(found)
+    return found
 
 
 def _read_words(path: str) -> str:

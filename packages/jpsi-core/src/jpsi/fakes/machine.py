@@ -150,6 +150,8 @@ class Machine:
         """Where the script of a run is put."""
         if self._folder is None:
             self._folder = Path(tempfile.mkdtemp(prefix="jpsi-fake-"))
+            # whatever the umask
+            self._folder.chmod(0o700)
         self._files += 1
         return self._folder / f"script{self._files}"
 

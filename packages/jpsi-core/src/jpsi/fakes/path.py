@@ -10,6 +10,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
+from jpsi.contract.private_files import check_way, make_directory
 from jpsi.contract.shell import line
 from jpsi.fakes import client
 from jpsi.fakes.dialects import Dialect
@@ -70,11 +71,15 @@ def _private_folder() -> Path:
     if len(os.fsencode(folder / _SOCKET)) > _SOCKET_LENGTH:
         folder.rmdir()
         folder = Path(tempfile.mkdtemp(prefix="jpsi-fake-", dir="/tmp"))
+    # whoever can change what leads there can put other commands on PATH
+    check_way(folder.parent, "the directory for temporary files")
+    # whatever the umask, and before anything is in it
+    folder.chmod(0o700)
     return folder
 
 
 def _write_commands(folder: Path, names: Iterable[str], socket: Path) -> None:
-    folder.mkdir()
+    make_directory(str(folder))
     for name in names:
         file = folder / name
         # sh, as a `#!` line could neither hold a blank nor a long path to the interpreter

@@ -14,6 +14,7 @@ from typing import IO
 
 import attrs
 
+from jpsi.contract.private_files import open_private
 from jpsi.fakes.job import FakeJob
 
 _SHELL = ["/bin/sh"]
@@ -44,10 +45,10 @@ def start(job: FakeJob, file: Path, ended: Callable[[int], None]) -> RunningScri
     Raises:
         OSError: the directory, a stream or the interpreter is not there.
     """
-    file.write_text(job.script, errors="surrogateescape")
+    _write(file, job.script)
     files = {name: file.with_name(f"{file.name}.{name}") for name in job.files}
     for name, path in files.items():
-        path.write_text(job.files[name])
+        _write(path, job.files[name])
     with _open(job, job.stdout) as stdout, _open(job, job.stderr) as stderr:
         process = subprocess.Popen(  # noqa: S603  running what was submitted is its purpose
             [*_interpreter(job.script), str(file), *job.arguments],
@@ -64,6 +65,13 @@ def start(job: FakeJob, file: Path, ended: Callable[[int], None]) -> RunningScri
     running = RunningScript(process, thread)
     thread.start()
     return running
+
+
+def _write(path: Path, text: str) -> None:
+    # whatever the umask, which is the job's
+    fd = open_private(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+    with os.fdopen(fd, "w", errors="surrogateescape") as file:
+        file.write(text)
 
 
 def _wait(process: subprocess.Popen[bytes], ended: Callable[[int], None]) -> None:

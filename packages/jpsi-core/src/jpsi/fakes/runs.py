@@ -80,10 +80,10 @@ def finish(job: FakeJob, moment: float, code: int) -> None:
         job.state = state or (FakeState.COMPLETED if code == 0 else FakeState.FAILED)
 
 
-def put_back(job: FakeJob) -> None:
+def put_back(job: FakeJob, *, is_counted: bool = True) -> None:
     """Let a job wait for another run."""
     job.state = FakeState.PENDING
-    job.restarts += 1
+    job.restarts += is_counted
     job.started = job.ended = job.exit_code = job.signal = None
 
 

@@ -158,6 +158,29 @@ class FakeScheduler(Machine):
                 return True
             return self._end(native_id, FakeState.PENDING)
 
+    def restore(self, native_id: str, *, is_counted: bool = False) -> FakeJob:
+        """Forget that a job has ended, or even begun, so that it starts again; it is returned.
+
+        So does a controller that was killed and came back from an old state.
+
+        Args:
+            native_id: the job.
+            is_counted: whether it had begun by that state, so that it is put back, which counts as a restart;
+                otherwise it waits again as if it never had.
+
+        Raises:
+            KeyError: there is none.
+            ValueError: it has not ended.
+        """
+        with self.lock:
+            job = self.job(native_id)
+            if not job.state.final:
+                msg = f"job {native_id} has not ended"
+                raise ValueError(msg)
+            put_back(job, is_counted=is_counted)
+            self.settle()
+            return job
+
     def end_as(self, native_id: str, state: FakeState) -> bool:
         """Have the system end a job by itself, as for too much memory; False if there is none to be ended."""
         return self._end(native_id, state)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from jpsi.contract import ownership
 from jpsi.model.errors import ConfigError, InvalidJobException
-from jpsi.registry import ownership
 
 if TYPE_CHECKING:
     from jpsi.registry.config_file import Layer, Section

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import attrs
 
-from jpsi.registry import metadata, ownership
+from jpsi.contract import ownership
+from jpsi.registry import metadata
 from jpsi.registry.candidate import Candidate
 from jpsi.registry.contents import own_modules
 from jpsi.registry.loading import added_to_path

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import attrs
 
+from jpsi.contract import ownership
 from jpsi.model.document_mistakes import did_you_mean
-from jpsi.registry import checks, config, ownership
+from jpsi.registry import checks, config
 from jpsi.registry.candidate import EXECUTORS, GROUPS, OBSERVERS, OVERRIDES, Candidate, kind
 from jpsi.registry.discovery import Plugins, installed
 from jpsi.registry.overrides import ALL, by_distribution, files

@@ -8,8 +8,8 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from types import ModuleType
 
+from jpsi.contract import ownership
 from jpsi.model.errors import PluginError
-from jpsi.registry import ownership
 from jpsi.registry.candidate import OVERRIDES, Candidate
 from jpsi.registry.discovery import Plugins
 from jpsi.registry.layers import Layer

@@ -98,6 +98,60 @@ class RecoveryTests(Kit):
                 assert self.end(job).exit_code == 3
         assert proof.runs == 1
 
+    @pytest.mark.parametrize("is_counted", [False, True], ids=["as if new", "put back"])
+    @pytest.mark.parametrize("code", [0, 3])
+    def test_a_job_that_has_ended_is_not_run_again_by_a_system_that_came_back_from_an_old_state(
+        self, executor: JobExecutor, tmp_path: Path, fake: FakeScheduler, code: int, is_counted: bool
+    ) -> None:
+        proof = Proof(tmp_path / "proof")
+        job = Job(proof.job(code))
+        executor.submit(job)
+        published = self.end(job)
+
+        self._restored(fake, job.native_id or "", is_counted=is_counted)
+
+        assert (published.exit_code, job.status, proof.runs) == (code, published, 1)
+        # its records, and jobs that wait for it, are right
+        assert fake.job(job.native_id or "").exit_code == code
+
+    @pytest.mark.parametrize("is_counted", [False, True], ids=["as if new", "put back"])
+    def test_nor_is_one_whose_end_nobody_has_seen(
+        self,
+        executor: JobExecutor,
+        config: ExecutorConfig,
+        tmp_path: Path,
+        fake: FakeScheduler,
+        is_counted: bool,
+    ) -> None:
+        # from then on it is known which failures are final here
+        assert self.run(executor, JobSpec("/bin/true")).state is JobState.COMPLETED
+        gate, proofs = Gate(tmp_path / "gate"), [Proof(tmp_path / f"proof{code}") for code in range(3)]
+        specs = [
+            shell(f"{Gate.WAIT}; shift; {Proof.WRITE}; exit $2", gate.path, proof.path, code)
+            for code, proof in enumerate(proofs)
+        ]
+        with client(self.executor_name, config, specs, url=self.url, at_once=True) as process:
+            assert process.stdout is not None
+            *ids, _ = [process.stdout.readline().decode().strip() for _ in range(4)]
+            process.kill()
+        gate.open()
+        assert fake.wait_for(lambda: all(it.state.final for it in fake.jobs), self.patience)
+
+        for it in fake.jobs:
+            self._restored(fake, it.native_id, is_counted=is_counted)
+
+        with self.new_executor(config) as fresh:
+            jobs = fresh.recall(ids)
+            assert sorted(self.end(job).exit_code or 0 for job in jobs) == [0, 1, 2]
+        assert [proof.runs for proof in proofs] == [1, 1, 1]
+
+    def _restored(self, fake: FakeScheduler, native_id: str, *, is_counted: bool) -> None:
+        """Have a batch system forget that a job has ended, and wait until it has ended once more."""
+        # it left its marker a little before
+        assert fake.wait_for(lambda: fake.job(native_id).state.final, self.patience)
+        fake.restore(native_id, is_counted=is_counted)
+        assert fake.wait_for(lambda: fake.job(native_id).state.final, self.patience)
+
     def test_one_job_of_many_is_recalled_and_no_other(
         self, executor: JobExecutor, config: ExecutorConfig, tmp_path: Path
     ) -> None:

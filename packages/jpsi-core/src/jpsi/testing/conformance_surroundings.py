@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import datetime, timedelta, tzinfo
 from pathlib import Path
 from typing import Any, NoReturn, Self
@@ -136,7 +136,7 @@ class SurroundingsTests(Kit):
         assert proof.runs == 1
 
     @pytest.fixture
-    def late(self, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Path], object]]:
+    def late(self, monkeypatch: pytest.MonkeyPatch) -> Callable[[Path], object]:
         """Has what jobs make below a directory show late, until the test ends."""
 
         def begin(folder: Path) -> None:

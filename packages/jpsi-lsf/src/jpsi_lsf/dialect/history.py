@@ -10,7 +10,7 @@ from jpsi.plugin import CommandResult
 from .arrays import meant
 from .changing import unsound
 from .flavour import Flavour
-from .listing import ending, folded, heading
+from .listing import ending, folded, heading, joined
 from .telling import has_run, lead, moment, why
 
 _UNKNOWN = 255
@@ -24,18 +24,19 @@ def bhist(flavour: Flavour, scheduler: FakeScheduler, invocation: Invocation) ->
     jobs = [job for _, found in meant(ids, scheduler.accounted()) for job in found]
     if not jobs:
         return CommandResult(returncode=_UNKNOWN, stdout="No matching job found\n")
-    between = f"{'-' * 78}\n"
-    return CommandResult(returncode=0, stdout=between.join(_paragraph(flavour, job) for job in jobs))
+    return CommandResult(returncode=0, stdout=joined(_paragraph(flavour, job) for job in jobs))
 
 
 def _paragraph(flavour: Flavour, job: FakeJob) -> str:
-    limit = "" if job.time_limit is None else f"\n RUNLIMIT                \n {job.time_limit / 60:.1f} min\n"
+    minutes = 0.0 if job.time_limit is None else job.time_limit / 60
+    limit = f"\n RUNLIMIT                \n {minutes:.1f} min                 \n" if minutes else ""
     events = "".join(folded(f"{moment(at)}: {event};") for at, event in _events(flavour, job))
-    row = "".join(f"  {seconds:<7}" for seconds in (0, 0, _run_time(job), 0, 0, 0, _run_time(job)))
+    row = "".join(f"{seconds:<9}" for seconds in (0, 0, _run_time(job), 0, 0, 0, _run_time(job)))
+    submitted = f"{moment(job.submitted)}: Submitted from host <login01>, to Queue <{job.queue}>, CWD </>;"
     return (
-        f"\n{heading(job)}{folded(f'{moment(job.submitted)}: Submitted from host <login01>;')}{limit}{events}"
+        f"\n{heading(job)}{folded(submitted)}{limit}{events}"
         f"\nSummary of time in seconds spent in various states by  {moment(job.ended)}\n"
-        f"  PEND     PSUSP    RUN      USUSP    SSUSP    UNKWN    TOTAL\n{row}\n"
+        f"  PEND     PSUSP    RUN      USUSP    SSUSP    UNKWN    TOTAL\n  {row}   \n"
     )
 
 

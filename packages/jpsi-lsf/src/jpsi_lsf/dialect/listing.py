@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from jpsi.fakes import FakeJob, FakeScheduler, Invocation
 from jpsi.plugin import CommandResult
@@ -57,11 +57,22 @@ def bjobs(  # noqa: PLR0911  each of them is another answer of the one command
     if not jobs and not unknown:
         which = "job" if "-a" in words else "unfinished job"
         return CommandResult(returncode=_NONE_LEFT, stderr=f"No {which} found\n")
-    between = f"{'-' * 78}\n"
-    stdout = between.join(_paragraph(job) for job in jobs) if "-l" in words else _table(jobs)
+    stdout = joined(map(_paragraph, jobs)) if "-l" in words else _table(jobs)
+    if stdout and "-l" in words and unknown and "[" not in unknown[0]:
+        stdout = BETWEEN + stdout
     return CommandResult(returncode=_UNKNOWN if unknown else 0, stdout=stdout, stderr=stderr)
 
 
+_SECTIONS = """
+ SCHEDULING PARAMETERS:
+           r15s   r1m  r15m
+ loadSched   -     -     -
+ loadStop    -     -     -
+
+ RESOURCE REQUIREMENT DETAILS:
+ Combined: select[type == local] order[r15s:pg]
+ Effective: select[type == local] order[r15s:pg]
+"""
 _HEADING = "JOBID   USER    STAT  QUEUE      FROM_HOST   EXEC_HOST   JOB_NAME   SUBMIT_TIME"
 
 
@@ -93,6 +104,16 @@ def _as_json(jobs: list[FakeJob], unknown: list[str], fields: list[str]) -> Comm
     )
 
 
+#: What stands between paragraphs; before the first one, too, where an id is unknown.
+BETWEEN = f"{'-' * 78}\n"
+
+
+def joined(paragraphs: Iterable[str]) -> str:
+    """Paragraphs, and the empty line behind the last."""
+    text = BETWEEN.join(paragraphs)
+    return f"{text}\n" if text else ""
+
+
 def heading(job: FakeJob, status: str = "") -> str:
     """The first line of a paragraph."""
     told = [
@@ -102,7 +123,7 @@ def heading(job: FakeJob, status: str = "") -> str:
         f"Project <{job.project}>",
         *([f"Status <{status}>", f"Queue <{job.queue}>"] if status else []),
         f"Command <{job.script.strip().replace(chr(10), ';')}>",
-        *([f"Job Description <{job.tag}>"] if job.tag and status else []),
+        *([f"Job Description <{job.tag}>"] if job.tag else []),
     ]
     return folded(", ".join(told))
 
@@ -136,5 +157,5 @@ def _paragraph(job: FakeJob) -> str:
         lines.append(f"{moment(job.ended)}: {ending(job)}.\n")
     if pending(job):
         lines.append(f" PENDING REASONS:\n {pending(job)};\n")
-    lines.append("\n SCHEDULING PARAMETERS:\n           r15s   r1m  r15m\n loadSched   -     -     -\n\n")
+    lines.append(_SECTIONS)
     return "".join(lines)

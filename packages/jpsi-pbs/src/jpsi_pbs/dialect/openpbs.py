@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
@@ -16,7 +17,7 @@ from .arrays import array_of, by_array, called, elements_of, in_place_of, index_
 from .changing import Words
 from .depending import VAIN, WAITS
 from .ids import SERVER, full, is_here, node, places
-from .submitting import MAX_ARRAY_SIZE, Rules, seconds
+from .submitting import MAX_ARRAY_SIZE, Rules, seconds, variables_of
 
 _VERSION = "23.06.06"
 _CHUNK = frozenset({"ncpus", "mpiprocs", "ompthreads", "mem", "host"})
@@ -151,7 +152,7 @@ def _asked(
         is_whole = "t" not in arguments.options
         return [job for name, job in known.items() if not (is_whole and _is_element(name))], 0, ""
     shown, code, said, is_broken = [], 0, list[str](), False
-    for word in arguments.words:
+    for word in sorted(arguments.words, key=_number) if "E" in arguments.options else arguments.words:
         native_id = full(word)
         if native_id is None:
             code, text = _UNKNOWN_QUEUE, f"Unknown queue destination {word}"
@@ -170,9 +171,14 @@ def _asked(
             code, text = _UNKNOWN, f"Unknown Job Id {native_id}"
         said.append(f"qstat: {text}\n")
     if "E" in arguments.options:
-        # all are one question: nothing is said of some as long as others are known
+        # all are one question: nothing is said of some as long as others are known, and else of the last
         return (shown, 0, "") if shown and not is_broken else ([], code, said[-1])
     return shown, code, "".join(said)
+
+
+def _number(word: str) -> int:
+    digits = re.match("[0-9]+", word)
+    return int(digits[0]) if digits else -1
 
 
 def _is_element(native_id: str) -> bool:
@@ -193,7 +199,13 @@ def frame(now: float, jobs: Mapping[str, Mapping[str, Any]]) -> str:
 def _attributes(job: FakeJob, zone: timezone) -> dict[str, Any]:
     word, substate = _state(job)
     runs = job.attributes["runs"]
-    moments = {"qtime": job.submitted, "stime": job.started, "obittime": job.ended, "mtime": job.ended}
+    moments = {
+        "ctime": job.submitted,
+        "qtime": job.submitted,
+        "stime": job.started,
+        "obittime": job.ended,
+        "mtime": job.ended,
+    }
     texts = {
         "Job_Name": job.name,
         "Job_Owner": f"{job.owner}@{SERVER}",
@@ -206,7 +218,7 @@ def _attributes(job: FakeJob, zone: timezone) -> dict[str, Any]:
         "Hold_Types": _hold(job),
         **{name: _ctime(at, zone) for name, at in moments.items() if at is not None},
         "substate": substate,
-        "Variable_List": job.attributes["variables"],
+        "Variable_List": variables_of(job),
         "comment": _comment(job),
         "run_count": str(runs) if runs else None,
         "Exit_status": _exit_status(job),

@@ -197,9 +197,14 @@ def _job(native_id: str, options: Arguments, resources: Mapping[str, str], invoc
         stderr=posixpath.join(invocation.directory, options.last("e", f"{name}.e{number}")),
         time_limit=seconds(resources.get("walltime", "")),
         starting=_count_runs,
-        attributes={"variables": {**own, **variables}, "resources": dict(resources), "runs": 0},
+        attributes={"variables": [*{**own, **variables}], "resources": dict(resources), "runs": 0},
         state=FakeState.HELD if "h" in options.options else FakeState.PENDING,
     )
+
+
+def variables_of(job: FakeJob) -> dict[str, str]:
+    """The variables that a job was submitted with, as qstat tells of them."""
+    return {name: job.environment[name] for name in job.attributes["variables"] if name in job.environment}
 
 
 def _count_runs(job: FakeJob) -> None:

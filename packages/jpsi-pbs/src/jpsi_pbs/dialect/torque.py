@@ -14,7 +14,7 @@ from .arrays import LIMITED, array_of, by_array, elements_of, index_of, whole
 from .changing import Words
 from .depending import VAIN, WAITS
 from .ids import SERVER, full, node, places
-from .submitting import MAX_ARRAY_SIZE, Rules, seconds
+from .submitting import MAX_ARRAY_SIZE, Rules, seconds, variables_of
 
 _RESOURCES = frozenset({"nodes", "walltime", "mem", "pmem", "ncpus", "cput"})
 _CORES_PER_NODE = 64
@@ -123,6 +123,7 @@ def _job(job: FakeJob) -> str:
         "queue": job.queue,
         "Account_Name": job.project or None,
         "depend": job.attributes["depend"] or None,
+        "ctime": str(int(job.submitted)),
         "exec_host": places(job.attributes["nodes"]) if job.started is not None else None,
         "Hold_Types": _hold(job),
         "qtime": str(int(job.submitted)),
@@ -143,7 +144,7 @@ def _text(value: str) -> str:
 
 
 def _variables(job: FakeJob) -> str:
-    text = ",".join(f"{name}={value}" for name, value in job.attributes["variables"].items())
+    text = ",".join(f"{name}={value}" for name, value in variables_of(job).items())
     return text.replace("\n", ",")
 
 

@@ -1,0 +1,209 @@
+"""Decides which files and directories are safe: those that nobody but root and the user can change.
+
+The rule, which holds for every directory and every symbolic link on the way to a path, and for what is there:
+
+- It belongs to the user or to root. That goes for a link as well: its owner decides where it leads.
+- Others cannot write to it: not all users, not its group unless that is the user's private one, and nobody by
+  an access control list.
+- A directory on the way may be writable by others if it is sticky, as /tmp is: nobody can rename or remove
+  there what belongs to somebody else, and what belongs to others is refused by the first rule.
+
+The way is looked at from its beginning on. So nobody can change a step after it was looked at: that would
+take a right that was just seen to be missing.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import struct
+from collections.abc import Callable, Iterator
+
+import attrs
+
+#: As many links as Linux follows.
+_LINKS = 40
+_ACL = "system.posix_acl_access"
+# <linux/posix_acl_xattr.h>: a version, then entries of a tag, permissions and an id
+_ACL_VERSION = 2
+_ACL_HEADER = struct.Struct("<I")
+_ACL_ENTRY = struct.Struct("<HHI")
+_ACL_USER, _ACL_GROUP_OBJ, _ACL_GROUP, _ACL_MASK = 0x02, 0x04, 0x08, 0x10
+_ACL_WRITE = 0x02
+
+
+@attrs.frozen(slots=True)
+class Step:
+    """A directory, link or file on the way to a path, or what is there."""
+
+    path: str
+    #: What lstat(2) says of it.
+    status: os.stat_result
+    #: Its access control list as Linux keeps it; None if there is none, or it cannot be seen.
+    acl: bytes | None = None
+
+
+def refusal(path: str | os.PathLike[str], *, is_way: bool = False) -> str | None:
+    """Return why what stands at `path` is not safe; None if it is, or if nothing is there.
+
+    Args:
+        path: every directory and link that leads there counts, too, as far as they exist.
+        is_way: whether `path` is a directory in which something will be made: it may be sticky then.
+    """
+    steps = list(walk(path))
+    last = None if is_way or not steps else steps[-1]
+    judged = (_judged(step, is_way=step is not last) for step in steps)
+    return next(filter(None, judged), None)
+
+
+def refusal_within(path: str | os.PathLike[str]) -> str | None:
+    """Return why something inside the directory `path`, or that file, is not safe, the way there left out."""
+    for parent, directories, files in os.walk(path):
+        for name in (".", *directories, *files):
+            at = os.path.normpath(os.path.join(parent, name))  # noqa: PTH118  os.walk speaks text
+            try:
+                status = look(at)
+            except FileNotFoundError:
+                continue  # what vanished meanwhile, such as the draft of a .pyc, is not loaded
+            step = Step(at, status, _acl(at, status))
+            if found := refusal(at) if stat.S_ISLNK(status.st_mode) else _judged(step):
+                return found
+    return None if os.path.isdir(path) else refusal(path)  # noqa: PTH112
+
+
+def problem(
+    step: Step,
+    *,
+    user: int,
+    is_private: Callable[[int, int], bool],
+    is_way: bool = False,
+) -> str | None:
+    """Return why a step with these properties is not safe: a pure function.
+
+    Args:
+        step: what was seen of it.
+        user: who would rely on it.
+        is_private: tells of a group id whether nobody but the owner (the second argument) is a member.
+        is_way: whether it only leads to what is relied on: then it may be writable by all if it is sticky.
+    """
+    path, status = step.path, step.status
+    mode = f"mode {stat.S_IMODE(status.st_mode):04o}"
+    if status.st_uid not in (0, user):
+        return f"{path} belongs to user {status.st_uid} ({mode}), not to you or root; have its owner changed"
+    if stat.S_ISLNK(status.st_mode) or (is_way and status.st_mode & stat.S_ISVTX):
+        return None
+    owned = f"{'yours' if status.st_uid == user else 'of root'}, {mode}"
+    if status.st_mode & stat.S_IWOTH:
+        return f"{path} can be written by others ({owned}); change that: chmod go-w {path}"
+    if not status.st_mode & stat.S_IWGRP:
+        # where there is an access control list, these bits are its mask, and nobody in it can write
+        return None
+    if step.acl is None:
+        by_group = [] if is_private(status.st_gid, status.st_uid) else [f"group {status.st_gid}"]
+    else:
+        by_group = list(_writers(step, user, is_private))
+    if not by_group:
+        return None
+    return f"{path} can be written by others ({owned}: {by_group[0]}); change that: chmod go-w {path}"
+
+
+def _writers(step: Step, user: int, is_private: Callable[[int, int], bool]) -> Iterator[str]:
+    """Those whom an access control list lets write, besides the owner, root and the user."""
+    entries = read_acl(step.acl or b"")
+    if entries is None:
+        yield "an access control list of an unknown form"
+        return
+    mask = next((permissions for tag, permissions, _ in entries if tag == _ACL_MASK), _ACL_WRITE)
+    owner, group = step.status.st_uid, step.status.st_gid
+    for tag, permissions, number in entries:
+        if not permissions & mask & _ACL_WRITE:
+            continue
+        if tag == _ACL_USER and number not in (0, user):
+            yield f"user {number} by its access control list"
+        elif tag == _ACL_GROUP_OBJ and not is_private(group, owner):
+            yield f"group {group}"
+        elif tag == _ACL_GROUP and not is_private(number, owner):
+            yield f"group {number} by its access control list"
+
+
+def read_acl(acl: bytes) -> list[tuple[int, int, int]] | None:
+    """Return the entries of an access control list: tag, permissions and id; None if it has another form."""
+    body = acl[_ACL_HEADER.size :]
+    if len(acl) < _ACL_HEADER.size or len(body) % _ACL_ENTRY.size:
+        return None
+    if _ACL_HEADER.unpack_from(acl)[0] != _ACL_VERSION:
+        return None
+    return list(_ACL_ENTRY.iter_unpack(body))
+
+
+def identity(status: os.stat_result) -> tuple[int, ...]:
+    """Return what tells that the same file has the same owner and mode as before."""
+    return (status.st_dev, status.st_ino, status.st_mode, status.st_uid, status.st_gid)
+
+
+def look(path: str) -> os.stat_result:
+    """Return what lstat(2) says of a path; all that is decided here goes by it."""
+    return os.lstat(path)
+
+
+def walk(path: str | os.PathLike[str]) -> Iterator[Step]:
+    """Yield what leads to a path, links with all that they lead over, and at last what is there.
+
+    It ends early where nothing is there, or nothing can be seen.
+    """
+    text = os.fspath(path)
+    # not os.path.abspath: the `..` after a link leads from where the link does
+    left = (text if text.startswith("/") else f"{os.getcwd()}/{text}").split("/")[::-1]  # noqa: PTH109
+    at, links = "/", 0
+    yield Step(at, look(at))
+    while left:
+        name = left.pop()
+        if name == "..":
+            at = os.path.dirname(at)  # noqa: PTH120  `at` has no links in it
+            continue
+        if name in {"", "."}:
+            continue
+        there = f"{at.rstrip('/')}/{name}"
+        try:
+            status = look(there)
+        except OSError:
+            return
+        yield Step(there, status, _acl(there, status))
+        if not stat.S_ISLNK(status.st_mode):
+            at = there
+            continue
+        links += 1
+        if links > _LINKS:
+            return
+        try:
+            target = os.readlink(there)  # noqa: PTH115
+        except OSError:
+            return
+        at = "/" if target.startswith("/") else at
+        left += reversed(target.split("/"))
+
+
+def _judged(step: Step, *, is_way: bool = False) -> str | None:
+    return problem(step, user=os.geteuid(), is_private=_is_private, is_way=is_way)
+
+
+def _acl(path: str, status: os.stat_result) -> bytes | None:
+    """The access control list, if it says more than the mode: where the group, or its mask, may write."""
+    if stat.S_ISLNK(status.st_mode) or not status.st_mode & stat.S_IWGRP or not hasattr(os, "getxattr"):
+        return None
+    try:
+        return os.getxattr(path, _ACL, follow_symlinks=False)
+    except OSError:
+        return None
+
+
+def _is_private(group: int, owner: int) -> bool:
+    """Whether a group is the one that many systems make for each user: of that name, with no others."""
+    import grp  # noqa: PLC0415  most programs need neither
+    import pwd  # noqa: PLC0415
+
+    try:
+        who, found = pwd.getpwuid(owner), grp.getgrgid(group)
+    except KeyError:
+        return False
+    return who.pw_gid == group and found.gr_name == who.pw_name and set(found.gr_mem) <= {who.pw_name}

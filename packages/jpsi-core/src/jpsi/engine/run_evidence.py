@@ -1,0 +1,57 @@
+"""What the names of a job's files tell of its attempts: which was the last, and whether one has run.
+
+Files get lost: a crash takes a write, a backup brings back an older state. That a job has run is believed by
+whatever is left of it, and never doubted because something else is missing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+#: What whoever submits an attempt writes down, or whoever follows it.
+_KINDS = ("intent", "array", "run", "claim", "start", "rerun", "stop", "final", "unsent", "get", "got")
+_OF_AN_ATTEMPT = re.compile(rf"(?:{'|'.join(_KINDS)})\.([1-9][0-9]{{0,8}})(?:\.|\Z)")
+#: What its runner leaves besides markers.
+_OF_A_RUN = ("start", "rerun", "phase", "prologue", "nodes", "launch", "staging")
+#: Streams without a path of their own. Whichever attempt has made them, a job that has only one did run.
+_STREAMS = frozenset({"stdout", "stderr"})
+
+
+def last_attempt(job_id: str, names: Iterable[str]) -> int:
+    """Return the number of the last attempt that any of these files tells of; 0 if none does.
+
+    >>> last_attempt("a1", ["intent.1.json", "run.1", "a1.2.exit.run.0"])
+    2
+    """
+    return max((attempt_of(job_id, name) for name in names), default=0)
+
+
+def attempt_of(job_id: str, name: str) -> int:
+    """Return the number of the attempt that a file is of; 0 if that cannot be told."""
+    found = _OF_AN_ATTEMPT.match(name)
+    if found is not None:
+        return int(found[1])
+    own, _, fact = name.partition(".")
+    number, dot, _ = fact.partition(".")
+    return int(number) if own == job_id and dot and number.isascii() and number.isdigit() else 0
+
+
+def has_run(job_id: str, attempt: int, names: Iterable[str]) -> bool:
+    """Return True if any of these files tells that an attempt began to run.
+
+    >>> has_run("a1", 1, ["intent.1.json", "claim.1"]), has_run("a1", 1, ["intent.1.json", "start.1.0"])
+    (False, True)
+    """
+    markers = f"{job_id}.{attempt}."
+    files = tuple(f"{kind}.{attempt}" for kind in _OF_A_RUN)
+    streams = _STREAMS if attempt == 1 else frozenset[str]()
+    return any(
+        name in streams or name.startswith(markers) or (name.startswith(files) and _is_of(name, attempt))
+        for name in names
+    )
+
+
+def _is_of(name: str, attempt: int) -> bool:
+    _, number, *_ = name.split(".")
+    return number == str(attempt)
