@@ -6,7 +6,7 @@ import contextlib
 import os
 import signal
 import subprocess
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from chaos import faults, proofs
@@ -79,10 +79,18 @@ class FakeRound(Round):
                 found.append((key, job))
         return found
 
-    def restart(self) -> None:
-        """Let the time pass, on the clock of the batch system, that its controller takes to start again."""
+    @contextlib.contextmanager
+    def restarting(self) -> Iterator[None]:
+        """Have the controller be killed and come back after what happens in the block; nothing reaches it.
+
+        What was sent before does not arrive after that either. On its own clock that takes longer than here.
+        """
+        self.scheduler.faults.down()
+        self.pause(0.8, 1.5)
         clock, seconds = self.scheduler.clock, self.rng.uniform(*_RESTART_SECONDS)
         self.scheduler.clock = lambda: clock() + seconds
+        yield
+        self.scheduler.faults.up()
 
     def supplant(self, key: int, job: FakeJob, script: str) -> None:
         """Have the batch system forget a job and give its native id to somebody else's."""
@@ -124,13 +132,13 @@ def controller(round_: FakeRound) -> None:
         round_.pause(0.0, 0.4)
     if is_killed := round_.chance(0.4):
         round_.kill(is_restarted=False)
-    round_.restart()
-    for key, job in round_.ours():
-        if round_.chance(0.6):
-            if round_.chance(0.8):
-                round_.supplant(key, job, rng.choice(_STRANGERS))
-            else:
-                round_.vanish(key, job)
+    with round_.restarting():
+        for key, job in round_.ours():
+            if round_.chance(0.6):
+                if round_.chance(0.8):
+                    round_.supplant(key, job, rng.choice(_STRANGERS))
+                else:
+                    round_.vanish(key, job)
     round_.scheduler.slots = 8
     round_.scheduler.settle()
     if is_killed:
@@ -139,15 +147,13 @@ def controller(round_: FakeRound) -> None:
 
 def restored(round_: FakeRound) -> None:
     """The controller comes back with a state of some time ago: jobs that ended since are started again."""
-    if not hasattr(round_.scheduler, "restore"):
-        round_.skip("this fake cannot be restored")
     round_.scheduler.keep = 300.0
     round_.start()
     round_.until(lambda: any(job.state.final for _, job in round_.ours()))
     round_.pause(0.0, 0.8)
     if is_killed := round_.chance(0.3):
         round_.clients.kill()
-    with round_.scheduler.lock:
+    with round_.restarting():
         for key, job in round_.ours():
             if job.state.final and round_.chance(0.7):
                 round_.note("restored", key)

@@ -336,10 +336,19 @@ def play(trial: Trial, play_in: Callable[[Trial, Path], Verdict], keep: Path, *,
         error = traceback.format_exc()
     kept = None
     if verdict.findings or error or is_kept:
-        kept = str(keep / str(trial).replace(":", "-"))
         (folder / "report").write_text("\n".join([*map(str, verdict.findings), error]) + "\n")
-        keep.mkdir(parents=True, exist_ok=True)
-        shutil.rmtree(kept, ignore_errors=True)
-        shutil.copytree(folder, kept, symlinks=True, ignore_dangling_symlinks=True)
-    shutil.rmtree(folder, ignore_errors=True)
+        kept = _kept(folder, keep / str(trial).replace(":", "-"))
+    if kept != str(folder):
+        shutil.rmtree(folder, ignore_errors=True)
     return Result(trial, verdict, time.monotonic() - begun, kept, error=error)
+
+
+def _kept(folder: Path, target: Path) -> str:
+    """Keep the files of a round; returns where they are."""
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.rmtree(target, ignore_errors=True)
+        shutil.copytree(folder, target, symlinks=True, ignore_dangling_symlinks=True)
+    except (OSError, shutil.Error):
+        return str(folder)
+    return str(target)
