@@ -128,9 +128,10 @@ def test_slots_are_how_much_runs_at_a_time(run: Run) -> None:
 
     result = run("fake", "--slots", "1", "toy", "--", "sh", "-c", script)
 
-    assert [line.split()[:2] for line in result.stdout.splitlines()[2:]] == [
+    assert [line.split()[:2] for line in result.stdout.splitlines()[3:]] == [
         [b"1", b"RUNNING"],
         [b"2", b"WAITING"],
+        [b"2", b"lines"],
     ]
 
 
@@ -142,7 +143,8 @@ def test_listings_tell_what_they_are_to_tell(run: Run) -> None:
         *("sh", "-c", "echo exit 0 | tsubmit; while tstat 1 | grep -q 'RUN\\|WAIT'; do :; done; tstat 1"),
     )
 
-    assert late.stdout == gone.stdout == b"accepted as job 1\n"
+    assert late.stdout == gone.stdout
+    assert late.stdout.splitlines()[::2] == [b"accepted as job 1", b"0 lines"]
 
 
 @pytest.mark.parametrize(
