@@ -176,6 +176,15 @@ def test_what_is_no_answer_tells_of_no_job(stdout: str) -> None:
         hooks.parse_status(answered(stdout), ["7"], MODERN)
 
 
+def test_the_command_tells_the_tag_of_a_job_whose_description_was_changed() -> None:
+    script = "#!/bin/sh;#BSUB -J 'a name';#BSUB -Jd jpsi-a-1;exec run"
+
+    assert _seen(STAT="RUN", COMMAND=script).tag == "jpsi-a-1"
+    assert _seen(STAT="RUN", COMMAND=script, JOB_DESCRIPTION="of a user").tag == "jpsi-a-1"
+    assert _seen(STAT="RUN", COMMAND=script, JOB_DESCRIPTION="jpsi-a-2").tag is None
+    assert _seen(STAT="RUN", COMMAND="sleep 9", JOB_DESCRIPTION="of a user").tag == ""
+
+
 def _without(field: str) -> dict[str, str]:
     return {name: value for name, value in _record(STAT="RUN").items() if name != field}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 from jpsi.plugin import carried_tag
@@ -9,6 +10,8 @@ from jpsi.plugin import carried_tag
 # As tags begin
 _BEGINNING = "jpsi-"
 _ENOUGH = 3
+# In a script whose lines are told in one
+_DIRECTIVE = re.compile(r"#BSUB -Jd [^;\n]*?(jpsi-[A-Za-z0-9-]+)'?(?:;|\n)")
 
 
 def is_nearly(word: str, known: Iterable[str]) -> bool:
@@ -32,6 +35,21 @@ def tag_in(text: str) -> str | None:
     # a character that was none is replaced, or printed as it is
     is_garbled = not last.isprintable() or "\N{REPLACEMENT CHARACTER}" in last
     return None if is_garbled or (is_like_one and not tag) else tag
+
+
+def tag_of(description: str, command: str) -> str | None:
+    """The tag of a job; None if two are told, or what may have been one.
+
+    A job's command is the whole script, in which the directive tells the tag once more: also of a job whose
+    description somebody has changed.
+
+    >>> tag_of("", "#!/bin/sh;#BSUB -Jd jpsi-5-1;exec x"), tag_of("jpsi-5-1", "exec x"), tag_of("", "exec x")
+    ('jpsi-5-1', 'jpsi-5-1', '')
+    """
+    tag, again = tag_in(description), _DIRECTIVE.search(command)
+    if again is None:
+        return None if not tag and _BEGINNING in command else tag
+    return again[1] if not tag or tag == again[1] else None
 
 
 def _differences(one: str, other: str) -> int:

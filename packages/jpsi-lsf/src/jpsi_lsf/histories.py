@@ -11,14 +11,12 @@ import attrs
 
 from jpsi.plugin import Observation, moment
 
-from .damage import is_nearly, tag_in
+from .damage import is_nearly, tag_of
 from .observing import End, is_termination, nodes, observed
 from .paragraphs import ANOTHER, EVENT, OF_BHIST, OF_BJOBS, Form, Paragraph, paragraphs
 
 _STATUS = re.compile(r", Status <([A-Z_]+)>")
 _DESCRIPTION = re.compile(r", Job Description <([^<>]*)>")
-# The command of a job of volclava 2.2 is the whole script, in which the directive tells the tag once more.
-_DIRECTIVE = re.compile(r"#BSUB -Jd [^;]*?(jpsi-[A-Za-z0-9-]+)'?;")
 _REASONS = re.compile(r"^ PENDING REASONS:\n((?: .*\S.*\n?)+)", re.MULTILINE)
 _LIMIT = re.compile(r"^ RUNLIMIT\s*\n\s*([\d.]+) min", re.MULTILINE)
 # Limits, and below them how much it is
@@ -113,12 +111,13 @@ def _history(told: Paragraph, *, has_word: bool) -> History | None:
     if not is_clear:
         return None
     descriptions = _DESCRIPTION.findall(told.head)
+    before = told.head.rpartition(", Job Description <")[0] if descriptions else told.head
     run_time = told.closing.groupdict().get("run_time")
     return History(
         name=told.name,
         word=status[1] if status and has_word else None,
         description=descriptions[-1] if descriptions else "",
-        tag=_tag(told.head, descriptions),
+        tag=tag_of(descriptions[-1] if descriptions else "", before),
         submitted=_submitted(events),
         pending="; ".join(line.strip(" ;") for line in reasons[1].splitlines()) if reasons else "",
         events=texts,
@@ -145,14 +144,6 @@ def _is_damaged_event(text: str) -> bool:
         or any(text.startswith(it) and not pattern.match(text) for it, pattern in _CHANGES.items())
         or any(not is_termination(code) for code in _TERMINATED.findall(text) if code)
     )
-
-
-def _tag(head: str, descriptions: Sequence[str]) -> str | None:
-    """The tag in the first line, unless it tells two, or tells one elsewhere than in a description."""
-    if not descriptions:
-        return None if "jpsi-" in head else ""
-    tag, again = tag_in(descriptions[-1]), _DIRECTIVE.search(head)
-    return tag if again is None or again[1] == tag else None
 
 
 def _submitted(events: Sequence[tuple[str, str]]) -> datetime | None:

@@ -11,12 +11,12 @@ import attrs
 
 from jpsi.plugin import Observation
 
-from .damage import is_nearly, tag_in
+from .damage import is_nearly, tag_of
 from .ids import is_id
 from .observing import End, is_termination, nodes, observed
 
 #: `bjobs -o`: what is asked for. A field that LSF does not know costs the whole answer.
-FIELDS = "jobid jobindex stat exit_code exit_reason pend_reason exec_host job_description"
+FIELDS = "jobid jobindex stat exit_code exit_reason pend_reason exec_host job_description command"
 
 #: One job: its fields by their names in capital letters.
 Record = Mapping[str, str]
@@ -109,13 +109,14 @@ class Said(NamedTuple):
     pending: str
     nodes: str
     description: str
+    command: str
 
 
 def said(record: Record) -> Said | None:
     """What a record says; None for a job that LSF does not know."""
     if "STAT" not in record:
         return None
-    fields = ("STAT", "EXIT_CODE", "EXIT_REASON", "PEND_REASON", "EXEC_HOST", "JOB_DESCRIPTION")
+    fields = ("STAT", "EXIT_CODE", "EXIT_REASON", "PEND_REASON", "EXEC_HOST", "JOB_DESCRIPTION", "COMMAND")
     return Said(*(record.get(field, "") for field in fields))
 
 
@@ -129,7 +130,7 @@ def observation(said: Said) -> Observation:
         end=End(exit_code, "" if said.why in _NOTHING else said.why),
         ran_on=nodes(said.nodes),
     )
-    return attrs.evolve(seen, tag=tag_in(said.description))
+    return attrs.evolve(seen, tag=tag_of(said.description, said.command))
 
 
 def _text(text: str) -> str:

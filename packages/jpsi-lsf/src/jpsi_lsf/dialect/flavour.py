@@ -28,7 +28,7 @@ _FIELDS = (
     "jobid user stat queue from_host exec_host job_name submit_time proj_name cpu_used mem swap pids "
     "start_time finish_time"
 )
-_MORE_FIELDS = "jobindex exit_code exit_reason pend_reason job_description"
+_MORE_FIELDS = "jobindex exit_code exit_reason pend_reason job_description command"
 
 LSF = Flavour(
     version="IBM Spectrum LSF 10.1.0.0 build 600000, Apr 1 2021",

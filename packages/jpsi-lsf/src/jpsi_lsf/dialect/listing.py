@@ -17,6 +17,7 @@ _NONE_LEFT, _BAD_FIELD, _UNKNOWN = 254, 99, 255
 _USAGE = "Usage: bjobs [-h] [-V] [-w |-l |-UF] [-a] [-d] [-p] [-s] [-r] [-o] [-json] [-A]\n"
 
 _TOLD: Mapping[str, Callable[[FakeJob], str]] = {
+    "command": lambda job: _command(job),  # noqa: PLW0108  it stands below
     "exec_host": lambda job: ":".join(nodes(job)) if has_run(job) else "",
     "exit_code": lambda job: "" if word(job) != "EXIT" or code(job) is None else str(code(job)),
     "exit_reason": why,
@@ -122,10 +123,15 @@ def heading(job: FakeJob, status: str = "") -> str:
         f"User <{job.owner}>",
         f"Project <{job.project}>",
         *([f"Status <{status}>", f"Queue <{job.queue}>"] if status else []),
-        f"Command <{job.script.strip().replace(chr(10), ';')}>",
+        f"Command <{_command(job)}>",
         *([f"Job Description <{job.tag}>"] if job.tag else []),
     ]
     return folded(", ".join(told))
+
+
+def _command(job: FakeJob) -> str:
+    """The script, in one line."""
+    return job.script.strip().replace("\n", ";")
 
 
 def folded(line: str) -> str:

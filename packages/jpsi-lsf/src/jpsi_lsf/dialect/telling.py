@@ -36,7 +36,7 @@ def node(index: int) -> str:
 
 def nodes(job: FakeJob) -> list[str]:
     """The node of each of its slots."""
-    found: list[str] = job.attributes["nodes"]
+    found: list[str] = job.attributes.get("nodes", [node(0)])
     return found
 
 
