@@ -132,7 +132,6 @@ LOGGED = r"""_jpsi_folder=/spool/jobs/a1
 _jpsi_log=/spool/jobs/a1/launch.1
 [ ! -e /spool/jobs/a1/launch.1 ] || PATH=${PATH-}:/usr/bin:/bin command rm -f /spool/jobs/a1/launch.1
 (
-umask "$_jpsi_umask"
 "$@" >"$_jpsi_folder"/x.out 2>"$_jpsi_log"
 ) 2>&8 8>&-
 _jpsi_code=$?
