@@ -202,6 +202,7 @@ class Program:
                 job.cancel()
             except self._jpsi.JpsiError as e:
                 self._complain(key, f"cancel: {e}")
+                self._plan["cancels"][str(key)] = time.monotonic() - self._begun + _LOOK_SECONDS
             else:
                 self._plan["cancels"][str(key)] = None
 

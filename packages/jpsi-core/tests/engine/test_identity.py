@@ -33,7 +33,7 @@ def told(
         pytest.param(told("jpsi-b2-1"), None, False, Owner.STRANGER, id="another's tag"),
         pytest.param(told("jpsi-a1-2"), None, False, Owner.STRANGER, id="the tag of another attempt"),
         pytest.param(told("jpsi-b2-1", THEN), THEN, False, Owner.STRANGER, id="another's tag, at its time"),
-        pytest.param(told("", THEN), THEN, False, Owner.UNKNOWN, id="no tag, at its time"),
+        pytest.param(told("", THEN), THEN, False, Owner.STRANGER, id="no tag, at its time"),
         pytest.param(told("", LATER), THEN, False, Owner.STRANGER, id="no tag, later"),
         pytest.param(told(None, THEN), THEN, False, Owner.OWN, id="its time"),
         pytest.param(

@@ -53,9 +53,9 @@ def owner_of(
         return Owner.UNKNOWN if observation.tag is None else Owner.STRANGER
     if abs(times[0] - times[1]) > _SAME_TIME:
         return Owner.UNKNOWN if is_requeued else Owner.STRANGER
-    # A user or a site may have changed the text that carried the tag; or a controller that was started again
-    # within the same second has given the native id to another job.
-    return Owner.OWN if observation.tag is None or has_run else Owner.UNKNOWN
+    # A user or a site may have changed the text that carried the tag. Before a job has run it may as well be
+    # another, as a controller can be killed, and be started again, and take a job, within a second.
+    return Owner.OWN if observation.tag is None or has_run else Owner.STRANGER
 
 
 def is_refused(observation: Observation, owner: Owner) -> bool:
