@@ -29,6 +29,7 @@ from jpsi import (
     Reason,
     ResourceSpecV1,
 )
+from jpsi.contract.observation import Observation
 from jpsi.contract.protocols import InterruptedSubmission
 from jpsi.engine.array_files import ArrayFiles, Place
 from jpsi.engine.backend import Backend
@@ -569,9 +570,11 @@ def test_what_is_cancelled_first_does_not_wait_until_all_others_are_written_down
     folders, written = Path(str(batch.work_directory), "toy", "jobs"), list[int]()
     cancel = Backend.cancel
 
-    def counting(backend: Backend, native_ids: Sequence[str]) -> Mapping[str, str]:
+    def counting(
+        backend: Backend, native_ids: Sequence[str], seen: Mapping[str, Observation]
+    ) -> Mapping[str, str]:
         written.append(len(list(folders.glob("*/stop.1.json"))))
-        return cancel(backend, native_ids)
+        return cancel(backend, native_ids, seen)
 
     monkeypatch.setattr(Backend, "requests", lambda _, things: [things[:2], things[2:]])
     monkeypatch.setattr(Backend, "cancel", counting)
@@ -595,10 +598,12 @@ def test_jobs_that_end_while_others_are_cancelled_have_ended_as_they_did(
         assert job.wait(PATIENCE, target_states=JobState.ACTIVE)
     cancel = Backend.cancel
 
-    def slow(backend: Backend, native_ids: Sequence[str]) -> Mapping[str, str]:
+    def slow(
+        backend: Backend, native_ids: Sequence[str], seen: Mapping[str, Observation]
+    ) -> Mapping[str, str]:
         go_on.touch()
         assert ends(jobs[2:]) == [0, 0]
-        return cancel(backend, native_ids)
+        return cancel(backend, native_ids, seen)
 
     monkeypatch.setattr(Backend, "requests", lambda _, things: (things[:2], things[2:]))
     monkeypatch.setattr(Backend, "cancel", slow)
@@ -618,7 +623,7 @@ def test_who_does_not_answer_is_not_asked_to_cancel_the_rest(
     toys.submit_many(jobs)
     asked = list[Sequence[str]]()
 
-    def silent(_: Backend, native_ids: Sequence[str]) -> Mapping[str, str]:
+    def silent(_: Backend, native_ids: Sequence[str], seen: Mapping[str, Observation]) -> Mapping[str, str]:
         asked.append(native_ids)
         msg = "tdel did not answer in time"
         raise jpsi.SubmitException(msg, transient=True)
