@@ -88,9 +88,7 @@ def output(executor: JobExecutor, job: Job) -> str:
 
 
 @pytest.mark.parametrize("number", UMASKS, ids="{:03o}".format)
-def test_everything_is_private_and_the_job_has_its_own_umask(
-    make: Make, tmp_path: Path, number: int
-) -> None:
+def test_everything_is_private_and_the_job_has_its_own_umask(make: Make, tmp_path: Path, number: int) -> None:
     with umask(number), make() as executor:
         plain, failing, long = Job(shell("umask")), Job(shell("umask; exit 3")), Job(shell("sleep 1000"))
         for job in (plain, failing, long):
@@ -128,9 +126,7 @@ def test_scripts_of_the_user_have_their_umask_and_may_set_another(
         assert not_private(tmp_path) == []
 
 
-def test_what_the_user_names_has_the_umask_of_the_user(
-    make: Make, tmp_path: Path
-) -> None:
+def test_what_the_user_names_has_the_umask_of_the_user(make: Make, tmp_path: Path) -> None:
     place = tmp_path / "runs"
     spec = JobSpec("/bin/sh", ["-c", "mkdir made; echo >made/file"], create_directory=True)
     spec.directory, spec.stdout_path, spec.stderr_path = place, place / "out", place / "err"
@@ -146,9 +142,7 @@ def test_what_the_user_names_has_the_umask_of_the_user(
 
 
 @pytest.mark.parametrize("number", [0o000, 0o022], ids="{:03o}".format)
-def test_what_is_staged_leaves_nothing_open(
-    make: Make, tmp_path: Path, number: int
-) -> None:
+def test_what_is_staged_leaves_nothing_open(make: Make, tmp_path: Path, number: int) -> None:
     (tmp_path / "in").write_text("in")
     (tmp_path / "in").chmod(0o644)
     (tmp_path / "tree").mkdir()
@@ -173,9 +167,7 @@ def test_what_is_staged_leaves_nothing_open(
 
 
 @pytest.mark.parametrize("number", [0o000, 0o777], ids="{:03o}".format)
-def test_what_is_recovered_leaves_nothing_open(
-    make: Make, tmp_path: Path, number: int
-) -> None:
+def test_what_is_recovered_leaves_nothing_open(make: Make, tmp_path: Path, number: int) -> None:
     with umask(number):
         with make() as executor:
             job = Job(shell("umask"))

@@ -148,9 +148,7 @@ def test_intent_that_is_a_link_is_not_read(spool: Spool, tmp_path: Path) -> None
         spool.last_intent("a1")
 
 
-def test_nothing_is_judged_again_while_nothing_changes(
-    spool: Spool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nothing_is_judged_again_while_nothing_changes(spool: Spool, monkeypatch: pytest.MonkeyPatch) -> None:
     looks: list[str] = []
 
     def look(path: str) -> os.stat_result:

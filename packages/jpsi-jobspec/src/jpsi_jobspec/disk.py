@@ -31,9 +31,7 @@ def write(file: int, data: bytes) -> None:
 
 def write_synced(path: Path, text: str) -> None:
     """Have a file outlive a crash of the machine, once its folder is synced."""
-    with os.fdopen(
-        open_private(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), "w", encoding="utf-8"
-    ) as file:
+    with os.fdopen(open_private(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), "w", encoding="utf-8") as file:
         file.write(text)
         file.flush()
         os.fsync(file.fileno())
