@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import os
 import shutil
+import stat
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from jobspec_support import begun
-from jpsi import SubmitException
+from jpsi import ConfigError, SubmitException
 from jpsi_jobspec import runs
 from jpsi_jobspec.journal import Journal
+
+DOCUMENT = "version: 1\ntasks: [{name: a, command: ior}]\n"
 
 
 @pytest.fixture
 def run(tmp_path: Path, log: Callable[[], list[str]]) -> Journal:
-    return begun("version: 1\ntasks: [{name: a, command: ior}]\n", "local", tmp_path)
+    return begun(DOCUMENT, "local", tmp_path)
 
 
 def test_that_a_run_is_to_end_is_seen_together_with_the_reason(
@@ -84,3 +87,32 @@ def test_a_document_has_the_same_runs_by_whatever_way_somebody_comes_there(
 
     assert len({runs.folder(it) for it in ways}) == 1
     assert runs.folder("there/other.yaml") != runs.folder("there/flow.yaml")
+
+
+@pytest.mark.parametrize("umask", [0o000, 0o177], ids="{:03o}".format)
+def test_files_of_runs_are_the_users_alone_whatever_the_umask(
+    tmp_path: Path, log: Callable[[], list[str]], umask: int
+) -> None:
+    before = os.umask(umask)
+    try:
+        run = begun(DOCUMENT, "local", tmp_path)
+        run.cancel("a")
+        run.cancel(why="it is late")
+        run.live("1")
+        with run.held():
+            run.note([{"entry": "a", "replica": 1, "job": "x"}], is_synced=True)
+    finally:
+        os.umask(before)
+
+    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in (run.path, *run.path.rglob("*"))}
+    expected = {name: 0o700 if name == run.path.name else 0o600 for name in modes}
+    assert modes == expected
+    assert {"journal", "lock", "cancel", "cancel.a", "life", "run.json", "document.yaml"} <= modes.keys()
+
+
+def test_run_that_others_can_change_is_not_driven(tmp_path: Path, log: Callable[[], list[str]]) -> None:
+    run = begun(DOCUMENT, "local", tmp_path)
+    run.path.parent.chmod(0o777)
+
+    with pytest.raises(ConfigError, match=r"the directory of runs .* can be written by others"):
+        runs.read(run.path)

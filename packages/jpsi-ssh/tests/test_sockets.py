@@ -1,4 +1,4 @@
-"""The sockets of connections: in a directory that nobody else can enter, or put another in the place of."""
+"""The sockets of connections are in a directory that nobody else can get at, or replace."""
 
 from __future__ import annotations
 
