@@ -8,6 +8,7 @@ import json
 import multiprocessing
 import os
 import random
+import signal
 import sys
 import tempfile
 import time
@@ -24,6 +25,8 @@ from chaos.systems import SYSTEMS
 _AT_A_TIME = 3 * (os.cpu_count() or 1)
 # The first columns are names, the others counts.
 _NAMES = 2
+# After so many rounds it is told how far it is.
+_TOLD_EACH = 100
 _COLUMNS = ("system", "fault", "rounds", "jobs", *(it.value for it in Kind))
 
 
@@ -63,8 +66,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     keep = Path(asked.directory or tempfile.gettempdir()) / f"jpsi-chaos-seed-{seed}"
     print(f"chaos: seed {seed}, {len(trials)} rounds, {asked.at_a_time} at a time", flush=True)
     begun = time.monotonic()
-    results = list(play_all(stage, trials, asked.at_a_time, keep, is_kept=asked.keep))
-    print(table(results))
+    results: list[Result] = []
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("chaos: terminated"))
+    try:
+        for result in play_all(stage, trials, asked.at_a_time, keep, is_kept=asked.keep):
+            results.append(result)
+            if len(results) % _TOLD_EACH == 0:
+                print(f"chaos: {len(results)} rounds in {time.monotonic() - begun:.0f} s", flush=True)
+    finally:
+        print(table(results))
     print(f"chaos: {len(results)} rounds in {time.monotonic() - begun:.0f} s, seed {seed}")
     skipped = {f"{it.trial.system}, {it.trial.fault}: skipped: {it.skipped}" for it in results if it.skipped}
     print(*sorted(skipped), sep="\n", end="\n" if skipped else "")

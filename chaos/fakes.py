@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import signal
 import subprocess
@@ -147,7 +148,7 @@ def controller(round_: FakeRound) -> None:
 
 def restored(round_: FakeRound) -> None:
     """The controller comes back with a state of some time ago: jobs that ended since are started again."""
-    round_.scheduler.keep = 300.0
+    round_.scheduler.keep, round_.scheduler.accounting = 300.0, True
     round_.start()
     round_.until(lambda: any(job.state.final for _, job in round_.ours()))
     round_.pause(0.0, 0.8)
@@ -272,20 +273,21 @@ def _unmount(round_: FakeRound, work: Path) -> None:
 def readonly(round_: FakeRound) -> None:
     """The file system of the work directory turns read-only while jobs run, and is writable again later."""
     work = _mounted(round_)
-    round_.scheduler.keep = 300.0
+    round_.scheduler.keep, round_.scheduler.accounting = 300.0, True
     round_.seconds(0.2, 1.2)
     round_.start()
     round_.submitted()
     round_.pause(0.0, 0.5)
 
-    def remount(how: str) -> bool:
-        command = ["mount", "-o", f"remount,{how}", str(work)]
-        return subprocess.run(command, capture_output=True, check=False).returncode == 0
-
     round_.note("unwritable")
-    round_.undo(lambda: remount("rw"))
-    # refused while somebody has a file open for writing
-    round_.until(lambda: remount("ro"), 3.0)
+    # seen through another mount, as a file system that somebody writes to cannot be made read-only as such
+    other = round_.folder / "readonly"
+    other.mkdir()
+    steps = (["--bind", work, other], ["-o", "remount,bind,ro", other], ["--bind", other, work])
+    for step in steps:
+        subprocess.run(["mount", *map(str, step)], capture_output=True, check=True)
+    for path in (other, work):
+        round_.undo(functools.partial(subprocess.run, ["umount", "--lazy", str(path)], check=True))
     round_.pause(0.3, 2.5)
     if round_.chance(0.3):
         round_.kill()
@@ -295,7 +297,7 @@ def readonly(round_: FakeRound) -> None:
 def full(round_: FakeRound) -> None:
     """The disk of the work directory is full for a while."""
     work = _mounted(round_)
-    round_.scheduler.keep = 300.0
+    round_.scheduler.keep, round_.scheduler.accounting = 300.0, True
     round_.seconds(0.2, 1.2)
     round_.start()
     round_.submitted(round_.rng.choice([0, 1]))

@@ -195,7 +195,7 @@ def _why_lost(job: JobFacts) -> str | None:
     """Why a job is lost whose end was told."""
     if not any(it.reason in _ABSENT for it in job.told):
         return None
-    if not job.proof or job.is_unwritable or job.is_damaged:
+    if not job.proof or job.is_damaged:
         return None
     if job.has_ended and not job.is_killed:
         return "it ran to its end, and was told as LOST"

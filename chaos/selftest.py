@@ -24,7 +24,6 @@ RIGHT: Mapping[str, JobFacts] = {
     "killed by its system": JobFacts(1, 21, ("start",), [_LOST], is_forgotten=True, is_killed=True),
     "run again, as was asked for": JobFacts(1, 21, ("start", "killed", *_RAN), [_OWN], reruns=1),
     "no claim could be written": JobFacts(1, 21, (), [Told("client", "FAILED", 125)], is_unwritable=True),
-    "no exit could be written": JobFacts(1, 21, _RAN, [_LOST], is_unwritable=True),
     "nobody can know what it was": JobFacts(1, 21, _RAN, (), is_damaged=True),
 }
 
@@ -34,6 +33,11 @@ WRONG: Sequence[tuple[str, Kind, JobFacts]] = [
     ("ran and LOST", Kind.LOST, JobFacts(1, 21, _RAN, [_LOST])),
     ("ran and LOST, cancelled too late", Kind.LOST, JobFacts(1, 21, _RAN, [_LOST], is_cancelled=True)),
     ("ran and LOST after it was forgotten", Kind.LOST, JobFacts(1, 21, _RAN, [_LOST], is_forgotten=True)),
+    (
+        "ran and LOST, as no exit could be written",
+        Kind.LOST,
+        JobFacts(1, 21, _RAN, [_LOST], is_unwritable=True),
+    ),
     ("runs and LOST", Kind.LOST, JobFacts(1, 21, ("start",), [_LOST])),
     ("ran twice", Kind.DOUBLED, JobFacts(1, 21, (*_RAN, *_RAN), [_OWN])),
     ("began twice", Kind.DOUBLED, JobFacts(1, 21, ("start", "killed", *_RAN), [_OWN])),

@@ -247,17 +247,8 @@ def readonly(round_: SlurmRound) -> None:
     round_.pause(0.0, 3.0)
     round_.note("unwritable")
     round_.undo(lambda: control("writable"))
-    # refused while somebody has a file open for writing
-    round_.until(_turned_read_only, 5.0)
+    control("readonly")
     round_.pause(1.0, 5.0)
-
-
-def _turned_read_only() -> bool:
-    try:
-        control("readonly")
-    except RuntimeError:
-        return False
-    return True
 
 
 #: The faults by name.
