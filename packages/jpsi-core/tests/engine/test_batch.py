@@ -1100,6 +1100,8 @@ class Probing:
 def test_failure_is_not_final_before_the_requeue_codes_are_known(bench: Bench) -> None:
     bench.overrides.append(Probing("tstat"))
     bench.engine = bench.process()
+    # it does not answer when the job is sent
+    bench.scheduler.faults.fail("tstat")
     bench.submit()
     bench.leave("active", "exit.run.99")
     bench.see()
@@ -1111,6 +1113,29 @@ def test_failure_is_not_final_before_the_requeue_codes_are_known(bench: Bench) -
 
     assert bench.last() == (JobState.FAILED, 7, Reason.EXIT_CODE, Evidence.MARKER)
     assert bench.recover() == []
+
+
+def test_the_requeue_codes_are_on_disk_before_the_first_job_is_sent(bench: Bench) -> None:
+    """A client that is killed at once asks no more; its jobs must know which of their ends are the last."""
+    bench.overrides.append(Probing("tstat"))
+    bench.engine = bench.process()
+    told = list[object]()
+    bench.scheduler.outcomes = {}
+    submit = bench.scheduler.submit_all
+    bench.scheduler.submit_all = lambda jobs: (told.append(read_codes(bench.spool.root)), submit(jobs))  # type: ignore[assignment, method-assign]
+
+    bench.submit("a1")
+    bench.submit("a2")
+
+    assert told == [{99}, {99}]
+    assert bench.calls("tstat") == 1
+
+
+def test_job_is_submitted_though_the_site_does_not_tell_its_requeue_codes(bench: Bench) -> None:
+    bench.overrides.append(Probing("no-such-command"))
+    bench.engine = bench.process()
+
+    assert bench.submit() == "1"
 
 
 def test_the_requeue_codes_are_asked_for_once_and_kept_for_those_who_only_look(bench: Bench) -> None:
@@ -1408,6 +1433,8 @@ def test_job_that_could_leave_no_marker_is_lost_for_that_reason(bench: Bench) ->
 def test_exit_codes_that_were_found_out_count_although_the_queue_does_not_answer(bench: Bench) -> None:
     bench.overrides.append(Probing("tstat"))
     bench.engine = bench.process()
+    # it does not answer when the job is sent
+    bench.scheduler.faults.fail("tstat")
     bench.submit()
     bench.leave("active", "exit.run.7")
     bench.see()

@@ -54,8 +54,28 @@ def test_owner(
 
 
 def test_job_that_has_run_is_itself_though_its_tag_was_taken_away() -> None:
-    assert owner_of(told("", THEN), TAG, THEN, has_run=True) is Owner.OWN
-    assert owner_of(told("", LATER), TAG, THEN, has_run=True) is Owner.STRANGER
+    assert owner_of(told("", THEN), TAG, THEN, began=LATER) is Owner.OWN
+    assert owner_of(told("", LATER), TAG, THEN, began=LATER) is Owner.STRANGER
+
+
+@pytest.mark.parametrize(
+    ("observation", "is_requeued", "expected"),
+    [
+        pytest.param(told("", THEN), False, Owner.OWN, id="taken before it began"),
+        pytest.param(told("", LATER), False, Owner.STRANGER, id="taken after it had begun"),
+        pytest.param(told("", LATER), True, Owner.UNKNOWN, id="taken after it had begun, and put back"),
+        pytest.param(told(""), False, Owner.STRANGER, id="no time"),
+        pytest.param(told(None, THEN), False, Owner.UNKNOWN, id="no word of a tag"),
+        pytest.param(told("jpsi-b2-1", THEN), False, Owner.STRANGER, id="another's tag"),
+    ],
+)
+def test_process_that_never_saw_the_tag_goes_by_what_the_job_has_left(
+    observation: Observation, is_requeued: bool, expected: Owner
+) -> None:
+    """As after `recover`, where the tag was taken away before."""
+    began = THEN + timedelta(seconds=5)
+
+    assert owner_of(observation, TAG, None, began=began, is_requeued=is_requeued) is expected
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,7 @@ def owner_of(
     tag: str | None,
     submitted: datetime | None = None,
     *,
-    has_run: bool = False,
+    began: datetime | None = None,
     is_requeued: bool = False,
 ) -> Owner:
     """Return whose job an observation is about.
@@ -41,21 +41,31 @@ def owner_of(
         observation: what the batch system said about the native id of the job.
         tag: what the job carries; None for a job that is none of jpsi's, of which every answer is believed.
         submitted: when the batch system took the job, as an earlier answer with the tag said.
-        has_run: whether the job has left markers, so that the batch system had it for longer than a moment.
+        began: when the job left its first marker, by which time the batch system had taken it; None if it has
+            left none.
         is_requeued: whether the batch system has put the job back, which on some systems changes that time.
     """
     if tag is None or observation.tag == tag:
         return Owner.OWN
     if observation.tag:
         return Owner.STRANGER
-    times = (observation.submitted, submitted)
-    if times[0] is None or times[1] is None:
+    if observation.submitted is None or (submitted or began) is None:
         return Owner.UNKNOWN if observation.tag is None else Owner.STRANGER
-    if abs(times[0] - times[1]) > _SAME_TIME:
+    if not _is_in_time(observation.submitted, submitted, began):
         return Owner.UNKNOWN if is_requeued else Owner.STRANGER
+    if observation.tag is None:
+        # that another job was not taken before this one began is no proof
+        return Owner.OWN if submitted is not None else Owner.UNKNOWN
     # A user or a site may have changed the text that carried the tag. Before a job has run it may as well be
     # another, as a controller can be killed, and be started again, and take a job, within a second.
-    return Owner.OWN if observation.tag is None or has_run else Owner.STRANGER
+    return Owner.STRANGER if began is None else Owner.OWN
+
+
+def _is_in_time(told: datetime, submitted: datetime | None, began: datetime | None) -> bool:
+    """Return whether the batch system took a job when it took this one, or before this one began to run."""
+    if submitted is not None:
+        return abs(told - submitted) <= _SAME_TIME
+    return began is not None and told <= began + _SAME_TIME
 
 
 def is_refused(observation: Observation, owner: Owner) -> bool:

@@ -250,11 +250,12 @@ class Submitting:
         return self._run(submission, self._side.directory(), frame)
 
     def _learn_requeue_codes(self) -> None:
-        """Have the site asked once after which exit codes it puts jobs back, if its jobs cannot look that up.
+        """Have the site asked after which exit codes it puts jobs back, before a spool's first job is sent.
 
-        Jobs that run here read it when they are run again, by when somebody who follows jobs has asked.
+        What it answers is on disk then for every job that is started again: until it is known, a failure that
+        nobody has seen may be one that asked for it; and a client that is killed asks no more.
         """
-        if self._side.is_here or self._known_codes() is not EVERY_FAILURE:
+        if self._known_codes() is not EVERY_FAILURE:
             return
         try:
             self._backend.probe()
@@ -384,6 +385,9 @@ class Submitting:
 
     def _runs(self, job_id: str, attempt: int) -> bool:
         """Whether an attempt runs or is on its way; otherwise it can run no more once this returns."""
+        if self._spool.has_run(job_id, attempt):
+            # what it has left counts, although its claim may be lost
+            return True
         if self._spool.has_intent(job_id, attempt) and self._single_runs(job_id, attempt):
             return True
         # Before it begins to run, nothing but memory tells in which array a first attempt is.

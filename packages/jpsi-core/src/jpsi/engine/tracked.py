@@ -148,7 +148,8 @@ class Tracked:
         is_requeued = bool(restarts or seen.restarts) or _last_run(self.markers) > 0
         # a time that several jobs may have says nothing any more once another has the native id
         submitted = self.submitted if self.stranger is None or seen.tag else None
-        return owner_of(seen, self.tag, submitted, has_run=bool(self.markers), is_requeued=is_requeued)
+        began = min((marker.time for marker in self.markers), default=None)
+        return owner_of(seen, self.tag, submitted, began=began, is_requeued=is_requeued)
 
     def observe(self, seen: Observation | None, now: float) -> None:
         """Know what the queue says about its native id; None is that there is no such job."""

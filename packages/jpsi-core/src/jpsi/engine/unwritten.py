@@ -70,7 +70,7 @@ class Unwritten:
                 log.debug("%s: %s was removed meanwhile", self._root, name)
             except OSError as e:
                 log.debug("%s: %s: %s", self._root, name, e)
-                return False
+                continue
             with self._lock:
                 if self._pending.get(name) is call:
                     del self._pending[name]

@@ -37,10 +37,10 @@ def exec_problems(
         environment: the variables that are set; those that are None are unset.
         inherited: the variables that it has besides.
     """
-    texts = dict(_texts(executable, arguments, environment))
+    texts = list(_texts(executable, arguments, environment))
     longest = text_bytes()
     is_one = False
-    for where, text in texts.items():
+    for where, text in texts:
         # no character takes more than four bytes
         if longest is not None and len(text) * 4 >= longest and _size(text) > longest:
             is_one = True
@@ -51,7 +51,7 @@ def exec_problems(
     if is_one:
         return
     others = [f"{name}={value}" for name, value in (inherited or {}).items() if name not in environment]
-    total = sum(_size(text) + _POINTER_BYTES for text in (*texts.values(), *others))
+    total = sum(_size(text) + _POINTER_BYTES for text in (*(text for _, text in texts), *others))
     if total > (most := all_bytes()):
         besides = f", {len(others)} of them inherited," if others else ""
         yield (
