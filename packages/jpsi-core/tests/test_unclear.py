@@ -15,7 +15,9 @@ import pytest
 import jpsi
 from jpsi import Job, JobExecutor, JobState, spooled
 from jpsi.engine.spool import Spool
+from jpsi.engine.tracker import never_ran
 from jpsi.fakes import FakeScheduler, on_path
+from jpsi.model.plain import encode_status
 from jpsi.plugin import BatchConfig
 from jpsi.testing import PluginDirectory, toy
 from jpsi.testing.conformance_kit import Proof
@@ -283,7 +285,7 @@ def test_what_an_older_version_called_cancelled_is_new(
         executor.submit(job)
     spool = Spool(told(job.id).origin.path)
     os.unlink(f"{spool.folder(job.id)}/unsent.1")  # noqa: PTH108
-    spool.finish(job.id, 1, {"state": "CANCELED", "time": "2026-01-01T00:00:00+00:00"})
+    spool.finish(job.id, 1, encode_status(never_ran()))
 
     assert (told(job.id).status.state, told(job.id).remark) == (JobState.NEW, NEVER)
     with JobExecutor("toy", config=config) as other:

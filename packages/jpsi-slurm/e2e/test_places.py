@@ -79,15 +79,20 @@ def test_work_directory_that_others_may_write(config: SlurmConfig, tmp_path: Pat
     work = tmp_path / "work" / "slurm"
     work.mkdir(parents=True)
     work.chmod(0o777)
-    job = proving(tmp_path / "proof", 0)
+    with pytest.raises(jpsi.ConfigError, match=r"chmod go-w"):
+        JobExecutor.get_instance("slurm", config=config)
+
+    work.chmod(0o700)
     with JobExecutor.get_instance("slurm", config=config) as executor:
+        job = proving(tmp_path / "opened later", 0)
+        work.chmod(0o777)
         with pytest.raises(jpsi.ConfigError, match=r"chmod go-w"):
             executor.submit(job)
         assert job.status.state is JobState.NEW
 
         work.chmod(0o700)
 
-        completes_once(executor, job, tmp_path / "proof")
+        completes_once(executor, job, tmp_path / "opened later")
 
 
 def test_work_directory_that_was_removed(executor: JobExecutor, tmp_path: Path) -> None:

@@ -46,11 +46,30 @@ MISTAKES = {
         "not_mentioned",
     ),
     "a strange word is a failure": ("(None, None))", "(JobState.FAILED, None))", "nobody_knows"),
-    "no answer is an empty answer": ("result.checked().stdout", "result.stdout", "no_contact"),
-    "what is cut waits": (
-        "result.checked().stdout.splitlines()",
-        '(result.checked().stdout + " WAITING - 0 x").splitlines()',
-        "range_is_cut",
+    "no answer is an empty answer": (
+        "    _, header, listed = result.checked().stdout",
+        "    if not result.stdout:\n        return []\n    _, header, listed = result.stdout",
+        "no_contact",
+    ),
+    "what is cut is an answer": (
+        'if not header or end is None or int(end["count"]) != len(lines) or not listed.endswith("\\n"):',
+        "if False:",
+        "answer_that_is_cut",
+    ),
+    "what is garbled is passed over": (
+        "if unclear := [",
+        "if unclear := False and [",
+        "answer_that_is_garbled",
+    ),
+    "an answer does not say whose job it is about": (
+        'tag=carried_tag(row["tag"])',
+        "tag=None",
+        "whose_job",
+    ),
+    "a stranger's end is the job's": (
+        'tag=carried_tag(row["tag"])',
+        'tag="jpsi-0b9e6f0e-0000-4000-a000-000000000000-1"',
+        "says_whose_job",
     ),
     "a guessed id": ("if len(found) != 1:", "if False:", "garbage_is_no_native_id"),
     "a clock": (
@@ -95,7 +114,7 @@ commands = {**toy_dialect.commands, "tstat": _strict("tstat"), "tdel": _strict("
 """
 # What a backend needs for it.
 _LENIENT = (
-    ("lines = result.checked().stdout", "lines = _answered(result).stdout"),
+    ("listed = result.checked().stdout", "listed = _answered(result).stdout"),
     (
         "def _rows(",
         """
@@ -196,7 +215,7 @@ def test_a_submit_command_that_is_not_there_is_told(tmp_path: Path, command: str
 
     done = conforms(tmp_path, Path(toy.__file__).read_text(), "submit_command or unclear_submission", test)
 
-    assert "5 failed" in done.stdout, done.stdout
+    assert "7 failed" in done.stdout, done.stdout
     assert f"submit_command is {command!r}; it must be the command that submits" in done.stdout
 
 

@@ -123,7 +123,9 @@ class IdentityTests(Kit):
         job = Job(gate.job())
         executor.submit(job)
         self.active(job)
-        executor.info(job)
+        seen = executor.info(job)
+        if seen is None or seen.submitted is None:
+            pytest.skip("its answers do not tell when a job was submitted")
 
         fake.job(job.native_id or "").tag = ""
         asked = len(fake.log)
