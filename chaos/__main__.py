@@ -140,12 +140,17 @@ def play_all(
     # each worker is a process of its own, as the commands of its fake are on its PATH
     context = multiprocessing.get_context("spawn")
     for some, count in ((beside, at_a_time), (alone, 1)):
-        with concurrent.futures.ProcessPoolExecutor(count, context, max_tasks_per_child=50) as pool:
-            played = [pool.submit(rounds.play, trial, stage.play, keep, is_kept=is_kept) for trial in some]
-            for future in concurrent.futures.as_completed(played):
-                result = future.result()
-                report(result)
-                yield result
+        # the workers of a pool do not live for ever
+        for begin in range(0, len(some), _TOLD_EACH):
+            with concurrent.futures.ProcessPoolExecutor(count, context) as pool:
+                played = [
+                    pool.submit(rounds.play, trial, stage.play, keep, is_kept=is_kept)
+                    for trial in some[begin : begin + _TOLD_EACH]
+                ]
+                for future in concurrent.futures.as_completed(played):
+                    result = future.result()
+                    report(result)
+                    yield result
 
 
 def report(result: Result) -> None:

@@ -151,6 +151,8 @@ def restored(round_: FakeRound) -> None:
     round_.scheduler.keep, round_.scheduler.accounting = 300.0, True
     round_.start()
     round_.until(lambda: any(job.state.final for _, job in round_.ours()))
+    # Before it is known after which exit codes the site runs jobs again, any that failed may be meant to.
+    round_.until(lambda: list((round_.folder / "work").glob("*/requeue.json")))
     round_.pause(0.0, 0.8)
     if is_killed := round_.chance(0.3):
         round_.clients.kill()

@@ -23,6 +23,8 @@ from chaos.referee import Finding, Kind, StrangerFacts, Verdict, judge
 
 #: How long all of a round may take after its fault is over, in seconds, however busy the machine is.
 PATIENCE = 45.0
+# How often it is tried to remove what is left of a round.
+_TRIES = 6
 # In seconds: short, so that rounds are. What a fault does lasts longer than the grace period.
 GRACE = 0.6
 SECONDS = {
@@ -339,8 +341,17 @@ def play(trial: Trial, play_in: Callable[[Trial, Path], Verdict], keep: Path, *,
         (folder / "report").write_text("\n".join([*map(str, verdict.findings), error]) + "\n")
         kept = _kept(folder, keep / str(trial).replace(":", "-"))
     if kept != str(folder):
-        shutil.rmtree(folder, ignore_errors=True)
+        _remove(folder)
     return Result(trial, verdict, time.monotonic() - begun, kept, error=error)
+
+
+def _remove(folder: Path) -> None:
+    """Remove the files of a round, into which jobs that are being killed may still write."""
+    for _ in range(_TRIES):
+        shutil.rmtree(folder, ignore_errors=True)
+        if not folder.exists():
+            return
+        time.sleep(0.5)
 
 
 def _kept(folder: Path, target: Path) -> str:

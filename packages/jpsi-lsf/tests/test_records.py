@@ -185,6 +185,15 @@ def test_the_command_tells_the_tag_of_a_job_whose_description_was_changed() -> N
     assert _seen(STAT="RUN", COMMAND="sleep 9", JOB_DESCRIPTION="of a user").tag == ""
 
 
+def test_a_stranger_that_runs_what_is_called_like_jpsi_has_no_tag() -> None:
+    for command in (
+        "/opt/jpsi-tools/run",
+        "#!/opt/jpsi-venv/bin/python;print(7)",
+        "#!/bin/sh;cd /tmp/jpsi-1;x",
+    ):
+        assert _seen(STAT="RUN", COMMAND=command).tag == ""
+
+
 def _without(field: str) -> dict[str, str]:
     return {name: value for name, value in _record(STAT="RUN").items() if name != field}
 

@@ -13,6 +13,9 @@ _ENOUGH = 3
 # In a script whose lines are told in one
 _DIRECTIVE = re.compile(r"#BSUB -Jd [^;\n]*?(jpsi-[A-Za-z0-9-]+)'?(?:;|\n)")
 
+# A directive in which something may have been changed. What a stranger runs may well be called like jpsi
+_LIKE_DIRECTIVE = re.compile(r"(?:^|[;\n])#(?!!)[^;\n]*jpsi-")
+
 
 def is_nearly(word: str, known: Iterable[str]) -> bool:
     """Whether a word is one of these but for one character.
@@ -45,10 +48,12 @@ def tag_of(description: str, command: str) -> str | None:
 
     >>> tag_of("", "#!/bin/sh;#BSUB -Jd jpsi-5-1;exec x"), tag_of("jpsi-5-1", "exec x"), tag_of("", "exec x")
     ('jpsi-5-1', 'jpsi-5-1', '')
+    >>> tag_of("", "#!/bin/sh;#BS~B -Jd jpsi-5-1;exec x"), tag_of("", "#!/bin/sh;exec jpsi-tool")
+    (None, '')
     """
     tag, again = tag_in(description), _DIRECTIVE.search(command)
     if again is None:
-        return None if not tag and _BEGINNING in command else tag
+        return None if not tag and _LIKE_DIRECTIVE.search(command) else tag
     return again[1] if not tag or tag == again[1] else None
 
 
