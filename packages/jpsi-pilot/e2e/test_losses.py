@@ -86,9 +86,10 @@ def test_a_killed_worker_takes_its_own_jobs_alone(executor: JobExecutor, tmp_pat
     gate.open()
 
     assert ends == [None] * 8
-    assert len(lost) == 4
+    # how many run where is the pilot's to say
+    assert 0 < len(lost) < len(jobs)
     assert {job.status.reason for job in lost} == {Reason.NODE_FAIL}
-    assert [end(job).exit_code for job in jobs if job not in lost] == [3] * 4
+    assert {end(job).exit_code for job in jobs if job not in lost} == {3}
 
 
 def is_worker(process: psutil.Process, folder: Path) -> bool:
