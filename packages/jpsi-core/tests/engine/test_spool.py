@@ -748,6 +748,7 @@ def test_markers_that_cannot_be_moved_are_told_all_the_same(
     assert [it.levelname for it in caplog.records].count("WARNING") == 1
     assert told(spool.collect(["a1"])) == {"a1": ["a1.1.active", EXIT]}
     assert spool.news({"a1"}) == []
+    assert caplog.messages[-1] == f"{spool.root} can be written to again"
 
 
 def test_marker_of_a_job_without_folder_makes_one_where_that_is_known(spool: Spool) -> None:

@@ -370,6 +370,8 @@ class Spool:
                 unmoved.setdefault(marker.job_id, []).append(marker)
                 is_there = True
             taken.update([marker.job_id] if is_there else [])
+        if taken and not unmoved:
+            self.unwritten.succeeded()
         if only_new:
             wanted = taken
         return {job_id: [*self.consumed(job_id), *unmoved.get(job_id, ())] for job_id in wanted}
