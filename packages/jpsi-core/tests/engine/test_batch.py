@@ -1670,6 +1670,24 @@ def test_no_request_goes_to_a_stranger(bench: Bench, request_: str) -> None:
     assert bench.calls("tdel") == (request_ == "cancel_many")
 
 
+def test_no_request_goes_to_what_is_shown_without_the_tag_after_the_job_has_begun(bench: Bench) -> None:
+    """A controller that is killed may give the native id to another job within a second."""
+    native_id = bench.submit()
+    bench.ask()
+    bench.leave("active")
+    bench.see()
+    job = bench.scheduler.job(native_id)
+    job.tag = ""
+
+    with pytest.raises(SubmitException, match="without the tag jpsi-a1-1: somebody has taken the tag away"):
+        bench.engine.cancel("a1")
+    bench.clock.advance(GRACE)
+    bench.ask()
+
+    assert bench.calls("tdel") == 0
+    assert set(bench.states()) == {JobState.ACTIVE}
+
+
 def test_no_request_is_sent_while_it_is_not_known_whose_the_native_id_is(bench: Bench) -> None:
     bench.submit()
     bench.scheduler.faults.fail("tstat", None, returncode=0, stdout="garbage\n")

@@ -53,15 +53,31 @@ def test_owner(
     assert owner_of(observation, TAG, submitted, is_requeued=is_requeued) is expected
 
 
-def test_job_that_has_run_is_itself_though_its_tag_was_taken_away() -> None:
-    assert owner_of(told("", THEN), TAG, THEN, began=LATER) is Owner.OWN
-    assert owner_of(told("", LATER), TAG, THEN, began=LATER) is Owner.STRANGER
+@pytest.mark.parametrize(
+    ("state", "is_requeued", "expected"),
+    [
+        (JobState.ACTIVE, False, Owner.UNKNOWN),
+        (JobState.COMPLETED, False, Owner.UNKNOWN),
+        (JobState.QUEUED, True, Owner.UNKNOWN),
+        # it has begun, and does not wait again
+        (JobState.QUEUED, False, Owner.STRANGER),
+    ],
+)
+def test_job_that_has_run_may_be_itself_though_its_tag_was_taken_away(
+    state: JobState, is_requeued: bool, expected: Owner
+) -> None:
+    found = [
+        owner_of(told("", told_at, state), TAG, THEN, began=LATER, is_requeued=is_requeued)
+        for told_at in (THEN, LATER)
+    ]
+
+    assert found == [expected, Owner.UNKNOWN if is_requeued else Owner.STRANGER]
 
 
 @pytest.mark.parametrize(
     ("observation", "is_requeued", "expected"),
     [
-        pytest.param(told("", THEN), False, Owner.OWN, id="taken before it began"),
+        pytest.param(told("", THEN), False, Owner.UNKNOWN, id="taken before it began"),
         pytest.param(told("", LATER), False, Owner.STRANGER, id="taken after it had begun"),
         pytest.param(told("", LATER), True, Owner.UNKNOWN, id="taken after it had begun, and put back"),
         pytest.param(told(""), False, Owner.STRANGER, id="no time"),
@@ -119,6 +135,19 @@ def test_end_without_a_tag_counts_only_if_the_job_has_left_a_marker() -> None:
     assert (marked.queued, marked.absences) == (told(None), 0)
 
 
+def test_end_of_what_is_shown_without_the_tag_is_not_believed_and_its_life_is() -> None:
+    """A stranger may have got the native id in the second in which the job was submitted and began."""
+    job = Tracked("a1", "a1", 1, "17")
+    job.observe(told(TAG, THEN, JobState.ACTIVE), 1.0)
+    job.markers = [_active(THEN)]
+
+    job.observe(told("", THEN, JobState.CANCELED), 2.0)
+    assert job.absences == 1
+    job.observe(told("", THEN, JobState.ACTIVE), 3.0)
+
+    assert (job.absences, job.queued) == (0, told("", THEN, JobState.ACTIVE))
+
+
 def test_job_that_waits_is_told_of_without_a_tag() -> None:
     """As by plugins that know no tags: that is no end, and is seen to be wrong when it ends."""
     job = Tracked("a1", "a1", 1, "17")
@@ -165,8 +194,7 @@ def test_element_carries_the_tag_of_its_array() -> None:
     assert Tracked("a1", "a1", 1, "17_3", place=Place("x9", 3)).tag == "jpsi-x9-1"
 
 
-def _active() -> Marker:
-
-    marker = parse("a1.1.active", 1)
+def _active(time: datetime = THEN) -> Marker:
+    marker = parse("a1.1.active", int(time.timestamp() * 1e9))
     assert marker is not None
     return marker

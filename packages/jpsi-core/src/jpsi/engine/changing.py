@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from jpsi.contract.observation import Observation
 from jpsi.engine.backend import Backend
 from jpsi.engine.files import is_transient
-from jpsi.engine.identity import is_refused
+from jpsi.engine.identity import Owner, is_refused
 from jpsi.engine.rounds import Rounds
 from jpsi.engine.spool import stop_file
 from jpsi.engine.stopping import CANCEL
@@ -114,8 +114,9 @@ class Changing:
         observed: dict[str, Observation] = {}
         for job in jobs:
             told = seen.get(job.job_id)
-            if told is not None and told.exists and is_refused(told, job.owner_of(told)):
-                refused[job.job_id] = _no_longer_its_own(job, done, self._backend.place)
+            owner = None if told is None or not told.exists else job.owner_of(told)
+            if told is not None and owner is not None and is_refused(told, owner):
+                refused[job.job_id] = _not_its_own(job, done, self._backend.place, owner)
                 continue
             own.append(job)
             if told is not None and told.exists:
@@ -180,9 +181,16 @@ def _refusal(job: Tracked, done: str, why: str) -> SubmitException:
     return SubmitException(msg, transient=True)
 
 
-def _no_longer_its_own(job: Tracked, done: str, place: str) -> SubmitException:
-    msg = (
-        f"job {job.job_id} was not {done}: {place} has lost it, and its native id {job.native_id} is now "
-        "another job's, which does not carry its tag"
-    )
-    return SubmitException(msg)
+def _not_its_own(job: Tracked, done: str, place: str, owner: Owner) -> SubmitException:
+    begun = f"job {job.job_id} was not {done}: {place}"
+    if owner is Owner.STRANGER:
+        why = (
+            f"has lost it, and its native id {job.native_id} is now another job's, "
+            "which does not carry its tag"
+        )
+    else:
+        why = (
+            f"shows {job.native_id} without the tag {job.tag}: somebody has taken the tag away, or this is "
+            f"another job; look at it, and use a command of {place}'s own"
+        )
+    return SubmitException(f"{begun} {why}")

@@ -11,6 +11,7 @@ import enum
 from datetime import datetime, timedelta
 
 from jpsi.contract.observation import Observation
+from jpsi.model.states import JobState
 
 # Systems print the time of a submission in whole seconds, some rounded and some cut.
 _SAME_TIME = timedelta(seconds=1)
@@ -56,9 +57,10 @@ def owner_of(
     if observation.tag is None:
         # that another job was not taken before this one began is no proof
         return Owner.OWN if submitted is not None else Owner.UNKNOWN
-    # A user or a site may have changed the text that carried the tag. Before a job has run it may as well be
-    # another, as a controller can be killed, and be started again, and take a job, within a second.
-    return Owner.STRANGER if began is None else Owner.OWN
+    # A user or a site may have changed the text that carried the tag; or a controller was killed, and started
+    # again, and took another job, within a second. One that waits is not the one that has begun.
+    is_waiting = observation.state is JobState.QUEUED and not is_requeued
+    return Owner.STRANGER if began is None or is_waiting else Owner.UNKNOWN
 
 
 def _is_in_time(told: datetime, submitted: datetime | None, began: datetime | None) -> bool:

@@ -170,7 +170,8 @@ class Tracked:
     def _believed(self, seen: Observation | None) -> Observation | None:
         """Return what counts of an observation: that of an end needs to be known to be this job's.
 
-        The job's own markers are as good as a tag: something of it ran.
+        Where the batch system tells no tags, the job's own markers are as good: something of it ran. What
+        it shows without the tag may be another job.
         """
         if seen is None or not seen.exists:
             return None
@@ -181,7 +182,7 @@ class Tracked:
         if whose is Owner.OWN:
             if seen.tag:
                 self.submitted = seen.submitted or self.submitted
-        elif seen.final and not self.markers:
+        elif seen.final and (not self.markers or seen.tag is not None):
             return None
         return seen
 
