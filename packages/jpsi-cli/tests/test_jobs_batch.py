@@ -296,3 +296,28 @@ def test_a_submission_of_which_nothing_is_known_is_told_as_such_until_it_is_foun
     make_room(fake)
     assert run("wait", unclear).returncode == 3
     assert listed(run)[unclear]["state"] == "FAILED"
+
+
+def test_a_job_that_the_batch_system_has_lost_ends_by_looks_of_processes_that_ask_once(
+    run: Run, fake: FakeScheduler, environment: dict[str, str], tmp_path: Path
+) -> None:
+    make_room(fake)
+    sign = tmp_path / "sign"
+    os.mkfifo(sign)
+    submitted = run("submit", "--", "sh", "-c", f"echo >'{sign}'; exec sleep 1000")
+    job_id = submitted.stdout.decode().strip()
+    with sign.open() as heard:
+        heard.read()
+    with fake.lock:
+        (job,) = fake.jobs
+        fake.vanish(job.native_id)
+
+    explained = run("explain", job_id)
+    looks = [listed(run, "--refresh")[job_id]["state"]]
+    while looks[-1] == "ACTIVE" and len(looks) < 20:
+        looks.append(listed(run, "--refresh")[job_id]["state"])
+
+    assert b"now toy does not mention it" in explained.stdout
+    assert f"jpsi wait {job_id}".encode() in explained.stdout
+    assert looks[-1] == "FAILED"
+    assert listed(run)[job_id]["reason"] == "lost"

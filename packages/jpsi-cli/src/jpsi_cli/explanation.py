@@ -27,6 +27,8 @@ class Facts:
     remark: str | None = None
     #: Whether it was not submitted for certain, and not only as far as is known.
     is_unsent: bool = True
+    #: The name of the batch system that does not mention it; empty if it does, or was not asked.
+    missing_in: str = ""
     #: That its files are damaged, and what to do; empty if they are not.
     damage: str = ""
     #: How often the batch system has started it again after it had ended, which did nothing.
@@ -38,6 +40,11 @@ class Facts:
     start_estimate: str | None = None
     #: The last lines that it wrote to standard error.
     errors: Sequence[str] = ()
+
+    @property
+    def is_missing(self) -> bool:
+        """True if the batch system does not mention a job that has begun to run or was submitted."""
+        return bool(self.missing_in) and self.status.state is not jpsi.JobState.NEW
 
 
 @attrs.frozen
@@ -61,6 +68,11 @@ def explain(facts: Facts) -> Explanation:
 def _why_not_ended(facts: Facts) -> str:
     status, remark = facts.status, facts.remark
     lasted = "" if facts.lasted is None else f", for {age(facts.lasted)} now"
+    if facts.is_missing:
+        what = "it began to run" if status.state is jpsi.JobState.ACTIVE else "it was submitted"
+        lasted = "" if facts.lasted is None else f" {age(facts.lasted)} ago"
+        sentence = f"{what}{lasted}; now {facts.missing_in} does not mention it, and it has left no exit code"
+        return sentence if remark is None else f"{sentence}; {remark}"
     if status.state is jpsi.JobState.ACTIVE:
         return f"it runs{lasted}" if remark is None else remark
     if status.state is jpsi.JobState.NEW:
@@ -106,6 +118,8 @@ _LESS = "ask for less: --time, --nodes, --processes or --memory"
 def _before_end(facts: Facts) -> Iterator[str]:
     if facts.status.state is jpsi.JobState.NEW:
         yield "submit it again" if facts.is_unsent else f"have it looked for: jpsi wait {facts.job}"
+    elif facts.is_missing:
+        yield f"find out how it ended, which takes a minute or two: jpsi wait {facts.job}"
     elif facts.remark is not None and facts.status.state is jpsi.JobState.ACTIVE:
         yield "have it looked at: jpsi ls --refresh"
     elif facts.status.state is jpsi.JobState.QUEUED:

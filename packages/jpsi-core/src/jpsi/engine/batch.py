@@ -43,6 +43,7 @@ from jpsi.engine.filesystems import is_on_network
 from jpsi.engine.given_anew import given_anew
 from jpsi.engine.hearing import Hearing, hearing
 from jpsi.engine.judging import Judging
+from jpsi.engine.missing_jobs import MissingJobs
 from jpsi.engine.native_ids import NativeIds
 from jpsi.engine.poller import Poller
 from jpsi.engine.predecessors import Predecessors
@@ -211,6 +212,10 @@ class BatchEngine:
                 judging=judging,
                 native_ids=self._native_ids,
                 renamed=self._setup.renamed,
+                # elsewhere, what a job leaves while nobody listens may show late
+                missing=MissingJobs(self._spool.root, max(self._sending.grace_seconds, patience))
+                if self._side.is_here
+                else None,
             )
             listening = self._side.listening(tracking)
             if listening is not None:
