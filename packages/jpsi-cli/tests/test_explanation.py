@@ -142,8 +142,10 @@ def test_what_the_batch_system_says_besides_is_told() -> None:
         (
             JobState.QUEUED,
             "its end was asked for",
-            "it was submitted 1m5s ago; now slurm does not mention it, and it has left no exit code; "
-            "its end was asked for",
+            (
+                "it was submitted 1m5s ago; now slurm does not mention it, and it has left no exit code; "
+                "its end was asked for"
+            ),
         ),
     ],
     ids=lambda it: it if isinstance(it, JobState) else "",

@@ -2,12 +2,13 @@
 
     <root>/asking/<boot>/missing/<job>.<attempt>.json    one job, as the last process to ask has seen it
 
-A command that asks once and ends sees one answer, and the grace that a missing job has is longer than that. So
-each process begins where the last one stopped. Times are those of `time.monotonic`, as in the folder around.
+A command that asks once and ends sees one answer, and the grace that a missing job has is longer than that.
+So each process goes on counting where the last one stopped. Times are those of `time.monotonic`, as in the
+folder around.
 
-A file is written only while a job is missing, and removed as soon as an answer mentions the job. It is no
-evidence by itself: each process that reads one has an answer of its own that leaves the job out, too. If a file
-is lost or cannot be written, the grace begins anew.
+A process writes a file only while a job is missing, and removes it as soon as an answer mentions the job. A
+file is no evidence by itself: each process that reads one has an answer of its own that leaves the job out,
+too. If a file is lost or cannot be written, the grace begins anew.
 """
 
 from __future__ import annotations
@@ -27,13 +28,13 @@ from jpsi.engine.tracked import Absence, Tracked
 
 _JSON = ".json"
 _OLD_SECONDS = 7 * 24 * 3600.0
-# Of the time between the answers of two processes so much of the patience counts, as the batch system may have
-# had the job in between: a job is lost by three answers at the least.
+# Of the time between the answers of two processes so much of the patience counts at most, as the batch system
+# may have had the job in between. So it takes three answers to lose a job.
 _SHARE = 0.5
 
 
 class MissingJobs:
-    """The jobs of one executor that the batch system left out of its answers.
+    """The jobs of one executor that the batch system has left out of its answers.
 
     Args:
         root: the folder of the executor and target, which is private to the user.
