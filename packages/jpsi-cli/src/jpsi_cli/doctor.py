@@ -82,9 +82,12 @@ def examined(executor: jpsi.JobExecutor, name: str, patience: float | None) -> F
 
 
 def _damaged_files() -> Sequence[str] | jpsi.JpsiError:
-    """What is wrong with files of jobs, and what to do, a sentence for each."""
+    """Return what is wrong with files of jobs, and what to do, a sentence for each."""
     found = _asked(spooled.damaged)
-    return found if isinstance(found, jpsi.JpsiError) else [damage_advice(it) for it in found]
+    if isinstance(found, jpsi.JpsiError):
+        return found
+    shown = spooled.shown(it.job for it in found if it.job is not None and not it.job.status.final)
+    return [damage_advice(it, None if it.job is None else shown.get(it.job.id)) for it in found]
 
 
 def _asked(question: Callable[[], T]) -> T | jpsi.JpsiError:
