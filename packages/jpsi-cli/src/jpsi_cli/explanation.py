@@ -1,4 +1,4 @@
-"""Why a job waits, or ended as it did, and what to change: from facts to sentences. Pure."""
+"""Explains why a job waits, or ended as it did, and what to change: from facts to sentences. Pure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .quantities import spelled_size
 
 @attrs.frozen(kw_only=True)
 class Facts:
-    """What is known of a job."""
+    """The facts about a job."""
 
     status: jpsi.JobStatus
     spec: jpsi.JobSpec
@@ -49,7 +49,7 @@ class Facts:
 
 @attrs.frozen
 class Explanation:
-    """What there is to say."""
+    """The sentence about a job, and the advice."""
 
     sentence: str
     #: What to change, or to look at; the most likely first.
@@ -57,7 +57,7 @@ class Explanation:
 
 
 def explain(facts: Facts) -> Explanation:
-    """Why the job is where it is, and what to change."""
+    """Return why the job is in its state, and what to change."""
     if facts.damage and not facts.status.final:
         return Explanation(facts.damage, ["find out what is wrong and what can be done: jpsi doctor"])
     if facts.status.final:
@@ -144,7 +144,7 @@ def _why_ended(facts: Facts) -> str:
 
 
 def _besides(facts: Facts) -> Iterator[str]:
-    """What is to be known of a job that has ended, however that was."""
+    """Yield what the user should know of a job that has ended, whatever its final status is."""
     if facts.reruns:
         times = "once" if facts.reruns == 1 else f"{facts.reruns} times"
         yield f"the batch system has started it again {times} since, which did nothing: it had ended"
