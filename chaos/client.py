@@ -250,7 +250,7 @@ class Program:
         )
 
     def _is_over(self, looked: float) -> bool:
-        """Return True if each job that was begun has an end, on disk as well, and nothing is left to be done."""
+        """Return True if each job that was begun has an end, on disk as well, and nothing is left to do."""
         written = self._notes()
         begun = {it["key"] for it in written if it["what"] == "begun"}
         done = {it["key"] for it in written if it["what"] == "final" and it["source"] == "disk"}
