@@ -37,7 +37,7 @@ class SurroundingsTests(Kit):
             pytest.skip("the files of jobs are on another machine")
         return fake
 
-    @pytest.fixture(params=_JUMPS.values(), ids=_JUMPS)
+    @pytest.fixture(params=_JUMPS.values(), ids=list(_JUMPS))
     def jump(self, request: pytest.FixtureRequest) -> timedelta:
         """The time by which a clock jumps."""
         jump: timedelta = request.param
