@@ -32,7 +32,7 @@ _COLUMNS = ("system", "fault", "rounds", "jobs", *(it.value for it in Kind))
 
 @dataclass(frozen=True)
 class Stage:
-    """Where rounds are played."""
+    """The place in which rounds are played."""
 
     systems: Collection[str]
     faults: Collection[str]
@@ -169,7 +169,7 @@ def report(result: Result) -> None:
 
 
 def table(results: Iterable[Result]) -> str:
-    """What was played and what was found, a line for each pair of a system and a fault."""
+    """Return a table of the rounds and the findings, with a line for each pair of a system and a fault."""
     grouped: dict[tuple[str, str], list[Result]] = {}
     for result in results:
         if not result.skipped:
@@ -188,13 +188,13 @@ def table(results: Iterable[Result]) -> str:
 
 
 def counts(results: Sequence[Result]) -> list[int]:
-    """How many rounds, jobs, and jobs of each kind of fault there are."""
+    """Return the number of rounds, of jobs, and of jobs of each kind of fault."""
     kinds = [sum(it.verdict.count(kind) for it in results) for kind in Kind]
     return [len(results), sum(it.verdict.jobs for it in results), *kinds]
 
 
 def as_json(seed: int, results: Iterable[Result]) -> str:
-    """What was found, for programs."""
+    """Return the findings for programs."""
     told = [
         {
             "trial": str(it.trial),

@@ -143,7 +143,7 @@ class Program:
                 self._note("submitted", key, native_id=job.native_id)
 
     def _is_elsewhere(self, key: int) -> bool:
-        """Whether another client of this round has brought the job to its end."""
+        """Return True if another client of this round has brought the job to its end."""
         return any(it["what"] == "final" and it["key"] == key for it in self._notes())
 
     def _submit_many(self, keys: list[int]) -> None:
@@ -250,7 +250,7 @@ class Program:
         )
 
     def _is_over(self, looked: float) -> bool:
-        """Whether all that was begun is told, by the disk as well, and nothing is left to be done."""
+        """Return True if each job that was begun has an end, on disk as well, and nothing is left to do."""
         written = self._notes()
         begun = {it["key"] for it in written if it["what"] == "begun"}
         done = {it["key"] for it in written if it["what"] == "final" and it["source"] == "disk"}

@@ -114,7 +114,7 @@ class FakeRound(Round):
 
 
 def _reached(stranger: FakeJob) -> str:
-    """What only a command can have done to a stranger's job."""
+    """Return what only a command can have done to a stranger's job."""
     ended = {FakeState.CANCELLED: "cancelled", FakeState.HELD: "held"}
     return ended.get(stranger.state) or ended.get(stranger.ending or FakeState.PENDING, "")
 

@@ -1,4 +1,4 @@
-"""What goes wrong whatever the batch system: each function starts the client, and has something happen."""
+"""Faults of any batch system: each function starts the client, and has something go wrong."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def clock(round_: Round) -> None:
 
 
 def late(round_: Round) -> None:
-    """What jobs leave shows late in the client's view of the directory, as on NFS."""
+    """Show the client late what jobs leave in the directory, as NFS does."""
     round_.cancels(0.15)
     round_.seconds(0.0, 0.8)
     # later than that, it is the grace period that is too short for the file system

@@ -1,4 +1,4 @@
-"""What jobs, clients and trials write down in a round's folder, and how it is read.
+"""Writes and reads the proofs that jobs, clients and trials leave in the folder of a round.
 
 plan        what the round is: the system, the configuration and the jobs, as JSON
 proof       a line for each thing that a job did: `start 3`, `end 3`, `killed 3`
@@ -58,21 +58,21 @@ def notes(folder: Path) -> list[dict[str, Any]]:
 
 
 def proofs(folder: Path) -> list[tuple[str, int]]:
-    """What the jobs have proved until now: what, and which job."""
+    """Return the proofs of the jobs until now: of each what it proves, and of which job."""
     path = folder / "proof"
     lines = path.read_text().splitlines() if path.exists() else []
     return [(what, int(key)) for what, key in (line.split()[:2] for line in lines) if what != "reached"]
 
 
 def reached(folder: Path) -> list[str]:
-    """What strangers' jobs say of what has reached them."""
+    """Return what has reached strangers' jobs, as they say."""
     path = folder / "proof"
     lines = path.read_text().splitlines() if path.exists() else []
     return [line for line in lines if line.startswith("reached ")]
 
 
 def facts(folder: Path, count: int) -> Iterator[JobFacts]:
-    """What is known of each job of a round."""
+    """Yield the facts about each job of a round."""
     written, proved = notes(folder), proofs(folder)
     looks = [it["states"] for it in written if it["what"] == "looked"]
     on_disk = {int(key) for key in looks[-1]} if looks else set()

@@ -19,7 +19,7 @@ _ABSENT = frozenset({"LOST", "ATTACH_UNVERIFIED"})
 
 
 class Kind(enum.Enum):
-    """What can be wrong with a job."""
+    """A fault of a job."""
 
     LOST = "lost"
     DOUBLED = "doubled"
@@ -44,7 +44,7 @@ class Told:
 
     @property
     def outcome(self) -> tuple[str, int | None]:
-        """What all who tell of a job must agree upon."""
+        """The outcome upon which all clients and the disk must agree."""
         return self.state, self.exit_code
 
 
@@ -76,22 +76,22 @@ class JobFacts:
 
     @property
     def starts(self) -> int:
-        """How often it ran."""
+        """The number of its runs."""
         return sum(it == "start" for it in self.proof)
 
     @property
     def has_ended(self) -> bool:
-        """Whether its last run came to its own end."""
+        """True if its last run came to its own end."""
         return bool(self.proof) and self.proof[-1] == "end"
 
     @property
     def was_ended(self) -> bool:
-        """Whether something else than itself has ended it, or may have."""
+        """True if something else than itself has ended it, or may have."""
         return self.is_cancelled or self.is_killed or "killed" in self.proof
 
     @property
     def truth(self) -> str:
-        """What it did, in words."""
+        """The acts of the job, in words."""
         done = " ".join(self.proof) or "never ran"
         notes = [
             word
@@ -136,13 +136,13 @@ class Finding:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What the referee says of a round."""
+    """The findings of the referee about a round."""
 
     jobs: int
     findings: Sequence[Finding] = field(default=())
 
     def count(self, kind: Kind) -> int:
-        """How many jobs something of this kind is wrong with."""
+        """Return the number of jobs that have a fault of this kind."""
         return len({it.about for it in self.findings if it.kind is kind})
 
 

@@ -38,7 +38,7 @@ SECONDS = {
 
 @dataclass(frozen=True)
 class Trial:
-    """Which round it is: enough to repeat it."""
+    """One round, by all that it takes to repeat it."""
 
     seed: int
     system: str
@@ -50,13 +50,13 @@ class Trial:
 
     @property
     def rng(self) -> random.Random:
-        """What decides about everything in the round."""
+        """The source of every random choice in the round."""
         return random.Random(f"{self.seed}/{self}")  # noqa: S311  to be repeated, not to be safe
 
 
 @dataclass(frozen=True)
 class Result:
-    """What came of a round."""
+    """The result of a round."""
 
     trial: Trial
     verdict: Verdict = field(default_factory=lambda: Verdict(0))
@@ -122,7 +122,7 @@ class Clients:
 
     @property
     def is_one_there(self) -> bool:
-        """Whether one runs."""
+        """True if one runs."""
         return any(it.poll() is None for it in self._running)
 
     def show_stacks(self) -> None:
@@ -135,7 +135,7 @@ class Clients:
 
 @dataclass(frozen=True)
 class Client:
-    """How a client is told about a batch system."""
+    """The description of a batch system for a client."""
 
     executor: str
     config_class: str
@@ -189,11 +189,11 @@ class Round(abc.ABC):
 
     @abc.abstractmethod
     def has_submitted(self, count: int) -> bool:
-        """Whether the batch system has so many jobs."""
+        """Return True if the batch system has so many jobs."""
 
     @abc.abstractmethod
     def are_final(self) -> bool:
-        """Whether all jobs of the round that the batch system knows have ended."""
+        """Return True if all jobs of the round that the batch system knows have ended."""
 
     @abc.abstractmethod
     def mend(self) -> None:
@@ -201,7 +201,7 @@ class Round(abc.ABC):
 
     @abc.abstractmethod
     def stranger_facts(self) -> list[StrangerFacts]:
-        """What has become of strangers' jobs."""
+        """Return the facts about strangers' jobs."""
 
     # What faults do.
 
@@ -230,7 +230,7 @@ class Round(abc.ABC):
             self.start()
 
     def chance(self, probability: float) -> bool:
-        """Whether something is to be so this time."""
+        """Return True with this probability."""
         return self.rng.random() < probability
 
     @staticmethod

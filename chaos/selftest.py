@@ -73,7 +73,7 @@ WRONG: Sequence[tuple[str, Kind, JobFacts]] = [
 
 
 def failures() -> list[str]:
-    """What the referee does not see, or sees where there is nothing; empty if it can be believed."""
+    """Return the faults that the referee misses or invents; none if it can be believed."""
     found = []
     for name, facts in RIGHT.items():
         found += [f"{name}: right, but called {it}" for it in judge([facts]).findings]

@@ -29,7 +29,7 @@ class System:
     config: Mapping[str, Any] = field(default_factory=dict)
 
     def is_status(self, invocation: Invocation) -> bool:
-        """Whether a call only asks."""
+        """Return True if a call only asks."""
         words = invocation.argv[:2]
         return words[0] in self.status or " ".join(words) in self.status
 
@@ -71,7 +71,7 @@ class Tampered:
         }
 
     def unreachable(self, command: str) -> CommandResult:
-        """What this command prints when it cannot contact the batch system."""
+        """Return what this command prints when it cannot contact the batch system."""
         return self._dialect.unreachable(command)
 
     def _call(

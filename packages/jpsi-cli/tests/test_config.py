@@ -130,6 +130,29 @@ def test_each_line_of_a_file_is_validated(run: Run, tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("is_there", "is_open", "is_told"),
+    [(True, True, True), (True, False, False), (False, True, False)],
+    ids=["unsafe", "safe", "not there yet"],
+)
+def test_an_empty_work_directory_that_others_can_change_is_named(
+    run: Run, config: Path, tmp_path: Path, is_there: bool, is_open: bool, is_told: bool
+) -> None:
+    work = tmp_path / "open/work"
+    (work if is_there else work.parent).mkdir(parents=True, mode=0o755)
+    work.parent.chmod(0o777 if is_open else 0o755)
+    config.write_text(f"executors:\n  local:\n    config: {{work_directory: {work}}}\n")
+
+    listed = run("ls")
+
+    sentence = (
+        f"the work directory {work} is not safe to use: {work.parent} can be written by others "
+        f"(yours, mode 0777); change that: chmod go-w {work.parent}; or choose another"
+    )
+    assert listed.returncode == 0
+    assert listed.stderr.decode() == (f"jpsi: warning: {sentence}\n" if is_told else "")
+
+
 def test_work_directory_that_others_can_replace_is_named(run: Run, config: Path, tmp_path: Path) -> None:
     """By all who look at it: what would run a job, what examines the executor, and what lists jobs."""
     (tmp_path / "open").mkdir()

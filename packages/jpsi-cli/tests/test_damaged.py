@@ -11,10 +11,11 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
+import attrs
 import pytest
 
 import jpsi
-from jpsi.spooled import Damaged
+from jpsi.spooled import Damaged, ShownJob
 from jpsi_cli.damage_advice import damage_advice
 
 Run = Callable[..., subprocess.CompletedProcess[bytes]]
@@ -99,20 +100,52 @@ def test_damaged_jobs_are_told_of_and_never_run_again(run: Run, ids: dict[str, s
     assert (tmp_path / "proof").read_text() == "ran\n"
 
 
+SHOWN = ShownJob(native_id="17", word="RUNNING", cancel_command="scancel 17")
+SILENT = jpsi.SubmitException("squeue did not answer")
+
+
 @pytest.mark.parametrize(
-    ("state", "native_id", "executable", "words"),
+    ("state", "native_id", "executable", "shown", "words"),
     [
-        ("COMPLETED", "17", None, "it has completed with exit code 0"),
-        ("ACTIVE", "17", None, "slurm knows it as 17"),
-        ("ACTIVE", None, None, "submit it again only if it has not"),
-        ("ACTIVE", "17", "/bin/true", "jpsi wait a1"),
+        ("COMPLETED", "17", None, None, "it has completed with exit code 0"),
+        ("ACTIVE", "17", None, None, "slurm (native id 17, tag jpsi-a1-1) does not show it; it will not be"),
+        (
+            "ACTIVE",
+            None,
+            None,
+            None,
+            "slurm (tag jpsi-a1-1) does not show it; it will not be submitted again",
+        ),
+        ("ACTIVE", None, None, None, "submit it again only if it has not"),
+        ("ACTIVE", None, None, SHOWN, "slurm (native id 17, tag jpsi-a1-1) shows it as RUNNING. jpsi cannot"),
+        ("ACTIVE", "17", None, SHOWN, "or wait until it has ended, or end it: scancel 17, save its output"),
+        (
+            "ACTIVE",
+            "17",
+            None,
+            attrs.evolve(SHOWN, cancel_command=None),
+            "or end 17 by a command of the batch system's own",
+        ),
+        ("ACTIVE", "17", None, SILENT, "was not found to show it or not: squeue did not answer; it will not"),
+        (
+            "ACTIVE",
+            "17",
+            "/bin/true",
+            SHOWN,
+            "shows it as RUNNING; the rest of it is sound, and `jpsi wait a1`",
+        ),
     ],
 )
 def test_what_to_do_follows_from_what_is_known(
-    state: str, native_id: str | None, executable: str | None, words: str
+    state: str,
+    native_id: str | None,
+    executable: str | None,
+    shown: ShownJob | jpsi.JpsiError | None,
+    words: str,
 ) -> None:
     class Job:
         id = "a1"
+        tag = "jpsi-a1-1"
         status = jpsi.JobStatus(
             jpsi.JobState(state), time=datetime.now(UTC), exit_code=0 if state == "COMPLETED" else None
         )
@@ -122,11 +155,11 @@ def test_what_to_do_follows_from_what_is_known(
             name = "slurm"
 
     Job.native_id = native_id  # type: ignore[attr-defined]
-    found = Damaged("job a1", Path("/work/a1"), "intent.1.json is empty", Job())  # type: ignore[arg-type]
+    found = Damaged("job a1", Path("/spool/a1"), "intent.1.json is empty", Job())  # type: ignore[arg-type]
 
-    sentence = damage_advice(found)
+    sentence = damage_advice(found, shown)
 
-    assert sentence.startswith("job a1 in /work/a1: intent.1.json is empty; ")
+    assert sentence.startswith("job a1 in /spool/a1: intent.1.json is empty; ")
     assert words in sentence
 
 
@@ -135,3 +168,28 @@ def test_what_to_do_about_an_array(tmp_path: Path) -> None:
 
     assert f"array x in {tmp_path}: intent.json is empty; " in sentence
     assert os.fspath(tmp_path) in sentence
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("stop.1.json", "local (native id {native_id}) shows it as running; the rest of it is sound"),
+        ("intent.1.json", "its process is not known; `pgrep -f {folder}` finds it if it runs"),
+    ],
+)
+def test_of_a_damaged_process_it_is_said_whether_it_runs(
+    run: Run, environment: dict[str, str], tmp_path: Path, name: str, words: str
+) -> None:
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    done = run("submit", "--", "sh", "-c", f"read x <'{fifo}'")
+    job_id = done.stdout.decode().strip()
+    fd = os.open(fifo, os.O_WRONLY)  # it has begun
+    folder = Path(environment["XDG_STATE_HOME"], "jpsi", "work", "local", platform.node(), "jobs", job_id)
+    native_id = (folder / "intent.1.json").read_text().partition("\n")[2]
+    (folder / name).write_bytes(GARBAGE)
+
+    examined = run("doctor", "--no-job", "-x", "local").stdout.decode()
+    os.close(fd)
+
+    assert words.format(native_id=native_id, folder=folder) in examined

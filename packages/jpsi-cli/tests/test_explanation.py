@@ -131,6 +131,43 @@ def test_what_the_batch_system_says_besides_is_told() -> None:
     assert told.advice == []
 
 
+@pytest.mark.parametrize(
+    ("state", "remark", "sentence"),
+    [
+        (
+            JobState.ACTIVE,
+            None,
+            "it began to run 1m5s ago; now slurm does not mention it, and it has left no exit code",
+        ),
+        (
+            JobState.QUEUED,
+            "its end was asked for",
+            (
+                "it was submitted 1m5s ago; now slurm does not mention it, and it has left no exit code; "
+                "its end was asked for"
+            ),
+        ),
+    ],
+    ids=lambda it: it if isinstance(it, JobState) else "",
+)
+def test_of_a_job_that_is_missing_it_is_said_what_is_missing_and_what_to_do(
+    state: JobState, remark: str | None, sentence: str
+) -> None:
+    told = explain(
+        Facts(
+            status=JobStatus(state),
+            spec=SPEC,
+            job="a1",
+            remark=remark,
+            missing_in="slurm",
+            lasted=timedelta(seconds=65),
+        )
+    )
+
+    assert told.sentence == sentence
+    assert told.advice == ["find out how it ended, which takes a minute or two: jpsi wait a1"]
+
+
 def test_success_needs_no_advice() -> None:
     told = explain(
         Facts(status=JobStatus(JobState.COMPLETED, exit_code=0), spec=SPEC, errors=["warning: not found"])

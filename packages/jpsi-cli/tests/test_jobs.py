@@ -243,8 +243,9 @@ def test_two_terminals_say_the_same(
     run("cancel", running)
 
 
+@pytest.mark.parametrize("command", [["ls", "--refresh"], ["explain"]], ids=" ".join)
 def test_a_job_whose_process_was_killed_ends_when_somebody_looks(
-    run: Run, submit: Callable[..., str], fifo: Path
+    run: Run, submit: Callable[..., str], fifo: Path, command: list[str]
 ) -> None:
     job_id = submit("--", *WAITING, str(fifo))
     fd = os.open(fifo, os.O_WRONLY)
@@ -252,10 +253,11 @@ def test_a_job_whose_process_was_killed_ends_when_somebody_looks(
     os.killpg(int(listed["native_id"].split(".")[0]), signal.SIGKILL)
     os.close(fd)
 
-    result = json.loads(run("ls", "--json", "--refresh").stdout)
+    looked = run(*command, *([job_id] if command == ["explain"] else []))
 
+    assert b"FAILED" in looked.stdout
+    result = json.loads(run("ls", "--json").stdout)
     assert [(job["id"], job["state"], job["reason"]) for job in result] == [(job_id, "FAILED", "lost")]
-    assert states(run) == {job_id: "FAILED"}
 
 
 def test_a_table_is_for_terminals_too(

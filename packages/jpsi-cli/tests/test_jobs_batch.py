@@ -296,3 +296,56 @@ def test_a_submission_of_which_nothing_is_known_is_told_as_such_until_it_is_foun
     make_room(fake)
     assert run("wait", unclear).returncode == 3
     assert listed(run)[unclear]["state"] == "FAILED"
+
+
+def test_a_job_that_the_batch_system_has_lost_ends_by_looks_of_processes_that_ask_once(
+    run: Run, fake: FakeScheduler, environment: dict[str, str], tmp_path: Path
+) -> None:
+    make_room(fake)
+    sign = tmp_path / "sign"
+    os.mkfifo(sign)
+    submitted = run("submit", "--", "sh", "-c", f"echo >'{sign}'; exec sleep 1000")
+    job_id = submitted.stdout.decode().strip()
+    with sign.open() as heard:
+        heard.read()
+    with fake.lock:
+        (job,) = fake.jobs
+        fake.vanish(job.native_id)
+
+    explained = run("explain", job_id)
+    looks = [listed(run, "--refresh")[job_id]["state"]]
+    while looks[-1] == "ACTIVE" and len(looks) < 20:
+        looks.append(listed(run, "--refresh")[job_id]["state"])
+
+    assert b"now toy does not mention it" in explained.stdout
+    assert f"jpsi wait {job_id}".encode() in explained.stdout
+    assert looks[-1] == "FAILED"
+    assert listed(run)[job_id]["reason"] == "lost"
+
+
+def test_of_a_damaged_job_it_is_said_whether_it_runs_and_how_to_end_it(
+    run: Run, fake: FakeScheduler, environment: dict[str, str], tmp_path: Path
+) -> None:
+    make_room(fake)
+    sign = tmp_path / "sign"
+    os.mkfifo(sign)
+    submitted = run("submit", "--", "sh", "-c", f"echo >'{sign}'; exec sleep 1000")
+    job_id = submitted.stdout.decode().strip()
+    with sign.open() as heard:
+        heard.read()
+    (job,) = fake.jobs
+    (intent,) = Path(environment["XDG_STATE_HOME"]).glob(f"**/{job_id}/intent.1.json")
+    intent.write_bytes(b"")
+
+    running = run("doctor", "--no-job").stdout.decode()
+    refused = run("cancel", job_id)
+    with on_path("toy", fake):
+        subprocess.run(["tdel", job.native_id], check=True)
+    assert fake.wait_for(lambda: fake.jobs[0].state.final, PATIENCE)
+    gone = run("doctor", "--no-job").stdout.decode()
+
+    known = f"toy (native id {job.native_id}, tag jpsi-{job_id}-1)"
+    assert f"{known} shows it as" in running
+    assert f"or end it: tdel {job.native_id}, save its output" in running
+    assert refused.returncode == 125
+    assert f"{known} does not show it" in gone

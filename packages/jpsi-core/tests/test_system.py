@@ -13,12 +13,13 @@ import pytest
 from jpsi.contract.command import Command, CommandResult
 from jpsi.contract.config import BatchConfig, ExecutorConfig
 from jpsi.contract.hookspecs import PROJECT, ExecutorHooks, Site, hookimpl
-from jpsi.contract.observation import NOT_OFFERED, NotOffered, Observation
+from jpsi.contract.observation import NOT_OFFERED, NotOffered, Observation, ShownJob
 from jpsi.contract.queue import Queue
 from jpsi.contract.shell import Script
 from jpsi.engine import defaults
 from jpsi.engine.transport import LocalTransport
 from jpsi.model.errors import SubmitException, TransportError
+from jpsi.model.states import JobState
 from jpsi.system import System
 
 _HOURS = timedelta(hours=3)
@@ -206,3 +207,42 @@ def test_where_there_are_no_commands_nothing_is_asked() -> None:
 
 def test_the_limit_is_the_configured_one(system: System) -> None:
     assert system.default_duration == _HOURS
+
+
+class Shows(Backend):
+    """Its queue shows jobs, each by its native id."""
+
+    seen: Mapping[str, Observation]
+
+    @hookimpl
+    def find(self, tags: Sequence[str]) -> Command:
+        return self._command("xstat", *tags)
+
+    @hookimpl
+    def parse_find(self) -> Mapping[str, str]:
+        return {"jpsi-b-1": "2"}
+
+    @hookimpl
+    def parse_status(self, result: CommandResult) -> Mapping[str, Observation]:
+        result.checked()
+        return self.seen
+
+
+def test_jobs_are_shown_with_the_command_that_ends_them_unless_their_ids_are_others(tmp_path: Path) -> None:
+    backend = Shows(tmp_path)
+    backend.script("xstat", "exit 0")
+    backend.seen = {
+        "1": Observation(state=JobState.ACTIVE, word="R", tag="jpsi-a-1"),
+        "2": Observation(state=JobState.QUEUED, word="Q", tag="jpsi-b-1"),
+        "3": Observation(state=JobState.ACTIVE, word="R", tag="jpsi-x-1"),
+        "4": Observation(state=JobState.COMPLETED, word="C", tag="jpsi-d-1"),
+    }
+    ids = {"a": "1", "b": None, "c": "3", "d": "4", "e": "5", "f": None}
+
+    wanted = {it: (f"jpsi-{it}-1", native_id) for it, native_id in ids.items()}
+    shown = _system(backend, BatchConfig()).shown_jobs(wanted)
+
+    assert shown == {
+        "a": ShownJob(native_id="1", word="R", cancel_command="xdel 1"),
+        "b": ShownJob(native_id="2", word="Q", cancel_command="xdel 2"),
+    }

@@ -242,6 +242,10 @@ def test_a_client_that_is_killed_while_it_takes_back_leaves_one_story(
                 other.recover()
             assert {told(it).status.state for it in ids} == {JobState.NEW}
         fake.faults.clear()
+        if outcome == "new":
+            with JobExecutor("toy", config=config) as looker:
+                # as `jpsi wait`, which tells a person: no program has the job by that
+                assert len(looker.recall(ids)) == count
         found = other.recover()
         if outcome == "left":
             assert found == []

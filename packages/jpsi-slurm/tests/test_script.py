@@ -312,6 +312,21 @@ def test_a_value_that_no_text_or_line_can_hold_is_refused(value: object) -> None
     assert len(hooks.check_spec(_spec(custom_attributes={"slurm.qos": value}), SITE)) == 1
 
 
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("a\x1bb", "no control characters can stand in a directive"),
+        ("a\udc80b", "no text that UTF-8 can express"),
+    ],
+    ids=["control", "byte"],
+)
+def test_a_name_that_no_directive_can_hold_is_refused_for_what_is_in_it(name: str, reason: str) -> None:
+    (problem,) = hooks.check_spec(_spec(name=name), SITE)
+
+    assert problem.startswith("--job-name cannot be")
+    assert reason in problem
+
+
 @given(_ANYTHING)
 def test_what_passes_the_check_can_be_rendered(text: str) -> None:
     spec = _spec(name=text, custom_attributes={"slurm.comment": text})

@@ -1,4 +1,4 @@
-"""`jpsi doctor`: finds out what there is to an executor, and shows what it thinks of it."""
+"""Carries out `jpsi doctor`: examines an executor and shows the findings."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def doctor(executor: str | None, *, patience: str, is_trying: bool, as_json: boo
 
 
 def examined(executor: jpsi.JobExecutor, name: str, patience: float | None) -> Facts:
-    """The facts about an executor that was asked for by a name.
+    """Return the facts about an executor that the user has asked for by a name.
 
     No job is tried if `patience` is None, nor one that would be submitted in vain.
     """
@@ -82,9 +82,12 @@ def examined(executor: jpsi.JobExecutor, name: str, patience: float | None) -> F
 
 
 def _damaged_files() -> Sequence[str] | jpsi.JpsiError:
-    """What is wrong with files of jobs, and what to do, a sentence for each."""
+    """Return what is wrong with files of jobs, and what to do, a sentence for each."""
     found = _asked(spooled.damaged)
-    return found if isinstance(found, jpsi.JpsiError) else [damage_advice(it) for it in found]
+    if isinstance(found, jpsi.JpsiError):
+        return found
+    shown = spooled.shown(it.job for it in found if it.job is not None and not it.job.status.final)
+    return [damage_advice(it, None if it.job is None else shown.get(it.job.id)) for it in found]
 
 
 def _asked(question: Callable[[], T]) -> T | jpsi.JpsiError:
@@ -95,7 +98,7 @@ def _asked(question: Callable[[], T]) -> T | jpsi.JpsiError:
 
 
 def report(facts: Facts, found: Sequence[Finding]) -> str:
-    """What people read: a line for each check, and what to put into the configuration."""
+    """Return the text for people: a line for each check, and what to put into the configuration."""
     widths = max(len(it.name) for it in found), max(len(_MARKS[it.verdict]) for it in found)
     lines = [f"{it.name:{widths[0]}}  {_MARKS[it.verdict]:{widths[1]}}  {_line(it.message)}" for it in found]
     content = configuration(facts, found)

@@ -52,7 +52,7 @@ def explanation_of(job: SpooledJob) -> str:
 
 def _facts(job: SpooledJob) -> Facts:
     """What is known of a job; of one that has not ended its batch system is asked."""
-    status, seen = job.status, None
+    status, seen, is_missing = job.status, None, False
     if not status.final:
         live = recalled([job])
         if status.state is jpsi.JobState.NEW:
@@ -64,6 +64,8 @@ def _facts(job: SpooledJob) -> Facts:
         if followed is not None and followed.executor is not None:
             try:
                 seen = followed.executor.info(followed)
+                live.await_gone([job])
+                is_missing = seen is None and not followed.status.final
             except jpsi.JpsiError as e:
                 if not followed.status.final:
                     messages.warning(str(e))
@@ -77,6 +79,7 @@ def _facts(job: SpooledJob) -> Facts:
         job=job.id,
         remark=None if status.final else job.remark,
         is_unsent=job.is_unsent,
+        missing_in=job.origin.name if is_missing else "",
         reruns=job.reruns,
         damage=(job.remark or "") if job.damage else "",
         lasted=None if since is None else (status.time if status.final else now) - since,

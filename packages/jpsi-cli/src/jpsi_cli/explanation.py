@@ -1,4 +1,4 @@
-"""Why a job waits, or ended as it did, and what to change: from facts to sentences. Pure."""
+"""Explains why a job waits, or ended as it did, and what to change: from facts to sentences. Pure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .quantities import spelled_size
 
 @attrs.frozen(kw_only=True)
 class Facts:
-    """What is known of a job."""
+    """The facts about a job."""
 
     status: jpsi.JobStatus
     spec: jpsi.JobSpec
@@ -27,6 +27,8 @@ class Facts:
     remark: str | None = None
     #: Whether it was not submitted for certain, and not only as far as is known.
     is_unsent: bool = True
+    #: The name of the batch system that does not mention it; empty if it does, or was not asked.
+    missing_in: str = ""
     #: That its files are damaged, and what to do; empty if they are not.
     damage: str = ""
     #: How often the batch system has started it again after it had ended, which did nothing.
@@ -39,10 +41,15 @@ class Facts:
     #: The last lines that it wrote to standard error.
     errors: Sequence[str] = ()
 
+    @property
+    def is_missing(self) -> bool:
+        """True if the batch system does not mention a job that has begun to run or was submitted."""
+        return bool(self.missing_in) and self.status.state is not jpsi.JobState.NEW
+
 
 @attrs.frozen
 class Explanation:
-    """What there is to say."""
+    """The sentence about a job, and the advice."""
 
     sentence: str
     #: What to change, or to look at; the most likely first.
@@ -50,7 +57,7 @@ class Explanation:
 
 
 def explain(facts: Facts) -> Explanation:
-    """Why the job is where it is, and what to change."""
+    """Return why the job is in its state, and what to change."""
     if facts.damage and not facts.status.final:
         return Explanation(facts.damage, ["find out what is wrong and what can be done: jpsi doctor"])
     if facts.status.final:
@@ -61,6 +68,11 @@ def explain(facts: Facts) -> Explanation:
 def _why_not_ended(facts: Facts) -> str:
     status, remark = facts.status, facts.remark
     lasted = "" if facts.lasted is None else f", for {age(facts.lasted)} now"
+    if facts.is_missing:
+        what = "it began to run" if status.state is jpsi.JobState.ACTIVE else "it was submitted"
+        lasted = "" if facts.lasted is None else f" {age(facts.lasted)} ago"
+        sentence = f"{what}{lasted}; now {facts.missing_in} does not mention it, and it has left no exit code"
+        return sentence if remark is None else f"{sentence}; {remark}"
     if status.state is jpsi.JobState.ACTIVE:
         return f"it runs{lasted}" if remark is None else remark
     if status.state is jpsi.JobState.NEW:
@@ -106,6 +118,8 @@ _LESS = "ask for less: --time, --nodes, --processes or --memory"
 def _before_end(facts: Facts) -> Iterator[str]:
     if facts.status.state is jpsi.JobState.NEW:
         yield "submit it again" if facts.is_unsent else f"have it looked for: jpsi wait {facts.job}"
+    elif facts.is_missing:
+        yield f"find out how it ended, which takes a minute or two: jpsi wait {facts.job}"
     elif facts.remark is not None and facts.status.state is jpsi.JobState.ACTIVE:
         yield "have it looked at: jpsi ls --refresh"
     elif facts.status.state is jpsi.JobState.QUEUED:
@@ -130,7 +144,7 @@ def _why_ended(facts: Facts) -> str:
 
 
 def _besides(facts: Facts) -> Iterator[str]:
-    """What is to be known of a job that has ended, however that was."""
+    """Yield what the user should know of a job that has ended, whatever its final status is."""
     if facts.reruns:
         times = "once" if facts.reruns == 1 else f"{facts.reruns} times"
         yield f"the batch system has started it again {times} since, which did nothing: it had ended"

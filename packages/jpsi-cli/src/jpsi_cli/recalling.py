@@ -27,6 +27,12 @@ class Recalled:
         """What is known best of a job."""
         return best(job, self.jobs[job.id].status) if job.id in self.jobs else job.status
 
+    def await_gone(self, jobs: Iterable[SpooledJob]) -> None:
+        """Wait for the end of those jobs whose process on this machine was gone; it is found out at once."""
+        for job in jobs:
+            if job.origin.machine is not None and job.remark is not None and job.id in self.jobs:
+                self.jobs[job.id].wait(_LOOK_SECONDS)
+
     def tell_failures(self) -> None:
         """Say why jobs are not followed, each reason once."""
         tell_each(self.failures)
@@ -82,7 +88,6 @@ def _unsent(ids: Collection[str]) -> dict[str, jpsi.JpsiError]:
 
 def refreshed(jobs: Collection[SpooledJob]) -> Mapping[str, jpsi.JobStatus]:
     """The statuses, by id, of jobs that had not ended; each batch system is asked once about all its jobs."""
-    gone = [job.id for job in jobs if job.origin.machine is not None and job.remark is not None]
     live = recalled(job for job in jobs if not job.status.final)
     live.tell_failures()
     places = {job.id: job.origin.name for job in jobs}
@@ -97,9 +102,7 @@ def refreshed(jobs: Collection[SpooledJob]) -> Mapping[str, jpsi.JobStatus]:
         except jpsi.JpsiError as e:
             if not job.status.final:
                 messages.warning(f"{places[job.id]}: {e}")
-    for job_id in gone:
-        if job_id in live.jobs:
-            live.jobs[job_id].wait(_LOOK_SECONDS)
+    live.await_gone(jobs)
     return {job_id: job.status for job_id, job in live.jobs.items()}
 
 

@@ -15,7 +15,7 @@ import functools
 import logging
 import os
 import platform
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,6 +23,7 @@ from urllib.parse import unquote
 
 import attrs
 
+from jpsi.contract.observation import ShownJob
 from jpsi.contract.protocols import Streams
 from jpsi.engine.array_files import ArrayFiles
 from jpsi.engine.damage import DAMAGE, array_problem, fallback_intent, folder_problems
@@ -32,9 +33,10 @@ from jpsi.engine.roots import folder_name, place_name
 from jpsi.engine.runner_requeue import RERUN
 from jpsi.engine.site_codes import read_codes
 from jpsi.engine.streams import streams_of
+from jpsi.engine.tags import array_tag, tag
 from jpsi.engine.work_directory import SpoolFolder, spools, work_directory
 from jpsi.engine.written import ElementIds, Written, WrittenJobs
-from jpsi.model.errors import SubmitException
+from jpsi.model.errors import JpsiError, SubmitException
 from jpsi.model.plain import decode
 from jpsi.model.problems import problems
 from jpsi.model.spec import JobSpec
@@ -48,7 +50,7 @@ if TYPE_CHECKING:
     from jpsi.engine.spelling import Spelling
     from jpsi.executor import JobExecutor
 
-__all__ = ["Damaged", "Origin", "SpooledJob", "damaged", "jobs"]
+__all__ = ["Damaged", "Origin", "ShownJob", "SpooledJob", "damaged", "jobs", "shown"]
 
 log = logging.getLogger(__name__)
 
@@ -163,6 +165,13 @@ class SpooledJob:
         """The id of the array that the job was submitted in, and which element it is, from 1."""
         place = self._past.written.place
         return None if place is None else (place.array, place.index)
+
+    @property
+    def tag(self) -> str | None:
+        """What the batch system carries for the job; elements of an array share it, processes have none."""
+        if self.origin.machine is not None:
+            return None
+        return tag(self.id, self.attempt) if self.array is None else array_tag(self.array[0])
 
     @functools.cached_property
     def spec(self) -> JobSpec:
@@ -313,6 +322,47 @@ def damaged(*, also: Iterable[Path] = ()) -> list[Damaged]:
             if problem is not None:
                 found.append(Damaged(f"array {name}", Path(arrays.folder(name)), f"intent.json {problem}"))
     return found
+
+
+def shown(found: Iterable[SpooledJob]) -> Mapping[str, ShownJob | JpsiError | None]:
+    """Ask for jobs, whatever is wrong with their files, whether they are in the queue or run as processes.
+
+    Returns:
+        By the ids of the jobs: the job; None if it does not show; or why that cannot be known.
+    """
+    by_origin: dict[Origin, list[SpooledJob]] = {}
+    for job in found:
+        by_origin.setdefault(job.origin, []).append(job)
+    answers: dict[str, ShownJob | JpsiError | None] = {}
+    for origin, jobs_there in by_origin.items():
+        try:
+            answers |= _shown(origin, jobs_there)
+        except JpsiError as e:
+            answers |= {job.id: e for job in jobs_there}
+    return answers
+
+
+def _shown(origin: Origin, asked: Sequence[SpooledJob]) -> Mapping[str, ShownJob | JpsiError | None]:
+    if origin.machine is not None and not origin.is_elsewhere:
+        return {job.id: _shown_process(job) for job in asked}
+    # the tag of an element finds all of its array
+    unnamed = {job.id for job in asked if job.array is not None and job.native_id is None}
+    wanted = {job.id: (job.tag or "", job.native_id) for job in asked if job.id not in unnamed}
+    with origin.open() as executor:
+        found = executor.system.shown_jobs(wanted)
+    unknown = SubmitException("its native id is not known")
+    return {job.id: unknown if job.id in unnamed else found.get(job.id) for job in asked}
+
+
+def _shown_process(job: SpooledJob) -> ShownJob | JpsiError | None:
+    if job.native_id is None:
+        return SubmitException(f"its process is not known; `pgrep -f {job.folder}` finds it if it runs")
+    process = parse_native_id(job.native_id)
+    if process is None or not process.is_alive():
+        return None
+    # the runner leads a group of that number
+    command = f"kill -TERM -- -{process.pid}"
+    return ShownJob(native_id=job.native_id, word="running", cancel_command=command)
 
 
 def _close_look(job: SpooledJob) -> Sequence[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import timedelta
 
@@ -11,10 +12,11 @@ import attrs
 from jpsi.contract.command import Command, CommandResult
 from jpsi.contract.config import BatchConfig
 from jpsi.contract.hookspecs import Capabilities, ExecutorHooks, Site, SubmitContext
-from jpsi.contract.observation import NotOffered
+from jpsi.contract.observation import NotOffered, Observation, ShownJob
 from jpsi.contract.protocols import Transport
 from jpsi.contract.queue import Queue
 from jpsi.contract.script_form import SOME_TAG
+from jpsi.engine.identity import is_own
 from jpsi.model.errors import SubmitException
 from jpsi.model.spec import JobSpec
 
@@ -36,6 +38,8 @@ exit $code
 }
 """
 _SOME_ID = "1"
+# So many jobs a command may name where a plugin sets no limit
+_JOBS = 200
 
 
 @attrs.frozen(slots=True, kw_only=True)
@@ -136,6 +140,60 @@ class System:
         if result.timed_out:
             raise SubmitException(result.complaint, transient=True)
         return list(self._hooks.parse_queues(result=result, site=site))
+
+    def shown_jobs(self, wanted: Mapping[str, tuple[str, str | None]]) -> Mapping[str, ShownJob]:
+        """Return those jobs that the queue shows and that have not ended, by their ids.
+
+        A job whose native id is another job's by now is left out.
+
+        Args:
+            wanted: the tag of each job, and its native id as far as it is known.
+
+        Raises:
+            SubmitException: the batch system does not answer.
+            TransportError: it could not be asked.
+        """
+        site, limit = self._site(), self.capabilities.ids_per_query
+        ids, size = list(wanted), limit or _JOBS
+        found: dict[str, ShownJob] = {}
+        for some in (ids[begin : begin + size] for begin in range(0, len(ids), size)):
+            unnamed = [wanted[it][0] for it in some if wanted[it][1] is None]
+            by_tag = self._find(unnamed, site) if unnamed else {}
+            names = {it: wanted[it][1] or by_tag.get(wanted[it][0]) for it in some}
+            native_ids = list(dict.fromkeys(filter(None, names.values())))
+            if not native_ids:
+                continue
+            result = self._answered(
+                self._hooks.query(native_ids=None if limit is None else native_ids, site=site)
+            )
+            seen = self._hooks.parse_status(result=result, native_ids=native_ids, site=site)
+            for job_id, native_id in names.items():
+                it = None if native_id is None else seen.get(native_id)
+                if (
+                    native_id is not None
+                    and it is not None
+                    and not it.final
+                    and is_own(it, wanted[job_id][0])
+                ):
+                    found[job_id] = self._shown(native_id, it, site)
+        return found
+
+    def _shown(self, native_id: str, seen: Observation, site: Site) -> ShownJob:
+        command = self._hooks.cancel(native_ids=[native_id], site=site, seen={native_id: seen})
+        text = None if command.stdin is not None else shlex.join(command.argv)
+        return ShownJob(native_id=native_id, word=seen.word, cancel_command=text)
+
+    def _find(self, tags: Sequence[str], site: Site) -> Mapping[str, str]:
+        command = self._hooks.find(tags=tags, site=site)
+        if isinstance(command, NotOffered):
+            return {}
+        return self._hooks.parse_find(result=self._answered(command), tags=tags, site=site)
+
+    def _answered(self, command: Command) -> CommandResult:
+        result = self._run(command)
+        if result.timed_out:
+            raise SubmitException(result.complaint, transient=True)
+        return result
 
     def is_accounted(self, native_id: str) -> bool | None:
         """Whether the accounting knows a job; None if there is no accounting to ask.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -202,11 +203,36 @@ def test_directive_is_one_line_that_every_reader_takes_for_its_value_or_an_error
 
 
 @pytest.mark.parametrize(
-    "value", ["a\nb", "a\rb", "a\0b", "a'b", 'a"b', "a\\b", "$(x)", "`x`", "a\u2028b", "\x85"]
+    ("value", "reason"),
+    [
+        ("a\nb", "no line breaks can stand in a directive"),
+        ("a\rb", "no line breaks can"),
+        ("a\u2028b", "no line breaks can"),
+        ("\x85", "no line breaks can"),
+        ("a\0b", "no control characters can"),
+        ("a\x1b[31mb", "no control characters can"),
+        ("a\tb", "no control characters can"),
+        ("a\x9bb", "no control characters can"),
+        ("a'b", "no quotes can"),
+        ('a"b', "no quotes can"),
+        ("a\\b", "no backslashes can"),
+        ("$(x)", "no $ can"),
+        ("`x`", "no ` can"),
+        ("$'a\n\x01'", "no line breaks, quotes, $ or control characters can"),
+    ],
+    ids=ascii,
 )
-def test_directive_refuses_what_cannot_be_said(value: str) -> None:
-    with pytest.raises(ValueError, match="--job-name cannot be"):
+def test_directive_refuses_what_cannot_be_said_and_names_it(value: str, reason: str) -> None:
+    with pytest.raises(ValueError, match=f"^--job-name cannot be .*: {re.escape(reason)}"):
         Directive.of("#SBATCH", "--job-name", value)
+
+
+@given(st.text())
+def test_each_refusal_of_a_directive_names_something(value: str) -> None:
+    try:
+        Directive.of("#SBATCH", "--job-name", value)
+    except ValueError as e:
+        assert re.search(r": no \S.* can stand in a directive$", str(e))  # noqa: PT017  many are refused by none
 
 
 @pytest.mark.parametrize(

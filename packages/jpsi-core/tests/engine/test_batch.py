@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import logging
 import os
 import subprocess
 import threading
@@ -449,11 +450,19 @@ def test_interrupt_is_raised_where_nobody_can_tell_what_became_of_the_job(
     assert "may run or not" in caught.value.__notes__[0]
 
 
-def test_native_id_that_is_none_is_no_answer(bench: Bench) -> None:
+def test_native_id_that_is_none_is_no_answer(bench: Bench, caplog: pytest.LogCaptureFixture) -> None:
     bench.scheduler.faults.fail("tsubmit", returncode=0, stdout="accepted as job none\n")
+    caplog.set_level(logging.DEBUG)
 
     with pytest.raises(SubmitException, match="unclear answer"):
         bench.engine.submit(bench.submission())
+
+    told = [it for it in caplog.records if it.levelno >= logging.WARNING]
+    assert [it.getMessage() for it in told if "answer" in it.getMessage()] == [
+        "tsubmit gave an answer that cannot be read: 'accepted as job none\\n'"
+    ]
+    assert [it for it in told if it.exc_info] == []
+    assert [it for it in caplog.records if it.levelno == logging.DEBUG and it.exc_info]
 
 
 def test_job_that_is_not_safely_on_disk_is_not_submitted(

@@ -851,3 +851,137 @@ def test_a_marker_that_another_machine_took_is_found_when_the_folder_shows_it(
     assert not any(state.final for state in before)
     assert client.states("a1")[-1] is JobState.FAILED
     assert client.published[-1][1].exit_code == 7
+
+
+# ------------------------------------------------------------------------- processes that ask once and end
+
+
+def forgotten(client: Client) -> None:
+    """Have the batch system forget a job that runs, of which only that is left."""
+    client.scheduler.keep, client.scheduler.accounting = 0.0, False
+    client.submit("a1")
+    client.leave("a1", "active")
+    client.clock.advance(61)
+
+
+def look_once(client: Client, *overrides: object) -> JobStatus:
+    """Have a new process look what became of the job, as `jpsi ls --refresh` does."""
+    other = another(client, *overrides)
+    recalled = other.engine.recall(["a1"])
+    if recalled:
+        job = other.job("a1")
+        other.tracking.follow(job, client.clock())
+        other.info(job)
+    return other.published[-1][1]
+
+
+def test_a_job_that_is_gone_is_lost_by_three_looks_of_processes_that_ask_once(client: Client) -> None:
+    forgotten(client)
+
+    told = []
+    for _ in range(3):
+        told.append(look_once(client))
+        client.clock.advance(GRACE)
+
+    assert [it.state for it in told] == [JobState.ACTIVE, JobState.ACTIVE, JobState.FAILED]
+    assert told[-1].reason is Reason.LOST
+
+
+def test_looks_that_follow_each_other_at_once_do_not_make_the_grace_shorter(client: Client) -> None:
+    forgotten(client)
+
+    told = []
+    for _ in range(int(GRACE / 5)):
+        told.append(look_once(client))
+        client.clock.advance(5)
+
+    assert {it.state for it in told} == {JobState.ACTIVE}
+
+
+def leave_a_sign(client: Client) -> None:
+    client.leave("a1", "signalled")
+
+
+def end_a_boot(client: Client) -> None:
+    (folder,) = Path(client.root).glob("**/asking/*/missing")
+    folder.rename(folder.with_name("of another boot"))
+
+
+def ask_another_system(client: Client) -> None:
+    for path in Path(client.root).glob("**/missing/*.json"):
+        path.write_text(path.read_text().replace('"of": ["', '"of": ["other '))
+
+
+def garble(client: Client) -> None:
+    for path in Path(client.root).glob("**/missing/*.json"):
+        path.write_bytes(b'{"of": 5, "time": "\x00')
+
+
+def exaggerate(client: Client) -> None:
+    for path in Path(client.root).glob("**/missing/*.json"):
+        path.write_text(path.read_text().replace('"absent": ', '"absent": 1e999, "unread": '))
+
+
+@pytest.mark.parametrize(
+    "between", [leave_a_sign, end_a_boot, ask_another_system, garble, exaggerate], ids=lambda it: it.__name__
+)
+def test_what_earlier_processes_saw_counts_only_as_long_as_it_is_of_this_job(
+    client: Client, between: Callable[[Client], None]
+) -> None:
+    forgotten(client)
+    for _ in range(2):
+        look_once(client)
+        client.clock.advance(GRACE)
+
+    between(client)
+
+    assert look_once(client).state is JobState.ACTIVE
+
+
+class SaysThatItRuns:
+    """Lies over the toy: the queue has the job."""
+
+    @hookimpl
+    def parse_status(self) -> dict[str, Observation]:
+        return {"1": Observation(state=JobState.ACTIVE, word="running")}
+
+
+def test_a_job_that_was_there_in_between_was_never_missing(client: Client) -> None:
+    forgotten(client)
+    for _ in range(2):
+        look_once(client)
+        client.clock.advance(GRACE)
+
+    look_once(client, SaysThatItRuns())
+    client.clock.advance(GRACE)
+
+    assert [look_once(client).state for _ in range(2)] == [JobState.ACTIVE] * 2
+
+
+def test_nothing_is_left_of_a_job_that_has_ended(client: Client) -> None:
+    forgotten(client)
+    for _ in range(2):
+        look_once(client)
+        client.clock.advance(GRACE)
+    assert list(Path(client.root).glob("**/missing/*.json"))
+
+    look_once(client)
+
+    assert not list(Path(client.root).glob("**/missing/*.json"))
+
+
+def test_an_answer_that_several_processes_take_counts_once(client: Client) -> None:
+    forgotten(client)
+    look_once(client)
+    client.clock.advance(GRACE)
+    others = [another(client) for _ in range(3)]
+    for other in others:
+        other.engine.recall(["a1"])
+        other.tracking.follow(other.job("a1"), client.clock())
+
+    for other in others:
+        other.info(other.job("a1"))
+    client.clock.advance(GRACE)
+
+    assert [other.published[-1][1].state for other in others] == [JobState.ACTIVE] * 3
+    assert look_once(client).state is JobState.FAILED

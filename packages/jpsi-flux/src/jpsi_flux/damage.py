@@ -12,7 +12,7 @@ _ENOUGH = 3
 
 
 def is_nearly(word: str, known: Iterable[str]) -> bool:
-    """Whether a word is one of these but for one character.
+    """Return True if a word is one of these but for one character.
 
     >>> is_nearly("can~el", ["cancel"]), is_nearly("cancel", ["cancel"]), is_nearly("user", ["exec"])
     (True, False, False)

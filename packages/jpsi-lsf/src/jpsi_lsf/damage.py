@@ -18,7 +18,7 @@ _LIKE_DIRECTIVE = re.compile(r"(?:^|[;\n])#(?!!)[^;\n]*jpsi-")
 
 
 def is_nearly(word: str, known: Iterable[str]) -> bool:
-    """Whether a word is one of these but for one character.
+    """Return True if a word is one of these but for one character.
 
     >>> is_nearly("Ex~ted", ["Exited"]), is_nearly("Exited", ["Exited"]), is_nearly("Sent", ["Done"])
     (True, False, False)

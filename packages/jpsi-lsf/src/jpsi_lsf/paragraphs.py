@@ -66,7 +66,7 @@ OF_BHIST = Form(
 
 @attrs.frozen(slots=True, kw_only=True)
 class Paragraph:
-    """What is told of one job."""
+    """The paragraph about one job."""
 
     #: The native id.
     name: str
@@ -102,7 +102,7 @@ def paragraphs(output: str, form: Form) -> Paragraphs | None:
 
 
 def _has_any(chunk: str, form: Form) -> bool:
-    """Whether there is something of a paragraph, whole or not."""
+    """Return True if a text has a paragraph or a part of one."""
     return any(part.search(chunk) for part in (_HEAD, EVENT, form.closing)) or "\nJob <" in f"\n{chunk}"
 
 

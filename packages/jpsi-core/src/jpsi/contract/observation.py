@@ -110,3 +110,14 @@ class NotOffered(enum.Enum):
 
 #: What a hook returns for something that the backend does not offer (None asks the next layer instead).
 NOT_OFFERED = NotOffered.NOT_OFFERED
+
+
+@attrs.frozen(slots=True, kw_only=True)
+class ShownJob:
+    """A job that its batch system, or the machine whose process it is, shows at this moment."""
+
+    native_id: str
+    #: The batch system's own word for its state.
+    word: str
+    #: The command that ends it, for a shell; None if it takes more than a command.
+    cancel_command: str | None = None

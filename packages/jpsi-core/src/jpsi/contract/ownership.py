@@ -108,7 +108,7 @@ def problem(
 
 
 def _writers(step: Step, user: int, is_private: Callable[[int, int], bool]) -> Iterator[str]:
-    """Those whom an access control list lets write, besides the owner, root and the user."""
+    """Yield whom an access control list lets write, besides the owner, root and the user."""
     entries = read_acl(step.acl or b"")
     if entries is None:
         yield "an access control list of an unknown form"
@@ -188,7 +188,7 @@ def _judged(step: Step, *, is_way: bool = False) -> str | None:
 
 
 def _acl(path: str, status: os.stat_result) -> bytes | None:
-    """The access control list, if it says more than the mode: where the group, or its mask, may write."""
+    """Return the access control list if it says more than the mode: if the group, or its mask, may write."""
     if stat.S_ISLNK(status.st_mode) or not status.st_mode & stat.S_IWGRP or not hasattr(os, "getxattr"):
         return None
     try:
@@ -198,7 +198,7 @@ def _acl(path: str, status: os.stat_result) -> bytes | None:
 
 
 def _is_private(group: int, owner: int) -> bool:
-    """Whether a group is the one that many systems make for each user: of that name, with no others."""
+    """Return True for the group that many systems make for each user: of the user's name, with no others."""
     import grp  # noqa: PLC0415  most programs need neither
     import pwd  # noqa: PLC0415
 

@@ -71,7 +71,11 @@ class ScriptForm:
     def _directive(self, name: str, value: str | None) -> Directive:
         option, text = self.spelled(name, value)
         directive = Directive.of(self.mark, f"{self.dashes}{option}", text, joint=self.joint)
-        length = len((text or "").encode())
+        try:
+            length = len((text or "").encode())
+        except UnicodeEncodeError as e:
+            msg = f"{self.dashes}{option} cannot be {text!r}: it is no text that UTF-8 can express"
+            raise ValueError(msg) from e
         if self.longest is not None and length > self.longest:
             msg = f"{self.dashes}{option} has {length} bytes, more than the {self.longest} that are possible"
             raise ValueError(msg)

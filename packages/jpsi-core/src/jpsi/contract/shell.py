@@ -81,6 +81,24 @@ def path_word(path: str, home: str = "HOME") -> str:
 # Printable ASCII without what any batch system's reader gives a meaning: quotes, backslash, # and $, `
 _DIRECTIVE_PLAIN = re.compile(r"[A-Za-z0-9_@%+:,./=~^\[\]()*?!|&<>{}-]+\Z")
 _DIRECTIVE_QUOTED = re.compile(r"[^\x00-\x1f\x7f'\"\\`$\x80-\x9f\u2028\u2029]*\Z")
+# What is refused, by the names that people know; of all but the last, the characters.
+_REFUSED = (
+    ("line breaks", "\n\v\f\r\x1c\x1d\x1e\x85\u2028\u2029"),
+    ("quotes", "'\""),
+    ("backslashes", "\\"),
+    ("$", "$"),
+    ("`", "`"),
+)
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+
+
+def _refused_in(value: str) -> str:
+    """Return the names of what a directive cannot hold and this value does, joined for a sentence."""
+    found = [name for name, characters in _REFUSED if any(it in characters for it in value)]
+    line_breaks = _REFUSED[0][1]
+    if any(it not in line_breaks for it in _CONTROL.findall(value)):
+        found.append("control characters")
+    return " or ".join(filter(None, (", ".join(found[:-1]), found[-1])))
 
 
 @attrs.frozen(slots=True)
@@ -107,9 +125,7 @@ class Directive:
             return cls(f"{prefix} {option}")
         if not _DIRECTIVE_PLAIN.match(value):
             if not _DIRECTIVE_QUOTED.match(value):
-                msg = (
-                    f"{option} cannot be {value!r}: no line breaks, quotes, backslashes, $ or ` are possible"
-                )
+                msg = f"{option} cannot be {value!r}: no {_refused_in(value)} can stand in a directive"
                 raise ValueError(msg)
             value = f"'{value}'"
         return cls(f"{prefix} {option}{joint}{value}")

@@ -223,7 +223,8 @@ class Backend:
             return self._hooks.classify_failure(result=result, site=self.site)
         except Exception as e:
             # the command is done, whatever the plugin makes of its answer
-            log.warning("the answer of %s is not understood: %r", command, result.stdout, exc_info=True)
+            log.warning("%s gave an answer that cannot be read: %r", command.argv[0], result.stdout)
+            log.debug("reading the answer to %s failed", command, exc_info=True)
             message = f"{command.argv[0]} gave an unclear answer: {e}"
             return Failure(FailureKind.AMBIGUOUS, message)
 

@@ -43,6 +43,7 @@ from jpsi.engine.filesystems import is_on_network
 from jpsi.engine.given_anew import given_anew
 from jpsi.engine.hearing import Hearing, hearing
 from jpsi.engine.judging import Judging
+from jpsi.engine.missing_jobs import MissingJobs
 from jpsi.engine.native_ids import NativeIds
 from jpsi.engine.poller import Poller
 from jpsi.engine.predecessors import Predecessors
@@ -211,6 +212,10 @@ class BatchEngine:
                 judging=judging,
                 native_ids=self._native_ids,
                 renamed=self._setup.renamed,
+                # elsewhere, what a job leaves while nobody listens may show late
+                missing=MissingJobs(self._spool.root, max(self._sending.grace_seconds, patience))
+                if self._side.is_here
+                else None,
             )
             listening = self._side.listening(tracking)
             if listening is not None:
@@ -378,7 +383,7 @@ class BatchEngine:
         return None
 
     def _take_markers_of_lost_attempts(self, job_ids: Collection[str]) -> frozenset[str]:
-        """Have in jobs' folders the markers of attempts of which nothing there tells; returns whose."""
+        """Move markers of attempts whose other files are missing to their jobs' folders; return the jobs."""
         last: dict[str, int] = {}
         found = set()
         for marker in self._spool.news(frozenset(job_ids)):
@@ -391,7 +396,7 @@ class BatchEngine:
     def _open_intents(
         self, tracking: Tracking, job_ids: Iterable[str], unseen: Collection[str] = ()
     ) -> list[Intent]:
-        """The last attempts of those jobs by themselves that nobody here follows, and that are not final.
+        """Return the last attempts of single jobs that are not final and that this process does not follow.
 
         That one of `unseen` has ended is not told to anybody yet.
         """
@@ -429,7 +434,7 @@ class BatchEngine:
         return found
 
     def _recalled_elements(self, intents: Sequence[Intent]) -> Iterator[Recovered]:
-        """What is to be recalled of elements of arrays; without those of arrays that are being submitted."""
+        """Return the jobs to recall among elements of arrays, but none of an array in submission."""
         names = {intent.place.array for intent in intents if intent.place is not None}
         with self._reading():
             settled = self._elements.settled(self._elements.native_ids_of(names), _JUDGE_SECONDS)
@@ -443,7 +448,7 @@ class BatchEngine:
                     warn_of_damage(self._spool, intent.job_id, e)
 
     def _unended(self, found: Iterable[Recovered]) -> Iterator[Recovered]:
-        """Those of these jobs that were not told to end before they had begun, and that nobody gave up."""
+        """Return those of these jobs that were neither cancelled before they had begun, nor given up."""
         for it in found:
             try:
                 is_over = it.native_id is None and (
@@ -510,7 +515,7 @@ class BatchEngine:
         return _recovered(intent, native_id)
 
     def _has_run(self, intent: Intent) -> bool:
-        """Whether an attempt has begun, by anything that it has left: it is never submitted again then."""
+        """Return True if any file shows that an attempt has begun: jpsi never submits it again then."""
         new = [it.name for it in self._spool.news({intent.job_id}) if it.attempt == intent.attempt]
         return self._spool.has_run(intent.job_id, intent.attempt, new)
 

@@ -180,7 +180,7 @@ def _check_array(lines: list[str]) -> None:
 
 
 def _link_problems(root: str, path: str) -> Iterator[str]:
-    """What is wrong with the element that a job is; an array that is gone, or came to nothing, is nothing."""
+    """Yield what is wrong with the link from a job to its array; one that is gone or given up is not."""
     array = _read_place(path)
     if array is None:
         yield f"{path.rpartition('/')[2]} does not say which element of which array it is"
@@ -194,7 +194,7 @@ def _link_problems(root: str, path: str) -> Iterator[str]:
 
 
 def _read_place(path: str) -> str | None:
-    """The array that a job is in; None if that cannot be read."""
+    """Return the array that a job is in; None if that cannot be read."""
     try:
         with open(path, encoding="ascii") as file:  # noqa: PTH123  as above
             array, index = file.read(_LONGEST).split()
@@ -209,5 +209,5 @@ def _is_intent(name: str) -> bool:
 
 
 def _is_whole(path: str) -> bool:
-    """Whether a file is whole, whatever it says; one that was cut short while it was written is not."""
+    """Return True for a file that is whole, whatever it says; one that was cut short in writing is not."""
     return file_problem(path, lambda _: None) not in {"is empty", "is cut short or overwritten"}

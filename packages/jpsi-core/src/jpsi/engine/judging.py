@@ -17,7 +17,7 @@ from jpsi.engine.explaining import explained
 from jpsi.engine.markers import Marker
 from jpsi.engine.outbox import Outbox
 from jpsi.engine.spool import Spool
-from jpsi.engine.tracked import Tracked, is_final
+from jpsi.engine.tracked import Absence, Tracked, is_final
 from jpsi.engine.tracker import Stop
 from jpsi.engine.verdict import Facts, begun, judge, settles
 from jpsi.model.plain import decode_status, encode_status
@@ -173,13 +173,8 @@ class Judging:
     def _facts(self, job: Tracked, now: float) -> Facts:
         if is_final(job.queued) and job.ended_since is None:
             job.ended_since = now
-        absent_for = 0.0 if job.absent_since is None else self.passed(job.absent_since, now)
-        ended_for = 0.0 if job.ended_since is None else self.passed(job.ended_since, now)
-        # by its answers, of which the last may be old
-        unknown_for = 0.0
-        if job.unaccounted_since is not None:
-            unknown_for = self.passed(job.unaccounted_since, job.accounting_asked)
-        overdue = max(self._grace, self._patience)
+        known, overdue = self.absence(job, now), max(self._grace, self._patience)
+        absent_for, is_late = known.absent or 0.0, (known.unaccounted or 0.0) >= overdue
         return Facts(
             system=self._backend.name,
             now=datetime.now(UTC),
@@ -190,24 +185,39 @@ class Judging:
             queued=job.queued,
             accounted=job.accounted,
             unmentioned=job.absent_since is not None,
-            absent=job.absences >= _ANSWERS,
-            denied=job.is_denied and job.absences >= _ANSWERS,
+            absent=known.answers >= _ANSWERS,
+            denied=job.is_denied and known.answers >= _ANSWERS,
             stranger=job.stranger,
-            unaccounted=_is_unaccounted(job, unknown_for >= overdue, absent_for),
-            settled=ended_for >= self._grace,
+            unaccounted=_is_unaccounted(job, is_late, absent_for),
+            settled=(known.over or 0.0) >= self._grace,
             overdue=absent_for >= overdue,
             dropped=(
                 job.is_dropped
                 and job.is_unaccounted
-                and job.absences >= _ANSWERS
+                and known.answers >= _ANSWERS
                 and absent_for >= self._grace
             ),
             patience=overdue,
         )
 
+    def absence(self, job: Tracked, now: float) -> Absence:
+        """Return how long a job has been missing, by what this process and earlier ones have seen."""
+
+        def whole(since: float | None, until: float, before: float | None) -> float | None:
+            return None if since is None else self.passed(since, until) + (before or 0.0)
+
+        earlier = job.earlier
+        return Absence(
+            answers=job.absences and job.absences + earlier.answers,
+            absent=whole(job.absent_since, now, earlier.absent),
+            # by its answers, of which the last may be old
+            unaccounted=whole(job.unaccounted_since, job.accounting_asked, earlier.unaccounted),
+            over=whole(job.ended_since, now, earlier.over),
+        )
+
     def is_lost(self, job: Tracked, now: float) -> bool:
         """Return whether a job would be told to be lost, as the batch system has not mentioned it."""
-        if job.absences < _ANSWERS:
+        if self.absence(job, now).answers < _ANSWERS:
             return False
         status = judge(self._facts(job, now))
         return status is not None and status.final and status.evidence is Evidence.ABSENCE

@@ -1,4 +1,4 @@
-"""What the names of a job's files tell of its attempts: which was the last, and whether one has run.
+"""Reads the names of a job's files: which attempt was the last, and whether one has run.
 
 Files get lost: a crash takes a write, a backup brings back an older state. That a job has run is believed by
 whatever is left of it, and never doubted because something else is missing.

@@ -27,7 +27,7 @@ _ANY = "any"
 
 @attrs.frozen(slots=True)
 class RequeueRules:
-    """What is known of the jobs that the batch system runs again."""
+    """The facts about jobs that the batch system runs again."""
 
     #: The variable that tells a job how often it was put back; empty if there is none.
     count_variable: str = ""

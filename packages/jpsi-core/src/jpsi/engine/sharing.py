@@ -4,6 +4,7 @@
     <root>/asking/<boot>/answer.json     what the batch system last said
     <root>/asking/<boot>/<name>.json     which jobs one process wants to be asked about, and until when
     <root>/asking/<boot>/<name>.<n>.new  a file that is being written
+    <root>/asking/<boot>/missing/        see `jpsi.engine.missing_jobs`
 
 Times in them are those of `time.monotonic`, which all processes of a machine share, which nobody sets, and
 which begins anew with each boot: so there is a folder for each boot of each machine. Machines do not share.

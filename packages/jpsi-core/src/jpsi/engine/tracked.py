@@ -21,6 +21,27 @@ _NEVER = float("-inf")
 _SKEW = timedelta(hours=1)
 
 
+@attrs.frozen(slots=True)
+class Absence:
+    """How long the answers of a batch system have left out a job, or said that it has ended."""
+
+    #: How many answers in a row have left it out.
+    answers: int = 0
+    #: For how many seconds the queue has left it out, the accounting has not known how it ended, and one of
+    #: them has said that it has ended; None if it is not so.
+    absent: float | None = None
+    unaccounted: float | None = None
+    over: float | None = None
+
+    def later(self, seconds: float) -> Absence:
+        """Return what is true after so many more seconds, if it still is so then."""
+
+        def more(before: float | None) -> float | None:
+            return None if before is None else before + seconds
+
+        return Absence(self.answers, more(self.absent), more(self.unaccounted), more(self.over))
+
+
 @attrs.define(slots=True, eq=False)
 class Tracked:
     """One job. Times are by the clock of whoever follows it."""
@@ -64,6 +85,10 @@ class Tracked:
     ended_since: float | None = None
     #: How many answers in a row, each whole, have not known it.
     absences: int = 0
+    #: What earlier processes saw of that, before the first answer that this one had.
+    earlier: Absence = Absence()
+    #: Whether this process has taken in an answer about it.
+    is_heard_of: bool = False
     #: Whether the batch system said so of this job by itself: it was asked about it alone, or named it.
     is_denied: bool = False
     #: When the batch system took it, as an answer with its tag said.
@@ -126,7 +151,7 @@ class Tracked:
         if is_end:
             # What the queue said before that is old: only a new answer tells how it saw the end.
             self.queued = self.accounted = self.absent_since = None
-            self.absences = 0
+            self.absences, self.earlier = 0, Absence()
             self.since = now
         return is_end
 
@@ -164,7 +189,7 @@ class Tracked:
         self.absences, self.is_denied, self.stranger = 0, False, None
         self.accounted, self.is_unaccounted, self.unaccounted_since = None, False, None
         if not is_final(believed):
-            self.ended_since = None
+            self.ended_since, self.earlier = None, Absence()
             self.there_at = self.there_at or believed.time
 
     def _believed(self, seen: Observation | None) -> Observation | None:
@@ -207,7 +232,7 @@ class Tracked:
         elif is_final(self.accounted):
             self.ended_since = now if self.ended_since is None else self.ended_since
         else:
-            self.unaccounted_since = None
+            self._expect_account()
 
     def _is_older(self, account: Observation) -> bool:
         """Whether an account tells of the end of an older job."""
@@ -218,13 +243,19 @@ class Tracked:
     def account_later(self, now: float) -> None:
         """Know that the accounting did not answer: when it does again, it may take a while to hear of all."""
         self.accounting_asked = now
+        self._expect_account()
+
+    def _expect_account(self) -> None:
+        """Begin anew to wait for the accounting to tell how it ended."""
         self.unaccounted_since = None
+        self.earlier = attrs.evolve(self.earlier, unaccounted=None)
 
     def rename(self, native_id: str) -> None:
         """Ask by another native id from now on, of which nothing is known yet."""
         self.native_id = native_id
         self.queued = self.accounted = self.absent_since = self.ended_since = self.unaccounted_since = None
         self.absences, self.is_denied, self.stranger, self.submitted = 0, False, None, None
+        self.earlier = Absence()
         self.accounting_asked = _NEVER
 
 

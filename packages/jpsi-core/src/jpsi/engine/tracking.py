@@ -17,6 +17,7 @@ from jpsi.engine.backend import Backend
 from jpsi.engine.identity import is_own
 from jpsi.engine.judging import Judging
 from jpsi.engine.markers import Marker, parse
+from jpsi.engine.missing_jobs import MissingJobs, name_of
 from jpsi.engine.native_ids import NativeIds
 from jpsi.engine.poller import Poller
 from jpsi.engine.said import Said
@@ -49,6 +50,7 @@ class Tracking:
         judging: says and publishes what follows.
         native_ids: tells by which id the batch system has a job that it does not know by another.
         renamed: called with a job id and such a native id, under no lock.
+        missing: what other processes know of jobs that are missing; None where each begins anew.
     """
 
     def __init__(  # noqa: PLR0913  the parts that it connects
@@ -61,6 +63,7 @@ class Tracking:
         judging: Judging,
         native_ids: NativeIds,
         renamed: Callable[[str, str], None],
+        missing: MissingJobs | None = None,
     ) -> None:
         self._backend = backend
         self._spool = spool
@@ -69,6 +72,7 @@ class Tracking:
         self._judging = judging
         self._native_ids = native_ids
         self._renamed = renamed
+        self._missing = missing
         self._heard: Answer | None = None
         self._strange_words: set[str] = set()
         self._silence = Silence(_LAPSE * poller.longest)
@@ -358,6 +362,7 @@ class Tracking:
         """Take in an answer, unless another thread was told what is newer."""
         if self._heard is not None:
             answer = compared(answer, self._heard)
+        followed = jobs
         # of most nothing is new
         jobs = [job for job in jobs if not job.is_as_before(answer.seen.get(job.native_id))]
         said = self._said(answer, [job.native_id for job in jobs])
@@ -374,6 +379,7 @@ class Tracking:
                 is_element = job.place is not None
                 job.is_dropped = seen is None and is_element and said.arrays.get(job.native_id) in there
                 self._observe(job, seen, now)
+            self._recall_missing([job for job, _ in told], answer)
         # Markers that came while a question was under way count, whatever the answer was; and a job that has
         # left how it ended costs the accounting no question.
         try:
@@ -389,6 +395,37 @@ class Tracking:
                 self._judge_all(self._confirmed(right, now), now, is_right=True)
         except OSError:
             log.warning("%s cannot be read", self._spool.root, exc_info=True)
+        self._keep_missing(followed, answer, now)
+
+    def _recall_missing(self, jobs: Iterable[Tracked], answer: Answer) -> None:
+        """Add what earlier processes know of jobs that are missing in the first answer that this one has."""
+        new = [job for job in jobs if not job.is_heard_of]
+        for job in new:
+            job.is_heard_of = True
+        left = [job for job in new if job.has_left]
+        if self._missing is not None and left:
+            system = self._backend.system()
+            for job in left:
+                job.earlier = self._missing.recall(job, system, answer.begun) or job.earlier
+
+    def _keep_missing(self, jobs: Iterable[Tracked], answer: Answer, now: float) -> None:
+        """Write down for later processes what is known of jobs that are missing, and of no others."""
+        if self._missing is None:
+            return
+        told = [job for job in jobs if answer.tells_of(job.native_id, job.since)]
+        with self._judging.session():
+            left = {
+                job: self._judging.absence(job, now)
+                for job in told
+                if job.has_runner and job.has_left and self.get(job.job_id) is job
+            }
+        names = self._missing.names()
+        self._missing.forget(job for job in told if name_of(job) in names and job not in left)
+        if left:
+            self._missing.forget_old(names - set(map(name_of, left)), now)
+            system = self._backend.system()
+            for job, absence in left.items():
+                self._missing.keep(job, system, absence, now)
 
     def _arrays_there(self, said: Said) -> frozenset[str]:
         """The native ids of the arrays of which an answer mentions elements, whoever follows these."""

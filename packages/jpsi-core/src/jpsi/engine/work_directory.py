@@ -33,8 +33,13 @@ def work_directory(configured: Path | None) -> Path:
 
 
 def spools(directory: Path) -> Iterator[SpoolFolder]:
-    """The spools in a work directory; one that others can change may tell of anything, and is left out."""
+    """Yield the spools in a work directory, but none that others can change, as that may tell of anything."""
     found = list(_spools(directory))
+    if not found and os.path.exists(directory):  # noqa: PTH110  it raises nothing
+        # a spool in it says so itself
+        why_not = ownership.refusal(directory, is_way=True)
+        if why_not is not None:
+            log.warning("the work directory %s is not safe to use: %s; or choose another", directory, why_not)
     for it in found:
         why_not = ownership.refusal(it.root)
         if why_not is None:

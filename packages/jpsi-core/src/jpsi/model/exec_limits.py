@@ -1,4 +1,4 @@
-"""How much the kernel passes to a program: the arguments and the environment of a job that it would refuse.
+"""Finds the arguments and the environment that the kernel would refuse to pass to a program.
 
 execve(2), "Limits on size of arguments and environment": one text has at most 32 pages, and all of them
 together, with a pointer to each, a quarter of what the stack may have. Either is refused with E2BIG.

@@ -101,7 +101,7 @@ class IdentityTests(Kit):
     def test_a_job_that_runs_on_without_its_controller_keeps_its_code(
         self, executor: JobExecutor, fake: FakeScheduler, tmp_path: Path
     ) -> None:
-        """What it has left counts, whoever has its native id."""
+        """Its own markers count, although another job has its native id."""
         gate = Gate(tmp_path / "gate")
         job = Job(gate.job(7))
         executor.submit(job)

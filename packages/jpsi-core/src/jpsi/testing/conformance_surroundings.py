@@ -12,7 +12,7 @@ from typing import Any, NoReturn, Self
 import attrs
 import pytest
 
-from jpsi import Job, JobExecutor, JobState, Reason
+from jpsi import Job, JobExecutor, JobSpec, JobState, Reason
 from jpsi.engine import changing, judging, markers
 from jpsi.fakes import FakeScheduler
 from jpsi.plugin import ExecutorConfig
@@ -37,22 +37,28 @@ class SurroundingsTests(Kit):
             pytest.skip("the files of jobs are on another machine")
         return fake
 
-    @pytest.mark.parametrize("jump", _JUMPS)
-    def test_a_clock_that_jumps_while_a_job_runs_changes_no_outcome(
-        self,
-        executor: JobExecutor,
-        local_fake: FakeScheduler,
-        tmp_path: Path,
-        monkeypatch: pytest.MonkeyPatch,
-        jump: str,
-    ) -> None:
-        gate, stopped = Gate(tmp_path / "gate"), Gate(tmp_path / "never")
-        jobs = [Job(gate.job(7)), Job(gate.job(0)), Job(stopped.job(0))]
+    @pytest.fixture(params=_JUMPS.values(), ids=list(_JUMPS))
+    def jump(self, request: pytest.FixtureRequest) -> timedelta:
+        """The time by which a clock jumps."""
+        jump: timedelta = request.param
+        return jump
+
+    def running(self, executor: JobExecutor, *specs: JobSpec) -> list[Job]:
+        """Submit jobs, one after the other, and return them once they run."""
+        jobs = [Job(spec) for spec in specs]
         for job in jobs:
             executor.submit(job)
             self.active(job)
+        return jobs
 
-        _set_clock(monkeypatch, _JUMPS[jump])
+    @pytest.mark.usefixtures("local_fake")
+    def test_a_clock_that_jumps_while_a_job_runs_changes_no_outcome(
+        self, executor: JobExecutor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, jump: timedelta
+    ) -> None:
+        gate, stopped = Gate(tmp_path / "gate"), Gate(tmp_path / "never")
+        jobs = self.running(executor, gate.job(7), gate.job(0), stopped.job(0))
+
+        _set_clock(monkeypatch, jump)
         jobs[2].cancel()
         gate.open()
 
@@ -60,21 +66,13 @@ class SurroundingsTests(Kit):
         assert [it.state for it in ends] == [JobState.FAILED, JobState.COMPLETED, JobState.CANCELED]
         assert [it.exit_code for it in ends[:2]] == [7, 0]
 
-    @pytest.mark.parametrize("jump", _JUMPS)
+    @pytest.mark.usefixtures("local_fake")
     def test_a_file_server_whose_clock_is_off_by_an_hour_changes_no_outcome(
-        self,
-        executor: JobExecutor,
-        local_fake: FakeScheduler,
-        tmp_path: Path,
-        monkeypatch: pytest.MonkeyPatch,
-        jump: str,
+        self, executor: JobExecutor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, jump: timedelta
     ) -> None:
         gate, stopped = Gate(tmp_path / "gate"), Gate(tmp_path / "never")
-        jobs = [Job(gate.job(7)), Job(stopped.job(0))]
-        _set_file_times(monkeypatch, _JUMPS[jump])
-        for job in jobs:
-            executor.submit(job)
-            self.active(job)
+        _set_file_times(monkeypatch, jump)
+        jobs = self.running(executor, gate.job(7), stopped.job(0))
 
         jobs[1].cancel()
         gate.open()
@@ -94,10 +92,7 @@ class SurroundingsTests(Kit):
         caplog: pytest.LogCaptureFixture,
     ) -> None:
         gate = Gate(tmp_path / "gate")
-        jobs = [Job(gate.job(code)) for code in (0, 7)]
-        for job in jobs:
-            executor.submit(job)
-            self.active(job)
+        jobs = self.running(executor, gate.job(0), gate.job(7))
 
         with monkeypatch.context() as patch:
             _refuse_writes(patch, work_directory)

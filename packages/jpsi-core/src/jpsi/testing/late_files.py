@@ -44,7 +44,7 @@ class LateFiles:
         self._open_file = builtins.open
 
     def is_hidden(self, path: Any) -> bool:
-        """Whether something is there and does not show."""
+        """Return True if a path exists and does not show yet."""
         name = self._name(path)
         while name is not None and name not in self._own:
             try:
@@ -73,7 +73,7 @@ class LateFiles:
             self._own.add(name)
 
     def replacements(self) -> dict[str, Callable[..., Any]]:
-        """What takes the place of which function of `os`."""
+        """Return the methods that take the place of functions of `os`, by the names of these."""
         return {
             "stat": self.stat,
             "open": self.open,
@@ -165,7 +165,7 @@ class LateFiles:
 
 
 class _Entries:
-    """What `os.scandir` returns, of entries that are known."""
+    """The iterator that `os.scandir` returns, over known entries."""
 
     def __init__(self, entries: list[os.DirEntry[Any]]) -> None:
         self._entries = iter(entries)
