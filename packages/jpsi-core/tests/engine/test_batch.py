@@ -1697,6 +1697,24 @@ def test_no_request_goes_to_what_is_shown_without_the_tag_after_the_job_has_begu
     assert set(bench.states()) == {JobState.ACTIVE}
 
 
+@pytest.mark.parametrize(
+    "exit_", [["signalled", "exit.run.143"], ["exit.run.7"]], ids=["signalled", "by itself"]
+)
+def test_job_that_has_ended_does_not_wait_for_what_has_its_native_id_without_the_tag(
+    bench: Bench, exit_: list[str]
+) -> None:
+    native_id = bench.submit()
+    bench.ask()
+    bench.leave("active", *exit_)
+    bench.see()
+    bench.scheduler.job(native_id).tag = ""
+    for _ in range(4):
+        bench.clock.advance(GRACE)
+        bench.ask()
+
+    assert bench.last()[:2] == (JobState.FAILED, int(exit_[-1].rpartition(".")[2]))
+
+
 def test_no_request_is_sent_while_it_is_not_known_whose_the_native_id_is(bench: Bench) -> None:
     bench.submit()
     bench.scheduler.faults.fail("tstat", None, returncode=0, stdout="garbage\n")

@@ -139,13 +139,17 @@ def test_end_of_what_is_shown_without_the_tag_is_not_believed_and_its_life_is() 
     """A stranger may have got the native id in the second in which the job was submitted and began."""
     job = Tracked("a1", "a1", 1, "17")
     job.observe(told(TAG, THEN, JobState.ACTIVE), 1.0)
-    job.markers = [_active(THEN)]
+    job.markers = [_active()]
 
     job.observe(told("", THEN, JobState.CANCELED), 2.0)
     assert job.absences == 1
     job.observe(told("", THEN, JobState.ACTIVE), 3.0)
-
     assert (job.absences, job.queued) == (0, told("", THEN, JobState.ACTIVE))
+
+    job.markers.append(_marker("exit.run.143"))
+    job.observe(told("", THEN, JobState.ACTIVE), 4.0)
+
+    assert job.absences == 1, "it has ended, and so it is another one that runs"
 
 
 def test_job_that_waits_is_told_of_without_a_tag() -> None:
@@ -194,7 +198,11 @@ def test_element_carries_the_tag_of_its_array() -> None:
     assert Tracked("a1", "a1", 1, "17_3", place=Place("x9", 3)).tag == "jpsi-x9-1"
 
 
-def _active(time: datetime = THEN) -> Marker:
-    marker = parse("a1.1.active", int(time.timestamp() * 1e9))
+def _active() -> Marker:
+    return _marker("active")
+
+
+def _marker(name: str) -> Marker:
+    marker = parse(f"a1.1.{name}", int(THEN.timestamp() * 1e9))
     assert marker is not None
     return marker

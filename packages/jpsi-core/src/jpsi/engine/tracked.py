@@ -207,7 +207,10 @@ class Tracked:
         if whose is Owner.OWN:
             if seen.tag:
                 self.submitted = seen.submitted or self.submitted
-        elif seen.final and (not self.markers or seen.tag is not None):
+        elif seen.tag is not None:
+            # what it shows without the tag counts as life while nothing else tells of an end
+            return None if seen.final or self.has_exit else seen
+        elif seen.final and not self.markers:
             return None
         return seen
 
