@@ -18,6 +18,8 @@ _SCRIPTS = {
     "runs": "#!/bin/sh\nexec sleep 300\n",
 }
 _RESTART_SECONDS = 5.0
+# Why a request is refused that may concern a stranger's job.
+_NOT_CANCELLED = "without the tag|another job's"
 
 
 class IdentityTests(Kit):
@@ -115,24 +117,51 @@ class IdentityTests(Kit):
         status = self.end(job)
         assert (status.state, status.exit_code) == (JobState.FAILED, 7)
 
-    def test_a_job_whose_tag_was_taken_away_is_itself(
+    def test_a_stranger_of_the_same_second_is_left_alone(
         self, executor: JobExecutor, fake: FakeScheduler, tmp_path: Path
     ) -> None:
-        """As where a user or a site changes the text that carried it: markers and times tell whose it is."""
+        """The controller was killed, started again and took another job before the second was over."""
         gate = Gate(tmp_path / "gate")
-        job = Job(gate.job())
+        job = self._followed_by_time(executor, gate.job(7))
+        native_id = job.native_id or ""
+        lost = fake.job(native_id)
+
+        fake.vanish(native_id, kill=False)
+        other = fake.submit(fake_stranger(native_id))
+        other.submitted = lost.submitted
+        with pytest.raises(jpsi.SubmitException, match=_NOT_CANCELLED):
+            job.cancel()
+
+        assert other.ending is None
+        gate.open()
+        status = self.end(job)
+        assert (status.state, status.exit_code) == (JobState.FAILED, 7)
+
+    def test_a_job_whose_tag_was_taken_away_is_followed_and_left_alone(
+        self, executor: JobExecutor, fake: FakeScheduler, tmp_path: Path
+    ) -> None:
+        """As where a user or a site changes the text that carried it: it may be another job."""
+        gate = Gate(tmp_path / "gate")
+        job = self._followed_by_time(executor, gate.job())
+
+        fake.job(job.native_id or "").tag = ""
+        asked = len(fake.log)
+        assert fake.wait_for(lambda: len(fake.log) > asked + 1, self.patience)
+        with pytest.raises(jpsi.SubmitException, match=_NOT_CANCELLED):
+            job.cancel()
+
+        gate.open()
+        assert self.end(job).state is JobState.COMPLETED
+
+    def _followed_by_time(self, executor: JobExecutor, spec: jpsi.JobSpec) -> Job:
+        """Return a job that runs, of which the batch system tells when it was submitted."""
+        job = Job(spec)
         executor.submit(job)
         self.active(job)
         seen = executor.info(job)
         if seen is None or seen.submitted is None:
             pytest.skip("its answers do not tell when a job was submitted")
-
-        fake.job(job.native_id or "").tag = ""
-        asked = len(fake.log)
-        assert fake.wait_for(lambda: len(fake.log) > asked + 1, self.patience)
-        job.cancel()
-
-        assert self.end(job).state is JobState.CANCELED
+        return job
 
     def _waiting(self, executor: JobExecutor, fake: FakeScheduler, proof: Proof) -> Job:
         """Return a job that was submitted and waits."""
