@@ -146,3 +146,9 @@ def strangers(lost: FakeJob, script: str) -> FakeJob:
         starting=lost.starting,
         attributes={name: value for name, value in lost.attributes.items() if is_kept(value)},
     )
+
+
+def untag(job: FakeJob) -> None:
+    """Have nothing in a job carry its tag."""
+    kept = strangers(job, job.script)
+    job.name, job.tag, job.environment, job.attributes = kept.name, "", kept.environment, kept.attributes

@@ -9,7 +9,7 @@ from typing import Self
 
 from jpsi.fakes.dialects import Invocation
 from jpsi.fakes.faults import Faults
-from jpsi.fakes.job import FakeJob, FakeState, Outcome, strangers
+from jpsi.fakes.job import FakeJob, FakeState, Outcome, strangers, untag
 from jpsi.fakes.log import Call, Log
 from jpsi.fakes.machine import Machine
 from jpsi.fakes.runs import as_of, put_back
@@ -209,19 +209,35 @@ class FakeScheduler(Machine):
                     run.script.send(signal.SIGKILL)
             self.settle()
 
-    def supplant(self, native_id: str, script: str = "#!/bin/sh\nexec sleep 300\n") -> FakeJob:
+    def supplant(
+        self, native_id: str, script: str = "#!/bin/sh\nexec sleep 300\n", *, kill: bool = True
+    ) -> FakeJob:
         """Forget a job without trace, and give its native id to a stranger's, which is returned.
 
         So does a controller that was killed before it had written down a job, and started again. The
         stranger's job runs `script`, was submitted now, and carries no tag.
+
+        Args:
+            native_id: the job.
+            script: the stranger's.
+            kill: whether the processes of the job are killed; otherwise they run on.
 
         Raises:
             KeyError: there is none.
         """
         with self.lock:
             lost = self.job(native_id)
-            self.vanish(native_id)
+            self.vanish(native_id, kill=kill)
             return self.submit(strangers(lost, script))
+
+    def untag(self, native_id: str) -> None:
+        """Have nothing in a job carry its tag, as after a user has changed what carried it.
+
+        Raises:
+            KeyError: there is none.
+        """
+        with self.lock:
+            untag(self.job(native_id))
 
     # What tests ask.
 

@@ -110,8 +110,7 @@ class IdentityTests(Kit):
         self.active(job)
 
         later(fake)
-        fake.vanish(job.native_id or "", kill=False)
-        fake.submit(fake_stranger(job.native_id or ""))
+        fake.supplant(job.native_id or "", _SCRIPTS["runs"], kill=False)
         gate.open()
 
         status = self.end(job)
@@ -126,8 +125,7 @@ class IdentityTests(Kit):
         native_id = job.native_id or ""
         lost = fake.job(native_id)
 
-        fake.vanish(native_id, kill=False)
-        other = fake.submit(fake_stranger(native_id))
+        other = fake.supplant(native_id, _SCRIPTS["runs"], kill=False)
         other.submitted = lost.submitted
         with pytest.raises(jpsi.SubmitException, match=_NOT_CANCELLED):
             job.cancel()
@@ -144,7 +142,7 @@ class IdentityTests(Kit):
         gate = Gate(tmp_path / "gate")
         job = self._followed_by_time(executor, gate.job())
 
-        fake.job(job.native_id or "").tag = ""
+        fake.untag(job.native_id or "")
         asked = len(fake.log)
         assert fake.wait_for(lambda: len(fake.log) > asked + 1, self.patience)
         with pytest.raises(jpsi.SubmitException, match=_NOT_CANCELLED):
@@ -182,8 +180,3 @@ def later(fake: FakeScheduler) -> None:
     """Let some seconds pass on the clock of a batch system, as while its controller starts again."""
     clock = fake.clock
     fake.clock = lambda: clock() + _RESTART_SECONDS
-
-
-def fake_stranger(native_id: str) -> FakeJob:
-    """Return a job that somebody else submits."""
-    return FakeJob(native_id, script="#!/bin/sh\nexec sleep 300\n", name="stranger")
