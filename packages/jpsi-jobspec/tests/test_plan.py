@@ -279,7 +279,7 @@ def test_commands_of_a_group_run_before_its_tasks_one_after_the_other() -> None:
 
     inside = plan.entries[0].inside
     assert [it.kind for it in inside] == [Kind.LOCAL, Kind.LOCAL, Kind.TASK]
-    assert inside[1].command == ("/bin/sh", "-c", 'echo "a b"')
+    assert inside[1].command == ("/bin/sh", "-ec", 'echo "a b"')
     assert [after.id for after in inside[2].after] == ["g/g-command-2"]
 
 
