@@ -20,7 +20,8 @@ PLACES = {
     "in a group": f"{HEAD}groups:\n- {{name: g, resources: r, tasks: [{{name: t, command: %s}}]}}\n",
     "local": f"{HEAD}groups:\n- {{name: g, resources: r, tasks: [{{name: t, local: true, command: %s}}]}}\n",
     "line of a group": (
-        f"{HEAD}groups:\n- {{name: g, resources: r, commands: [%s], tasks: [{{name: t, command: ['true']}}]}}\n"
+        f"{HEAD}groups:\n- {{name: g, resources: r, commands: [%s],"
+        " tasks: [{name: t, command: ['true']}]}\n"
     ),
 }
 

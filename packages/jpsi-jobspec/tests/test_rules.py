@@ -184,6 +184,16 @@ BROKEN = [
         10,
         "move it to the group",
     ),
+    (
+        "JS055",
+        (
+            f"{HEAD}tasks:\n- {{name: a, command: x, resources: r, replicas: 2}}\n"
+            "- {command: y, resources: r, replicas: 2, depends_on: [{name: a, each: true}]}\n"
+        ),
+        True,
+        6,
+        "put both into a group",
+    ),
     ("JS060", one("command: a, resources: r, attributes: {duration: soon}"), True, 5, "0 is no limit"),
     ("JS060", one("command: a, resources: r, attributes: {duration: -1}"), True, 5, "must be a time"),
     ("JS061", one("command: a, resources: r, attributes: {cwd: here}"), True, 5, "absolute"),

@@ -116,6 +116,18 @@ def to_canonical(entry: Entry, user: object = None) -> Converted:
         entry: of a plan.
         user: what the document carries for its user.
     """
+    inner = entry.replicated
+    if inner is not None:
+        beside = {
+            "after": entry.after,
+            "steps": entry.steps,
+            "constraints": entry.constraints,
+            "lost": entry.lost,
+        }
+        whole = to_canonical(attrs.evolve(inner, id=entry.id, **beside), user)
+        many = f"it is one of {inner.replicas} replicas"
+        lost = [f"{many}, which have one allocation" if it == many else it for it in whole.lost]
+        return Converted(whole.content, tuple(lost))
     attributes = entry.attributes
     unset = [name for name, value in attributes.environment.items() if value is None]
     shape = entry.shape or ONE_SLOT

@@ -12,6 +12,7 @@ from .limits import Limit, refusal
 from .model import NO_ATTRIBUTES, Attributes, Document, Expression, Group, Requirement, Resource, Task, Vertex
 from .options import Mapped
 from .problems import Findings, Position
+from .replicas import share_allocation, time_of_all
 from .rules import scheduled
 from .satisfy import Answer, Verdict, every, meets, satisfies
 from .shape import ONE_SLOT, Shape, losses, measure, side_by_side, together, vertices
@@ -61,7 +62,8 @@ class Chooser:
         if resources is None:
             return [Choice()]
         # What runs in a group is counted by one kind of slot.
-        may_differ = self.is_heterogeneous and allowed is not None and isinstance(asking, Task)
+        is_job = isinstance(asking, Task) and not share_allocation(asking)
+        may_differ = self.is_heterogeneous and allowed is not None and is_job
         weighed = [
             (str(Expression((it,))), self._weigh(it, allowed, may_differ=may_differ))
             for it in resources.alternatives
@@ -81,6 +83,8 @@ class Chooser:
         if isinstance(choice, str):
             return choice
         own = asking.attributes.duration
+        if own is not None and isinstance(asking, Task) and share_allocation(asking):
+            own = time_of_all(asking.replicas, choice.shape.slots, own)
         duration = choice.attributes.duration if own is None else own
         return refusal(self.limits, choice.shape, duration) or choice
 

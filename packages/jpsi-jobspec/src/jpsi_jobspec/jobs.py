@@ -42,7 +42,7 @@ def job_spec(entry: Entry, replica: int = 1, after: list[Dependency | Job] | Non
     """
     duration = entry.attributes.duration
     environment: dict[str, str | None] = {
-        "JPSI_TASK": entry.id,
+        "JPSI_TASK": entry.task or entry.id,
         "JPSI_REPLICA": str(replica),
         "JPSI_REPLICAS": str(entry.replicas),
     }

@@ -95,10 +95,11 @@ def prepared(given: Given, *, is_to_run: bool = False) -> tuple[Plan, Findings, 
 
 
 def _place(name: str, document: Document) -> Position:
-    """Where the group stands that is called so where it runs."""
+    """Return where the group, or the task with replicas, stands that is called so where it runs."""
     task = next((it for it in document.tasks if it.name == name), None)
     group = document.groups.get(name if task is None or task.group is None else task.group)
-    return NOWHERE if group is None else group.at
+    it = group or task
+    return NOWHERE if it is None else it.at
 
 
 def pairs(words: Iterable[str], form: str) -> Mapping[str, str]:

@@ -7,13 +7,14 @@ from datetime import timedelta
 
 import attrs
 
-from .choosing import Chooser
+from .choosing import Choice, Chooser
 from .graph import Graph, Scope, resolve
 from .limits import Limit
 from .model import NO_ATTRIBUTES, Attributes, Document, Group, Task, When
 from .options import Mapped
 from .planned import After, Entry, Kind, Plan
 from .problems import Findings, Position
+from .replicas import one_slot, share_allocation, time_of_all
 from .shape import Shape
 from .subsystems import Subsystems
 
@@ -91,6 +92,15 @@ class _Planner:
             return Entry(id=task.name, kind=Kind.FILES, steps=task.steps, after=after, why=why)
         self._check_there(task)
         choice = self._chooser.choose(task, task.resources)
+        if share_allocation(task) and not self._site.is_elsewhere:
+            return self._replicated(task, choice, after)
+        shape = choice.shape
+        if share_allocation(task):
+            machine = f"{self._site.target!r} is another machine"
+            says = f"has replicas, which are jobs of their own, with one slot each: {machine}"
+            do = "run the workflow there, for them to have one allocation"
+            self._findings.loose("JS093", task.at, says, do)
+            shape = one_slot(shape)
         attributes, why_time = self._timed(task.at, self._attributes(choice.attributes, task.attributes))
         return Entry(
             id=task.name,
@@ -99,14 +109,53 @@ class _Planner:
             steps=task.steps,
             replicas=task.replicas,
             resources=choice.name,
-            shape=choice.shape,
+            shape=shape,
             after=after,
             when=task.when or When.ON_SUCCESS,
             attributes=attributes,
             constraints=choice.constraints,
             ready=task.ready,
-            why=(*_why_asked(task, choice.name, choice.shape), *choice.why, *why_time),
+            why=(*_why_asked(task, choice.name, shape), *choice.why, *why_time),
             lost=choice.lost,
+        )
+
+    def _replicated(self, task: Task, choice: Choice, after: tuple[After, ...]) -> Entry:
+        """Return the allocation in which all replicas of a task run, each with one slot of it."""
+        own, slots = task.attributes.duration, choice.shape.slots
+        given = self._attributes(choice.attributes, task.attributes)
+        whole = given.duration if own is None else time_of_all(task.replicas, slots, own)
+        # variables are for the replicas: what runs them needs those of the batch system
+        outer = attrs.evolve(given, duration=whole, environment={})
+        attributes, why_time = self._timed(task.at, outer)
+        inner = Entry(
+            id=f"{task.name}/{task.name}",
+            task=task.name,
+            kind=Kind.TASK,
+            command=task.command,
+            replicas=task.replicas,
+            resources=choice.name,
+            shape=one_slot(choice.shape),
+            attributes=attrs.evolve(given, duration=own),
+            why=("each replica has one slot of the allocation",),
+        )
+        at_once = min(slots, task.replicas)
+        return Entry(
+            id=task.name,
+            kind=Kind.ALLOCATION,
+            steps=task.steps,
+            resources=choice.name,
+            shape=choice.shape,
+            after=after,
+            when=task.when or When.ON_SUCCESS,
+            attributes=attributes,
+            constraints=choice.constraints,
+            why=(
+                f"its {task.replicas} replicas run in one allocation, {at_once} at a time",
+                *choice.why,
+                *why_time,
+            ),
+            lost=choice.lost,
+            inside=(inner,),
         )
 
     def _attributes(self, *nearer: Attributes) -> Attributes:

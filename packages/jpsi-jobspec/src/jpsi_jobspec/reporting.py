@@ -202,7 +202,7 @@ def _converted(given: Given, direction: str) -> Converted:
 def _to_flux(given: Given) -> None:
     document, _ = opened(given)
     made, _ = planned(given)
-    found = {it.id: to_canonical(it, document.user) for it in made.entries if it.command}
+    found = {it.id: to_canonical(it, document.user) for it in made.entries if it.command or it.replicated}
     for entry in made.entries:
         lost = found[entry.id].lost if entry.id in found else ("it is no job, and left out",)
         warn(f"{entry.id}: {it}" for it in lost)

@@ -84,6 +84,7 @@ def create(file: str, text: str, site: Site, parameters: Mapping[str, str]) -> J
         "limits": [attrs.asdict(it) for it in site.limits],
         "is_missing_wrong": site.is_missing_wrong,
         "is_one_machine": site.is_one_machine,
+        "is_elsewhere": site.is_elsewhere,
         "is_heterogeneous": site.is_heterogeneous,
         "usual_seconds": site.usual_duration and site.usual_duration.total_seconds(),
         "subsystems": {name: [attrs.asdict(it) for it in nodes] for name, nodes in site.subsystems.items()},
@@ -132,6 +133,7 @@ def read(path: Path) -> Journal:
         limits=tuple(Limit(**it) for it in content["limits"]),
         is_missing_wrong=content["is_missing_wrong"],
         is_one_machine=content["is_one_machine"],
+        is_elsewhere=content.get("is_elsewhere", False),
         is_heterogeneous=content["is_heterogeneous"],
         usual_duration=None if seconds is None else timedelta(seconds=seconds),
         subsystems={
