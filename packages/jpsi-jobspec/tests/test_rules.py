@@ -226,7 +226,7 @@ BROKEN = [
             f"{HEAD}  big: {{type: node, count: 2}}\n"
             f"groups: [{{name: g, resources: r, tasks: [{{command: a, resources: big}}]}}]"
         ),
-        False,
+        True,
         5,
         "2 nodes of 1",
     ),
@@ -315,7 +315,7 @@ BROKEN = [
             "  big: {type: node, count: 1, with: [{type: memory, size: 4GB}]}\n"
             "groups: [{name: g, resources: r, tasks: [{command: a, resources: big}]}]"
         ),
-        False,
+        True,
         5,
         "4 GiB of memory of 1 GiB",
     ),
@@ -326,7 +326,7 @@ BROKEN = [
             "  big: {type: node, count: 3}\n"
             "groups: [{name: g, resources: r, tasks: [{command: a, resources: big}]}]"
         ),
-        False,
+        True,
         5,
         "3 slots of 2",
     ),

@@ -9,6 +9,7 @@ from typing import Any
 import attrs
 
 from .limits import Limit, refusal
+from .machine import Machine
 from .model import NO_ATTRIBUTES, Attributes, Document, Expression, Group, Requirement, Resource, Task, Vertex
 from .options import Mapped
 from .problems import Findings, Position
@@ -42,6 +43,7 @@ class Chooser:
     is_heterogeneous: bool
     constraints: Mapping[str, Mapped]
     limits: tuple[Limit, ...]
+    machine: Machine | None
     findings: Findings
     _known: dict[tuple[tuple[str, ...], bool], Choice | str] = attrs.field(factory=dict, init=False)
 
@@ -68,6 +70,8 @@ class Chooser:
             (str(Expression((it,))), self._weigh(it, allowed, may_differ=may_differ))
             for it in resources.alternatives
         ]
+        if len(weighed) > 1:
+            weighed = [(name, self._on_machine(it)) for name, it in weighed]
         if allowed is not None and len(weighed) > 1:
             weighed = [(name, self._within(it, asking)) for name, it in weighed]
         found = [it for _, it in weighed if isinstance(it, Choice)]
@@ -77,6 +81,12 @@ class Chooser:
             self.findings.wrong("JS090", resources.at, says, "ask for something else")
             return [Choice()]
         return [attrs.evolve(it, why=(*it.why, *refused)) if refused else it for it in found]
+
+    def _on_machine(self, choice: Choice | str) -> Choice | str:
+        """Return a choice, or what this machine does not have of it if it is to run here."""
+        if isinstance(choice, str) or self.machine is None:
+            return choice
+        return self.machine.lack(choice.shape) or choice
 
     def _within(self, choice: Choice | str, asking: Task | Group) -> Choice | str:
         """A choice, or why no queue takes it."""

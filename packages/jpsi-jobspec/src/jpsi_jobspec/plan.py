@@ -8,13 +8,17 @@ from datetime import timedelta
 import attrs
 
 from .choosing import Choice, Chooser
+from .flat import flat
 from .graph import Graph, Scope, resolve
 from .limits import Limit
+from .machine import Machine
 from .model import NO_ATTRIBUTES, Attributes, Document, Group, Task, When
+from .nodes import slots_of_nodes, spanning
 from .options import Mapped
 from .planned import After, Entry, Kind, Plan
 from .problems import Findings, Position
 from .replicas import one_slot, share_allocation, time_of_all
+from .room import Room
 from .shape import Shape
 from .subsystems import Subsystems
 
@@ -30,6 +34,8 @@ class Site:
     is_missing_wrong: bool = False
     #: Whether there is one machine only, which then stands for all nodes that are asked for.
     is_one_machine: bool = False
+    #: What that machine has; None is not known, or nothing that counts elsewhere.
+    machine: Machine | None = None
     #: Whether a job there may have slots of several kinds; asked for only where something wants them.
     is_heterogeneous: bool = False
     #: Whether that is another machine, which a URL leads to.
@@ -65,6 +71,8 @@ class _Planner:
         self._site = site
         self._findings = findings
         self._graph: Graph = resolve(document, findings)
+        # of what is in groups
+        self._places: dict[str, Position] = {}
         self._chooser = Chooser(
             document=document,
             subsystems=site.subsystems,
@@ -73,6 +81,7 @@ class _Planner:
             is_heterogeneous=site.is_heterogeneous,
             constraints=site.constraints,
             limits=site.limits,
+            machine=site.machine,
             findings=findings,
         )
 
@@ -199,7 +208,7 @@ class _Planner:
         choice = self._chooser.choose(group, group.resources)
         given = self._attributes(choice.attributes, group.attributes, task.attributes)
         attributes, why_time = self._timed(group.at, given)
-        return Entry(
+        found = Entry(
             id=task.name,
             kind=Kind.ALLOCATION,
             resources=choice.name,
@@ -212,6 +221,20 @@ class _Planner:
             lost=choice.lost,
             inside=self._inside(group, task.name, attributes),
         )
+        self._check_room(found)
+        return found
+
+    def _check_room(self, allocation: Entry) -> None:
+        """Note what could never run inside of an allocation, as it asks for more than there is."""
+        if allocation.shape is None or allocation.shape.pieces:
+            return
+        nodes = slots_of_nodes(allocation.shape, ())
+        room = Room(allocation, nodes, can_span=any(spanning(allocation)))
+        for entry in flat(allocation):
+            if entry.shape is not None and not entry.is_local and not room.can_ever_have(entry):
+                says = f"asks for {entry.shape}, and its group has {allocation.shape}"
+                do = "ask for less, or give the group more"
+                self._findings.wrong("JS070", self._places[entry.id], says, do)
 
     def _inside(self, group: Group, path: str, attributes: Attributes) -> tuple[Entry, ...]:
         scope = self._graph.scopes[group.name]
@@ -220,6 +243,7 @@ class _Planner:
 
     def _inner(self, scope: Scope, number: int, path: str, outer: Attributes) -> Entry:
         task = scope.tasks[number]
+        self._places[f"{path}/{task.name}"] = task.at
         entry = Entry(
             id=f"{path}/{task.name}",
             kind=Kind.TASK,
@@ -252,15 +276,10 @@ class _Planner:
             resources=first.name,
             shape=first.shape if task.resources else None,
             others=tuple((it.name, it.shape) for it in choices[1:]),
-            attributes=self._inner_attributes(first.attributes, attributes).under(task.attributes),
+            attributes=attributes.under(first.attributes).under(task.attributes),
             why=why,
             lost=first.lost,
         )
-
-    @staticmethod
-    def _inner_attributes(resource: Attributes, outer: Attributes) -> Attributes:
-        """Those of a resource, under those of the group."""
-        return resource if outer is NO_ATTRIBUTES else resource.under(outer)
 
     def _pool(self, entry: Entry, task: Task, outer: Attributes) -> Entry:
         group = self._document.groups[task.group or ""]

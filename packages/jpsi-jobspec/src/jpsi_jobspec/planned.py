@@ -17,7 +17,7 @@ class Kind(enum.Enum):
 
     #: One job.
     JOB = "job"
-    #: A job for each replica, submitted together: on another machine, where nothing runs what is in allocations.
+    #: A job for each replica, submitted together: on another machine, where nothing runs the inside of one.
     ARRAY = "array"
     #: One job, in which the tasks of a group run, or the replicas of a task that is in no group.
     ALLOCATION = "allocation"

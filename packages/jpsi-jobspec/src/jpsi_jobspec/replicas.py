@@ -1,4 +1,4 @@
-"""The allocation in which the replicas of a task run that is in no group: what each has, and how long. Pure."""
+"""The allocation in which the replicas of a task run that is in no group: what each has, how long. Pure."""
 
 from __future__ import annotations
 
