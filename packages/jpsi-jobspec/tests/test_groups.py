@@ -147,8 +147,10 @@ def test_the_first_alternative_that_is_free_is_taken() -> None:
 
 def test_what_is_too_large_for_the_nodes_that_a_group_got_fails_and_says_so(tmp_path: Path, log: Log) -> None:
     """Slots may be anywhere: only in the allocation it is known how many a node has."""
-    resources = "version: 1\nresources: {g: {type: core, replicas: 4}, big: {type: core, replicas: 3}}\n"
-    text = f"{resources}groups: [{{name: g, resources: g, tasks: [{{name: a, command: ior, resources: big}}]}}]\n"
+    text = (
+        "version: 1\nresources: {g: {type: core, replicas: 4}, big: {type: core, replicas: 3}}\n"
+        "groups: [{name: g, resources: g, tasks: [{name: a, command: ior, resources: big}]}]\n"
+    )
     run = begun(text, "local", tmp_path)
     (allocation,) = run.plan.entries
     journal = journals.inner(run.path, allocation)
@@ -234,7 +236,8 @@ resources:
 def test_what_is_too_large_for_its_group_is_refused_before_anything_is_submitted(
     of_group: str, of_task: str, system: str
 ) -> None:
-    text = f"{SIZES}groups: [{{name: g, resources: {of_group}, tasks: [{{command: a, resources: {of_task}}}]}}]\n"
+    tasks = f"tasks: [{{command: a, resources: {of_task}}}]"
+    text = f"{SIZES}groups: [{{name: g, resources: {of_group}, {tasks}}}]\n"
 
     problems = [
         it for it in found(text, site=Site(target=system, is_one_machine=system == "local")) if it.is_error
