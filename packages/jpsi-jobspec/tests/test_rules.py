@@ -434,7 +434,7 @@ BROKEN = [
         f"{HEAD}parameters: {{n: {{type: integer, default: x}}}}\ntasks: [{{command: a, resources: r}}]",
         True,
         4,
-        "must be int, not 'x'",
+        "must be an integer, not 'x'",
     ),
     ("JS001", f"{HEAD}parameters: [n]\ntasks: [{{command: a, resources: r}}]", True, 4, "`name: value`"),
     ("JS003", one("command: a, resources: r, ? [x] : y"), True, 5, "a key that is no text"),
@@ -552,9 +552,9 @@ def test_a_time_may_be_written_as_people_write_it(value: str) -> None:
     ("given", "says"),
     [
         ({"m": "1"}, "has no 'm'; known are: n"),
-        ({"n": "["}, "must be int, not '['"),
-        ({"n": "a: b"}, "must be int, not 'a: b'"),
-        ({"n": "1.5"}, "must be int, not '1.5'"),
+        ({"n": "["}, "must be an integer, not '['"),
+        ({"n": "a: b"}, "must be an integer, not 'a: b'"),
+        ({"n": "1.5"}, "must be an integer, not '1.5'"),
     ],
     ids=str,
 )
