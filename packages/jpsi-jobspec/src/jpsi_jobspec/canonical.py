@@ -125,13 +125,8 @@ def to_canonical(entry: Entry, user: object = None) -> Converted:
     """
     inner = entry.replicated
     if inner is not None:
-        beside = {
-            "after": entry.after,
-            "steps": entry.steps,
-            "constraints": entry.constraints,
-            "lost": entry.lost,
-        }
-        whole = to_canonical(attrs.evolve(inner, id=entry.id, **beside), user)
+        alone = attrs.evolve(inner, id=entry.id, after=entry.after, steps=entry.steps, lost=entry.lost)
+        whole = to_canonical(attrs.evolve(alone, constraints=entry.constraints), user)
         many = f"it is one of {inner.replicas} replicas"
         lost = [f"{many}, which have one allocation" if it == many else it for it in whole.lost]
         return Converted(whole.content, tuple(lost))

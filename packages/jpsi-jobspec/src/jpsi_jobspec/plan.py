@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import timedelta
 
 import attrs
@@ -12,7 +12,7 @@ from .flat import flat
 from .graph import Graph, Scope, resolve
 from .limits import Limit
 from .machine import Machine
-from .model import NO_ATTRIBUTES, Attributes, Document, Group, Task, When
+from .model import NO_ATTRIBUTES, Attributes, Document, Group, Step, Task, When
 from .nodes import slots_of_nodes, spanning
 from .options import Mapped
 from .planned import After, Entry, Kind, Plan
@@ -89,7 +89,16 @@ class _Planner:
         """The entries that are submitted."""
         scope = self._graph.scopes[""]
         entries = [self._top_entry(scope, number) for number in scope.order]
-        return tuple(_watched(entries))
+        found = tuple(_watched(entries))
+        return found if self._site.is_one_machine else tuple(_staged(found))
+
+    def _files(self, steps: Iterable[Step]) -> tuple[str, ...]:
+        """Return what becomes of the files of steps."""
+        put = f"is put on {self._site.target!r}; " if self._site.is_elsewhere else ""
+        copied = "" if put else ", and copies it there where it is not"
+        then = f"{put}each process sees first that it is on its node{copied}"
+        staged = "has to be on this machine" if self._site.is_one_machine else then
+        return tuple(f"{it.path} {staged if it.content is None else 'is written'}" for it in steps)
 
     def _top_entry(self, scope: Scope, number: int) -> Entry:
         task = scope.tasks[number]
@@ -98,7 +107,14 @@ class _Planner:
             return self._allocation(task, self._document.groups[task.group], after)
         if not task.command:
             why = ("it has steps alone, which need no job",)
-            return Entry(id=task.name, kind=Kind.FILES, steps=task.steps, after=after, why=why)
+            return Entry(
+                id=task.name,
+                kind=Kind.FILES,
+                steps=task.steps,
+                files=self._files(task.steps),
+                after=after,
+                why=why,
+            )
         self._check_there(task)
         choice = self._chooser.choose(task, task.resources)
         if share_allocation(task) and not self._site.is_elsewhere:
@@ -116,6 +132,7 @@ class _Planner:
             kind=_top_kind(task),
             command=task.command,
             steps=task.steps,
+            files=self._files(task.steps),
             replicas=task.replicas,
             resources=choice.name,
             shape=shape,
@@ -152,6 +169,7 @@ class _Planner:
             id=task.name,
             kind=Kind.ALLOCATION,
             steps=task.steps,
+            files=self._files(task.steps),
             resources=choice.name,
             shape=choice.shape,
             after=after,
@@ -249,6 +267,7 @@ class _Planner:
             kind=Kind.TASK,
             command=task.command,
             steps=task.steps,
+            files=self._files(task.steps),
             replicas=task.replicas,
             after=_after(scope, number, f"{path}/"),
             when=task.when or (When.ALWAYS if number >= scope.tail else When.ON_SUCCESS),
@@ -304,6 +323,23 @@ class _Planner:
             ),
             inside=self._inside(group, entry.id, inner),
         )
+
+
+def _staged(entries: Iterable[Entry], inherited: tuple[str, ...] = ()) -> Iterator[Entry]:
+    """Yield the entries with what each of their processes sees to: what it, or a step before it, stages.
+
+    Args:
+        entries: of one list, each after what it waits for.
+        inherited: what the group sees to that they stand in.
+    """
+    before: dict[str, tuple[str, ...]] = {}
+    for entry in entries:
+        own = tuple(it.path for it in entry.steps if it.content is None)
+        waited = (path for it in entry.after for path in before[it.id])
+        found = tuple(dict.fromkeys((*inherited, *waited)))
+        before[entry.id] = (*found, *own) if entry.kind is Kind.FILES else found
+        staged = tuple(dict.fromkeys((*found, *own)))
+        yield attrs.evolve(entry, staged=staged, inside=tuple(_staged(entry.inside, staged)))
 
 
 def _after(scope: Scope, number: int, prefix: str) -> tuple[After, ...]:

@@ -56,6 +56,10 @@ class Entry:
     #: The words of its command; empty of what has none.
     command: tuple[str, ...] = ()
     steps: tuple[Step, ...] = ()
+    #: What becomes of the files of its steps, a sentence each.
+    files: tuple[str, ...] = ()
+    #: What each of its processes first sees to on its node: paths that it, or what it waits for, stages.
+    staged: tuple[str, ...] = ()
     replicas: int = 1
     #: The resources that were chosen, by their names; empty if none were named.
     resources: str = ""

@@ -162,6 +162,7 @@ def _plain(entry: Entry) -> dict[str, Any]:
         "options": {**entry.constraints, **attributes.options},
         "why": list(entry.why),
         "lost": list(entry.lost),
+        "files": list(entry.files),
         "inside": [_plain(it) for it in entry.inside],
     }
 

@@ -7,6 +7,7 @@
     lock            held by whoever drives the run
     cancel          made by whoever wants it to end, and why
     cancel.ENTRY    made by whoever wants an entry to end
+    staged/         archives of what is staged
     inside/GROUP/   journal, lock, cancel and life of what is inside of a group, and work of its pilot
 """
 
