@@ -19,7 +19,7 @@ pytestmark = pytest.mark.long
 Log = Callable[[], list[str]]
 # Seconds after the first sign of life: half of them within the first one, in which most is written down.
 INSTANTS = [number / 10 for number in range(10)] + [1 + number * 0.4 for number in range(10)]
-#: Jobs, and an array, of which nothing has ended before the last instant.
+#: Jobs, and one for several replicas, of which nothing has ended before the last instant.
 JOBS = """\
 version: 1
 resources: {{r: {{type: core, count: 1}}}}

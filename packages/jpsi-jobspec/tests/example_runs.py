@@ -80,8 +80,8 @@ RUNS: Mapping[str, Sequence[Sequence[Ran]]] = {
         ],
         [Ran("mini-mummi/mini-mummi-task-4", "kubectl delete -f ./task-queue.yaml")],
     ],
-    "07-count": [[Ran("task-1", "echo hello world", replicas=4, processes=4)]],
-    "08-replicas": [[Ran("task-1", "echo hello world", replicas=4, processes=4)]],
+    "07-count": [[Ran("task-1", "echo hello world", replicas=4)]],
+    "08-replicas": [[Ran("task-1", "echo hello world", replicas=4)]],
     "09-one-command": [[Ran("task-1", "spack install sqlite", processes=4)]],
     "10-three-commands": [
         [
@@ -172,7 +172,7 @@ def check_order(name: str, place: Place, log: Sequence[str]) -> None:
         wanted = Counter[str]()
         for it in runs:
             nodes = place.nodes_of_a_task if "/" in it.task else place.nodes
-            processes = min(it.processes, place.slots if name == "08-replicas" else nodes)
+            processes = min(it.processes, nodes)
             for replica in range(1, min(it.replicas, place.replicas if it.replicas > 1 else 1) + 1):
                 wanted[f"{it.task} {replica} {it.program}"] += processes
         lines = 2 * wanted.total()

@@ -152,7 +152,7 @@ def test_what_would_be_submitted_has_the_directives_of_the_batch_system(
     code, out, _ = run("render", "-x", system, str(EXAMPLES / "07-count.yaml"))
 
     assert code == 0
-    assert out.startswith("### task-1: array x 4\n")
+    assert out.startswith("### task-1: allocation\n")
     assert line in out
 
 

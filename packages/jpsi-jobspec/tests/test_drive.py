@@ -9,10 +9,15 @@ import pytest
 
 from jobspec_support import SYSTEMS, begun, driven
 from jpsi import Job, JobExecutor, JobState
+from jpsi_jobspec import journal as journals
 from jpsi_jobspec import runs
 from jpsi_jobspec.drive import Driver
 
 HEAD = "version: 1\nresources:\n  r: {type: core, count: 1}\ntasks:\n"
+GROUP = (
+    "version: 1\nresources: {g: {type: core, replicas: 4}, r: {type: core, count: 1}}\n"
+    "groups:\n- name: g\n  resources: g\n  tasks:\n"
+)
 
 
 @pytest.mark.parametrize("system", SYSTEMS, indirect=True)
@@ -51,15 +56,16 @@ def test_what_runs_after_a_failure_does_not_wait_for_what_else_may_fail(
         f"test $JPSI_REPLICA = 2 && exit 1; for n in $(seq 300); do test -e {gate} && exit; sleep 0.1; done"
     )
     text = (
-        f"{HEAD}- {{name: some, command: [sh, -c, '{some}'], resources: r, replicas: 2}}\n"
-        f"- {{name: mend, command: [touch, {gate}], resources: r,"
+        f"{GROUP}  - {{name: some, command: [sh, -c, '{some}'], resources: r, replicas: 2}}\n"
+        f"  - {{name: mend, command: [touch, {gate}], resources: r,"
         " depends_on: [{name: some, when: failed}]}\n"
     )
 
     journal = driven(text, system, tmp_path)
 
-    assert [it.value for it in journal.states["some"]] == ["COMPLETED", "FAILED"]
-    assert journal.states["mend"] == [JobState.COMPLETED]
+    inside = journals.inner(journal.path, journal.plan.entries[0])
+    assert [it.value for it in inside.states["g/some"]] == ["COMPLETED", "FAILED"]
+    assert inside.states["g/mend"] == [JobState.COMPLETED]
 
 
 @pytest.mark.parametrize("system", SYSTEMS, indirect=True)
@@ -83,13 +89,14 @@ def test_each_replica_may_wait_for_the_one_of_its_number(
     tmp_path: Path, log: Callable[[], list[str]]
 ) -> None:
     text = (
-        f"{HEAD}- {{name: a, command: [sh, -c, 'exit $((JPSI_REPLICA - 1))'], resources: r, replicas: 2}}\n"
-        "- {name: b, command: ior, resources: r, replicas: 2, depends_on: [{name: a, each: true}]}\n"
+        f"{GROUP}  - {{name: a, command: exit $((JPSI_REPLICA - 1)), resources: r, replicas: 2}}\n"
+        "  - {name: b, command: ior, resources: r, replicas: 2, depends_on: [{name: a, each: true}]}\n"
     )
 
     journal = driven(text, "local", tmp_path)
 
-    assert [it.value for it in journal.states["b"]] == ["COMPLETED", "CANCELED"]
+    inside = journals.inner(journal.path, journal.plan.entries[0])
+    assert [it.value for it in inside.states["g/b"]] == ["COMPLETED", "CANCELED"]
 
 
 def test_steps_write_and_stage_files_before_the_command_runs(

@@ -7,7 +7,9 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from jobspec_support import begun, driven, entries, example, planned
+import pytest
+
+from jobspec_support import begun, driven, entries, example, found, planned
 from jpsi import JobExecutor, JobState
 from jpsi_jobspec import journal as journals
 from jpsi_jobspec import runs
@@ -143,15 +145,22 @@ def test_the_first_alternative_that_is_free_is_taken() -> None:
     assert [None if it is None else (it.cores, it.gpus) for it in taken] == [(1, 1), (2, 0), None]
 
 
-def test_what_is_too_large_for_a_group_fails_and_says_so(tmp_path: Path, log: Log) -> None:
-    text = f"{GROUP}  - {{name: a, command: ior, resources: big}}\n".replace(
-        "  r:", "  big: {type: core, replicas: 3}\n  r:"
+def test_what_is_too_large_for_the_nodes_that_a_group_got_fails_and_says_so(tmp_path: Path, log: Log) -> None:
+    """Slots may be anywhere: only in the allocation it is known how many a node has."""
+    text = (
+        "version: 1\nresources: {g: {type: core, replicas: 4}, big: {type: core, replicas: 3}}\n"
+        "groups: [{name: g, resources: g, tasks: [{name: a, command: ior, resources: big}]}]\n"
     )
+    run = begun(text, "local", tmp_path)
+    (allocation,) = run.plan.entries
+    journal = journals.inner(run.path, allocation)
 
-    journal = driven(text, "local", tmp_path)
+    Driver(journal, JobExecutor("local"), lambda *_: None, Room(allocation, [2, 2])).run()
 
-    assert journal.states == {"g": [JobState.FAILED]}
-    assert inside(journal) == {"g/a": ["FAILED"]}
+    (part,) = journal.parts["g/a"]
+    assert (part.state, part.reason) == (JobState.FAILED, "room")
+    assert part.message == "it asks for more than the group has"
+    assert log() == []
 
 
 def test_what_finds_no_room_beside_services_is_not_waited_for(tmp_path: Path, log: Log) -> None:
@@ -200,3 +209,87 @@ def test_files_of_a_group_are_seen_to_before_what_waits_for_them_and_take_no_roo
     journal = driven(text, "local", tmp_path)
 
     assert inside(journal) == {"g/serve": ["CANCELED"], "g/made": ["COMPLETED"], "g/b": ["COMPLETED"]}
+
+
+SIZES = """\
+version: 1
+resources:
+  two: {type: node, count: 2}
+  anywhere: {type: core, replicas: 2}
+  slots: {type: core, replicas: 3}
+  one: {type: core, count: 1}
+  wide: {type: node, count: 3}
+"""
+
+
+@pytest.mark.parametrize(
+    ("of_group", "of_task"),
+    [
+        ("two", "slots"),
+        ("anywhere", "slots"),
+        ("two", "wide"),
+        ("two", "wide|slots"),
+        ("two|anywhere", "wide"),
+    ],
+)
+@pytest.mark.parametrize("system", ["local", "slurm"])
+def test_what_is_too_large_for_its_group_is_refused_before_anything_is_submitted(
+    of_group: str, of_task: str, system: str
+) -> None:
+    tasks = f"tasks: [{{command: a, resources: {of_task}}}]"
+    text = f"{SIZES}groups: [{{name: g, resources: {of_group}, {tasks}}}]\n"
+
+    problems = [
+        it for it in found(text, site=Site(target=system, is_one_machine=system == "local")) if it.is_error
+    ]
+
+    assert [(it.code, it.at.line) for it in problems] == [("JS070", 8)]
+    assert problems[0].says.startswith("asks for ")
+
+
+def test_what_is_too_large_for_the_group_of_its_group_is_refused() -> None:
+    text = (
+        f"{SIZES}groups:\n- {{name: g, resources: two, tasks: [{{group: h}}]}}\n"
+        "- {name: h, resources: wide, tasks: [{command: a, resources: one}]}\n"
+    )
+
+    assert [(it.code, it.is_error, it.at.line) for it in found(text)] == [("JS070", True, 10)]
+
+
+def test_of_alternatives_what_is_too_large_for_the_group_is_left_out(tmp_path: Path, log: Log) -> None:
+    text = f"{SIZES}groups: [{{name: g, resources: two, tasks: [{{command: ior, resources: wide|one}}]}}]\n"
+
+    journal = driven(text, "local", tmp_path)
+
+    assert [(it.code, it.is_error) for it in found(text)] == [("JS070", False)]
+    assert journal.states == {"g": [JobState.COMPLETED]}
+    assert len(log()) == 2
+
+
+@pytest.mark.parametrize(
+    ("of_task", "expected"),
+    [
+        ("", {"A": "group", "B": "group", "C": "document"}),
+        ("resources: own", {"A": "own", "B": "group", "C": "document"}),
+        (
+            "resources: own, attributes: {environment: {A: task}}",
+            {"A": "task", "B": "group", "C": "document"},
+        ),
+    ],
+    ids=["of the group", "of its own resource", "its own"],
+)
+def test_a_resource_that_a_task_names_is_nearer_than_its_group(
+    of_task: str, expected: dict[str, str]
+) -> None:
+    text = (
+        "version: 1\nattributes: {environment: {A: document, B: document, C: document}}\nresources:\n"
+        "  whole: {type: core, replicas: 2, attributes: {environment: {A: whole, B: whole}}}\n"
+        "  own: {type: core, count: 1, attributes: {environment: {A: own}, duration: 1m}}\n"
+        "groups:\n- name: g\n  resources: whole\n  attributes: {environment: {A: group, B: group}}\n"
+        f"  tasks: [{{name: t, command: a{of_task and ', ' + of_task}}}]\n"
+    )
+
+    inner = entries(planned(text))["g/t"].attributes
+
+    assert inner.environment == expected
+    assert (inner.duration is None) == (not of_task)

@@ -55,13 +55,13 @@ def test_jobs_that_are_not_taken_now_are_submitted_later(
 
 
 def test_many_jobs_that_are_not_taken_are_told_of_once(tmp_path: Path, log: Log, fake_commands: Fake) -> None:
-    fake_commands("slurm").faults.fail("sbatch", times=1, stderr=DOWN)
+    fake_commands("slurm").faults.fail("sbatch", times=3, stderr=DOWN)
     remarks: list[str] = []
-    text = f"{HEAD}- {{name: a, command: spack, resources: r, replicas: 3}}\n"
+    text = HEAD + "".join(f"- {{name: {it}, command: spack, resources: r}}\n" for it in "abc")
 
     journal = drive(begun(text, "slurm", tmp_path), remarks)
 
-    assert states(journal) == {"a": ["COMPLETED"] * 3}
+    assert states(journal) == {it: ["COMPLETED"] for it in "abc"}
     (remark,) = remarks
     assert "3 jobs wait to be submitted; trying again in 1 s" in remark
 

@@ -39,8 +39,13 @@ PLANS: dict[str, list[Line]] = {
             ["train any", "test any", "mini-mummi-task-1 any"],
         ),
     ],
-    "07-count": [("task-1", "array", 4, "hello-world", [])],
-    "08-replicas": [("task-1", "array", 4, "hello-world", [])],
+    **{
+        name: [
+            ("task-1", "allocation", 1, "hello-world", []),
+            ("task-1/task-1", "task", 4, "hello-world", []),
+        ]
+        for name in ("07-count", "08-replicas")
+    },
     "09-one-command": [("task-1", "job", 1, "spack", [])],
     "10-three-commands": [(f"task-{n}", "job", 1, "spack", []) for n in (1, 2, 3)],
     "11-requires-of-a-resource": [("task-1", "job", 1, "spack", [])],
@@ -136,13 +141,6 @@ def test_four_nodes_by_count_are_four_nodes_with_a_process_on_each() -> None:
 
 def test_four_nodes_by_replicas_are_four_processes_anywhere() -> None:
     assert asked("08-replicas", "task-1") == ResourceSpecV1(process_count=4, cpu_cores_per_process=4)
-
-
-def test_each_replica_of_a_task_at_the_top_is_a_job_of_its_own_and_the_plan_says_so() -> None:
-    plan = planned(example("07-count"))
-
-    assert plan.requests == 4
-    assert "each of the 4 replicas is a job of its own with 4 slots on 4 nodes" in plan.entries[0].why[0]
 
 
 def test_gpus_of_the_first_example_are_those_that_were_asked_for() -> None:
@@ -279,7 +277,7 @@ def test_commands_of_a_group_run_before_its_tasks_one_after_the_other() -> None:
 
     inside = plan.entries[0].inside
     assert [it.kind for it in inside] == [Kind.LOCAL, Kind.LOCAL, Kind.TASK]
-    assert inside[1].command == ("/bin/sh", "-c", 'echo "a b"')
+    assert inside[1].command == ("/bin/sh", "-ec", 'echo "a b"')
     assert [after.id for after in inside[2].after] == ["g/g-command-2"]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from itertools import pairwise
 from typing import Any
@@ -12,11 +13,13 @@ from hypothesis import strategies as st
 
 import jpsi
 from jobspec_support import EXAMPLES, VALID, example, found, loaded, planned
+from jpsi.testing import PYTHON_WORDS, spoilt
 from jpsi_jobspec.canonical import from_canonical, to_canonical
 from jpsi_jobspec.from_job import from_job
+from jpsi_jobspec.load import load
 from jpsi_jobspec.model import Expression
 from jpsi_jobspec.order import find_cycle
-from jpsi_jobspec.problems import WorkflowError
+from jpsi_jobspec.problems import Findings, WorkflowError
 from jpsi_jobspec.shape import as_resources
 
 NAMES = st.from_regex(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,6}", fullmatch=True)
@@ -164,6 +167,47 @@ ANYTHING = st.recursive(
 SPOILT = st.tuples(st.sampled_from([*VALID, "17-nested"]), st.integers(0, 200), ANYTHING)
 
 
+@given(st.sampled_from(VALID).flatmap(lambda name: spoilt(yaml.safe_load(example(name)))))
+def test_nobody_is_told_in_words_of_python_what_is_wrong_with_a_document(document: Any) -> None:
+    problems = found(yaml.safe_dump(document, sort_keys=False, allow_unicode=True))
+
+    assert not [it for it in map(str, problems) if PYTHON_WORDS.search(it)]
+
+
+PARAMETERS = """\
+version: 1
+parameters:
+  n: 3
+  many: {type: boolean, default: true}
+  part: {type: number, default: 0.5}
+  who: {type: string}
+tasks: [{command: a, resources: r, replicas: "${n}"}]
+"""
+
+
+@given(
+    st.dictionaries(st.sampled_from(["n", "many", "part", "who", "self"]), st.text(max_size=4), max_size=4),
+    spoilt(yaml.safe_load(PARAMETERS)),
+)
+def test_nobody_is_told_in_words_of_python_what_is_wrong_with_a_parameter(
+    given: dict[str, str], document: Any
+) -> None:
+    findings = Findings("flow.yaml")
+
+    with contextlib.suppress(WorkflowError):
+        load(yaml.safe_dump(document, allow_unicode=True), findings, given)
+
+    assert not [str(it) for it in findings.errors if PYTHON_WORDS.search(str(it))]
+
+
+@given(spoilt(dict(to_canonical(planned(example("00-spack-and-ior")).entries[1]).content)))
+def test_of_a_jobspec_that_was_spoilt_anywhere_it_is_told_what_is_wrong(jobspec: Any) -> None:
+    try:
+        from_canonical(json.dumps(jobspec), "job.json")
+    except jpsi.InvalidJobException as e:
+        assert not PYTHON_WORDS.search(str(e))  # noqa: PT017  that it is nothing else is what is tested
+
+
 def _places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     return [it for key, inner in items for it in ((*path, key), *_places(inner, (*path, key)))]
@@ -186,6 +230,7 @@ def test_of_a_document_that_was_spoilt_anywhere_it_is_told_what_is_wrong(
     problems = found(text)
 
     assert all(it.says and it.do for it in problems)
+    assert not [it for it in map(str, problems) if PYTHON_WORDS.search(it)]
     if not any(it.is_error for it in problems):
         planned(text)
 

@@ -153,7 +153,7 @@ BROKEN = [
     ("JS040", group("name: s, command: sleep infinity", "command: a"), False, 8, "service: true"),
     ("JS041", one("command: [], resources: r"), True, 5, "list of texts"),
     ("JS041", one("command: [sleep, 5], resources: r"), True, 5, "in quotes: '5'"),
-    ("JS041", one('command: "a \'b", resources: r'), True, 5, "close the quotes"),
+    ("JS041", one("command: ' ', resources: r"), True, 5, "a text or a list of texts"),
     ("JS042", one("command: a, resources: r, replicas: 0"), True, 5, "from 1 on"),
     ("JS042", group("command: a, local: true, replicas: 2"), True, 8, "runs once"),
     ("JS043", one("command: a, local: true"), True, 5, "in no group"),
@@ -183,6 +183,16 @@ BROKEN = [
         True,
         10,
         "move it to the group",
+    ),
+    (
+        "JS055",
+        (
+            f"{HEAD}tasks:\n- {{name: a, command: x, resources: r, replicas: 2}}\n"
+            "- {command: y, resources: r, replicas: 2, depends_on: [{name: a, each: true}]}\n"
+        ),
+        True,
+        6,
+        "put both into a group",
     ),
     ("JS060", one("command: a, resources: r, attributes: {duration: soon}"), True, 5, "0 is no limit"),
     ("JS060", one("command: a, resources: r, attributes: {duration: -1}"), True, 5, "must be a time"),
@@ -216,7 +226,7 @@ BROKEN = [
             f"{HEAD}  big: {{type: node, count: 2}}\n"
             f"groups: [{{name: g, resources: r, tasks: [{{command: a, resources: big}}]}}]"
         ),
-        False,
+        True,
         5,
         "2 nodes of 1",
     ),
@@ -305,7 +315,7 @@ BROKEN = [
             "  big: {type: node, count: 1, with: [{type: memory, size: 4GB}]}\n"
             "groups: [{name: g, resources: r, tasks: [{command: a, resources: big}]}]"
         ),
-        False,
+        True,
         5,
         "4 GiB of memory of 1 GiB",
     ),
@@ -316,7 +326,7 @@ BROKEN = [
             "  big: {type: node, count: 3}\n"
             "groups: [{name: g, resources: r, tasks: [{command: a, resources: big}]}]"
         ),
-        False,
+        True,
         5,
         "3 slots of 2",
     ),
@@ -424,7 +434,7 @@ BROKEN = [
         f"{HEAD}parameters: {{n: {{type: integer, default: x}}}}\ntasks: [{{command: a, resources: r}}]",
         True,
         4,
-        "must be int, not 'x'",
+        "must be an integer, not 'x'",
     ),
     ("JS001", f"{HEAD}parameters: [n]\ntasks: [{{command: a, resources: r}}]", True, 4, "`name: value`"),
     ("JS003", one("command: a, resources: r, ? [x] : y"), True, 5, "a key that is no text"),
@@ -542,9 +552,9 @@ def test_a_time_may_be_written_as_people_write_it(value: str) -> None:
     ("given", "says"),
     [
         ({"m": "1"}, "has no 'm'; known are: n"),
-        ({"n": "["}, "must be int, not '['"),
-        ({"n": "a: b"}, "must be int, not 'a: b'"),
-        ({"n": "1.5"}, "must be int, not '1.5'"),
+        ({"n": "["}, "must be an integer, not '['"),
+        ({"n": "a: b"}, "must be an integer, not 'a: b'"),
+        ({"n": "1.5"}, "must be an integer, not '1.5'"),
     ],
     ids=str,
 )

@@ -20,6 +20,11 @@ from jpsi_jobspec.watching import Watching
 
 HEAD = "version: 1\nresources:\n  r: {type: core, count: 1}\ntasks:\n"
 Log = Callable[[], list[str]]
+#: A task that is watched, and says something on both streams.
+TALKS = (
+    "{name: t, command: 'echo said; echo wrong >&2; echo talked >>$LOG', resources: r,"
+    " attributes: {watch: true}}"
+)
 
 
 @pytest.mark.parametrize("system", ["local", "slurm"], indirect=True)
@@ -162,7 +167,36 @@ def test_what_is_watched_is_shown_and_holds_back_the_rest(tmp_path: Path, log: L
     ).run()
 
     assert log() == ["a", "a", "b"]
-    assert sorted(shown) == [(b"said\n", "stdout")] * 2 + [(b"wrong\n", "stderr")] * 2
+    assert joined(shown) == {"stdout": b"said\n" * 2, "stderr": b"wrong\n" * 2}
+
+
+def joined(shown: list[tuple[bytes, str]]) -> dict[str, bytes]:
+    """All that was shown, by the stream that it was written to."""
+    return {name: b"".join(it for it, stream in shown if stream == name) for name in ("stdout", "stderr")}
+
+
+@pytest.mark.parametrize("where", ["t", "g"], ids=["in a group", "in a group of a group"])
+def test_what_is_watched_in_a_group_is_shown_and_nothing_else_of_it(
+    where: str, tmp_path: Path, log: Log
+) -> None:
+    text = (
+        "version: 1\nresources: {g: {type: core, replicas: 2}, r: {type: core, count: 1}}\ngroups:\n"
+        "- name: g\n  resources: g\n  tasks:\n"
+        "  - {name: first, command: echo unseen, resources: r}\n"
+        f"  - {'{group: h}' if where == 'g' else TALKS}\n"
+        "  - {name: last, command: echo $(cat $LOG) >>$LOG, resources: r}\n"
+        f"{'- name: h' + chr(10) + '  tasks:' + chr(10) + '  - ' + TALKS + chr(10) if where == 'g' else ''}"
+    )
+    shown: list[tuple[bytes, str]] = []
+    journal = begun(text, "local", tmp_path)
+
+    Driver(
+        journal, JobExecutor("local"), lambda *_: None, show=lambda data, stream: shown.append((data, stream))
+    ).run()
+
+    assert journal.states == {"g": [JobState.COMPLETED]}
+    assert joined(shown) == {"stdout": b"said\n", "stderr": b"wrong\n"}
+    assert where == "g" or log() == ["talked", "talked"]
 
 
 def test_what_has_ended_is_shown_once_however_late_its_end_is_heard_of(log: Log) -> None:

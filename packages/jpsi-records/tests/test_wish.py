@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 
+from jpsi.testing import PYTHON_WORDS, spoilt
 from jpsi_records.errors import InvalidRequestError
 from jpsi_records.wish import read_wish, write_wish
 from wishes import COMPUTATIONS, DEFAULTS, PLACEMENTS
@@ -106,3 +107,55 @@ def test_what_no_document_could_say_is_refused() -> None:
 def test_all_that_there_is_cannot_be_mounted() -> None:
     with pytest.raises(InvalidRequestError, match="says nothing of what it depends on"):
         read_wish({"command": ["a"], "mounts": {"/keep": {"kind": "keep"}}})
+
+
+REQUEST = {
+    "command": ["true"],
+    "environment": {"A": "b"},
+    "processes": 2,
+    "topology": "any",
+    "purity": "declared",
+    "runtime_constraints": {"ram": [1, 9]},
+    "filters": [["created_at", ">", "2026-01-01"]],
+    "after": ["x"],
+    "max_age": 3,
+    "mounts": {
+        "/in": {"kind": "collection", "name": "y", "path": "/z", "writable": True},
+        "/one": {"kind": "collection_file", "name": "y", "path": "/z"},
+        "/of": {"kind": "output", "request": "x"},
+        "/tree": {"kind": "git_tree", "url": "https://example.org/a", "revisions": "a..b"},
+        "/blob": {"kind": "blob", "digest": "sha256:" + "0" * 64},
+        "/tmp": {"kind": "tmp", "capacity": 4},
+        "/text": {"kind": "text", "content": "a"},
+        "/json": {"kind": "json", "content": [1]},
+        "stdout": {"kind": "file", "path": "/in/out"},
+    },
+    "placement": {"duration": 3, "custom_attributes": {"slurm.qos": 1}, "memory": 5},
+}
+
+
+def test_the_request_that_is_spoilt_is_wrong_only_then() -> None:
+    assert read_wish(REQUEST).computation.command == ("true",)
+
+
+@given(spoilt(REQUEST))
+def test_nobody_is_told_in_words_of_python_what_is_wrong_with_a_request(document: Any) -> None:
+    try:
+        read_wish(document)
+    except InvalidRequestError as e:
+        assert not PYTHON_WORDS.search(str(e))  # noqa: PT017  that it is nothing else is what is tested
+
+
+@pytest.mark.parametrize(
+    ("mount", "told"),
+    [
+        ({"kind": "tmp", "size": 3}, "'size' is not known, only capacity"),
+        ({"kind": "collection", "writable": []}, r"writable must be true or false, not \[\]"),
+        ({"kind": "text"}, "content is missing"),
+        ({"kind": "output", "self": "x"}, "request is missing"),
+    ],
+    ids=["unknown", "no flag", "missing", "a word of Python"],
+)
+def test_what_a_mount_says_too_much_and_too_little_is_told_by_name(mount: dict[str, Any], told: str) -> None:
+    with pytest.raises(InvalidRequestError, match=told):
+        read_wish({"command": ["true"], "mounts": {"in": mount}})

@@ -15,6 +15,7 @@ from jpsi.model.document import read_document, write_document
 from jpsi.model.document_dump import dump_json, dump_yaml
 from jpsi.model.errors import DocumentError, DocumentWarning
 from jpsi.model.spec import JobSpec
+from jpsi.testing import PYTHON_WORDS, spoilt
 from strategies import job_specs, json_values, texts
 
 #: Texts that are no document at all.
@@ -680,6 +681,7 @@ def judge(text: str) -> None:
     found = complaints(text)
 
     assert len(set(found)) == len(found)
+    assert not [it for it in found if PYTHON_WORDS.search(it)]
     assert "".join(found).encode() is not None
 
 
@@ -732,6 +734,12 @@ def test_any_damaged_value_is_judged(spec: JobSpec, data: st.DataObject) -> None
         )
 
     judge(dump_yaml(value))
+
+
+@FIXED
+@given(spec=job_specs, data=st.data())
+def test_any_spoilt_document_is_judged(spec: JobSpec, data: st.DataObject) -> None:
+    judge(dump_yaml(data.draw(spoilt(json.loads(write_document(spec, as_json=True))))))
 
 
 def steps(value: Any) -> Iterator[tuple[Any, str | int]]:

@@ -44,6 +44,7 @@ def test_what_is_exported_is_pinned() -> None:
         "ElsewhereTransport",
         "ExecutorConformance",
         "FakeTransport",
+        "PYTHON_WORDS",
         "LauncherConformance",
         "PluginDirectory",
         "Recording",
@@ -64,6 +65,7 @@ def test_what_is_exported_is_pinned() -> None:
         "read_recordings",
         "resource_specs",
         "specs",
+        "spoilt",
     }
     assert all(getattr(testing, name) is not None for name in testing.__all__)
     assert set(testing.__all__) <= set(dir(testing))

@@ -16,6 +16,7 @@ import yaml
 from jpsi import InvalidJobException
 
 from .planned import Entry
+from .problems import shown
 from .shape import ONE_SLOT, Shape
 
 _LABEL = "task"
@@ -52,7 +53,7 @@ def from_canonical(text: str, source: str) -> Converted:
         task["attributes"] = attributes
     made = {
         "version": 1,
-        "resources": {_LABEL: _vertex(resources, "resources[0]", lost)},
+        "resources": {_LABEL: _vertex(resources, "resources[0]", lost, source)},
         "tasks": [task],
     }
     user = _mapping(_mapping(content).get("attributes")).get("user")
@@ -87,7 +88,10 @@ def _mapping(value: object) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _vertex(vertex: Mapping[str, Any], place: str, lost: list[str]) -> dict[str, Any]:
+def _vertex(vertex: object, place: str, lost: list[str], source: str) -> dict[str, Any]:
+    if not isinstance(vertex, dict):
+        msg = f"{source}: {place} must be a mapping with a type and a count, not {shown(vertex)}"
+        raise InvalidJobException(msg)
     made = {key: vertex[key] for key in ("type", "count", "label", "exclusive") if key in vertex}
     lost += [f"{place}.{key} has no meaning in a workflow" for key in vertex if key not in _VERTEX]
     if isinstance(made.get("count"), dict):
@@ -95,8 +99,11 @@ def _vertex(vertex: Mapping[str, Any], place: str, lost: list[str]) -> dict[str,
         lost.append(f"{place}.count is a range, of which the least is taken: {made['count']}")
     made.setdefault("count", 1)
     held = vertex.get("with")
+    if held and not isinstance(held, list):
+        msg = f"{source}: {place}.with must be a list, not {shown(held)}"
+        raise InvalidJobException(msg)
     if held:
-        made["with"] = [_vertex(it, f"{place}.with[{n}]", lost) for n, it in enumerate(held)]
+        made["with"] = [_vertex(it, f"{place}.with[{n}]", lost, source) for n, it in enumerate(held)]
     return made
 
 
@@ -116,6 +123,13 @@ def to_canonical(entry: Entry, user: object = None) -> Converted:
         entry: of a plan.
         user: what the document carries for its user.
     """
+    inner = entry.replicated
+    if inner is not None:
+        alone = attrs.evolve(inner, id=entry.id, after=entry.after, steps=entry.steps, lost=entry.lost)
+        whole = to_canonical(attrs.evolve(alone, constraints=entry.constraints), user)
+        many = f"it is one of {inner.replicas} replicas"
+        lost = [f"{many}, which have one allocation" if it == many else it for it in whole.lost]
+        return Converted(whole.content, tuple(lost))
     attributes = entry.attributes
     unset = [name for name, value in attributes.environment.items() if value is None]
     shape = entry.shape or ONE_SLOT

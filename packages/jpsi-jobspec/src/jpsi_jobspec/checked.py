@@ -42,7 +42,7 @@ def _key(entry: Entry) -> Hashable:
     attributes = entry.attributes
     options = {**entry.constraints, **attributes.options}
     given = (attributes.duration, attributes.cwd, repr(attributes.environment), repr(options))
-    return (entry.kind, entry.shape, entry.command[:1], *given)
+    return (entry.kind, entry.shape, entry.command[:1], bool(entry.staged), *given)
 
 
 def _problems(entry: Entry, executor: JobExecutor) -> Sequence[str]:

@@ -9,9 +9,11 @@ from typing import Any
 import attrs
 
 from .limits import Limit, refusal
+from .machine import Machine
 from .model import NO_ATTRIBUTES, Attributes, Document, Expression, Group, Requirement, Resource, Task, Vertex
 from .options import Mapped
 from .problems import Findings, Position
+from .replicas import share_allocation, time_of_all
 from .rules import scheduled
 from .satisfy import Answer, Verdict, every, meets, satisfies
 from .shape import ONE_SLOT, Shape, losses, measure, side_by_side, together, vertices
@@ -41,6 +43,7 @@ class Chooser:
     is_heterogeneous: bool
     constraints: Mapping[str, Mapped]
     limits: tuple[Limit, ...]
+    machine: Machine | None
     findings: Findings
     _known: dict[tuple[tuple[str, ...], bool], Choice | str] = attrs.field(factory=dict, init=False)
 
@@ -61,11 +64,14 @@ class Chooser:
         if resources is None:
             return [Choice()]
         # What runs in a group is counted by one kind of slot.
-        may_differ = self.is_heterogeneous and allowed is not None and isinstance(asking, Task)
+        is_job = isinstance(asking, Task) and not share_allocation(asking)
+        may_differ = self.is_heterogeneous and allowed is not None and is_job
         weighed = [
             (str(Expression((it,))), self._weigh(it, allowed, may_differ=may_differ))
             for it in resources.alternatives
         ]
+        if len(weighed) > 1:
+            weighed = [(name, self._on_machine(it)) for name, it in weighed]
         if allowed is not None and len(weighed) > 1:
             weighed = [(name, self._within(it, asking)) for name, it in weighed]
         found = [it for _, it in weighed if isinstance(it, Choice)]
@@ -76,11 +82,19 @@ class Chooser:
             return [Choice()]
         return [attrs.evolve(it, why=(*it.why, *refused)) if refused else it for it in found]
 
+    def _on_machine(self, choice: Choice | str) -> Choice | str:
+        """Return a choice, or what this machine does not have of it if it is to run here."""
+        if isinstance(choice, str) or self.machine is None:
+            return choice
+        return self.machine.lack(choice.shape) or choice
+
     def _within(self, choice: Choice | str, asking: Task | Group) -> Choice | str:
         """A choice, or why no queue takes it."""
         if isinstance(choice, str):
             return choice
         own = asking.attributes.duration
+        if own is not None and isinstance(asking, Task) and share_allocation(asking):
+            own = time_of_all(asking.replicas, choice.shape.slots, own)
         duration = choice.attributes.duration if own is None else own
         return refusal(self.limits, choice.shape, duration) or choice
 

@@ -38,6 +38,8 @@ def _entry_lines(entry: Entry, depth: int, *, is_explained: bool) -> Iterator[st
             yield f"{indent}  because {sentence}"
         for name, shape in entry.others:
             yield f"{indent}  or {name}: {shape}"
+    for sentence in entry.files:
+        yield f"{indent}  file: {sentence}"
     for sentence in entry.lost:
         yield f"{indent}  note: {sentence}"
     for inner in entry.inside:

@@ -287,7 +287,7 @@ class Driver:
         if status.state is JobState.NEW:
             return []
         part.state = status.state
-        if place.entry.attributes.watch:
+        if place.entry.is_watched:
             self._watching.begin(job)
         if status.final:
             self._probes.end(job_id)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import json
+import shutil
 import signal
 import sys
 import time
@@ -106,6 +107,9 @@ def _drive(journal: Journal, how: Waiting) -> Journal:
             until = None if how.entries is None else functools.partial(how.entries.have_ended, journal)
             Driver(journal, executor, told, remark=remark, show=show).run(until)
         leftovers.end(journal, executor)
+        if journal.is_over:
+            # nothing of it runs any more that could take anything from there
+            shutil.rmtree(journal.staging, ignore_errors=True)
     finally:
         journal.close()
     return journal

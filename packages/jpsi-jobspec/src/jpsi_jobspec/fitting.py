@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import timedelta
 
 import attrs
 
 from .model import Document, Expression, Group, Resource, Task
 from .problems import Findings
-from .shape import excess, measure
+from .shape import Shape, excess, measure, side_by_side, together
 
 
 @attrs.frozen(slots=True)
@@ -72,10 +72,22 @@ def _check_time(document: Document, inner: Task | Group, outer: _Outer, findings
 def _check_room(document: Document, inner: Task | Group, outer: _Outer, findings: Findings) -> None:
     if outer.room is None:
         return
-    for asked in _named(document, inner.resources):
-        if too_much := excess(measure(asked.vertex), measure(outer.room.vertex)):
-            says = f"asks for {', '.join(too_much)} that the group {outer.room_of!r} has"
-            findings.loose("JS070", inner.at, says, f"ask for less, or give {outer.room.name!r} more")
+    alternatives = () if inner.resources is None else inner.resources.alternatives
+    resources = [
+        [document.resources[it] for it in names if it in document.resources] for names in alternatives
+    ]
+    whole = measure(outer.room.vertex)
+    found = [excess(_sum(it), whole) if it else [] for it in resources]
+    note = findings.wrong if all(found) else findings.loose
+    for too_much in filter(None, found):
+        says = f"asks for {', '.join(too_much)} that the group {outer.room_of!r} has"
+        note("JS070", inner.at, says, f"ask for less, or give {outer.room.name!r} more")
+
+
+def _sum(resources: Sequence[Resource]) -> Shape:
+    """Return what several resources are at once."""
+    shapes = [measure(it.vertex) for it in resources]
+    return together(shapes) or side_by_side(shapes)
 
 
 def _times(document: Document, it: Task | Group) -> list[timedelta]:

@@ -163,6 +163,9 @@ def _edges(  # noqa: PLR0913, PLR0917  what a name is looked up in
             findings.wrong("JS052", need.at, f"is {need.name!r} itself", "remove it")
         else:
             _check_need(need, task, tasks[place], edges.get(place), findings)
+            if not scope and need.each and task.replicas > 1:
+                says = f"waits for each replica of {need.name!r}, and those of a task in no group are one job"
+                findings.wrong("JS055", need.at, says, "put both into a group, or remove `each`")
             edges[place] = Edge(place, need.when, need.each)
     return list(edges.values())
 

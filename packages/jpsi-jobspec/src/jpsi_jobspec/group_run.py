@@ -23,6 +23,7 @@ from .engines import usable
 from .events import CANCELLED
 from .executors import opened
 from .exit_codes import code
+from .flat import flat
 from .journal import Journal, inner
 from .nodes import is_spread, slots_of_nodes, spanning
 from .planned import Entry
@@ -64,7 +65,10 @@ def _run(journal: Journal, allocation: Entry, target: str, *, is_restarted: bool
     launcher = "" if len(nodes) == 1 else JobExecutor(target).system.capabilities.default_launcher
     with opened(allocation, nodes, launcher, journal.work) as executor:
         room = Room(allocation, nodes, can_span=any(spanning(allocation)))
-        Driver(journal, executor, _tell, room, is_restarted=is_restarted).run()
+        # what is watched inside is watched outside, with nothing between
+        is_watched = any(it.is_watched for it in flat(allocation))
+        told = _keep_quiet if is_watched else _tell
+        Driver(journal, executor, told, room, is_restarted=is_restarted, show=_show).run()
     found = code(journal.every_part())
     return telling.TIMEOUT if found == telling.CANCELLED and journal.why == TIMEOUT else found
 
@@ -81,10 +85,20 @@ def _nodes(allocation: Entry) -> tuple[int, ...]:
 
 
 def _tell(entry: Entry, state: JobState) -> None:
+    _show(f"{entry.id}: {state.value}\n".encode(), "stdout")
+
+
+def _keep_quiet(_: Entry, __: JobState) -> None:
+    """Write nothing of the state of an entry."""
+
+
+def _show(data: bytes, stream: str) -> None:
+    """Write what a task has written, as output of the group."""
     # a full disk, or nobody who reads it, is no reason to end the group
     with contextlib.suppress(OSError):
-        sys.stdout.write(f"{entry.id}: {state.value}\n")
-        sys.stdout.flush()
+        file = sys.stdout if stream == "stdout" else sys.stderr
+        file.buffer.write(data)
+        file.flush()
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ from jpsi import Dependency, Job, JobAttributes, JobSpec, escape
 
 from .planned import Entry, Kind
 from .shape import ONE_SLOT, as_resources
+from .staging import with_staged
 
 
 def inside_command(path: Path, entry_id: str) -> tuple[str, ...]:
@@ -29,7 +30,12 @@ def submitted(entry: Entry) -> JobSpec | None:
     return job_spec(entry) if entry.command else None
 
 
-def job_spec(entry: Entry, replica: int = 1, after: list[Dependency | Job] | None = None) -> JobSpec:
+def job_spec(
+    entry: Entry,
+    replica: int = 1,
+    after: list[Dependency | Job] | None = None,
+    staging: Path = Path("RUN/staged"),
+) -> JobSpec:
     """What one replica of an entry runs, and with what.
 
     A time that was not given, and that no plan has put in, is the batch system's to choose, not jpsi's;
@@ -39,10 +45,11 @@ def job_spec(entry: Entry, replica: int = 1, after: list[Dependency | Job] | Non
         entry: of a plan, with a command.
         replica: which one, from 1.
         after: what the batch system has it wait for.
+        staging: the folder of the run with the archives of what is staged.
     """
     duration = entry.attributes.duration
     environment: dict[str, str | None] = {
-        "JPSI_TASK": entry.id,
+        "JPSI_TASK": entry.task or entry.id,
         "JPSI_REPLICA": str(replica),
         "JPSI_REPLICAS": str(entry.replicas),
     }
@@ -52,9 +59,11 @@ def job_spec(entry: Entry, replica: int = 1, after: list[Dependency | Job] | Non
     )
     if after:
         attributes.after = [*after]
+    is_process = entry.staged and entry.kind is not Kind.ALLOCATION
+    command = with_staged(entry.staged, staging, entry.command) if is_process else entry.command
     return JobSpec(
-        entry.command[0],
-        [escape(word) for word in entry.command[1:]],
+        command[0],
+        [escape(word) for word in command[1:]],
         name=entry.id.replace("/", "."),
         directory=Path(entry.attributes.cwd or "~"),
         environment={**environment, **entry.attributes.environment},

@@ -22,6 +22,8 @@ from .events import CANCELLED
 from .flat import flat
 from .planned import Entry, Plan
 
+_INSIDE = "inside"
+
 
 @attrs.define(slots=True)
 class Part:
@@ -72,6 +74,12 @@ class Journal:
     def work(self) -> Path:
         """Where what runs inside of an allocation on several nodes keeps its files."""
         return self.path / "work"
+
+    @property
+    def staging(self) -> Path:
+        """Where the archives are of what is staged, also for what is inside of allocations."""
+        outer = self.path.parents[1] if self.path.parent.name == _INSIDE else self.path
+        return outer / "staged"
 
     @property
     def life(self) -> str | None:
@@ -222,7 +230,7 @@ def _opened(path: Path) -> int:
 
 def inner(path: Path, allocation: Entry) -> Journal:
     """The journal of what runs inside of an allocation of the run in a folder."""
-    folder = path / "inside" / allocation.id
+    folder = path / _INSIDE / allocation.id
     with kept(f"{folder} cannot be made"):
         make_private_directory(folder, "the folder of what runs inside")
     return with_events(folder, Plan(source=allocation.id, target="local", entries=flat(allocation)))

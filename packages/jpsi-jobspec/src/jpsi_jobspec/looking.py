@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import click
 
@@ -62,7 +62,7 @@ def logs(given: Given, *, task: str, is_stderr: bool) -> int:
     def command() -> int:
         last = last_run(given.file)
         shown = (last, *insides(last))
-        chosen = _named(task, {name: it for run in shown for name, it in run.parts.items()})
+        chosen = _named(task, _by_task(last, shown))
         jobs = {it.id: it for it in spooled.jobs(also=[it.work for it in shown])}
         for name, part in chosen.items():
             job = jobs.get(part.job_id or "")
@@ -89,6 +89,13 @@ def insides(last: Journal) -> Iterator[Journal]:
             if last.have_ended([entry.id]):
                 judge(journal)
             yield journal
+
+
+def _by_task(last: Journal, shown: Iterable[Journal]) -> dict[str, list[Part]]:
+    """Return the replicas of every entry by its name; those that have an allocation stand for it, too."""
+    found = {name: it for run in shown for name, it in run.parts.items()}
+    inside = {it.id: it.replicated for it in last.plan.entries}
+    return found | {name: found[it.id] for name, it in inside.items() if it is not None}
 
 
 def _named(task: str, parts: Mapping[str, list[Part]]) -> dict[str, Part]:

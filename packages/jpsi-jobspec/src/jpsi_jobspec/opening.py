@@ -11,6 +11,7 @@ from .engines import shortcomings, usable
 from .given import Given
 from .limits import asked, has_choice, has_pieces, takes_several_kinds, usual_duration
 from .load import load
+from .machine import this_machine
 from .model import Document
 from .options import Mapped, configured
 from .plan import Site, draft
@@ -46,11 +47,14 @@ def site(given: Given, document: Document | None = None) -> Site:
     executor = (section.executor if section is not None else None) or target
     sections = (section, known.executors.get(executor.lower()))
     typed = pairs(given.constraints, "SUBSYSTEM.FIELD=OPTION")
+    is_elsewhere = any(it is not None and it.url is not None for it in sections)
+    is_one_machine = executor.lower() == "local"
     return Site(
         target=target,
-        is_one_machine=executor.lower() == "local",
+        is_one_machine=is_one_machine,
+        machine=this_machine() if is_one_machine and not is_elsewhere else None,
         usual_duration=usual_duration(target) if executor.lower() == "pilot" else None,
-        is_elsewhere=any(it is not None and it.url is not None for it in sections),
+        is_elsewhere=is_elsewhere,
         subsystems=known_subsystems(given.subsystems),
         is_missing_wrong=given.missing == "fail",
         constraints={
@@ -95,10 +99,11 @@ def prepared(given: Given, *, is_to_run: bool = False) -> tuple[Plan, Findings, 
 
 
 def _place(name: str, document: Document) -> Position:
-    """Where the group stands that is called so where it runs."""
+    """Return where the group, or the task with replicas, stands that is called so where it runs."""
     task = next((it for it in document.tasks if it.name == name), None)
     group = document.groups.get(name if task is None or task.group is None else task.group)
-    return NOWHERE if group is None else group.at
+    it = group or task
+    return NOWHERE if it is None else it.at
 
 
 def pairs(words: Iterable[str], form: str) -> Mapping[str, str]:

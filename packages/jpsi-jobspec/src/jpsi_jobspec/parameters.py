@@ -14,6 +14,7 @@ from .values import Reader, kind
 
 _REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _TYPES: Mapping[str, type] = {"string": str, "integer": int, "number": float, "boolean": bool}
+_CALLED = {str: "a string", int: "an integer", float: "a number", bool: "true or false"}
 
 
 def substituted(value: Value, given: Mapping[str, str], reader: Reader) -> Value:
@@ -60,7 +61,7 @@ def _value(name: str, value: Value, given: Mapping[str, str], reader: Reader) ->
     if chosen is None and name not in given:
         reader.findings.wrong("JS003", value.at, "has no value", f"give it one: --set {name}=...")
     elif not _fits(chosen, kind_):
-        says = f"must be {kind_.__name__}, not {given.get(name, content)!r}"
+        says = f"must be {_CALLED[kind_]}, not {given.get(name, content)!r}"
         reader.findings.wrong("JS003", value.at, says, "give it another value")
     return chosen
 

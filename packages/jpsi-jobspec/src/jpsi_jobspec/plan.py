@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import timedelta
 
 import attrs
 
-from .choosing import Chooser
+from .choosing import Choice, Chooser
+from .flat import flat
 from .graph import Graph, Scope, resolve
 from .limits import Limit
-from .model import NO_ATTRIBUTES, Attributes, Document, Group, Task, When
+from .machine import Machine
+from .model import NO_ATTRIBUTES, Attributes, Document, Group, Step, Task, When
+from .nodes import slots_of_nodes, spanning
 from .options import Mapped
 from .planned import After, Entry, Kind, Plan
 from .problems import Findings, Position
+from .replicas import one_slot, share_allocation, time_of_all
+from .room import Room
 from .shape import Shape
 from .subsystems import Subsystems
 
@@ -29,6 +34,8 @@ class Site:
     is_missing_wrong: bool = False
     #: Whether there is one machine only, which then stands for all nodes that are asked for.
     is_one_machine: bool = False
+    #: What that machine has; None is not known, or nothing that counts elsewhere.
+    machine: Machine | None = None
     #: Whether a job there may have slots of several kinds; asked for only where something wants them.
     is_heterogeneous: bool = False
     #: Whether that is another machine, which a URL leads to.
@@ -64,6 +71,8 @@ class _Planner:
         self._site = site
         self._findings = findings
         self._graph: Graph = resolve(document, findings)
+        # of what is in groups
+        self._places: dict[str, Position] = {}
         self._chooser = Chooser(
             document=document,
             subsystems=site.subsystems,
@@ -72,6 +81,7 @@ class _Planner:
             is_heterogeneous=site.is_heterogeneous,
             constraints=site.constraints,
             limits=site.limits,
+            machine=site.machine,
             findings=findings,
         )
 
@@ -79,7 +89,16 @@ class _Planner:
         """The entries that are submitted."""
         scope = self._graph.scopes[""]
         entries = [self._top_entry(scope, number) for number in scope.order]
-        return tuple(_watched(entries))
+        found = tuple(_watched(entries))
+        return found if self._site.is_one_machine else tuple(_staged(found))
+
+    def _files(self, steps: Iterable[Step]) -> tuple[str, ...]:
+        """Return what becomes of the files of steps."""
+        put = f"is put on {self._site.target!r}; " if self._site.is_elsewhere else ""
+        copied = "" if put else ", and copies it there where it is not"
+        then = f"{put}each process sees first that it is on its node{copied}"
+        staged = "has to be on this machine" if self._site.is_one_machine else then
+        return tuple(f"{it.path} {staged if it.content is None else 'is written'}" for it in steps)
 
     def _top_entry(self, scope: Scope, number: int) -> Entry:
         task = scope.tasks[number]
@@ -88,25 +107,82 @@ class _Planner:
             return self._allocation(task, self._document.groups[task.group], after)
         if not task.command:
             why = ("it has steps alone, which need no job",)
-            return Entry(id=task.name, kind=Kind.FILES, steps=task.steps, after=after, why=why)
+            return Entry(
+                id=task.name,
+                kind=Kind.FILES,
+                steps=task.steps,
+                files=self._files(task.steps),
+                after=after,
+                why=why,
+            )
         self._check_there(task)
         choice = self._chooser.choose(task, task.resources)
+        if share_allocation(task) and not self._site.is_elsewhere:
+            return self._replicated(task, choice, after)
+        shape = choice.shape
+        if share_allocation(task):
+            machine = f"{self._site.target!r} is another machine"
+            says = f"has replicas, which are jobs of their own, with one slot each: {machine}"
+            do = "run the workflow there, for them to have one allocation"
+            self._findings.loose("JS093", task.at, says, do)
+            shape = one_slot(shape)
         attributes, why_time = self._timed(task.at, self._attributes(choice.attributes, task.attributes))
         return Entry(
             id=task.name,
             kind=_top_kind(task),
             command=task.command,
             steps=task.steps,
+            files=self._files(task.steps),
             replicas=task.replicas,
+            resources=choice.name,
+            shape=shape,
+            after=after,
+            when=task.when or When.ON_SUCCESS,
+            attributes=attributes,
+            constraints=choice.constraints,
+            ready=task.ready,
+            why=(*_why_asked(task, choice.name, shape), *choice.why, *why_time),
+            lost=choice.lost,
+        )
+
+    def _replicated(self, task: Task, choice: Choice, after: tuple[After, ...]) -> Entry:
+        """Return the allocation in which all replicas of a task run, each with one slot of it."""
+        own, slots = task.attributes.duration, choice.shape.slots
+        given = self._attributes(choice.attributes, task.attributes)
+        whole = given.duration if own is None else time_of_all(task.replicas, slots, own)
+        # variables are for the replicas: what runs them needs those of the batch system
+        outer = attrs.evolve(given, duration=whole, environment={})
+        attributes, why_time = self._timed(task.at, outer)
+        inner = Entry(
+            id=f"{task.name}/{task.name}",
+            task=task.name,
+            kind=Kind.TASK,
+            command=task.command,
+            replicas=task.replicas,
+            resources=choice.name,
+            shape=one_slot(choice.shape),
+            attributes=attrs.evolve(given, duration=own),
+            why=("each replica has one slot of the allocation",),
+        )
+        at_once = min(slots, task.replicas)
+        return Entry(
+            id=task.name,
+            kind=Kind.ALLOCATION,
+            steps=task.steps,
+            files=self._files(task.steps),
             resources=choice.name,
             shape=choice.shape,
             after=after,
             when=task.when or When.ON_SUCCESS,
             attributes=attributes,
             constraints=choice.constraints,
-            ready=task.ready,
-            why=(*_why_asked(task, choice.name, choice.shape), *choice.why, *why_time),
+            why=(
+                f"its {task.replicas} replicas run in one allocation, {at_once} at a time",
+                *choice.why,
+                *why_time,
+            ),
             lost=choice.lost,
+            inside=(inner,),
         )
 
     def _attributes(self, *nearer: Attributes) -> Attributes:
@@ -150,7 +226,7 @@ class _Planner:
         choice = self._chooser.choose(group, group.resources)
         given = self._attributes(choice.attributes, group.attributes, task.attributes)
         attributes, why_time = self._timed(group.at, given)
-        return Entry(
+        found = Entry(
             id=task.name,
             kind=Kind.ALLOCATION,
             resources=choice.name,
@@ -163,6 +239,20 @@ class _Planner:
             lost=choice.lost,
             inside=self._inside(group, task.name, attributes),
         )
+        self._check_room(found)
+        return found
+
+    def _check_room(self, allocation: Entry) -> None:
+        """Note what could never run inside of an allocation, as it asks for more than there is."""
+        if allocation.shape is None or allocation.shape.pieces:
+            return
+        nodes = slots_of_nodes(allocation.shape, ())
+        room = Room(allocation, nodes, can_span=any(spanning(allocation)))
+        for entry in flat(allocation):
+            if entry.shape is not None and not entry.is_local and not room.can_ever_have(entry):
+                says = f"asks for {entry.shape}, and its group has {allocation.shape}"
+                do = "ask for less, or give the group more"
+                self._findings.wrong("JS070", self._places[entry.id], says, do)
 
     def _inside(self, group: Group, path: str, attributes: Attributes) -> tuple[Entry, ...]:
         scope = self._graph.scopes[group.name]
@@ -171,11 +261,13 @@ class _Planner:
 
     def _inner(self, scope: Scope, number: int, path: str, outer: Attributes) -> Entry:
         task = scope.tasks[number]
+        self._places[f"{path}/{task.name}"] = task.at
         entry = Entry(
             id=f"{path}/{task.name}",
             kind=Kind.TASK,
             command=task.command,
             steps=task.steps,
+            files=self._files(task.steps),
             replicas=task.replicas,
             after=_after(scope, number, f"{path}/"),
             when=task.when or (When.ALWAYS if number >= scope.tail else When.ON_SUCCESS),
@@ -203,15 +295,10 @@ class _Planner:
             resources=first.name,
             shape=first.shape if task.resources else None,
             others=tuple((it.name, it.shape) for it in choices[1:]),
-            attributes=self._inner_attributes(first.attributes, attributes).under(task.attributes),
+            attributes=attributes.under(first.attributes).under(task.attributes),
             why=why,
             lost=first.lost,
         )
-
-    @staticmethod
-    def _inner_attributes(resource: Attributes, outer: Attributes) -> Attributes:
-        """Those of a resource, under those of the group."""
-        return resource if outer is NO_ATTRIBUTES else resource.under(outer)
 
     def _pool(self, entry: Entry, task: Task, outer: Attributes) -> Entry:
         group = self._document.groups[task.group or ""]
@@ -236,6 +323,23 @@ class _Planner:
             ),
             inside=self._inside(group, entry.id, inner),
         )
+
+
+def _staged(entries: Iterable[Entry], inherited: tuple[str, ...] = ()) -> Iterator[Entry]:
+    """Yield the entries with what each of their processes sees to: what it, or a step before it, stages.
+
+    Args:
+        entries: of one list, each after what it waits for.
+        inherited: what the group sees to that they stand in.
+    """
+    before: dict[str, tuple[str, ...]] = {}
+    for entry in entries:
+        own = tuple(it.path for it in entry.steps if it.content is None)
+        waited = (path for it in entry.after for path in before[it.id])
+        found = tuple(dict.fromkeys((*inherited, *waited)))
+        before[entry.id] = (*found, *own) if entry.kind is Kind.FILES else found
+        staged = tuple(dict.fromkeys((*found, *own)))
+        yield attrs.evolve(entry, staged=staged, inside=tuple(_staged(entry.inside, staged)))
 
 
 def _after(scope: Scope, number: int, prefix: str) -> tuple[After, ...]:

@@ -17,9 +17,9 @@ class Kind(enum.Enum):
 
     #: One job.
     JOB = "job"
-    #: A job for each replica, submitted together.
+    #: A job for each replica, submitted together: on another machine, where nothing runs the inside of one.
     ARRAY = "array"
-    #: One job, in which the tasks of a group run.
+    #: One job, in which the tasks of a group run, or the replicas of a task that is in no group.
     ALLOCATION = "allocation"
     #: Steps about files alone, which take no job, and no part of an allocation.
     FILES = "files"
@@ -51,9 +51,15 @@ class Entry:
     #: Its name, behind those of the groups that it stands in: `training/fit`.
     id: str
     kind: Kind
+    #: Of replicas that have an allocation of their own, the name of their task, which is that of both.
+    task: str = ""
     #: The words of its command; empty of what has none.
     command: tuple[str, ...] = ()
     steps: tuple[Step, ...] = ()
+    #: What becomes of the files of its steps, a sentence each.
+    files: tuple[str, ...] = ()
+    #: What each of its processes first sees to on its node: paths that it, or what it waits for, stages.
+    staged: tuple[str, ...] = ()
     replicas: int = 1
     #: The resources that were chosen, by their names; empty if none were named.
     resources: str = ""
@@ -80,6 +86,16 @@ class Entry:
     def name(self) -> str:
         """The last part of its id."""
         return self.id.rpartition("/")[2]
+
+    @property
+    def is_watched(self) -> bool:
+        """True if what it writes is shown as it comes; a group writes what is watched in it."""
+        return any(it.attributes.watch for it in self.walk() if it.kind is not Kind.POOL)
+
+    @property
+    def replicated(self) -> Entry | None:
+        """The task whose replicas an allocation runs; None if it is that of a group, or no allocation."""
+        return next((it for it in self.inside if it.task), None)
 
     def walk(self) -> Iterator[Entry]:
         """It and all that is inside of it."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 
 import attrs
 
@@ -97,7 +96,8 @@ def _check(task: Task, entries: Entries, reader: Reader) -> None:
 
 
 def _seen_as_service(task: Task, reader: Reader) -> Task:
-    if task.command != ("sleep", "infinity") or task.is_service:
+    words = tuple(task.command[-1].split()) if task.command[:-1] == _SHELL else task.command
+    if words != ("sleep", "infinity") or task.is_service:
         return task
     says = "never ends, and is taken for a service: nobody waits for its end"
     reader.findings.loose("JS040", task.at, says, "write `service: true`")
@@ -109,30 +109,24 @@ def _command(entries: Entries, reader: Reader) -> tuple[str, ...]:
     return () if value is None else read_command(value, reader)
 
 
+#: What runs a command that is one text, as a line of a batch script that ends with the first failure.
+_SHELL = ("/bin/sh", "-ec")
+
+
 def read_command(value: Value, reader: Reader) -> tuple[str, ...]:
-    """The words of a command: a list has them, a text is split as a shell does, `#!` begins a script."""
+    """Return the words of a command: a list has them, a shell runs a text, and `#!` begins a script."""
     if isinstance(value.content, list) and value.content:
-        return _program(tuple(reader.text(item, "JS041") for item in value.content), value, reader)
+        words = tuple(reader.text(item, "JS041") for item in value.content)
+        if not words[0]:
+            reader.findings.wrong("JS041", value.at, "names no program", "begin with the program")
+        return words
     if not isinstance(value.content, str) or not value.content.strip() or value.is_trap:
         says = f"must be a text or a list of texts, not {kind(value)}"
         reader.findings.wrong("JS041", value.at, says, 'write `command: ["program", "argument"]`')
         return ()
     if value.content.startswith("#!"):
         return _script(value.content)
-    try:
-        words = shlex.split(value.content, comments=False)
-    except ValueError as e:
-        says = f"cannot be split into words: {str(e).lower()}"
-        reader.findings.wrong("JS041", value.at, says, "close the quotes, or write a list")
-        return ()
-    return _program(tuple(words), value, reader)
-
-
-def _program(words: tuple[str, ...], value: Value, reader: Reader) -> tuple[str, ...]:
-    """The same words, of which the first one names what is to run."""
-    if not words[0]:
-        reader.findings.wrong("JS041", value.at, "names no program", "begin with the program")
-    return words
+    return (*_SHELL, value.content)
 
 
 # The interpreter reads a file, wherever the task runs: no directory is the same everywhere.
@@ -277,14 +271,8 @@ def _local_commands(entries: Entries, name: str, reader: Reader) -> tuple[Task, 
             name=f"{name}-command-{number}",
             is_named=False,
             is_local=True,
-            command=_line(item, reader),
+            command=read_command(item, reader),
             at=item.at,
         )
         for number, item in enumerate(reader.items(value, "JS041"), 1)
     )
-
-
-def _line(value: Value, reader: Reader) -> tuple[str, ...]:
-    """The words of a line of the batch script that a group stands for: a shell reads it as it is."""
-    words, text = read_command(value, reader), value.content
-    return ("/bin/sh", "-c", text) if words and isinstance(text, str) and not text.startswith("#!") else words

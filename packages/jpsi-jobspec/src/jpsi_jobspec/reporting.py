@@ -162,6 +162,7 @@ def _plain(entry: Entry) -> dict[str, Any]:
         "options": {**entry.constraints, **attributes.options},
         "why": list(entry.why),
         "lost": list(entry.lost),
+        "files": list(entry.files),
         "inside": [_plain(it) for it in entry.inside],
     }
 
@@ -202,7 +203,7 @@ def _converted(given: Given, direction: str) -> Converted:
 def _to_flux(given: Given) -> None:
     document, _ = opened(given)
     made, _ = planned(given)
-    found = {it.id: to_canonical(it, document.user) for it in made.entries if it.command}
+    found = {it.id: to_canonical(it, document.user) for it in made.entries if it.command or it.replicated}
     for entry in made.entries:
         lost = found[entry.id].lost if entry.id in found else ("it is no job, and left out",)
         warn(f"{entry.id}: {it}" for it in lost)

@@ -7,6 +7,7 @@
     lock            held by whoever drives the run
     cancel          made by whoever wants it to end, and why
     cancel.ENTRY    made by whoever wants an entry to end
+    staged/         archives of what is staged
     inside/GROUP/   journal, lock, cancel and life of what is inside of a group, and work of its pilot
 """
 
@@ -30,6 +31,7 @@ from jpsi.plugin import check_private_directory, make_private_directory, open_pr
 from .disk import kept, sync, write_synced
 from .journal import Journal, with_events
 from .limits import Limit
+from .machine import Machine
 from .options import Mapped
 from .plan import Site, make_plan
 from .problems import Findings
@@ -84,6 +86,8 @@ def create(file: str, text: str, site: Site, parameters: Mapping[str, str]) -> J
         "limits": [attrs.asdict(it) for it in site.limits],
         "is_missing_wrong": site.is_missing_wrong,
         "is_one_machine": site.is_one_machine,
+        "is_elsewhere": site.is_elsewhere,
+        "machine": site.machine and attrs.asdict(site.machine),
         "is_heterogeneous": site.is_heterogeneous,
         "usual_seconds": site.usual_duration and site.usual_duration.total_seconds(),
         "subsystems": {name: [attrs.asdict(it) for it in nodes] for name, nodes in site.subsystems.items()},
@@ -132,6 +136,8 @@ def read(path: Path) -> Journal:
         limits=tuple(Limit(**it) for it in content["limits"]),
         is_missing_wrong=content["is_missing_wrong"],
         is_one_machine=content["is_one_machine"],
+        is_elsewhere=content.get("is_elsewhere", False),
+        machine=Machine(**content["machine"]) if content.get("machine") else None,
         is_heterogeneous=content["is_heterogeneous"],
         usual_duration=None if seconds is None else timedelta(seconds=seconds),
         subsystems={

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 
 import attrs
 
@@ -113,7 +115,9 @@ class Starting:
     def _has_files(self, entry: Entry, shapes: Mapping[int, Shape]) -> bool:
         """Do what is to be done about files, once for all replicas; whether that went well."""
         if all(it.job_id is None for it in self._journal.parts[entry.id]):
-            problem = do_steps(entry.steps, self._executor.files)
+            staging = self._journal.staging if entry.staged else None
+            problem = do_steps(entry.steps, self._executor.files, staging)
+            problem = problem or self._offer(entry)
             if problem is not None:
                 self._note(entry, shapes, JobState.FAILED, "staging", problem)
                 self.give_back(entry)
@@ -123,11 +127,21 @@ class Starting:
             self._journal.note(done)
         return True
 
+    def _offer(self, entry: Entry) -> str | None:
+        """Have archives of what is staged inside of an allocation and is here; return what went wrong."""
+        if entry.kind is not Kind.ALLOCATION or not self._executor.files.are_here:
+            return None
+        inside = (it for inner in entry.inside for it in inner.walk() if it.staged)
+        steps = [it for inner in inside for it in inner.steps if it.content is None]
+        here = [it for it in steps if os.path.lexists(Path(it.path).expanduser())]
+        return do_steps(here, self._executor.files, self._journal.staging)
+
     def _job(self, place: Place, shape: Shape) -> Job:
         entry = attrs.evolve(place.entry, shape=shape)
         if entry.kind is Kind.ALLOCATION:
             entry = attrs.evolve(entry, command=inside_command(self._journal.path, entry.id))
-        return Job(job_spec(entry, place.replica, self._handing.dependencies(place)))
+        after = self._handing.dependencies(place)
+        return Job(job_spec(entry, place.replica, after, self._journal.staging))
 
     def _note(
         self, entry: Entry, replicas: Iterable[int], state: JobState, reason: str, message: str | None = None

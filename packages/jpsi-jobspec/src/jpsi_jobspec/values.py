@@ -49,7 +49,7 @@ class Reader:
                 self.findings.loose("JS003", at, "is a key that nobody knows", instead(key, known))
                 continue
             if name != key:
-                self.findings.loose("JS003", item.at, f"is called {name!r}", f"write {name!r}")
+                self.findings.loose("JS003", item.at, f"is another word for {name!r}", f"write {name!r}")
             if name in found:
                 self.findings.wrong("JS004", item.at, f"is given twice, as {name!r}, too", "remove one")
             found[name] = item

@@ -38,7 +38,7 @@ def problems(filters: Any) -> Iterator[str]:  # noqa: ANN401  whatever a documen
         known = sorted(_TIMES | _NUMBERS | _TEXTS)
         if attribute not in known:
             yield f"filters: {attribute!r} is none of {', '.join(known)}"
-        elif sign not in _OPERATORS:
+        elif not isinstance(sign, str) or sign not in _OPERATORS:
             yield f"filters: {sign!r} is none of {', '.join(_OPERATORS)}"
         elif not _can_be(attribute, wanted, is_list=sign in _OF_LISTS):
             yield f"filters: {attribute} {sign} cannot be {wanted!r}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar, Protocol
 
 import attrs
@@ -55,7 +55,7 @@ class Collection:
         if self.digest is not None and self.name is not None:
             yield "is given by digest and by name; one of them says which it is"
         yield from _collection_problems(self.digest, self.name, self.path)
-        if self.writable not in {None, True, False}:
+        if self.writable is not None and not isinstance(self.writable, bool):
             yield f"writable must be true or false, not {self.writable!r}"
         if self.is_new and (self.path != "/" or self.writable is False):
             yield "is a new collection, which has no path and can be written to"
@@ -225,7 +225,7 @@ class File:
         yield from _path_problems(self.path)
 
 
-KINDS: Mapping[str, Callable[..., Mount]] = {
+KINDS: Mapping[str, type[Mount]] = {
     it.kind: it for it in (Collection, CollectionFile, Output, GitTree, Blob, Tmp, Text, Json, File)
 }
 # What the draft calls them.
@@ -259,16 +259,20 @@ def read_mount(document: Any) -> Mount:  # noqa: ANN401  whatever stands in a do
     given: dict[str, Any] = {
         str(_SYNONYMOUS_KEYS.get(key, key)): it for key, it in document.items() if key != "kind"
     }
-    try:
-        mount = kind(**given)
-    except TypeError as e:
-        msg = f"does not say what {document['kind']} must say: {_told(e)}"
-        raise ValueError(msg) from None
-    return mount
+    if found := list(_misfits(kind, given)):
+        msg = f"does not say what {document['kind']} must say: {', '.join(found)}"
+        raise ValueError(msg)
+    return kind(**given)
 
 
-def _told(error: TypeError) -> str:
-    return str(error).partition(".__init__() ")[2] or str(error)
+def _misfits(kind: type[Mount], given: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what a document says of a mount that its kind does not have, and what it leaves out."""
+    fields = attrs.fields_dict(kind)  # type: ignore[arg-type]  # each kind is a class of attrs
+    for name in given.keys() - fields.keys():
+        yield f"{name!r} is not known, only {', '.join(fields)}"
+    for name, field in fields.items():
+        if name not in given and field.default is attrs.NOTHING:
+            yield f"{name} is missing"
 
 
 def write_mount(mount: Mount) -> dict[str, Any]:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from jpsi.testing.replay_transport import ReplayTransport
     from jpsi.testing.strategies import (
         HOSTILE,
+        PYTHON_WORDS,
         custom_names,
         directories,
         durations,
@@ -30,10 +31,12 @@ if TYPE_CHECKING:
         paths,
         resource_specs,
         specs,
+        spoilt,
     )
 
 __all__ = [
     "HOSTILE",
+    "PYTHON_WORDS",
     "ElsewhereTransport",
     "ExecutorConformance",
     "FakeTransport",
@@ -57,6 +60,7 @@ __all__ = [
     "read_recordings",
     "resource_specs",
     "specs",
+    "spoilt",
 ]
 
 _MODULES = {

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+import re
+from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -37,6 +40,13 @@ HOSTILE = (
     "#SBATCH --time=1", "#PBS -l", "a" * 200, "a b " * 60, "x" * 2000,
 )
 # fmt: on
+#: What Python says of a program that is wrong; no user is told that of a document.
+PYTHON_WORDS = re.compile(
+    r"keyword argument|positional argument|__\w+__|NoneType|has no attribute|\bobject is not\b|unhashable"
+    r"|not subscriptable|not supported between|<class |\bnot iterable|must be str\b|unsupported operand"
+    r"|<enum |<lambda>|\bint\(\)|invalid literal for|codec can't"
+    r"|\bmust be (int|str|bool|float|dict|list|tuple),"
+)
 _COUNTS = st.integers(min_value=1, max_value=12)
 _CHARACTERS = st.characters(exclude_characters="\0", exclude_categories=["Cs"])
 _LONGEST_NAME = 300
@@ -86,6 +96,42 @@ def json_values() -> st.SearchStrategy[Any]:
         lambda inner: st.lists(inner, max_size=3) | st.dictionaries(hostile_text(), inner, max_size=3),
         max_leaves=6,
     )
+
+
+def spoilt(document: Any) -> st.SearchStrategy[Any]:  # noqa: ANN401  plain values
+    """A mapping that JSON can express, with one thing in it removed or changed, or one added to it."""
+    places = [place for place in _places(document) if place]
+    names = st.sampled_from(["nothing", "kind", "name", "self", "path"]) | st.text(_CHARACTERS, min_size=1)
+    return st.builds(
+        _spoilt,
+        st.just(document),
+        st.sampled_from(places),
+        st.sampled_from(["remove", "change", "add"]),
+        names,
+        json_values(),
+    )
+
+
+def _places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:  # noqa: ANN401  plain values
+    yield path
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, inner in items:
+        yield from _places(inner, (*path, key))
+
+
+def _spoilt(document: Any, place: tuple[Any, ...], how: str, name: str, value: Any) -> Any:  # noqa: ANN401  plain values
+    found = copy.deepcopy(document)
+    *way, last = place
+    around = found
+    for step in way:
+        around = around[step]
+    if how == "remove":
+        del around[last]
+    elif how == "change" or not isinstance(around, dict):
+        around[last] = value
+    else:
+        around[name] = value
+    return found
 
 
 def custom_names() -> st.SearchStrategy[str]:

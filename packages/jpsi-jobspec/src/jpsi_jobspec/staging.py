@@ -1,0 +1,76 @@
+"""Files that are staged: archives in the folder of a run, which give each node what it lacks."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tarfile
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+
+# What is staged stands in its archive under this name.
+_MEMBER = "staged"
+
+# `mv -T` puts a directory where nothing is, and never into one that another process has put there meanwhile.
+_UNPACK = """\
+folder=$1 left=$2
+shift 2
+while [ "$left" -gt 0 ]; do
+  path=$1 archive=$folder/$2 left=$((left - 1))
+  shift 2
+  case $path in '~/'*) path=$HOME/${path#'~/'} ;; esac
+  [ -e "$path" ] || [ -L "$path" ] && continue
+  if [ ! -f "$archive" ]; then
+    echo "jpsi: $path is to be staged, and is neither on $(hostname) nor in an archive of the run" >&2
+    exit 125
+  fi
+  parent=$(dirname -- "$path") && mkdir -p -- "$parent" && new=$(mktemp -d "$parent/.jpsi.XXXXXX") || exit 125
+  tar -xf "$archive" -C "$new" && { mv -nT -- "$new/staged" "$path" || :; }
+  rm -rf -- "$new"
+  [ -e "$path" ] || [ -L "$path" ] && continue
+  echo "jpsi: $path could not be staged on $(hostname)" >&2
+  exit 125
+done
+exec "$@"
+"""
+
+
+def archive(path: str, folder: Path) -> Path:
+    """Return where the archive of a staged path is, if it has one."""
+    return folder / f"{hashlib.sha256(os.fsencode(path)).hexdigest()[:32]}.tar"
+
+
+def pack(path: str, folder: Path) -> None:
+    """Make the archive of a path; who reads it at the same time sees the last one, or this, as a whole."""
+    folder.mkdir(mode=0o700, exist_ok=True)
+    target = archive(path, folder)
+    file, new = tempfile.mkstemp(dir=folder, prefix="new.")
+    try:
+        with os.fdopen(file, "wb") as written, tarfile.open(fileobj=written, mode="w") as found:
+            found.add(Path(path).expanduser(), _MEMBER)
+            found.close()
+            written.flush()
+            os.fsync(written.fileno())
+        Path(new).rename(target)
+    except BaseException:
+        Path(new).unlink(missing_ok=True)
+        raise
+
+
+def is_seen_as(folder: Path, path: Path) -> bool:
+    """Return True if nodes see a path as they see a folder: both are below home, on one file system.
+
+    The folder of a run has to be seen wherever its jobs run.
+    """
+    home, parent = Path.home().resolve(), folder.parent.resolve()
+    if not (parent.is_relative_to(home) and path.resolve().is_relative_to(home)):
+        return False
+    return parent.stat().st_dev == path.lstat().st_dev
+
+
+def with_staged(paths: Iterable[str], folder: Path, command: Iterable[str]) -> tuple[str, ...]:
+    """Return the words that see on a node that these paths are there, and then are a command."""
+    pairs = [(path, archive(path, folder).name) for path in paths]
+    words = (word for pair in pairs for word in pair)
+    return ("/bin/sh", "-c", _UNPACK, "stage", str(folder), str(len(pairs)), *words, *command)

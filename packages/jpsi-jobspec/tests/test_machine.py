@@ -1,0 +1,119 @@
+"""What this machine has, and which alternatives it leaves out where documents run on it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from jobspec_support import entries, example, found, planned
+from jpsi_jobspec import opening, runs
+from jpsi_jobspec.given import Given
+from jpsi_jobspec.machine import Machine, this_machine
+from jpsi_jobspec.plan import Site
+
+HEAD = """\
+version: 1
+resources:
+  fast: {type: node, count: 1, with: [{type: gpu, count: 2}]}
+  large: {type: node, count: 1, with: [{type: memory, size: 8GB}]}
+  plain: {type: node, count: 1}
+  whole: {type: node, count: 1, with: [{type: core, count: 4}, {type: gpu, count: 2}]}
+"""
+PLAIN = Machine(gpus=0, memory=4 * 2**30)
+
+
+def here(machine: Machine | None) -> Site:
+    return Site(is_one_machine=True, machine=machine)
+
+
+@pytest.mark.parametrize(
+    ("has", "resources", "taken"),
+    [
+        (PLAIN, "fast|plain", ["plain"]),
+        (PLAIN, "large|fast|plain", ["plain"]),
+        (Machine(gpus=2, memory=None), "fast|plain", ["fast", "plain"]),
+        (Machine(gpus=1, memory=None), "fast|plain", ["plain"]),
+        (Machine(gpus=None, memory=None), "fast|plain", ["fast", "plain"]),
+        (None, "fast|plain", ["fast", "plain"]),
+        # there is nothing to choose: processes can be tried without
+        (PLAIN, "fast", ["fast"]),
+    ],
+    ids=["no gpus", "memory", "enough", "too few", "unknown", "elsewhere", "no choice"],
+)
+@pytest.mark.parametrize("where", ["top", "group"])
+def test_what_the_machine_does_not_have_is_left_out(
+    where: str, has: Machine | None, resources: str, taken: list[str]
+) -> None:
+    tasks = f"tasks: [{{name: t, command: a, resources: {resources}}}]"
+    text = (
+        f"{HEAD}{tasks}\n" if where == "top" else f"{HEAD}groups: [{{name: g, resources: whole, {tasks}}}]\n"
+    )
+
+    entry = entries(planned(text, here(has)))["t" if where == "top" else "g/t"]
+
+    assert entry.resources == taken[0]
+    if where == "group":
+        assert [entry.resources, *(name for name, _ in entry.others)] == taken
+    left_out = [it for it in entry.why if "is left out: this machine has" in it]
+    assert len(left_out) == len(resources.split("|")) - (1 if taken[0] == "plain" else len(taken))
+
+
+def test_if_the_machine_has_none_of_them_that_is_said() -> None:
+    (problem,) = found(f"{HEAD}tasks: [{{command: a, resources: fast|large}}]\n", site=here(PLAIN))
+
+    assert (problem.code, problem.is_error) == ("JS090", True)
+    assert (
+        "'fast' is left out: this machine has 0 GPUs of 2; 'large' is left out: this machine has"
+        in problem.says
+    )
+
+
+def test_the_example_takes_what_there_is() -> None:
+    plan = planned(example("06-mini-mummi-mended"), here(PLAIN))
+
+    assert entries(plan)["mini-mummi/test"].resources == "mummi-cpu"
+
+
+def test_devices_are_counted(tmp_path: Path) -> None:
+    (tmp_path / "dev").mkdir()
+    for name in ("nvidia0", "nvidia1", "nvidiactl", "nvidia-uvm"):
+        (tmp_path / "dev" / name).touch()
+    for number, simd in enumerate((0, 304)):
+        node = tmp_path / f"sys/class/kfd/kfd/topology/nodes/{number}"
+        node.mkdir(parents=True)
+        (node / "properties").write_text(f"cpu_cores_count 0\nsimd_count {simd}\n")
+
+    assert this_machine(tmp_path).gpus == 3
+
+
+def test_where_devices_are_behind_another_one_nobody_knows_how_many(tmp_path: Path) -> None:
+    (tmp_path / "dev").mkdir()
+    (tmp_path / "dev/dxg").touch()
+
+    assert this_machine(tmp_path).gpus is None
+
+
+def test_a_machine_without_any_has_none(tmp_path: Path) -> None:
+    found = this_machine(tmp_path)
+
+    assert found.gpus == 0
+    assert found.memory is not None
+
+
+def test_what_the_machine_has_is_known_where_a_document_is_read(
+    tmp_path: Path, log: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(opening, "this_machine", lambda: PLAIN)
+
+    assert opening.site(Given(file="x", executor="local")).machine == PLAIN
+    assert opening.site(Given(file="x", executor="slurm")).machine is None
+
+
+def test_a_run_goes_on_with_what_the_machine_had(tmp_path: Path, log: object) -> None:
+    text = f"{HEAD}tasks: [{{name: t, command: a, resources: fast|plain}}]\n"
+    file = tmp_path / "flow.yaml"
+
+    journal = runs.create(str(file), text, here(PLAIN), {})
+
+    assert runs.read(journal.path).plan.entries[0].resources == "plain"

@@ -1,0 +1,247 @@
+"""What is staged is on each node before a process of a task begins there, also where nodes share no files."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from jobspec_support import SYSTEMS, driven, entries, planned
+from jpsi import JobState
+from jpsi.fakes import FakeScheduler
+from jpsi_jobspec.commands import WORKFLOW
+from jpsi_jobspec.drawing import lines
+from jpsi_jobspec.plan import Site
+from jpsi_jobspec.staging import archive, is_seen_as, pack, with_staged
+
+Log = Callable[[], list[str]]
+HEAD = "version: 1\nresources:\n  r: {type: core, count: 1}\n  g: {type: core, replicas: 2}\n"
+FLOW = HEAD + (
+    "tasks:\n- {name: setup, steps: [{name: stage, path: /data/x}]}\n"
+    "- {name: a, command: ior, resources: r, depends_on: [setup]}\n"
+    "- {name: b, command: ior, resources: r, depends_on: [a], steps: [{name: stage, path: /data/y}]}\n"
+    "- {name: c, command: ior, resources: r}\n"
+    "groups:\n- name: g\n  resources: g\n  depends_on: [setup]\n  tasks:\n"
+    "  - {name: own, steps: [{name: stage, path: /data/z}]}\n"
+    "  - {name: t, command: ior, resources: r, depends_on: [own]}\n"
+    "  - {name: u, command: ior, local: true}\n"
+)
+
+
+def run_on_node(paths: Sequence[str], folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
+    words = with_staged(paths, folder, command or ("echo", "it runs", "a  b"))
+    return subprocess.run(words, check=False, capture_output=True, text=True)
+
+
+def test_each_process_sees_to_what_is_staged_before_it() -> None:
+    found = {name: it.staged for name, it in entries(planned(FLOW, Site(target="slurm"))).items()}
+
+    assert found == {
+        "setup": ("/data/x",),
+        "a": ("/data/x",),
+        "b": ("/data/x", "/data/y"),
+        "c": (),
+        "g": ("/data/x",),
+        "g/own": ("/data/x", "/data/z"),
+        "g/t": ("/data/x", "/data/z"),
+        "g/u": ("/data/x", "/data/z"),
+    }
+
+
+def test_where_all_runs_on_one_machine_nothing_is_copied() -> None:
+    plan = planned(FLOW, Site(is_one_machine=True))
+
+    assert {it.staged for it in plan.walk()} == {()}
+
+
+@pytest.mark.parametrize(
+    ("site", "says"),
+    [
+        (Site(is_one_machine=True), "/data/x has to be on this machine"),
+        (
+            Site(target="slurm"),
+            "/data/x each process sees first that it is on its node, and copies it there where it is not",
+        ),
+        (
+            Site(target="far", is_elsewhere=True),
+            "/data/x is put on 'far'; each process sees first that it is on its node",
+        ),
+    ],
+    ids=["local", "a batch system", "another machine"],
+)
+def test_the_plan_says_what_becomes_of_files(site: Site, says: str) -> None:
+    text = f"{HEAD}tasks: [{{name: setup, steps: [{{name: stage, path: /data/x}}]}}]\n"
+
+    assert f"    file: {says}" in list(lines(planned(text, site)))
+
+
+@pytest.mark.parametrize("kind", ["file", "directory", "link"])
+def test_a_node_takes_from_the_archive_what_it_does_not_have(kind: str, tmp_path: Path) -> None:
+    path, folder = tmp_path / "it's a place" / "x y", tmp_path / "staged"
+    path.parent.mkdir()
+    if kind == "directory":
+        (path / "in").mkdir(parents=True)
+        (path / "in/file").write_text("a")
+    elif kind == "file":
+        path.write_text("a")
+        path.chmod(0o700)
+    else:
+        path.symlink_to("nowhere")
+    before = [(it.name, it.lstat().st_mode) for it in sorted(path.parent.rglob("*"))]
+    pack(str(path), folder)
+    shutil.rmtree(path.parent)
+
+    done = run_on_node([str(path)], folder)
+
+    assert (done.returncode, done.stdout, done.stderr) == (0, "it runs a  b\n", "")
+    assert [(it.name, it.lstat().st_mode) for it in sorted(path.parent.rglob("*"))] == before
+
+
+def test_a_path_that_looks_like_an_option_is_a_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("--", "-n"):
+        Path(name).write_text(name)
+        pack(name, tmp_path / "staged")
+        Path(name).unlink()
+
+    assert run_on_node(["--", "-n"], tmp_path / "staged").returncode == 0
+    assert [Path(it).read_text() for it in ("--", "-n")] == ["--", "-n"]
+
+
+def test_a_node_that_has_it_keeps_its_own(tmp_path: Path) -> None:
+    path = tmp_path / "x"
+    path.write_text("old")
+    pack(str(path), tmp_path / "staged")
+    path.write_text("own")
+
+    assert run_on_node([str(path)], tmp_path / "staged").returncode == 0
+    assert path.read_text() == "own"
+
+
+def test_where_it_is_nowhere_the_command_does_not_run_and_it_is_said(tmp_path: Path) -> None:
+    done = run_on_node([str(tmp_path / "x")], tmp_path / "staged")
+
+    assert (done.returncode, done.stdout) == (125, "")
+    assert f"jpsi: {tmp_path}/x is to be staged, and is neither on " in done.stderr
+
+
+def test_processes_that_come_at_once_all_find_it_whole(tmp_path: Path) -> None:
+    path, folder = tmp_path / "x", tmp_path / "staged"
+    path.mkdir()
+    for number in range(50):
+        (path / str(number)).write_text("a" * 1000)
+    pack(str(path), folder)
+    shutil.rmtree(path)
+    words = with_staged([str(path)], folder, ["sh", "-c", f"ls '{path}' | wc -l"])
+
+    processes = [subprocess.Popen(words, stdout=subprocess.PIPE, text=True) for _ in range(8)]
+
+    assert [it.communicate()[0].strip() for it in processes] == ["50"] * 8
+    assert sorted(it.name for it in tmp_path.iterdir()) == ["staged", "x"]
+
+
+def test_a_path_below_the_home_directory_is_found_in_that_of_the_node(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path / "here"))
+    (tmp_path / "here").mkdir()
+    (tmp_path / "here/x").write_text("a")
+    pack("~/x", tmp_path / "staged")
+    monkeypatch.setenv("HOME", str(tmp_path / "there"))
+
+    assert run_on_node(["~/x"], tmp_path / "staged").returncode == 0
+    assert (tmp_path / "there/x").read_text() == "a"
+
+
+def test_an_archive_that_cannot_be_made_whole_is_none(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        pack(str(tmp_path / "nowhere"), tmp_path / "staged")
+
+    assert list((tmp_path / "staged").iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("folder", "path", "is_seen"),
+    [
+        ("home/state/1/staged", "home/x", True),
+        ("home/state/1/staged", "x", False),
+        ("1/staged", "home/x", False),
+    ],
+    ids=["both", "outside", "another state"],
+)
+def test_what_is_beside_the_runs_below_the_home_directory_is_seen_by_nodes(
+    folder: str, path: str, is_seen: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    (tmp_path / folder).parent.mkdir(parents=True)
+    (tmp_path / path).parent.mkdir(exist_ok=True)
+    (tmp_path / path).touch()
+
+    assert is_seen_as(tmp_path / folder, tmp_path / path) is is_seen
+
+
+@pytest.mark.parametrize("system", [it for it in SYSTEMS if it != "local"], indirect=True)
+@pytest.mark.parametrize("where", ["task", "group"])
+def test_a_job_gets_on_its_node_what_only_the_submit_host_has(
+    where: str, system: str, tmp_path: Path, log: Log
+) -> None:
+    """The node is played by taking the file away once it was staged."""
+    path = tmp_path / "only here"
+    path.write_text("staged\n")
+    stage = f"{{name: setup, steps: [{{name: stage, path: '{path}'}}]}}"
+    gone = f"{{name: gone, command: [rm, '{path}'], resources: r, depends_on: [setup]}}"
+    reads = f"{{name: t, command: [cat, '{path}'], resources: r, depends_on: [setup, gone]}}"
+    text = f"{HEAD}tasks:\n- {stage}\n- {gone}\n- {reads}\n"
+    if where == "group":
+        text = f"{HEAD}groups:\n- name: g\n  resources: g\n  tasks:\n  - {stage}\n  - {gone}\n  - {reads}\n"
+
+    journal = driven(text, system, tmp_path)
+
+    assert {it.value for states in journal.states.values() for it in states} == {"COMPLETED"}
+    assert archive(str(path), journal.staging).exists()
+    assert path.read_text() == "staged\n"
+
+
+def test_archives_are_gone_once_a_run_is_over(
+    tmp_path: Path, log: Log, monkeypatch: pytest.MonkeyPatch, fake_commands: Callable[..., FakeScheduler]
+) -> None:
+    fake_commands("slurm")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "x").write_text("staged\n")
+    stage = f"steps: [{{name: stage, path: {tmp_path}/x}}]"
+    Path("flow.yaml").write_text(
+        f"{HEAD}tasks: [{{name: a, command: cat x, resources: r, {stage},"
+        f" attributes: {{cwd: {tmp_path}}}}}]\n"
+    )
+
+    result = CliRunner().invoke(WORKFLOW, ["run", "-x", "slurm", "flow.yaml"], standalone_mode=False)
+
+    assert (result.exception, result.return_value) == (None, 0)
+    assert list((tmp_path / "state").rglob("*.tar")) == []
+    assert list((tmp_path / "state").rglob("staged")) == []
+
+
+@pytest.mark.parametrize("system", ["slurm"], indirect=True)
+def test_what_a_group_stages_is_taken_from_where_it_was_submitted(
+    system: str, tmp_path: Path, log: Log
+) -> None:
+    """And is not there any more where the group runs."""
+    path = tmp_path / "only here"
+    path.write_text("staged\n")
+    text = (
+        f"{HEAD}tasks:\n- {{name: first, command: 'true', resources: r}}\n"
+        "groups:\n- name: g\n  resources: g\n"
+        f"  tasks:\n  - {{local: true, command: [mv, '{path}', '{path}.gone']}}\n"
+        f"  - {{name: t, command: [cat, '{path}'], resources: r, steps: [{{name: stage, path: '{path}'}}]}}\n"
+    )
+
+    journal = driven(text, system, tmp_path)
+
+    assert {name: it[0] for name, it in journal.states.items()} == dict.fromkeys(
+        ["first", "g"], JobState.COMPLETED
+    )
+    assert path.read_text() == "staged\n"
