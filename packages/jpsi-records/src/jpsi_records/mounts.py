@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar, Protocol
 
@@ -122,9 +123,9 @@ class GitTree:
     kind: ClassVar[str] = "git_tree"
     #: The repository, as `git fetch` takes it.
     url: str | None = None
-    #: A commit, branch or tag.
+    #: A commit, branch or tag, as gitrevisions(7) has it: `main`, `HEAD~1`, `v1`.
     commit: str | None = None
-    #: A range of commits, as `git rev-list` takes it; a new run has the newest.
+    #: A range of commits, as gitrevisions(7) has it: `bugfix..`, `A...B`, `^A B`; a new run has the newest.
     revisions: str | None = None
     #: The tree itself, or the one file, of a repository that was fetched before.
     tree: str | None = None
@@ -138,13 +139,16 @@ class GitTree:
         if sum(value is not None for value in ways.values()) != 1:
             yield "needs one of commit, revisions, tree and blob"
         for name, value in ways.items():
-            # One that begins with a dash would be an option of git.
             if value is not None and not _is_name(value):
                 yield f"{name} cannot be {value!r}"
+        if isinstance(self.revisions, str):
+            yield from _revisions_problems(self.revisions)
         if not self.is_pinned and not _is_name(self.url):
             yield f"url must be that of a repository, not {self.url!r}"
         if self.is_pinned and (self.path != "/" or self.url is not None):
             yield "is given by tree or blob, which needs no url and has no path"
+        if isinstance(self.path, str) and "\n" in self.path:
+            yield "path cannot hold a line break"
         yield from _path_problems(self.path)
 
     @property
@@ -165,8 +169,31 @@ class Blob:
         yield from _collection_problems(self.digest, None, "/")
 
 
+def revision_words(revisions: str) -> list[str]:
+    """Return the words of a range of commits, as a shell would give them to git.
+
+    >>> revision_words("^main 'v1^{/fix it}'")
+    ['^main', 'v1^{/fix it}']
+
+    Raises:
+        ValueError: a quotation does not end.
+    """
+    return shlex.split(revisions)
+
+
+def _revisions_problems(revisions: str) -> Iterator[str]:
+    try:
+        words = revision_words(revisions)
+    except ValueError as e:
+        yield f"revisions cannot be {revisions!r}: {e}"
+        return
+    if not words or not all(map(_is_name, words)):
+        yield f"revisions cannot be {revisions!r}: it is a list of commits and ranges, without options of git"
+
+
 def _is_name(value: Any) -> bool:  # noqa: ANN401  not yet checked
-    return isinstance(value, str) and bool(value) and not value.startswith("-")
+    # One that begins with a dash would be an option of whoever is called with it.
+    return isinstance(value, str) and value != "" and value[0] != "-" and not set(value) & {"\0", "\n"}
 
 
 @attrs.frozen(slots=True, kw_only=True)
