@@ -351,6 +351,7 @@ def test_a_job_whose_records_were_lost_is_adopted(records: Records, tmp_path: Pa
     assert (tmp_path / "runs").read_text() == "ran\n"
 
 
+@pytest.mark.clause("records-git-tree")
 def test_a_git_tree_is_laid_out_without_git(records: Records, tmp_path: Path) -> None:
     repository = tmp_path / "repository"
     for command in (

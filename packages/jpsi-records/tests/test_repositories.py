@@ -79,6 +79,7 @@ def contents(repositories: Repositories, target: Path, mount: GitTree) -> list[s
     return found
 
 
+@pytest.mark.clause("records-git-revisions")
 @pytest.mark.parametrize(
     ("revisions", "expected"),
     [
@@ -107,6 +108,7 @@ def test_revisions_are_what_git_says(
     assert contents(repositories, tmp_path / "laid", mount) == expected
 
 
+@pytest.mark.clause("records-git-commit")
 @pytest.mark.parametrize(
     ("name", "expected"),
     [("main", "3"), ("HEAD", "3"), ("HEAD~1", "2"), ("v1", "5"), ("v1~1", "4"), (":/4", "4")],

@@ -116,7 +116,7 @@ def _execution(wish: Wish, resolution: Resolution, now: datetime) -> Execution:
         preimage=resolution.wanted,
         state=ExecutionState.QUEUED,
         recorded=wish.recorded,
-        placement=write_wish(wish).get("placement", {}),
+        placement=write_wish(attrs.evolve(wish, placement=wish.requested)).get("placement", {}),
         attempts=wish.attempts,
         created_at=now,
     )

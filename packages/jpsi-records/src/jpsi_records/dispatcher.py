@@ -22,6 +22,7 @@ from jpsi import (
 )
 
 from . import ledger
+from .constraints import unmet
 from .containers import find_engine
 from .copies import keep_copy
 from .ends import End, end_of
@@ -166,11 +167,29 @@ class Dispatcher:
         with self._records.database.writing() as connection:
             executions.add_attempt(connection, attempt)
         keep_copy(self._records, execution.id)
+        execution = self._without_gpus(execution) if executor.name == "local" else execution
         files = self._files(attempt)
         clear(files.directory)
         self._laying.lay_out(execution, files)
         job.spec = job_spec(execution, files, find_engine())
         self._submit(executor, execution, attempt, job)
+
+    def _without_gpus(self, execution: Execution) -> Execution:
+        """What an execution is on this machine, whose GPUs are given to nobody in particular.
+
+        Raises:
+            InvalidJobException: somebody has asked for some.
+        """
+        if "gpus" not in execution.recorded:
+            return execution
+        recorded = {name: it for name, it in execution.recorded.items() if name != "gpus"}
+        for request in self._records.requests(execution=execution.id):
+            for it in unmet(request.wish.runtime_constraints, recorded):
+                msg = f"runtime_constraints: {it}: local gives out no GPUs; name another executor"
+                raise InvalidJobException(msg)
+        with self._records.database.writing() as connection:
+            executions.change(connection, execution.id, self._leases.are_mine, recorded=recorded)
+            return executions.get(connection, execution.id)
 
     def _submit(self, executor: JobExecutor, execution: Execution, attempt: Attempt, job: Job) -> None:
         executor.submit(job)

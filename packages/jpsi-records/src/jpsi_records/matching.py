@@ -73,7 +73,7 @@ def objections(execution: Execution, wish: Wish, now: datetime, evidence: Eviden
         yield f"it is about to be cancelled ({execution.reason})"
     if _is_too_old(execution, wish, now):
         yield f"it ended more than {timedelta(seconds=wish.max_age or 0)} ago"
-    yield from unmet(wish.runtime_constraints, execution.recorded)
+    yield from unmet(wish.runtime_constraints, execution.given)
     yield from filters.unmet(wish.filters, execution)
     if execution.state is ExecutionState.COMPLETE:
         wrong = evidence(execution)

@@ -125,6 +125,16 @@ class Execution:
         """What the draft calls Failed: it ran to its end, which was not a good one."""
         return self.state is ExecutionState.COMPLETE and self.exit_code != 0
 
+    @property
+    def given(self) -> Mapping[str, Any]:
+        """What its job was given, as far as that is recorded.
+
+        An older version wrote down GPUs that it asked nobody for.
+        """
+        if self.placement.get("gpus"):
+            return self.recorded
+        return {name: it for name, it in self.recorded.items() if name != "gpus"}
+
 
 @attrs.frozen(slots=True, kw_only=True)
 class Attempt:

@@ -63,19 +63,42 @@ class Wish:
         return tuple(dict.fromkeys([*self.after, *mounted]))
 
     @property
+    def requested(self) -> Placement:
+        """What a job is submitted with: the placement, and what the constraints ask for besides."""
+        wanted, placement = self.runtime_constraints, self.placement
+        memory, gpus = placement.memory, placement.gpus
+        if memory is None:
+            memory = runtime.memory_of(wanted.get("ram"))
+        if gpus is None:
+            gpus = runtime.count_of(wanted.get("gpus"), self._processes) // self._processes or None
+        return attrs.evolve(placement, memory=memory, gpus=gpus)
+
+    @property
     def recorded(self) -> dict[str, Any]:
         """What is recorded of a new execution, for constraints to be checked against."""
-        wanted = self.runtime_constraints
-        image = self.computation.container_image
-        memory, gpus = self.placement.memory, self.placement.gpus
+        requested = self.requested
+        gpus = requested.gpus
         found = {
-            "vcpus": self.computation.vcpus,
-            "ram": runtime.least(wanted.get("ram")) if memory is None else memory,
-            "gpus": runtime.least(wanted.get("gpus")) if gpus is None else gpus * self.computation.processes,
+            "vcpus": self._vcpus,
+            "ram": requested.memory,
+            "gpus": None if gpus is None else gpus * self._processes,
             # the fingerprint has its digest alone
-            "container_image": image,
+            "container_image": self.computation.container_image,
         }
         return {name: value for name, value in found.items() if value is not None}
+
+    @property
+    def _processes(self) -> int:
+        """How many there are: one where the number means nothing."""
+        return 1 if self.computation.topology is Topology.ANY else self.computation.processes
+
+    @property
+    def _vcpus(self) -> int:
+        wanted, given = self.runtime_constraints.get("vcpus"), self.computation.vcpus
+        is_open = self.computation.topology is Topology.ANY and wanted is not None
+        if is_open and any(runtime.unmet({"vcpus": wanted}, {"vcpus": given})):
+            return max(1, runtime.count_of(wanted))
+        return given
 
 
 def problems(wish: Wish) -> list[str]:
