@@ -94,6 +94,7 @@ CALLS: dict[str, Callable[[Records, Request], object]] = {
     "find": lambda user, it: user.find(wish(mounts={"/in": {"kind": "output", "request": it.id}})),
     "draft": lambda user, it: user.draft(wish("child"), About(parent=it.execution)),
     "submit": lambda user, it: user.submit(wish("next", after=[it.id])),
+    "update": lambda user, it: user.update(it.id, wish("compute")),
     "satisfy": lambda user, it: user.satisfy(it.id),
     "reset": lambda user, it: user.reset(it.id),
     "attach": lambda user, it: user.attach(user.draft(wish("compute")).id, it.execution or ""),

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from .planning import Plan
     from .preimage import Difference
     from .records import Records
+    from .reports import Report
     from .wish import Reuse, Wish, read_wish, write_wish
 
 __all__ = [
@@ -54,6 +55,7 @@ __all__ = [
     "Purity",
     "Records",
     "RecordsError",
+    "Report",
     "Request",
     "RequestState",
     "Reuse",
@@ -88,6 +90,7 @@ _ROOMS = {
     "planning": ("Plan",),
     "preimage": ("Difference",),
     "records": ("Records",),
+    "reports": ("Report",),
     "wish": ("Reuse", "Wish", "read_wish", "write_wish"),
 }
 

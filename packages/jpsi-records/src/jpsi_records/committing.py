@@ -12,7 +12,7 @@ from sqlalchemy import Connection
 
 from . import filters
 from .computation import Purity
-from .errors import ChangedError, NothingToReuseError
+from .errors import ChangedError, NothingToReuseError, StateError
 from .ids import new_id
 from .matching import Evidence, objections
 from .model import Execution, ExecutionState, Request, RequestState
@@ -46,7 +46,9 @@ def _outlook(connection: Connection, request: Request) -> Outlook:
         return Outlook.WAITS
     if request.execution is None or request.outcome != "complete":
         return Outlook.FAILED
-    return Outlook.FAILED if executions.get(connection, request.execution).exit_code else Outlook.READY
+    execution = executions.get(connection, request.execution)
+    is_well = execution.has_succeeded(request.wish.success_exit_codes)
+    return Outlook.READY if is_well else Outlook.FAILED
 
 
 def execution_for(  # noqa: PLR0913, PLR0917  what the decision rests on
@@ -64,7 +66,14 @@ def execution_for(  # noqa: PLR0913, PLR0917  what the decision rests on
         NothingToReuseError: there is none, and none may be made.
     """
     if request.execution is not None:
-        return executions.get(connection, request.execution), {"is_new": False}
+        chosen = executions.get(connection, request.execution)
+        if wrong := list(objections(chosen, request.wish, now, evidence)):
+            msg = (
+                f"execution {chosen.id}, which request {request.id} has, does not satisfy it any more: "
+                f"{'; '.join(wrong)}; reset the request"
+            )
+            raise StateError(msg)
+        return chosen, {"is_new": False}
     hit = there_already(connection, request, resolution, now, planned, evidence)
     if hit is not None:
         return hit, {"is_new": False}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import attrs
@@ -19,6 +19,7 @@ from jpsi import (
     JobStatus,
     JpsiError,
     PluginError,
+    UnreachableStateException,
 )
 
 from . import ledger
@@ -35,7 +36,8 @@ from .laying import Laying, clear, revoke
 from .leases import Leases
 from .model import Attempt, Execution, ExecutionState
 from .records import Records
-from .store import executions
+from .reports import read_progress
+from .store import events, executions
 
 log = logging.getLogger(__name__)
 
@@ -43,8 +45,10 @@ log = logging.getLogger(__name__)
 _LEASE = timedelta(seconds=60)
 # How long it waits for news before it looks whether there is anything new to do.
 _ROUND_SECONDS = 2.0
-# A number is shorter than that.
-_MOST_PROGRESS_BYTES = 64
+# A number and a sentence are shorter than that.
+_MOST_PROGRESS_BYTES = 4096
+# How long the status with which a job began may take to arrive after the one with which it has ended.
+_BEGIN_SECONDS = 10.0
 
 
 @attrs.define(slots=True)
@@ -237,13 +241,21 @@ class Dispatcher:
     def _note_progress(self, held: _Held) -> None:
         try:
             with opened(self._files(held.attempt).progress) as file:
-                progress = float(file.read(_MOST_PROGRESS_BYTES))
-        except (OSError, ValueError):
+                progress, report = read_progress(file.read(_MOST_PROGRESS_BYTES).decode(errors="replace"))
+        except OSError:
             return
-        if 0 <= progress <= 1 and progress != held.execution.progress:
-            held.execution = attrs.evolve(held.execution, progress=progress)
-            with self._records.database.writing() as connection:
-                executions.change(connection, held.execution.id, self._leases.are_mine, progress=progress)
+        before = held.execution
+        progress = before.progress if progress is None else progress
+        status = report.added_to(before.status)
+        if (progress, status) == (before.progress, before.status):
+            return
+        held.execution = attrs.evolve(before, progress=progress, status=status)
+        values: dict[str, Any] = {"progress": progress, "status": status}
+        with self._records.database.writing() as connection:
+            executions.change(connection, before.id, self._leases.are_mine, **values)
+            if status != before.status:
+                told = {"reported": report.word, "message": report.message}
+                events.add(connection, self._records.now(), "reported", execution=before.id, data=told)
 
     def _take_in(self, held: _Held) -> None:
         take_in(self._records, held.execution.id, self._files(held.attempt).inbox)
@@ -251,6 +263,7 @@ class Dispatcher:
     def _end(self, held: _Held, status: JobStatus) -> None:
         """Keep what the job has left, and write down how it ended: both, or neither."""
         self._take_in(held)
+        self._note_progress(held)
         files = self._files(held.attempt)
         end = end_of(status, attempts_left=held.execution.attempts - held.attempt.number)
         try:
@@ -261,10 +274,11 @@ class Dispatcher:
         kept: dict[str, Any] = {"log": left.log}
         if end.state is ExecutionState.COMPLETE:
             kept["output"] = left.output
-            kept["status"] = {"warning": "; ".join(left.problems)} if left.problems else {}
+            warning = {"warning": "; ".join(left.problems)} if left.problems else {}
+            kept["status"] = {**self._records.execution(held.execution.id).status, **warning}
         elif end.state is ExecutionState.CANCELLED and status.message:
             kept["status"] = {"error": status.message}
-        if not self._write_end(held.execution, held.attempt, end, status, kept):
+        if not self._write_end(held, end, status, kept):
             # whoever has it is about to keep what is there
             self._let_go(held.execution.id)
             return
@@ -272,15 +286,19 @@ class Dispatcher:
         keep_copy(self._records, held.execution.id)
         clear(files.root)
 
-    def _write_end(
-        self, execution: Execution, attempt: Attempt, end: End, status: JobStatus, kept: dict[str, Any]
-    ) -> bool:
+    def _write_end(self, held: _Held, end: End, status: JobStatus, kept: dict[str, Any]) -> bool:
         """Write down how an execution has ended; False if somebody else sees to it."""
-        records = self._records
+        records, execution, attempt = self._records, held.execution, held.attempt
+        started = _started(held.job)
         now = records.now()
         with records.database.writing() as connection:
-            if executions.get(connection, execution.id).holder != self._leases.holder:
+            found = executions.get(connection, execution.id)
+            if found.holder != self._leases.holder:
                 return False
+            if found.state is not ExecutionState.RUNNING and started is not None:
+                # It ran, and has ended before anybody has looked.
+                moment = min(now, max(started, events.last_time(connection, execution.id) or started))
+                ledger.move(connection, execution.id, moment, ExecutionState.RUNNING, started_at=started)
             executions.change_attempt(
                 connection,
                 attempt.id,
@@ -363,3 +381,12 @@ class Dispatcher:
     def waits_for(self, execution_id: str) -> str | None:
         """The other dispatcher that sees to an execution, as `process 12 on node1`; None if none does."""
         return self._leases.other(self._records.execution(execution_id))
+
+
+def _started(job: Job) -> datetime | None:
+    """When a job that has ended began to run; None if it never ran."""
+    try:
+        status = job.wait(_BEGIN_SECONDS, JobState.ACTIVE)
+    except UnreachableStateException:
+        return None
+    return None if status is None else status.time

@@ -20,6 +20,7 @@ from .files import write_whole
 from .ids import new_id
 from .model import NOTHING_MORE, About
 from .priorities import check_priority
+from .reports import NO_REPORT, Report, read_progress, write_progress
 from .wish import Wish, check, read_wish, write_wish
 
 #: The variables by which a job knows to which execution it belongs, the file in which it may say how far it
@@ -102,20 +103,27 @@ class Inbox:
             raise StoreError(msg, e) from e
         return asked.id
 
-    def set_progress(self, progress: float) -> None:
-        """Say how much of the work is done, from 0 to 1.
+    def set_progress(self, progress: float | None = None, report: Report = NO_REPORT) -> None:
+        """Say how much of the work is done, from 0 to 1, or that the job succeeds or fails.
 
         Raises:
             StateError: the job has no file for that.
             StoreError: it cannot be written.
         """
-        check_progress(progress)
+        if progress is not None:
+            check_progress(progress)
         if self._progress is None:
             msg = f"this job cannot say how far it is: {PROGRESS} is not set"
             raise StateError(msg)
         try:
             # In place: in a container it is this file that is seen outside, and no other of its name.
-            Path(self._progress).write_text(f"{progress}\n", encoding="utf-8")
+            path = Path(self._progress)
+            before = path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
+            said, reported = read_progress(before)
+            text = write_progress(
+                said if progress is None else progress, reported if report.is_success is None else report
+            )
+            path.write_text(text, encoding="utf-8")
         except OSError as e:
             msg = f"{self._progress} cannot be written: {e.strerror}"
             raise StoreError(msg, e) from e

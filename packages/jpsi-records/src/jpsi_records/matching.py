@@ -38,17 +38,18 @@ def choose(
     One that has ended comes before one that runs, and that before one that waits; of those that have ended
     the oldest, so that everybody gets the same.
     """
-    for execution in sorted(candidates, key=_rank):
+    for execution in sorted(candidates, key=lambda it: _rank(it, wish)):
         if not any(True for _ in objections(execution, wish, now, evidence)):
             return execution
     return None
 
 
-def _rank(execution: Execution) -> tuple[Any, ...]:
+def _rank(execution: Execution, wish: Wish) -> tuple[Any, ...]:
     created = execution.created_at
     match execution.state:
         case ExecutionState.COMPLETE | ExecutionState.CANCELLED:
-            return 0, execution.has_failed, execution.finished_at or created, execution.id
+            has_failed = not execution.has_succeeded(wish.success_exit_codes)
+            return 0, has_failed, execution.finished_at or created, execution.id
         case ExecutionState.RUNNING:
             return 1, -execution.progress, execution.started_at or created, execution.id
         case ExecutionState.CLAIMED:
@@ -65,9 +66,10 @@ def objections(execution: Execution, wish: Wish, now: datetime, evidence: Eviden
         yield "its purity is off, so that nothing is known of what it depends on"
     if execution.state is ExecutionState.CANCELLED:
         yield f"it was cancelled ({execution.reason or 'no reason is known'})"
-    if execution.has_failed and not wish.accepts_failed:
+    is_complete, is_failure = execution.state is ExecutionState.COMPLETE, not wish.accepts_failed
+    if is_complete and is_failure and execution.exit_code not in wish.success_exit_codes:
         yield f"it failed with exit code {execution.exit_code}"
-    if not execution.state.ended and execution.status.get("error"):
+    if execution.status.get("error") and (not execution.state.ended or (is_complete and is_failure)):
         yield f"it reports an error: {execution.status['error']}"
     if not execution.state.ended and execution.reason is not None:
         yield f"it is about to be cancelled ({execution.reason})"

@@ -264,6 +264,21 @@ _NOT_OFFERED: Mapping[Any, str] = {
         "mount those that it needs, each as a collection"
     )
 }
+# What only an Arvados has, by the keys of the draft, and what is said here instead.
+_ARVADOS: Mapping[str, str] = {
+    "portable_data_hash": (
+        "that is the MD5 digest by which an Arvados knows a collection; here it is known by its `digest`, "
+        "which `jpsi request put` writes"
+    ),
+    "uuid": (
+        "that is a row in the database of an Arvados; here a collection that may change has a `name`, "
+        "which `jpsi request put --name` gives it"
+    ),
+}
+_ARVADOS_GIT: Mapping[str, str] = dict.fromkeys(
+    ("uuid", "repository_name"),
+    "that is a repository that an Arvados hosts; here a repository is given by its `url`",
+)
 _SYNONYMOUS_KEYS: Mapping[Any, str] = {"commit_range": "revisions", "git-url": "url"}
 
 
@@ -286,16 +301,25 @@ def read_mount(document: Any) -> Mount:  # noqa: ANN401  whatever stands in a do
     given: dict[str, Any] = {
         str(_SYNONYMOUS_KEYS.get(key, key)): it for key, it in document.items() if key != "kind"
     }
-    try:
-        mount = kind(**given)
-    except TypeError as e:
-        msg = f"does not say what {document['kind']} must say: {_told(e)}"
-        raise ValueError(msg) from None
-    return mount
+    if wrong := list(_wrong_keys(document["kind"], kind, given)):
+        raise ValueError("; ".join(wrong))
+    return kind(**given)
 
 
-def _told(error: TypeError) -> str:
-    return str(error).partition(".__init__() ")[2] or str(error)
+def _wrong_keys(name: str, kind: Callable[..., Mount], given: Mapping[str, Any]) -> Iterator[str]:
+    fields = attrs.fields_dict(kind)  # type: ignore[arg-type]  # each kind is a class of attrs
+    for key in given:
+        if key in fields:
+            continue
+        told = _ARVADOS_GIT if name == GitTree.kind else _ARVADOS
+        yield (
+            f"says {key}: {told[key]}"
+            if key in told
+            else (f"says {key!r}, which is nothing that a {name} says; it says {', '.join(fields)}")
+        )
+    for key, field in fields.items():
+        if field.default is attrs.NOTHING and key not in given:
+            yield f"does not say {key}, which a {name} must say"
 
 
 def write_mount(mount: Mount) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from .inbox import refuse_in_job
 from .model import Attempt, Event, Execution, Interval, Request, RequestState
 from .repositories import Repositories
 from .store import events, executions, requests
+from .store.ids import full_id
 from .store.opening import open_database
 from .store.schema import ACCOUNTING, EVENT, EXECUTION, REQUEST
 
@@ -67,6 +68,7 @@ class Reading:
         self.repositories = Repositories(self.directory / "git")
         self.database = open_database(url or f"sqlite:///{self.directory / 'records.sqlite'}")
         self.user = user or self.database.restricted_to or getpass.getuser()
+        self.database.user = self.user
 
     @property
     def may_dispatch(self) -> bool:
@@ -74,9 +76,9 @@ class Reading:
         return self.database.restricted_to is None
 
     def request(self, request_id: str) -> Request:
-        """The request with an id."""
+        """The request with an id, or with one that begins like that."""
         with self.database.reading() as connection:
-            return requests.get(connection, request_id)
+            return requests.get(connection, full_id(connection, REQUEST.c.id, request_id))
 
     def requests(
         self, *, owner: str | None = None, state: RequestState | None = None, execution: str | None = None
@@ -115,9 +117,9 @@ class Reading:
             return {it.id: it for it in executions.of_ids(connection, ids)}
 
     def execution(self, execution_id: str) -> Execution:
-        """The execution with an id."""
+        """The execution with an id, or with one that begins like that."""
         with self.database.reading() as connection:
-            return executions.get(connection, execution_id)
+            return executions.get(connection, full_id(connection, EXECUTION.c.id, execution_id))
 
     def attempts(self, execution_id: str) -> list[Attempt]:
         """The jobs of an execution, the first first."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterator, Mapping
+from datetime import date
 from typing import Any
 
 import attrs
@@ -36,6 +37,23 @@ def _tuples(filters: Any) -> Any:  # noqa: ANN401  what is wrong is found by `pr
     return tuple(tuple(it) if isinstance(it, list) else it for it in filters)
 
 
+def _filters(filters: Any) -> Any:  # noqa: ANN401  as above
+    """Filters in one form: one may stand by itself, and YAML reads a time as one."""
+    is_one = isinstance(filters, list | tuple) and len(filters) > 1 and isinstance(filters[0], str)
+    return _tuples(_timeless([filters] if is_one else filters))
+
+
+def _timeless(value: Any) -> Any:  # noqa: ANN401  as above
+    if isinstance(value, list | tuple):
+        return [_timeless(it) for it in value]
+    return value.isoformat() if isinstance(value, date) else value
+
+
+def _sorted(codes: Any) -> Any:  # noqa: ANN401  as above
+    is_whole = isinstance(codes, list | tuple) and all(type(it) is int for it in codes)
+    return tuple(sorted(set(codes))) if is_whole else codes
+
+
 @attrs.frozen(slots=True, kw_only=True)
 class Wish:
     """What somebody wants to know the outcome of, and on what terms."""
@@ -45,14 +63,16 @@ class Wish:
     #: What must hold where it runs or ran: true, false, a value, or [least, most] with null for no end.
     runtime_constraints: Mapping[str, Any] = attrs.field(factory=dict)
     reuse: Reuse = Reuse.PREFER
+    #: The exit codes that count as success; with any other the execution has failed.
+    success_exit_codes: tuple[int, ...] = attrs.field(default=(0,), converter=_sorted)
     #: Whether an execution that failed satisfies the request, too.
     accepts_failed: bool = False
     #: Seconds since its end after which an execution is too old; None is never.
     max_age: float | None = None
     #: The requests that must have ended well before.
     after: tuple[str, ...] = attrs.field(default=(), converter=_tuples)
-    #: What must hold of the execution: `[attribute, operator, value]` each.
-    filters: Any = attrs.field(default=(), converter=_tuples)
+    #: What must hold of the execution: `[attribute, operator, value]`, or several of that.
+    filters: Any = attrs.field(default=(), converter=_filters)
     #: How many jobs may be tried, where what failed was not the computation.
     attempts: int = 3
 
@@ -111,6 +131,9 @@ def problems(wish: Wish) -> list[str]:
     after: Any = wish.after  # not yet checked
     if not isinstance(after, tuple) or not all(isinstance(it, str) for it in after):
         found.append(f"after must be a list of requests, not {after!r}")
+    codes: Any = wish.success_exit_codes  # not yet checked
+    if not isinstance(codes, tuple) or not codes or not all(type(it) is int and it >= 0 for it in codes):
+        found.append(f"success_exit_codes must be a list of exit codes, not {codes!r}")
     if wish.max_age is not None and (
         isinstance(wish.max_age, bool) or not isinstance(wish.max_age, int | float)
     ):
@@ -143,7 +166,10 @@ def _unmet(wish: Wish) -> Iterator[str]:
 
 _COMPUTATION = {it.name for it in attrs.fields(Computation)}
 _PLACEMENT = {it.name for it in attrs.fields(Placement)}
-_TERMS = {"runtime_constraints", "reuse", "accepts_failed", "max_age", "after", "filters", "attempts"}
+_TERMS = {
+    *("runtime_constraints", "reuse", "success_exit_codes", "accepts_failed", "max_age", "after", "filters"),
+    "attempts",
+}
 _ENUMS = {"topology": Topology, "purity": Purity, "reuse": Reuse}
 
 

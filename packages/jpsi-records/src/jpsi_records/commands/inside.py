@@ -9,6 +9,7 @@ import click
 from ..errors import StateError
 from ..inbox import Inbox
 from ..model import About
+from ..reports import Report
 from ..wish import Wish
 
 
@@ -25,10 +26,10 @@ def submit(  # noqa: PLR0913  options
     return 0
 
 
-def progress(inbox: Inbox, execution: str, value: float) -> int:
-    """Say how much of the work is done."""
+def progress(inbox: Inbox, execution: str, value: float | None, report: Report) -> int:
+    """Say how much of the work is done, or that it succeeds or fails."""
     if execution != inbox.execution:
         msg = f"a job tells the progress of its own execution, {inbox.execution}, and not of {execution}"
         raise StateError(msg)
-    inbox.set_progress(value)
+    inbox.set_progress(value, report)
     return 0

@@ -123,7 +123,8 @@ def cancelled(found: Request, execution: Execution | None) -> str:
     is_wanted = execution is not None and not execution.state.ended and execution.priority > 0
     more = "; another request still wants this execution" if is_wanted else ""
     told = "" if execution is None else f" execution {execution.id},"
-    return f"request {found.id}:{told} cancelled{more}"
+    back = "" if found.outcome else f"; `jpsi request priority {found.id} 1` takes that back"
+    return f"request {found.id}:{told} cancelled{more}{back}"
 
 
 def requests(found: Iterable[tuple[Request, Execution | None]]) -> str:

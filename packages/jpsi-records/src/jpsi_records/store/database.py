@@ -29,6 +29,8 @@ class Database:
     """One database. Any thread may use it, and any process that opens it by itself."""
 
     def __init__(self, url: str | URL) -> None:
+        #: Who writes, for `modified_by`; empty if nobody in particular.
+        self.user = ""
         self._url = _checked(url)
         self._turns = self._turns_if_shared()
         # A file of several machines is only read anew by who opens it anew.
@@ -86,10 +88,11 @@ class Database:
 
     @contextlib.contextmanager
     def _transaction(self, *, writes: bool) -> Iterator[Connection]:
+        options: dict[str, Any] = {"jpsi_writes": writes, "jpsi_user": self.user}
         try:
             with (
                 contextlib.nullcontext() if self._turns is None else self._turns.turn(),
-                self.engine.connect().execution_options(jpsi_writes=writes) as connection,
+                self.engine.connect().execution_options(**options) as connection,
                 connection.begin(),
             ):
                 yield connection

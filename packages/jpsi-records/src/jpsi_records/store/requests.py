@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, insert, select, update
@@ -42,6 +43,9 @@ def add(connection: Connection, request: Request) -> None:
     connection.execute(insert(REQUEST).values(request_row(request)))
 
 
-def change(connection: Connection, request_id: str, **values: Any) -> None:  # noqa: ANN401  columns are of any type
-    """Change a request."""
+def change(connection: Connection, request_id: str, now: datetime, **values: Any) -> None:  # noqa: ANN401  columns are of any type
+    """Change a request; who does so, and when, is written with it."""
+    values["modified_at"] = now
+    if user := connection.get_execution_options().get("jpsi_user"):
+        values["modified_by"] = user
     connection.execute(update(REQUEST).where(REQUEST.c.id == request_id).values(values))
