@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import getpass
 import os
 from collections.abc import Callable, Collection
@@ -19,7 +20,8 @@ from .model import Attempt, Event, Execution, Interval, Request, RequestState
 from .repositories import Repositories
 from .store import events, executions, requests
 from .store.ids import full_id
-from .store.opening import open_database
+from .store.database import Database, sqlite_path
+from .store.opening import UnmadeDatabase, open_database
 from .store.schema import ACCOUNTING, EVENT, EXECUTION, REQUEST
 
 
@@ -51,24 +53,59 @@ class Reading:
     ) -> None:
         refuse_in_job()
         self.directory = Path(directory).absolute()
+        place = self.directory / "records.sqlite"
+        if self.directory.exists() and url is None:
+            self._make_private()
+        elif url is not None:
+            self._make_directory()
+        else:
+            self._check_ancestors()
+        self.now = now
+        self.blobs = Blobs(self.directory / "blobs", self._make_directory)
+        self.repositories = Repositories(self.directory / "git", self._make_directory)
+        self.database = self._opened(url or f"sqlite:///{place}", is_beside=url is None)
+        self.user = user or self.database.restricted_to or getpass.getuser()
+        self.database.user = self.user
+
+    def _opened(self, url: str, *, is_beside: bool) -> Database:
+        """The database; one of SQLite that is not there yet is made by whoever writes first."""
+        path = sqlite_path(url)
+        if path is None or path.exists():
+            return open_database(url)
+
+        def make() -> None:
+            self._make_directory()
+            if is_beside:
+                os.close(open_private(path, os.O_RDWR | os.O_CREAT))
+
+        return UnmadeDatabase(url, make)
+
+    def _make_directory(self) -> None:
+        """Make the directory for files, unless it is there.
+
+        Raises:
+            StoreError: it cannot be made.
+        """
+        if not self.directory.exists():
+            self._make_private()
+
+    def _make_private(self) -> None:
         try:
-            if url is None:
-                # whoever can change the database asks for what the user's dispatcher runs
-                make_private_directory(self.directory, "the directory of the records")
-                os.close(open_private(self.directory / "records.sqlite", os.O_RDWR | os.O_CREAT))
-            elif not self.directory.exists():
-                make_private_directory(self.directory, "the directory of the records")
+            # whoever can change the database asks for what the user's dispatcher runs
+            make_private_directory(self.directory, "the directory of the records")
         except ConfigError as e:
             raise StoreError(str(e), e) from e
         except OSError as e:
-            msg = f"{self.directory}, where the records' files are to be, cannot be made: {e.strerror}"
-            raise StoreError(msg, e) from e
-        self.now = now
-        self.blobs = Blobs(self.directory / "blobs")
-        self.repositories = Repositories(self.directory / "git")
-        self.database = open_database(url or f"sqlite:///{self.directory / 'records.sqlite'}")
-        self.user = user or self.database.restricted_to or getpass.getuser()
-        self.database.user = self.user
+            raise self._cannot_be_made(e) from e
+
+    def _check_ancestors(self) -> None:
+        above = next(it for it in self.directory.parents if os.path.lexists(it))
+        if not above.is_dir():
+            raise self._cannot_be_made(NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR)))
+
+    def _cannot_be_made(self, error: OSError) -> StoreError:
+        msg = f"{self.directory}, where the records' files are to be, cannot be made: {error.strerror}"
+        return StoreError(msg, error)
 
     @property
     def may_dispatch(self) -> bool:

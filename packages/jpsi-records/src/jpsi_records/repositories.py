@@ -8,7 +8,7 @@ import hashlib
 import os
 import re
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from .errors import StoreError
@@ -31,8 +31,9 @@ _NO_HEAD = "refs/jpsi/none"
 class Repositories:
     """The copies of all repositories that were ever fetched, below one directory."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, make: Callable[[], None] = lambda: None) -> None:
         self._root = root
+        self._make = make
 
     def resolve(self, mount: GitTree) -> list[GitTree]:
         """The trees, or files, that a mount may stand for, the newest first, each once.
@@ -80,6 +81,7 @@ class Repositories:
         # Whatever two URLs have in common, they have no reference and no object in common.
         name = hashlib.sha256(place.encode()).hexdigest()
         folder = self._root / "of" / name
+        self._make()
         try:
             folder.parent.mkdir(parents=True, exist_ok=True)
             lock = (self._root / "of" / f".{name}.lock").open("w")

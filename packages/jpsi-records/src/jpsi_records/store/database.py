@@ -108,6 +108,18 @@ class Database:
         self.engine.dispose()
 
 
+def sqlite_path(url: str | URL) -> Path | None:
+    """Return the file of an SQLite database; None if it is another, or has none.
+
+    Raises:
+        StoreError: this is no URL of a database.
+    """
+    found = _checked(url)
+    if found.get_backend_name() != "sqlite" or not found.database or found.database == ":memory:":
+        return None
+    return Path(found.database)
+
+
 def _checked(url: str | URL) -> URL:
     """A URL of a database that this package knows."""
     try:
