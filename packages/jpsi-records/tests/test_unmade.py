@@ -13,6 +13,7 @@ from jpsi_records.records import Records
 from playing import wish
 
 
+@pytest.mark.clause("records-preview")
 @pytest.mark.parametrize("is_beside", [True, False])
 def test_a_preview_makes_no_database(tmp_path: Path, is_beside: bool) -> None:
     url = None if is_beside else f"sqlite:///{tmp_path}/other.sqlite"

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from .preimage import Difference
     from .records import Records
     from .reports import Report
+    from .results import RequestResult
     from .wish import Reuse, Wish, read_wish, write_wish
 
 __all__ = [
@@ -57,6 +58,7 @@ __all__ = [
     "RecordsError",
     "Report",
     "Request",
+    "RequestResult",
     "RequestState",
     "Reuse",
     "StateError",
@@ -91,6 +93,7 @@ _ROOMS = {
     "preimage": ("Difference",),
     "records": ("Records",),
     "reports": ("Report",),
+    "results": ("RequestResult",),
     "wish": ("Reuse", "Wish", "read_wish", "write_wish"),
 }
 

@@ -30,7 +30,7 @@ from .ends import End, end_of
 from .errors import StateError, StoreError
 from .files import opened
 from .ids import new_id
-from .intake import take_in
+from .intake import take_in, tell_ends
 from .job import AttemptFiles, job_spec
 from .laying import Laying, clear, revoke
 from .leases import Leases
@@ -258,7 +258,9 @@ class Dispatcher:
                 events.add(connection, self._records.now(), "reported", execution=before.id, data=told)
 
     def _take_in(self, held: _Held) -> None:
-        take_in(self._records, held.execution.id, self._files(held.attempt).inbox)
+        inbox = self._files(held.attempt).inbox
+        take_in(self._records, held.execution.id, inbox)
+        tell_ends(self._records, held.execution.id, inbox)
 
     def _end(self, held: _Held, status: JobStatus) -> None:
         """Keep what the job has left, and write down how it ended: both, or neither."""

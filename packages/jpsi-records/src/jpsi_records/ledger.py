@@ -11,6 +11,7 @@ from sqlalchemy import ColumnElement, Connection
 from .model import Execution, ExecutionState, Request, RequestState
 from .priorities import Interest, effective
 from .store import events, executions, requests
+from .store.database import changed_in
 from .store.schema import EXECUTION, REQUEST
 
 _COMMITTED = REQUEST.c.state == RequestState.COMMITTED.value
@@ -145,6 +146,8 @@ def catch_up(connection: Connection, now: datetime) -> None:
     """Let follow what has changed in requests of users who may not write executions."""
     for execution_id in events.behind(connection):
         settle(connection, execution_id, now)
+        asked = requests.some(connection, REQUEST.c.execution == execution_id, _COMMITTED)
+        changed_in(connection).requests.update(it.id for it in asked)
 
 
 def expire(connection: Connection, now: datetime) -> list[Request]:

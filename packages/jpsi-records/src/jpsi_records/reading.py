@@ -19,13 +19,14 @@ from .inbox import refuse_in_job
 from .model import Attempt, Event, Execution, Interval, Request, RequestState
 from .repositories import Repositories
 from .store import events, executions, requests
-from .store.ids import full_id
 from .store.database import Database, sqlite_path
+from .store.ids import full_id
 from .store.opening import UnmadeDatabase, open_database
 from .store.schema import ACCOUNTING, EVENT, EXECUTION, REQUEST
 
 
-def _utc_now() -> datetime:
+def utc_now() -> datetime:
+    """Return the time of this machine."""
     return datetime.now(UTC)
 
 
@@ -49,7 +50,7 @@ class Reading:
         *,
         url: str | None = None,
         user: str | None = None,
-        now: Callable[[], datetime] = _utc_now,
+        now: Callable[[], datetime] = utc_now,
     ) -> None:
         refuse_in_job()
         self.directory = Path(directory).absolute()

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import json
+from collections.abc import Callable
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +15,7 @@ from sqlalchemy import Connection, Update
 from . import ledger
 from .blobs import Captured
 from .committing import Outlook, execution_for, of_choice, outlook, there_already
-from .copies import keep_copy, keep_request
+from .copies import keep_changed, keep_copy, keep_request, request_copy
 from .errors import InvalidRequestError, NothingToReuseError, StateError
 from .ids import new_id
 from .inbox import check_progress
@@ -20,6 +23,7 @@ from .matching import objections
 from .model import NOTHING_MORE, About, Execution, ExecutionState, Request, RequestState
 from .previewing import Previewing, check_containers
 from .priorities import check_priority
+from .reading import utc_now
 from .reports import NO_REPORT, Report
 from .resolving import Resolution
 from .store import events, executions, requests
@@ -30,6 +34,18 @@ from .wish import Wish, check, read_wish, write_wish
 
 class Records(Previewing):
     """Requests and executions, in a directory and a database. Any thread may use it."""
+
+    def __init__(
+        self,
+        directory: Path | str,
+        *,
+        url: str | None = None,
+        user: str | None = None,
+        now: Callable[[], datetime] = utc_now,
+    ) -> None:
+        super().__init__(directory, url=url, user=user, now=now)
+        if self.may_dispatch:
+            self.database.before_commit = functools.partial(keep_changed, self)
 
     # Collections.
 
@@ -285,13 +301,15 @@ class Records(Previewing):
         if why["is_new"]:
             check_containers(request.wish)
         ledger.assign(connection, request, execution, now, why)
-        if execution.state.ended:
-            keep_request(self, connection, requests.get(connection, request.id))
 
     def advance(self) -> None:
         """Let requests go on whose predecessors have ended; dispatchers see to it."""
         with self.database.reading() as connection:
             waiting = ledger.waiting(connection)
+            for it in waiting:
+                # who may not dispatch writes none
+                if not request_copy(self, it.id).exists():
+                    keep_request(self, connection, it)
             found = {it.id: outlook(connection, it.wish) for it in waiting}
         for request in waiting:
             if found[request.id] is not Outlook.WAITS:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import signal
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from time import sleep
+from time import monotonic, sleep
 
 import attrs
 import click
@@ -22,6 +22,7 @@ from ..records import Records
 from ..reports import Report
 from ..wish import Reuse, Wish
 from . import telling
+from .inside import NOT_COMPLETE, TIMED_OUT
 
 NOTHING_FOUND = 1
 NO_EXIT_CODE = 125
@@ -143,6 +144,20 @@ def run(records: Records, wish: Wish, more: About, *, priority: float) -> int:
         click.echo(f"jpsi: {telling.printable(execution.status['error'])}", err=True)
     _show_log(records, execution)
     return NO_EXIT_CODE if execution.exit_code is None else execution.exit_code
+
+
+def wait(records: Records, requests: Sequence[str], *, timeout: float | None) -> int:
+    """Wait for requests to end, which a dispatcher sees to."""
+    wanted = [records.request(it).id for it in requests]
+    end = None if timeout is None else monotonic() + timeout
+    while any(records.request(it).state is not RequestState.FINAL for it in wanted):
+        if end is not None and monotonic() >= end:
+            return TIMED_OUT
+        sleep(_LOOK_SECONDS)
+    found = [records.request(it) for it in wanted]
+    for it in found:
+        click.echo(f"request {it.id}: {it.outcome}")
+    return 0 if all(it.outcome == "complete" for it in found) else NOT_COMPLETE
 
 
 def _dispatch_until(records: Records, request_id: str, is_over: Callable[[], bool]) -> None:

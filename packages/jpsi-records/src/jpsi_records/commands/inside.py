@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 
 import click
 
@@ -11,6 +12,10 @@ from ..inbox import Inbox
 from ..model import About
 from ..reports import Report
 from ..wish import Wish
+
+NOT_COMPLETE = 1
+# As of `jpsi run`.
+TIMED_OUT = 124
 
 
 def submit(  # noqa: PLR0913  options
@@ -24,6 +29,16 @@ def submit(  # noqa: PLR0913  options
     told = json.dumps({"id": request, "parent": inbox.execution}) if as_json else f"request {request}"
     click.echo(told)
     return 0
+
+
+def wait(inbox: Inbox, requests: Sequence[str], *, timeout: float | None) -> int:
+    """Wait for requests of this job to end."""
+    found = inbox.wait(*requests, timeout=timeout)
+    if found is None:
+        return TIMED_OUT
+    for it in found:
+        click.echo(f"request {it.request}: {it.outcome}{f': {it.why}' if it.why else ''}")
+    return 0 if all(it.outcome == "complete" for it in found) else NOT_COMPLETE
 
 
 def progress(inbox: Inbox, execution: str, value: float | None, report: Report) -> int:

@@ -206,6 +206,18 @@ REQUEST = click.Group(
                 codes=_RUN_CODES,
             ),
             _command(
+                "wait",
+                _plainly("wait"),
+                "Wait for requests to end, which a dispatcher sees to.",
+                (
+                    click.Argument(["requests"], metavar="REQUEST...", nargs=-1, required=True),
+                    click.Option(["--timeout"], type=float, metavar="SECONDS", help="No longer than that."),
+                ),
+                done="all of them are complete (1: not all; 124: not in this time)",
+                more="In a job it waits for requests that the job has made.",
+                is_for_jobs=True,
+            ),
+            _command(
                 "find",
                 _with_wish("find"),
                 "Tell which execution satisfies a request already; nothing is written.",
