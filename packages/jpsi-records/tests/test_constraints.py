@@ -116,6 +116,17 @@ def test_gpus_that_an_older_version_wrote_down_and_asked_nobody_for_do_not_count
     assert records.find(wish("a", runtime_constraints={"gpus": False})) is not None
 
 
+def test_who_needs_more_does_not_join_who_was_given_less(records: Records) -> None:
+    first = records.submit(wish("a")).execution
+
+    second = records.submit(wish("a", runtime_constraints={"gpus": 2})).execution
+
+    assert second != first
+    assert records.execution(second or "").given["gpus"] == 2
+    assert records.submit(wish("a", runtime_constraints={"gpus": 2})).execution == second
+    assert records.submit(wish("a")).execution == first
+
+
 def test_a_run_again_asks_for_the_same(records: Records) -> None:
     first = records.submit(wish("a", runtime_constraints={"gpus": 2, "ram": [7, None]})).execution or ""
 

@@ -110,7 +110,8 @@ def test_who_may_enter_the_directory_reads_no_copies_and_lists_nothing(records: 
     assert len(copies) == 3
     assert {it.stat().st_mode & 0o777 for it in copies} == {0o600}
 
-    below = [it for it in records.directory.iterdir() if it.is_dir()]
+    below = [it for it in records.directory.iterdir() if it.is_dir() and it.name != "requests"]
+    assert (records.directory / "requests").stat().st_mode & 0o777 == 0o700
     below += [it for it in (records.directory / "blobs").iterdir() if it.is_dir()]
     assert {it.stat().st_mode & 0o777 for it in below} == {0o711}
 

@@ -114,7 +114,9 @@ def _new(
         raise NothingToReuseError(msg)
     same = executions.of_fingerprints(connection, resolution.fingerprints)
     refused = {it.id: list(objections(it, wish, now, evidence)) for it in same}
-    is_shared = wish.reuse is not Reuse.NEVER and wish.computation.purity is not Purity.OFF
+    # One that has not ended, and does not satisfy the request, must not be joined for its fingerprint.
+    is_joined = not any(refused[it.id] for it in same if not it.state.ended)
+    is_shared = wish.reuse is not Reuse.NEVER and wish.computation.purity is not Purity.OFF and is_joined
     return executions.add(connection, new, is_shared=is_shared), {"is_new": True, "refused": refused}
 
 

@@ -77,8 +77,10 @@ def memory_of(wanted: Any) -> int | None:  # noqa: ANN401  values of JSON
         return None
     if isinstance(wanted, list | tuple):
         least, most = wanted
-        return max(1, math.floor(most) if least is None else math.ceil(least))
-    return max(1, math.ceil(wanted))
+        asked: int = math.floor(most) if least is None else math.ceil(least)
+    else:
+        asked = math.ceil(wanted)
+    return max(1, asked)
 
 
 def count_of(wanted: Any, portion: int = 1) -> int:  # noqa: ANN401  values of JSON

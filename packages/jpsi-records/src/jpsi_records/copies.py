@@ -82,8 +82,13 @@ def request_copy(records: Reading, request_id: str) -> Path:
 
 def _write(records: Reading, path: Path, document: Mapping[str, Any]) -> None:
     try:
-        make_way(path.parent if path.parent.name == _REQUESTS else records.executions_directory)
-        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.parent.name == _REQUESTS:
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            # whatever the umask
+            path.parent.chmod(0o700)
+        else:
+            make_way(records.executions_directory)
+            path.parent.mkdir(parents=True, exist_ok=True)
         write_whole(path, json.dumps(document, default=datetime.isoformat, indent=1))
     except OSError as e:
         msg = f"{path} cannot be written: {e.strerror}"

@@ -23,6 +23,7 @@ from jpsi import (
 )
 
 from . import ledger
+from .capacities import TMP_CAPACITY, excess
 from .constraints import unmet
 from .containers import find_engine
 from .copies import keep_copy
@@ -229,6 +230,7 @@ class Dispatcher:
                 self._has_started(held, status)
             self._note_progress(held)
             self._take_in(held)
+            self._watch_capacities(held)
 
     def _has_started(self, held: _Held, status: JobStatus) -> None:
         records, started = self._records, {"started_at": status.time}
@@ -257,6 +259,20 @@ class Dispatcher:
                 told = {"reported": report.word, "message": report.message}
                 events.add(connection, self._records.now(), "reported", execution=before.id, data=told)
 
+    def _watch_capacities(self, held: _Held) -> str | None:
+        """Cancel a job that has written more into a temporary directory than fits; returns what, if so."""
+        found = excess(held.execution.capacities, self._files(held.attempt).place)
+        if found is not None and held.execution.reason != TMP_CAPACITY:
+            # Whoever sees to it next knows why it is cancelled.
+            held.execution = attrs.evolve(held.execution, reason=TMP_CAPACITY)
+            with self._records.database.writing() as connection:
+                values = {"reason": TMP_CAPACITY, "is_shared": 0}
+                executions.change(connection, held.execution.id, self._leases.are_mine, **values)
+        if found is not None and not held.is_told_to_end and not held.job.status.final:
+            held.is_told_to_end = True
+            self._cancel(held)
+        return found
+
     def _take_in(self, held: _Held) -> None:
         inbox = self._files(held.attempt).inbox
         take_in(self._records, held.execution.id, inbox)
@@ -268,6 +284,9 @@ class Dispatcher:
         self._note_progress(held)
         files = self._files(held.attempt)
         end = end_of(status, attempts_left=held.execution.attempts - held.attempt.number)
+        over = self._watch_capacities(held)
+        if held.execution.reason == TMP_CAPACITY:
+            end = End(ExecutionState.CANCELLED, None, TMP_CAPACITY)
         try:
             left = self._laying.capture(held.execution, files)
         except StoreError as e:
@@ -278,6 +297,8 @@ class Dispatcher:
             kept["output"] = left.output
             warning = {"warning": "; ".join(left.problems)} if left.problems else {}
             kept["status"] = {**self._records.execution(held.execution.id).status, **warning}
+        elif end.reason == TMP_CAPACITY:
+            kept["status"] = {"error": over or "it wrote more into a temporary directory than fits"}
         elif end.state is ExecutionState.CANCELLED and status.message:
             kept["status"] = {"error": status.message}
         if not self._write_end(held, end, status, kept):

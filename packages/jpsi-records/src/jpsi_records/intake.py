@@ -68,7 +68,7 @@ def tell_ends(records: Reading, execution: str, inbox: Path) -> None:
         found = requests.some(connection, ended)
         of = {it.execution: executions.get(connection, it.execution) for it in found if it.execution}
     for it in found:
-        done = of.get(it.execution)
+        done = None if it.execution is None else of[it.execution]
         result = RequestResult(
             request=it.id,
             outcome=it.outcome or "",

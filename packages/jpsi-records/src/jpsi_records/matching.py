@@ -64,15 +64,7 @@ def objections(execution: Execution, wish: Wish, now: datetime, evidence: Eviden
         yield f"{execution.invalidated_by} has invalidated it"
     if recalled(execution.preimage)["purity"] == Purity.OFF.value:
         yield "its purity is off, so that nothing is known of what it depends on"
-    if execution.state is ExecutionState.CANCELLED:
-        yield f"it was cancelled ({execution.reason or 'no reason is known'})"
-    is_complete, is_failure = execution.state is ExecutionState.COMPLETE, not wish.accepts_failed
-    if is_complete and is_failure and execution.exit_code not in wish.success_exit_codes:
-        yield f"it failed with exit code {execution.exit_code}"
-    if execution.status.get("error") and (not execution.state.ended or (is_complete and is_failure)):
-        yield f"it reports an error: {execution.status['error']}"
-    if not execution.state.ended and execution.reason is not None:
-        yield f"it is about to be cancelled ({execution.reason})"
+    yield from _by_its_end(execution, wish) if execution.state.ended else _before_its_end(execution, wish)
     if _is_too_old(execution, wish, now):
         yield f"it ended more than {timedelta(seconds=wish.max_age or 0)} ago"
     yield from unmet(wish.runtime_constraints, execution.given)
@@ -81,6 +73,26 @@ def objections(execution: Execution, wish: Wish, now: datetime, evidence: Eviden
         wrong = evidence(execution)
         if wrong is not None:
             yield wrong
+
+
+def _by_its_end(execution: Execution, wish: Wish) -> Iterator[str]:
+    if execution.state is ExecutionState.CANCELLED:
+        yield f"it was cancelled ({execution.reason or 'no reason is known'})"
+    elif not wish.accepts_failed:
+        if execution.exit_code not in wish.success_exit_codes:
+            yield f"it failed with exit code {execution.exit_code}"
+        if execution.status.get("error"):
+            yield f"it reports an error: {execution.status['error']}"
+
+
+def _before_its_end(execution: Execution, wish: Wish) -> Iterator[str]:
+    if execution.status.get("error"):
+        yield f"it reports an error: {execution.status['error']}"
+    if execution.reason is not None:
+        yield f"it is about to be cancelled ({execution.reason})"
+    for target, wanted in wish.capacities.items():
+        if execution.capacities.get(target, wanted) < wanted:
+            yield f"the capacity of its {target} is {execution.capacities[target]}, and not {wanted}"
 
 
 def _is_too_old(execution: Execution, wish: Wish, now: datetime) -> bool:

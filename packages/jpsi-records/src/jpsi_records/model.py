@@ -132,6 +132,12 @@ class Execution:
         return is_complete and self.exit_code in success_exit_codes and "error" not in self.status
 
     @property
+    def capacities(self) -> Mapping[str, int]:
+        """The bytes that its job may write into temporary directories, by target; others have no limit."""
+        found: Mapping[str, int] = self.recorded.get("tmp", {})
+        return found
+
+    @property
     def given(self) -> Mapping[str, Any]:
         """What its job was given, as far as that is recorded.
 

@@ -147,7 +147,8 @@ class GitTree:
             yield f"url must be that of a repository, not {self.url!r}"
         if self.is_pinned and (self.path != "/" or self.url is not None):
             yield "is given by tree or blob, which needs no url and has no path"
-        if isinstance(self.path, str) and "\n" in self.path:
+        path: Any = self.path  # not yet checked
+        if isinstance(path, str) and "\n" in path:
             yield "path cannot hold a line break"
         yield from _path_problems(self.path)
 

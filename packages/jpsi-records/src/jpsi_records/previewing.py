@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 import attrs
 from sqlalchemy import Connection, select
 
+from .capacities import shortages
 from .containers import find_engine, why_not
 from .errors import InvalidRequestError
 from .matching import NearMiss
@@ -39,7 +40,12 @@ class Previewing(Reading):
             found = plan(connection, wish, resolution, self.now(), self._evidence(self.user))
         if found.runs:
             check_containers(wish)
+            found = attrs.evolve(found, warnings=self.warnings(wish))
         return found
+
+    def warnings(self, wish: Wish) -> Sequence[str]:
+        """What a new execution of a wish may lack here, a sentence each: room for temporary directories."""
+        return list(shortages(wish.capacities, self.directory))
 
     def find(self, wish: Wish) -> Execution | None:
         """The execution that satisfies a wish already; None if there is none. No record is written."""

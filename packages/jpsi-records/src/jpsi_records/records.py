@@ -344,6 +344,8 @@ class Records(Previewing):
             document["container_image"] = execution.recorded["container_image"]
         if document.get("cwd", "/") is None:
             del document["cwd"]
+        for target, capacity in execution.capacities.items():
+            document["mounts"][target]["capacity"] = capacity
         wish = read_wish({**document, "placement": dict(execution.placement), "reuse": "never"})
         return self.submit(wish, priority=priority)
 

@@ -16,7 +16,7 @@ from . import placement as placements
 from .canonical import canonical
 from .computation import Computation, Purity, Topology
 from .errors import InvalidRequestError
-from .mounts import Output, read_mount, write_mount
+from .mounts import Output, Tmp, read_mount, write_mount
 from .placement import Placement
 
 
@@ -104,8 +104,15 @@ class Wish:
             "gpus": None if gpus is None else gpus * self._processes,
             # the fingerprint has its digest alone
             "container_image": self.computation.container_image,
+            "tmp": self.capacities or None,
         }
         return {name: value for name, value in found.items() if value is not None}
+
+    @property
+    def capacities(self) -> dict[str, int]:
+        """The bytes that must fit into temporary directories, by target, where that is said."""
+        mounts = self.computation.mounts.items()
+        return {name: it.capacity for name, it in mounts if isinstance(it, Tmp) and it.capacity is not None}
 
     @property
     def _processes(self) -> int:

@@ -34,9 +34,11 @@ _LOOK_SECONDS = 1.0
 _END = (signal.SIGTERM, signal.SIGHUP)
 
 
-def preview(records: Records, wish: Wish, *, as_json: bool) -> int:
+def preview(records: Records, wish: Wish, *, is_strict: bool, as_json: bool) -> int:
     """Tell what would come of a request."""
     found = records.preview(wish)
+    if is_strict and found.warnings:
+        raise InvalidRequestError.of(found.warnings)
     _show(telling.plan_json(found) if as_json else telling.plan(found))
     return 0
 
@@ -49,10 +51,18 @@ def find(records: Records, wish: Wish, *, as_json: bool) -> int:
 
 
 def submit(  # noqa: PLR0913  options
-    records: Records, wish: Wish, more: About, *, priority: float, plan: str | None, as_json: bool
+    records: Records,
+    wish: Wish,
+    more: About,
+    *,
+    priority: float,
+    plan: str | None,
+    is_strict: bool,
+    as_json: bool,
 ) -> int:
     """Make a request and commit it."""
     _check_executor(records, wish)
+    _warn(records, wish, is_strict=is_strict)
     return _told(records, records.submit(wish, more, priority=priority, plan=plan), as_json=as_json)
 
 
@@ -64,6 +74,15 @@ def _check_executor(records: Records, wish: Wish) -> None:
         except (ConfigError, PluginError) as e:
             msg = f"placement: {e}"
             raise InvalidRequestError(msg, e) from e
+
+
+def _warn(records: Records, wish: Wish, *, is_strict: bool) -> None:
+    """Tell what a new execution may lack here, or refuse it."""
+    found = records.warnings(wish)
+    if is_strict and found:
+        raise InvalidRequestError.of(found)
+    for it in found:
+        click.echo(f"jpsi: warning: {telling.printable(it)}", err=True)
 
 
 def draft(records: Records, wish: Wish, more: About, *, as_json: bool) -> int:
@@ -109,9 +128,10 @@ def commit(records: Records, request: str, *, priority: float, as_json: bool) ->
     return _told(records, records.commit(request, priority=priority), as_json=as_json)
 
 
-def run(records: Records, wish: Wish, more: About, *, priority: float) -> int:
+def run(records: Records, wish: Wish, more: About, *, priority: float, is_strict: bool = False) -> int:
     """Make a request, see to it that it is satisfied, show the output, and return the exit code."""
     _check_executor(records, wish)
+    _warn(records, wish, is_strict=is_strict)
     request = records.submit(wish, more, priority=priority)
 
     def is_over() -> bool:

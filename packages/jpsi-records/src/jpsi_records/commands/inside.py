@@ -19,9 +19,19 @@ TIMED_OUT = 124
 
 
 def submit(  # noqa: PLR0913  options
-    inbox: Inbox, wish: Wish, more: About, *, priority: float, plan: str | None, as_json: bool
+    inbox: Inbox,
+    wish: Wish,
+    more: About,
+    *,
+    priority: float,
+    plan: str | None,
+    is_strict: bool,
+    as_json: bool,
 ) -> int:
     """Make a request, which is taken in a moment later."""
+    if is_strict:
+        msg = "in a job nothing is known of where its requests will run: leave out --strict"
+        raise StateError(msg)
     if plan is not None:
         msg = "in a job nothing is known of previews: leave out --plan"
         raise StateError(msg)

@@ -21,6 +21,9 @@ Any other, and each of these as well, may be the exit code of the computation.
 """
 _FILE = click.Argument(["file"], metavar="FILE")
 _JSON = click.Option(["--json", "as_json"], is_flag=True, help="Write JSON.")
+_STRICT = click.Option(
+    ["--strict", "is_strict"], is_flag=True, help="Refuse what may lack room for a temporary directory."
+)
 _PRIORITY = click.Option(
     ["--priority"], type=float, default=1.0, show_default=True, help="How urgent it is; 0 lets nothing run."
 )
@@ -178,7 +181,7 @@ REQUEST = click.Group(
                 "preview",
                 _with_wish("preview"),
                 "Tell what would come of a request; nothing is written.",
-                (_FILE, _JSON),
+                (_FILE, _STRICT, _JSON),
                 done="it was told",
                 more="Which execution satisfies it; or what would run, and what comes close.",
             ),
@@ -191,6 +194,7 @@ REQUEST = click.Group(
                     *_ABOUT,
                     _PRIORITY,
                     click.Option(["--plan"], metavar="ID", help="Only if this preview holds."),
+                    _STRICT,
                     _JSON,
                 ),
                 done="the request was made",
@@ -201,7 +205,7 @@ REQUEST = click.Group(
                 "run",
                 _with_wish("run"),
                 "Make a request, wait for its end, and exit with its exit code.",
-                (_FILE, *_ABOUT, _PRIORITY),
+                (_FILE, *_ABOUT, _PRIORITY, _STRICT),
                 done="the computation has ended well, now or earlier",
                 codes=_RUN_CODES,
             ),

@@ -43,7 +43,7 @@ def _plain(value: Any) -> Any:  # noqa: ANN401  as above
 
 def plan(found: Plan) -> str:
     """What would come of a request."""
-    lines = [f"plan {found.id}: {_outcome(found)}"]
+    lines = [f"plan {found.id}: {_outcome(found)}", *(f"warning: {printable(it)}" for it in found.warnings)]
     for near in found.near_misses:
         lines += ["", f"close: execution {near.execution.id}, {state(near.execution)}", *_why_not(near)]
     return "\n".join(lines) + "\n"
@@ -68,6 +68,7 @@ def plan_json(found: Plan) -> str:
             "runs": found.runs,
             "preimage": json.loads(found.resolution.wanted),
             "near_misses": list(found.near_misses),
+            "warnings": list(found.warnings),
         }
     )
 

@@ -37,7 +37,8 @@ class Changed:
 
 def changed_in(connection: Connection) -> Changed:
     """Return what a transaction has changed so far, for others to add to it."""
-    return connection.get_execution_options().get("jpsi_changed", Changed())
+    found: Changed = connection.get_execution_options().get("jpsi_changed", Changed())
+    return found
 
 
 class Database:
