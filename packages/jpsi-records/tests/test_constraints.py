@@ -14,7 +14,7 @@ from jpsi_records.job import AttemptFiles, job_spec
 from jpsi_records.model import Execution, ExecutionState
 from jpsi_records.records import Records
 from jpsi_records.store import executions
-from playing import wish
+from playing import Clock, wish
 
 
 def asked_of_the_system(records: Records, document: dict[str, Any]) -> dict[str, Any]:
@@ -116,8 +116,9 @@ def test_gpus_that_an_older_version_wrote_down_and_asked_nobody_for_do_not_count
     assert records.find(wish("a", runtime_constraints={"gpus": False})) is not None
 
 
-def test_who_needs_more_does_not_join_who_was_given_less(records: Records) -> None:
+def test_who_needs_more_does_not_join_who_was_given_less(records: Records, clock: Clock) -> None:
     first = records.submit(wish("a")).execution
+    clock.advance(1)
 
     second = records.submit(wish("a", runtime_constraints={"gpus": 2})).execution
 
