@@ -201,14 +201,17 @@ def test_a_request_that_was_cancelled_says_so(run: Run) -> None:
     one, other = (json.loads(run("submit", "words.yaml", "--json").stdout) for _ in range(2))
 
     first = run("cancel", one["id"]).stdout
-    assert first.endswith("cancelled; another request still wants this execution\n")
-    assert run("cancel", one["id"]).stdout == f"request {one['id']} is over already: cancelled\n"
-    assert "state      cancelled" in run("show", one["id"]).stdout
-    assert "queued" in run("show", other["execution"]).stdout
+    assert "cancelled; another request still wants this execution; `jpsi request priority" in first
+    assert "priority   0" in run("show", one["id"]).stdout
+    assert "queued, priority 1" in run("show", other["execution"]).stdout
 
-    assert run("cancel", other["id"]).stdout.endswith("cancelled\n")
-    assert [it["outcome"] for it in json.loads(run("ls", "--json").stdout)] == ["cancelled"] * 2
-    assert "cancelled (unwanted)" in run("show", other["execution"]).stdout
+    assert "another" not in run("cancel", other["id"]).stdout
+    assert "queued, priority 0" in run("show", other["execution"]).stdout
+    run("dispatch", "--until-idle")
+    run("priority", other["id"], "1")
+    run("dispatch", "--until-idle")
+    assert [it["outcome"] for it in json.loads(run("ls", "--json").stdout)] == ["complete"] * 2
+    assert run("cancel", one["id"]).stdout == f"request {one['id']} is over already: complete\n"
 
 
 @pytest.mark.parametrize("others", [0, 1], ids=["alone", "not the only one"])

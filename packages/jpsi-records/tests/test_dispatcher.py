@@ -332,7 +332,7 @@ def test_a_request_whose_execution_is_lost_is_told_and_left_out(records: Records
         restored = reindex(new)
 
         assert (restored.executions, restored.requests, new.requests()) == (0, 0, [])
-        assert lost.id in restored.unreadable[0]
+        assert any(lost.id in it for it in restored.unreadable)
 
 
 def test_a_job_whose_records_were_lost_is_adopted(records: Records, tmp_path: Path) -> None:
@@ -351,6 +351,7 @@ def test_a_job_whose_records_were_lost_is_adopted(records: Records, tmp_path: Pa
     assert (tmp_path / "runs").read_text() == "ran\n"
 
 
+@pytest.mark.clause("records-git-tree")
 def test_a_git_tree_is_laid_out_without_git(records: Records, tmp_path: Path) -> None:
     repository = tmp_path / "repository"
     for command in (

@@ -257,7 +257,7 @@ for instant, inbox in enumerate(sorted(Path(inboxes).iterdir()), 1):
     print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), flush=True)
 """
 # Three of each transaction, and two of each change to a file.
-INSTANTS = 12
+INSTANTS = 16
 
 
 def test_whenever_who_takes_it_in_is_killed_it_is_one_request(

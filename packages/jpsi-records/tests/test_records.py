@@ -395,6 +395,7 @@ def test_a_request_after_one_that_failed_never_runs(records: Records, early: boo
 
     second = records.request(second.id) if second else records.submit(after)
     assert (second.state, second.outcome) == (RequestState.FINAL, "dependency_failed")
+    assert records.request(first.id).outcome == "failed"
 
 
 def test_a_request_after_nothing_is_refused(records: Records) -> None:

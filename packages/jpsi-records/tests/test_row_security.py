@@ -94,6 +94,7 @@ CALLS: dict[str, Callable[[Records, Request], object]] = {
     "find": lambda user, it: user.find(wish(mounts={"/in": {"kind": "output", "request": it.id}})),
     "draft": lambda user, it: user.draft(wish("child"), About(parent=it.execution)),
     "submit": lambda user, it: user.submit(wish("next", after=[it.id])),
+    "update": lambda user, it: user.update(it.id, wish("compute")),
     "satisfy": lambda user, it: user.satisfy(it.id),
     "reset": lambda user, it: user.reset(it.id),
     "attach": lambda user, it: user.attach(user.draft(wish("compute")).id, it.execution or ""),
@@ -105,7 +106,7 @@ CALLS: dict[str, Callable[[Records, Request], object]] = {
     "set_progress": lambda user, it: user.set_progress(it.execution or "", 0.5),
 }
 #: Those that have nothing to do with what others have.
-NEUTRAL = {"advance", "attempt_directory", "close", "execution_directory", "put"}
+NEUTRAL = {"advance", "attempt_directory", "close", "execution_directory", "put", "warnings"}
 
 
 def test_no_method_tells_or_changes_what_somebody_else_has(

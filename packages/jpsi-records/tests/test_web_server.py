@@ -93,6 +93,7 @@ def test_the_token_is_written_nowhere(
 
 
 def test_records_that_cannot_be_read_are_told(server: Server, records: Records) -> None:
+    records.draft(wish("a"))
     records.close()
     (records.directory / "records.sqlite").write_bytes(b"no database" * 1000)
 

@@ -62,6 +62,7 @@ DEFAULTS: dict[str, Any] = {
     "purity": "declared",
     "reuse": "prefer",
     "accepts_failed": False,
+    "success_exit_codes": [0],
     "max_age": None,
     "filters": [],
     "after": [],

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from .planning import Plan
     from .preimage import Difference
     from .records import Records
+    from .reports import Report
+    from .results import RequestResult
     from .wish import Reuse, Wish, read_wish, write_wish
 
 __all__ = [
@@ -54,7 +56,9 @@ __all__ = [
     "Purity",
     "Records",
     "RecordsError",
+    "Report",
     "Request",
+    "RequestResult",
     "RequestState",
     "Reuse",
     "StateError",
@@ -88,6 +92,8 @@ _ROOMS = {
     "planning": ("Plan",),
     "preimage": ("Difference",),
     "records": ("Records",),
+    "reports": ("Report",),
+    "results": ("RequestResult",),
     "wish": ("Reuse", "Wish", "read_wish", "write_wish"),
 }
 

@@ -39,8 +39,9 @@ def _may_be_read(path: Path) -> bool:
 class Blobs:
     """The files below a directory that belongs to the records."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, make: Callable[[], None] = lambda: None) -> None:
         self._root = root
+        self._make = make
 
     def path(self, digest: str) -> Path:
         """Where the file with a digest is, or would be."""
@@ -174,6 +175,7 @@ class Blobs:
         """A file that appears whole under its name, or not at all."""
         path = self.path(digest)
         beside = path.with_name(f".{path.name}.{os.getpid()}.{os.urandom(4).hex()}")
+        self._make()
         try:
             # who may enter these reads what he knows the digest of
             for folder in (self._root, path.parent):

@@ -12,7 +12,7 @@ from sqlalchemy import Connection
 
 from . import filters
 from .computation import Purity
-from .errors import ChangedError, NothingToReuseError
+from .errors import ChangedError, NothingToReuseError, StateError
 from .ids import new_id
 from .matching import Evidence, objections
 from .model import Execution, ExecutionState, Request, RequestState
@@ -46,7 +46,9 @@ def _outlook(connection: Connection, request: Request) -> Outlook:
         return Outlook.WAITS
     if request.execution is None or request.outcome != "complete":
         return Outlook.FAILED
-    return Outlook.FAILED if executions.get(connection, request.execution).exit_code else Outlook.READY
+    execution = executions.get(connection, request.execution)
+    is_well = execution.has_succeeded(request.wish.success_exit_codes)
+    return Outlook.READY if is_well else Outlook.FAILED
 
 
 def execution_for(  # noqa: PLR0913, PLR0917  what the decision rests on
@@ -64,7 +66,14 @@ def execution_for(  # noqa: PLR0913, PLR0917  what the decision rests on
         NothingToReuseError: there is none, and none may be made.
     """
     if request.execution is not None:
-        return executions.get(connection, request.execution), {"is_new": False}
+        chosen = executions.get(connection, request.execution)
+        if wrong := list(objections(chosen, request.wish, now, evidence)):
+            msg = (
+                f"execution {chosen.id}, which request {request.id} has, does not satisfy it any more: "
+                f"{'; '.join(wrong)}; reset the request"
+            )
+            raise StateError(msg)
+        return chosen, {"is_new": False}
     hit = there_already(connection, request, resolution, now, planned, evidence)
     if hit is not None:
         return hit, {"is_new": False}
@@ -105,7 +114,9 @@ def _new(
         raise NothingToReuseError(msg)
     same = executions.of_fingerprints(connection, resolution.fingerprints)
     refused = {it.id: list(objections(it, wish, now, evidence)) for it in same}
-    is_shared = wish.reuse is not Reuse.NEVER and wish.computation.purity is not Purity.OFF
+    # One that has not ended, and does not satisfy the request, must not be joined for its fingerprint.
+    is_joined = not any(refused[it.id] for it in same if not it.state.ended)
+    is_shared = wish.reuse is not Reuse.NEVER and wish.computation.purity is not Purity.OFF and is_joined
     return executions.add(connection, new, is_shared=is_shared), {"is_new": True, "refused": refused}
 
 
@@ -116,7 +127,7 @@ def _execution(wish: Wish, resolution: Resolution, now: datetime) -> Execution:
         preimage=resolution.wanted,
         state=ExecutionState.QUEUED,
         recorded=wish.recorded,
-        placement=write_wish(wish).get("placement", {}),
+        placement=write_wish(attrs.evolve(wish, placement=wish.requested)).get("placement", {}),
         attempts=wish.attempts,
         created_at=now,
     )

@@ -49,13 +49,16 @@ def unmet(constraints: Mapping[str, Any], recorded: Mapping[str, Any]) -> Iterat
     """
     for name, wanted in constraints.items():
         found = recorded.get(name)
-        if not _meets(found, wanted):
+        if not _meets(name, found, wanted):
             yield f"{name} is {'not recorded' if found is None else found}, not {wanted}"
 
 
-def _meets(found: Any, wanted: Any) -> bool:  # noqa: ANN401  values of JSON
+def _meets(name: str, found: Any, wanted: Any) -> bool:  # noqa: ANN401  values of JSON
     if isinstance(wanted, bool):
-        return bool(found) is wanted
+        # Every job has some cores and some memory; GPUs it has if it has asked for them.
+        return (bool(found) if name == "gpus" else True) is wanted
+    if found is None and name == "gpus":
+        found = 0
     if found is None:
         return False
     if isinstance(wanted, list | tuple):
@@ -64,14 +67,27 @@ def _meets(found: Any, wanted: Any) -> bool:  # noqa: ANN401  values of JSON
     return bool(found == wanted)
 
 
-def least(wanted: Any) -> Any:  # noqa: ANN401  values of JSON
-    """What a new execution is given of something: the value, or the lower end of the range; None if open.
+def memory_of(wanted: Any) -> int | None:  # noqa: ANN401  values of JSON
+    """Return the bytes of memory to ask for: the value, or an end of the range; None if that is open.
 
-    >>> least([4, None]), least(3), least(True), least([None, 8])
-    (4, 3, None, 8)
+    >>> memory_of([4, None]), memory_of(3e9), memory_of([None, 8]), memory_of(True)
+    (4, 3000000000, 8, None)
     """
-    if isinstance(wanted, bool):
+    if wanted is None or isinstance(wanted, bool) or wanted in ([None, None], (None, None)):
         return None
     if isinstance(wanted, list | tuple):
-        return wanted[1] if wanted[0] is None else wanted[0]
-    return wanted
+        least, most = wanted
+        asked: int = math.floor(most) if least is None else math.ceil(least)
+    else:
+        asked = math.ceil(wanted)
+    return max(1, asked)
+
+
+def count_of(wanted: Any, portion: int = 1) -> int:  # noqa: ANN401  values of JSON
+    """Return the smallest number to ask for, which is a multiple of a portion.
+
+    >>> count_of(3), count_of(3, 2), count_of(True, 2), count_of([None, 8]), count_of(False)
+    (3, 4, 2, 0, 0)
+    """
+    least = wanted[0] if isinstance(wanted, list | tuple) else wanted
+    return portion * math.ceil(max(0, least or 0) / portion)

@@ -11,17 +11,20 @@ from typing import Any
 import attrs
 from sqlalchemy import Connection, Table, insert, select
 
+from . import ledger
 from .errors import StoreError
 from .files import make_way, write_whole
-from .model import ExecutionState, Request
+from .model import ExecutionState, Request, RequestState
 from .reading import Reading
 from .store import events, executions, requests
+from .store.database import Changed
 from .store.rows import attempt_row, execution_row, request_row
 from .store.schema import ATTEMPT, EVENT, EXECUTION, REQUEST, Moment
 
-# Beside the files of an execution: what the records say of it, and of each request that it satisfied at once.
+# Beside the files of an execution what the records say of it; in a directory of their own, each request.
+# Versions before 0.2 kept requests that were satisfied at once beside their executions.
 _NAME, _REQUESTS = "record.json", "requests"
-_PLACES = (f"executions/*/{_NAME}", f"executions/*/{_REQUESTS}/*.json")
+_PLACES = (f"executions/*/{_NAME}", f"executions/*/{_REQUESTS}/*.json", f"{_REQUESTS}/*.json")
 _VERSION = 1
 
 
@@ -46,30 +49,46 @@ def keep_copy(records: Reading, execution_id: str) -> None:
     _write(records, records.execution_directory(execution_id) / _NAME, document)
 
 
+def keep_changed(records: Reading, connection: Connection, changed: Changed) -> None:
+    """Write what a transaction has changed of requests, and which executions it has made, before it ends.
+
+    If that fails, or whoever calls this is killed before he commits, there is a copy of what nobody was told
+    of. The other way round something would be lost that somebody was told of.
+
+    Raises:
+        StoreError: it cannot be written.
+    """
+    for execution_id in sorted(changed.executions):
+        document = _document(connection, execution_id)
+        _write(records, records.execution_directory(execution_id) / _NAME, document)
+    for request_id in sorted(changed.requests):
+        keep_request(records, connection, requests.get(connection, request_id))
+
+
 def keep_request(records: Reading, connection: Connection, request: Request) -> None:
-    """Write what the records say of a request that was satisfied at once, beside its execution.
-
-    Its execution is not written again for it. Whoever calls this commits next: if that fails, or if he is
-    killed before, there is a copy of a request that nobody was told of. It is final, and so causes nothing.
-    The other way round one would be lost that somebody was told of.
-
-    Args:
-        records: where files are.
-        connection: the transaction that commits the request.
-        request: what is committed.
+    """Write what the records say of a request.
 
     Raises:
         StoreError: it cannot be written.
     """
     document = {"v": _VERSION, "requests": [request_row(request)], "events": _events(connection, request.id)}
-    place = records.execution_directory(request.execution or "")
-    _write(records, place / _REQUESTS / f"{request.id}.json", document)
+    _write(records, request_copy(records, request.id), document)
+
+
+def request_copy(records: Reading, request_id: str) -> Path:
+    """Return where the copy of a request is."""
+    return records.directory / _REQUESTS / f"{request_id}.json"
 
 
 def _write(records: Reading, path: Path, document: Mapping[str, Any]) -> None:
     try:
-        make_way(records.executions_directory)
-        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.parent.name == _REQUESTS:
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            # whatever the umask
+            path.parent.chmod(0o700)
+        else:
+            make_way(records.executions_directory)
+            path.parent.mkdir(parents=True, exist_ok=True)
         write_whole(path, json.dumps(document, default=datetime.isoformat, indent=1))
     except OSError as e:
         msg = f"{path} cannot be written: {e.strerror}"
@@ -110,16 +129,24 @@ def reindex(records: Reading) -> Restored:
     now = records.now()
     with records.database.writing() as connection:
         made = [_add_execution(connection, it["execution"], now) for it in found if "execution" in it]
-        asked = [
-            _add_request(connection, request, unreadable.append) for it in found for request in it["requests"]
-        ]
+        asked = [_add_request(connection, it, unreadable.append) for it in _newest(found)]
         for attempt in (attempt for it in found for attempt in it.get("attempts", ())):
             if _is_missing(connection, ATTEMPT, attempt["id"]):
                 connection.execute(insert(ATTEMPT).values(_row(ATTEMPT, attempt)))
         _add_events(connection, found)
+        for it in found:
+            if "execution" in it and not _is_missing(connection, EXECUTION, it["execution"]["id"]):
+                ledger.settle(connection, it["execution"]["id"], now)
         told = {"executions": sum(made), "requests": sum(asked)}
         events.add(connection, now, "reindexed", data=told)
     return Restored(sum(made), sum(asked), tuple(unreadable))
+
+
+def _newest(found: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Of each request the copy that was changed last; of two the one that was read last."""
+    rows = sorted((row for it in found for row in it["requests"]), key=lambda row: str(row["modified_at"]))
+    newest = {row["id"]: row for row in rows}
+    return [newest[name] for name in sorted(newest)]
 
 
 def _add_execution(connection: Connection, row: Mapping[str, Any], now: datetime) -> bool:
@@ -135,6 +162,10 @@ def _add_request(connection: Connection, row: Mapping[str, Any], complain: Calla
     """Add a request if it is missing; returns whether it was, and could be added."""
     if not _is_missing(connection, REQUEST, row["id"]):
         return False
+    is_over = row["state"] == RequestState.FINAL.value
+    if not is_over and row["execution"] is not None and _is_missing(connection, EXECUTION, row["execution"]):
+        # it waits for another
+        row = {**row, "execution": None}
     for needed in (row["execution"], row["parent"]):
         if needed is not None and _is_missing(connection, EXECUTION, needed):
             complain(f"request {row['id']} is left out, as execution {needed} is not there")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import attrs
@@ -19,22 +19,26 @@ from jpsi import (
     JobStatus,
     JpsiError,
     PluginError,
+    UnreachableStateException,
 )
 
 from . import ledger
+from .capacities import TMP_CAPACITY, excess
+from .constraints import unmet
 from .containers import find_engine
 from .copies import keep_copy
 from .ends import End, end_of
 from .errors import StateError, StoreError
 from .files import opened
 from .ids import new_id
-from .intake import take_in
+from .intake import take_in, tell_ends
 from .job import AttemptFiles, job_spec
 from .laying import Laying, clear, revoke
 from .leases import Leases
 from .model import Attempt, Execution, ExecutionState
 from .records import Records
-from .store import executions
+from .reports import read_progress
+from .store import events, executions
 
 log = logging.getLogger(__name__)
 
@@ -42,8 +46,10 @@ log = logging.getLogger(__name__)
 _LEASE = timedelta(seconds=60)
 # How long it waits for news before it looks whether there is anything new to do.
 _ROUND_SECONDS = 2.0
-# A number is shorter than that.
-_MOST_PROGRESS_BYTES = 64
+# A number and a sentence are shorter than that.
+_MOST_PROGRESS_BYTES = 4096
+# How long the status with which a job began may take to arrive after the one with which it has ended.
+_BEGIN_SECONDS = 10.0
 
 
 @attrs.define(slots=True)
@@ -166,11 +172,29 @@ class Dispatcher:
         with self._records.database.writing() as connection:
             executions.add_attempt(connection, attempt)
         keep_copy(self._records, execution.id)
+        execution = self._without_gpus(execution) if executor.name == "local" else execution
         files = self._files(attempt)
         clear(files.directory)
         self._laying.lay_out(execution, files)
         job.spec = job_spec(execution, files, find_engine())
         self._submit(executor, execution, attempt, job)
+
+    def _without_gpus(self, execution: Execution) -> Execution:
+        """What an execution is on this machine, whose GPUs are given to nobody in particular.
+
+        Raises:
+            InvalidJobException: somebody has asked for some.
+        """
+        if "gpus" not in execution.recorded:
+            return execution
+        recorded = {name: it for name, it in execution.recorded.items() if name != "gpus"}
+        for request in self._records.requests(execution=execution.id):
+            for it in unmet(request.wish.runtime_constraints, recorded):
+                msg = f"runtime_constraints: {it}: local gives out no GPUs; name another executor"
+                raise InvalidJobException(msg)
+        with self._records.database.writing() as connection:
+            executions.change(connection, execution.id, self._leases.are_mine, recorded=recorded)
+            return executions.get(connection, execution.id)
 
     def _submit(self, executor: JobExecutor, execution: Execution, attempt: Attempt, job: Job) -> None:
         executor.submit(job)
@@ -206,6 +230,7 @@ class Dispatcher:
                 self._has_started(held, status)
             self._note_progress(held)
             self._take_in(held)
+            self._watch_capacities(held)
 
     def _has_started(self, held: _Held, status: JobStatus) -> None:
         records, started = self._records, {"started_at": status.time}
@@ -218,22 +243,50 @@ class Dispatcher:
     def _note_progress(self, held: _Held) -> None:
         try:
             with opened(self._files(held.attempt).progress) as file:
-                progress = float(file.read(_MOST_PROGRESS_BYTES))
-        except (OSError, ValueError):
+                progress, report = read_progress(file.read(_MOST_PROGRESS_BYTES).decode(errors="replace"))
+        except OSError:
             return
-        if 0 <= progress <= 1 and progress != held.execution.progress:
-            held.execution = attrs.evolve(held.execution, progress=progress)
+        before = held.execution
+        progress = before.progress if progress is None else progress
+        status = report.added_to(before.status)
+        if (progress, status) == (before.progress, before.status):
+            return
+        held.execution = attrs.evolve(before, progress=progress, status=status)
+        values: dict[str, Any] = {"progress": progress, "status": status}
+        with self._records.database.writing() as connection:
+            executions.change(connection, before.id, self._leases.are_mine, **values)
+            if status != before.status:
+                told = {"reported": report.word, "message": report.message}
+                events.add(connection, self._records.now(), "reported", execution=before.id, data=told)
+
+    def _watch_capacities(self, held: _Held) -> str | None:
+        """Cancel a job that has written more into a temporary directory than fits; returns what, if so."""
+        found = excess(held.execution.capacities, self._files(held.attempt).place)
+        if found is not None and held.execution.reason != TMP_CAPACITY:
+            # Whoever sees to it next knows why it is cancelled.
+            held.execution = attrs.evolve(held.execution, reason=TMP_CAPACITY)
             with self._records.database.writing() as connection:
-                executions.change(connection, held.execution.id, self._leases.are_mine, progress=progress)
+                values = {"reason": TMP_CAPACITY, "is_shared": 0}
+                executions.change(connection, held.execution.id, self._leases.are_mine, **values)
+        if found is not None and not held.is_told_to_end and not held.job.status.final:
+            held.is_told_to_end = True
+            self._cancel(held)
+        return found
 
     def _take_in(self, held: _Held) -> None:
-        take_in(self._records, held.execution.id, self._files(held.attempt).inbox)
+        inbox = self._files(held.attempt).inbox
+        take_in(self._records, held.execution.id, inbox)
+        tell_ends(self._records, held.execution.id, inbox)
 
     def _end(self, held: _Held, status: JobStatus) -> None:
         """Keep what the job has left, and write down how it ended: both, or neither."""
         self._take_in(held)
+        self._note_progress(held)
         files = self._files(held.attempt)
         end = end_of(status, attempts_left=held.execution.attempts - held.attempt.number)
+        over = self._watch_capacities(held)
+        if held.execution.reason == TMP_CAPACITY:
+            end = End(ExecutionState.CANCELLED, None, TMP_CAPACITY)
         try:
             left = self._laying.capture(held.execution, files)
         except StoreError as e:
@@ -242,10 +295,13 @@ class Dispatcher:
         kept: dict[str, Any] = {"log": left.log}
         if end.state is ExecutionState.COMPLETE:
             kept["output"] = left.output
-            kept["status"] = {"warning": "; ".join(left.problems)} if left.problems else {}
+            warning = {"warning": "; ".join(left.problems)} if left.problems else {}
+            kept["status"] = {**self._records.execution(held.execution.id).status, **warning}
+        elif end.reason == TMP_CAPACITY:
+            kept["status"] = {"error": over or "it wrote more into a temporary directory than fits"}
         elif end.state is ExecutionState.CANCELLED and status.message:
             kept["status"] = {"error": status.message}
-        if not self._write_end(held.execution, held.attempt, end, status, kept):
+        if not self._write_end(held, end, status, kept):
             # whoever has it is about to keep what is there
             self._let_go(held.execution.id)
             return
@@ -253,15 +309,19 @@ class Dispatcher:
         keep_copy(self._records, held.execution.id)
         clear(files.root)
 
-    def _write_end(
-        self, execution: Execution, attempt: Attempt, end: End, status: JobStatus, kept: dict[str, Any]
-    ) -> bool:
+    def _write_end(self, held: _Held, end: End, status: JobStatus, kept: dict[str, Any]) -> bool:
         """Write down how an execution has ended; False if somebody else sees to it."""
-        records = self._records
+        records, execution, attempt = self._records, held.execution, held.attempt
+        started = _started(held.job)
         now = records.now()
         with records.database.writing() as connection:
-            if executions.get(connection, execution.id).holder != self._leases.holder:
+            found = executions.get(connection, execution.id)
+            if found.holder != self._leases.holder:
                 return False
+            if found.state is not ExecutionState.RUNNING and started is not None:
+                # It ran, and has ended before anybody has looked.
+                moment = min(now, max(started, events.last_time(connection, execution.id) or started))
+                ledger.move(connection, execution.id, moment, ExecutionState.RUNNING, started_at=started)
             executions.change_attempt(
                 connection,
                 attempt.id,
@@ -344,3 +404,12 @@ class Dispatcher:
     def waits_for(self, execution_id: str) -> str | None:
         """The other dispatcher that sees to an execution, as `process 12 on node1`; None if none does."""
         return self._leases.other(self._records.execution(execution_id))
+
+
+def _started(job: Job) -> datetime | None:
+    """When a job that has ended began to run; None if it never ran."""
+    try:
+        status = job.wait(_BEGIN_SECONDS, JobState.ACTIVE)
+    except UnreachableStateException:
+        return None
+    return None if status is None else status.time

@@ -8,7 +8,8 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,8 @@ from .files import write_whole
 from .ids import new_id
 from .model import NOTHING_MORE, About
 from .priorities import check_priority
+from .reports import NO_REPORT, Report, read_progress, write_progress
+from .results import RequestResult, read_result, result_path
 from .wish import Wish, check, read_wish, write_wish
 
 #: The variables by which a job knows to which execution it belongs, the file in which it may say how far it
@@ -27,6 +30,8 @@ from .wish import Wish, check, read_wish, write_wish
 EXECUTION, PROGRESS, INBOX = "JPSI_EXECUTION", "JPSI_PROGRESS", "JPSI_INBOX"
 
 _VERSION = 1
+# How often a job looks whether its requests have ended.
+_LOOK_SECONDS = 1.0
 _NAME = re.compile(r"([0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12})\.json")
 
 
@@ -102,20 +107,59 @@ class Inbox:
             raise StoreError(msg, e) from e
         return asked.id
 
-    def set_progress(self, progress: float) -> None:
-        """Say how much of the work is done, from 0 to 1.
+    def wait(
+        self,
+        *request_ids: str,
+        timeout: float | None = None,
+        sleep: Callable[[float], None] = time.sleep,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> list[RequestResult] | None:
+        """Wait for requests of this job to end; returns how they did, or None if time ran out.
+
+        Args:
+            request_ids: what `submit` has returned.
+            timeout: seconds; None waits for ever.
+            sleep: waits.
+            clock: tells seconds.
+
+        Raises:
+            StateError: the job has no inbox.
+            StoreError: what the dispatcher has left cannot be read.
+        """
+        if self._directory is None:
+            msg = f"this job can wait for no requests: {INBOX} is not set"
+            raise StateError(msg)
+        end = None if timeout is None else clock() + timeout
+        while True:
+            found = [read_result(result_path(Path(self._directory), it)) for it in request_ids]
+            ended = [it for it in found if it is not None]
+            if len(ended) == len(found):
+                return ended
+            if end is not None and clock() >= end:
+                return None
+            sleep(_LOOK_SECONDS)
+
+    def set_progress(self, progress: float | None = None, report: Report = NO_REPORT) -> None:
+        """Say how much of the work is done, from 0 to 1, or that the job succeeds or fails.
 
         Raises:
             StateError: the job has no file for that.
             StoreError: it cannot be written.
         """
-        check_progress(progress)
+        if progress is not None:
+            check_progress(progress)
         if self._progress is None:
             msg = f"this job cannot say how far it is: {PROGRESS} is not set"
             raise StateError(msg)
         try:
             # In place: in a container it is this file that is seen outside, and no other of its name.
-            Path(self._progress).write_text(f"{progress}\n", encoding="utf-8")
+            path = Path(self._progress)
+            before = path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
+            said, reported = read_progress(before)
+            text = write_progress(
+                said if progress is None else progress, reported if report.is_success is None else report
+            )
+            path.write_text(text, encoding="utf-8")
         except OSError as e:
             msg = f"{self._progress} cannot be written: {e.strerror}"
             raise StoreError(msg, e) from e

@@ -12,10 +12,11 @@ import attrs
 from sqlalchemy import Connection
 
 from .errors import InvalidRequestError, NotFoundError, StateError
-from .files import opened
+from .files import opened, write_whole
 from .inbox import Asked, read
 from .model import Request, RequestState
 from .reading import Reading
+from .results import ENDED, RequestResult, result_path, write_result
 from .store import events, executions, requests
 from .store.schema import EVENT, REQUEST
 
@@ -56,6 +57,39 @@ def take_in(records: Reading, execution: str, inbox: Path) -> None:
             path.unlink(missing_ok=True)
 
 
+def tell_ends(records: Reading, execution: str, inbox: Path) -> None:
+    """Leave in the inbox of a job how its requests have ended, each once.
+
+    Raises:
+        StoreError: the records cannot be read.
+    """
+    ended = (REQUEST.c.parent == execution) & (REQUEST.c.state == RequestState.FINAL.value)
+    with records.database.reading() as connection:
+        found = requests.some(connection, ended)
+        of = {it.execution: executions.get(connection, it.execution) for it in found if it.execution}
+    for it in found:
+        done = None if it.execution is None else of[it.execution]
+        result = RequestResult(
+            request=it.id,
+            outcome=it.outcome or "",
+            exit_code=None if done is None else done.exit_code,
+            output=None if done is None else done.output,
+        )
+        _leave(inbox, result)
+
+
+def _leave(inbox: Path, result: RequestResult) -> None:
+    path = result_path(inbox, result.request)
+    try:
+        # What the job has put in its place leads elsewhere.
+        if path.parent.is_symlink() or path.exists():
+            return
+        path.parent.mkdir(mode=0o700, exist_ok=True)
+        write_whole(path, write_result(result))
+    except OSError as e:
+        log.warning("%r cannot be written now, and is later: %s", str(path), e)
+
+
 def _left(inbox: Path) -> list[Path]:
     """What is in an inbox, in the order in which it was asked for, without what is being written."""
     try:
@@ -63,7 +97,7 @@ def _left(inbox: Path) -> list[Path]:
     except OSError:
         # Jobs of an older version have none.
         return []
-    return [it for it in found if not it.name.startswith(".") and it.name != REFUSED]
+    return [it for it in found if not it.name.startswith(".") and it.name not in {REFUSED, ENDED}]
 
 
 def _content(path: Path) -> bytes:
@@ -142,6 +176,8 @@ def _refuse(records: Reading, execution: str, path: Path, why: str) -> None:
         if not any(it.data == told for it in known):
             log.warning("execution %s: %r, which its job has left, is refused: %s", execution, str(path), why)
             events.add(connection, records.now(), "refused", execution=execution, data=told)
+    if path.suffix == ".json":
+        _leave(path.parent, RequestResult(request=path.stem, outcome="refused", why=why))
     aside = path.parent / REFUSED
     try:
         aside.mkdir(mode=0o700, exist_ok=True)

@@ -11,6 +11,7 @@ from sqlalchemy import ColumnElement, Connection
 from .model import Execution, ExecutionState, Request, RequestState
 from .priorities import Interest, effective
 from .store import events, executions, requests
+from .store.database import changed_in
 from .store.schema import EXECUTION, REQUEST
 
 _COMMITTED = REQUEST.c.state == RequestState.COMMITTED.value
@@ -20,10 +21,10 @@ def assign(
     connection: Connection, request: Request, execution: Execution, now: datetime, why: Mapping[str, Any]
 ) -> None:
     """Let an execution satisfy a request, and remember why it does; the rest follows."""
-    requests.change(connection, request.id, execution=execution.id)
+    requests.change(connection, request.id, now, execution=execution.id)
     events.add(connection, now, "assigned", request=request.id, execution=execution.id, data=why)
     if execution.state.ended:
-        _finish(connection, request, execution, now, _outcome(execution))
+        _finish(connection, request, execution, now, _outcome(request, execution))
     else:
         settle(connection, execution.id, now)
 
@@ -70,40 +71,61 @@ def move(
     """Bring an execution into a state if it has not ended and conditions hold; returns whether they did."""
     unended = [it.value for it in ExecutionState if not it.ended]
     still = EXECUTION.c.state.in_(unended)
+    was_given_up = executions.get(connection, execution_id).reason == UNWANTED
     if not executions.change(connection, execution_id, still, *conditions, state=state.value, **values):
         return False
     told = {"state": state.value, **{key: it for key, it in values.items() if key in {"exit_code", "reason"}}}
     events.add(connection, now, "state", execution=execution_id, data=told)
     execution = executions.get(connection, execution_id)
     if state.ended:
-        _end(connection, execution, now)
+        _end(connection, execution, now, was_given_up=was_given_up)
     else:
         settle(connection, execution_id, now)
     return True
 
 
-def _end(connection: Connection, execution: Execution, now: datetime) -> None:
+def _end(connection: Connection, execution: Execution, now: datetime, *, was_given_up: bool) -> None:
     for request in requests.some(connection, REQUEST.c.execution == execution.id, _COMMITTED):
-        _finish(connection, request, execution, now, _outcome(execution))
+        is_wanted = effective([_interest(connection, request)], now) > 0
+        if was_given_up and is_wanted and execution.state is ExecutionState.CANCELLED:
+            _release(connection, request, execution, now)
+            continue
+        _finish(connection, request, execution, now, _outcome(request, execution))
     for request in requests.some(connection, REQUEST.c.parent == execution.id, _COMMITTED):
         withdraw(connection, request, now, "cancelled")
 
 
-def _outcome(execution: Execution) -> str:
-    return "complete" if execution.state is ExecutionState.COMPLETE else "cancelled"
+def _release(connection: Connection, request: Request, execution: Execution, now: datetime) -> None:
+    """Let a request wait for another execution: it was wanted again when its own was being cancelled."""
+    events.account(connection, now, request, execution, is_interested=False)
+    requests.change(connection, request.id, now, execution=None)
+    events.add(connection, now, "released", request=request.id, execution=execution.id)
+
+
+def _outcome(request: Request, execution: Execution) -> str:
+    if execution.state is not ExecutionState.COMPLETE:
+        return "cancelled"
+    return "complete" if execution.has_succeeded(request.wish.success_exit_codes) else "failed"
 
 
 def withdraw(connection: Connection, request: Request, now: datetime, outcome: str) -> None:
     """End a request before its execution has ended; that goes on if somebody else is interested in it."""
     if request.execution is None:
-        requests.change(connection, request.id, state=RequestState.FINAL.value, outcome=outcome)
+        requests.change(connection, request.id, now, state=RequestState.FINAL.value, outcome=outcome)
+        events.add(connection, now, "final", request=request.id, data={"outcome": outcome})
         return
     execution = executions.get(connection, request.execution)
     _finish(connection, request, execution, now, outcome)
-    others = requests.some(connection, REQUEST.c.execution == execution.id, _COMMITTED)
     settle(connection, execution.id, now)
-    if not others and execution.state is ExecutionState.QUEUED:
-        move(connection, execution.id, now, ExecutionState.CANCELLED, reason=UNWANTED, finished_at=now)
+    discard(connection, execution.id, now)
+
+
+def discard(connection: Connection, execution_id: str, now: datetime) -> None:
+    """Cancel an execution that waits, unless a request or a draft still has it."""
+    is_had = REQUEST.c.execution == execution_id, REQUEST.c.state != RequestState.FINAL.value
+    is_waiting = executions.get(connection, execution_id).state is ExecutionState.QUEUED
+    if is_waiting and not requests.some(connection, *is_had):
+        move(connection, execution_id, now, ExecutionState.CANCELLED, reason=UNWANTED, finished_at=now)
 
 
 #: Why an execution was cancelled in which nobody was interested any more.
@@ -113,7 +135,7 @@ UNWANTED = "unwanted"
 def _finish(
     connection: Connection, request: Request, execution: Execution, now: datetime, outcome: str
 ) -> None:
-    requests.change(connection, request.id, state=RequestState.FINAL.value, outcome=outcome, modified_at=now)
+    requests.change(connection, request.id, now, state=RequestState.FINAL.value, outcome=outcome)
     events.account(connection, now, request, execution, is_interested=False)
     events.add(
         connection, now, "final", request=request.id, execution=execution.id, data={"outcome": outcome}
@@ -124,6 +146,8 @@ def catch_up(connection: Connection, now: datetime) -> None:
     """Let follow what has changed in requests of users who may not write executions."""
     for execution_id in events.behind(connection):
         settle(connection, execution_id, now)
+        asked = requests.some(connection, REQUEST.c.execution == execution_id, _COMMITTED)
+        changed_in(connection).requests.update(it.id for it in asked)
 
 
 def expire(connection: Connection, now: datetime) -> list[Request]:

@@ -38,17 +38,18 @@ def choose(
     One that has ended comes before one that runs, and that before one that waits; of those that have ended
     the oldest, so that everybody gets the same.
     """
-    for execution in sorted(candidates, key=_rank):
+    for execution in sorted(candidates, key=lambda it: _rank(it, wish)):
         if not any(True for _ in objections(execution, wish, now, evidence)):
             return execution
     return None
 
 
-def _rank(execution: Execution) -> tuple[Any, ...]:
+def _rank(execution: Execution, wish: Wish) -> tuple[Any, ...]:
     created = execution.created_at
     match execution.state:
         case ExecutionState.COMPLETE | ExecutionState.CANCELLED:
-            return 0, execution.has_failed, execution.finished_at or created, execution.id
+            has_failed = not execution.has_succeeded(wish.success_exit_codes)
+            return 0, has_failed, execution.finished_at or created, execution.id
         case ExecutionState.RUNNING:
             return 1, -execution.progress, execution.started_at or created, execution.id
         case ExecutionState.CLAIMED:
@@ -63,22 +64,35 @@ def objections(execution: Execution, wish: Wish, now: datetime, evidence: Eviden
         yield f"{execution.invalidated_by} has invalidated it"
     if recalled(execution.preimage)["purity"] == Purity.OFF.value:
         yield "its purity is off, so that nothing is known of what it depends on"
-    if execution.state is ExecutionState.CANCELLED:
-        yield f"it was cancelled ({execution.reason or 'no reason is known'})"
-    if execution.has_failed and not wish.accepts_failed:
-        yield f"it failed with exit code {execution.exit_code}"
-    if not execution.state.ended and execution.status.get("error"):
-        yield f"it reports an error: {execution.status['error']}"
-    if not execution.state.ended and execution.reason is not None:
-        yield f"it is about to be cancelled ({execution.reason})"
+    yield from _by_its_end(execution, wish) if execution.state.ended else _before_its_end(execution, wish)
     if _is_too_old(execution, wish, now):
         yield f"it ended more than {timedelta(seconds=wish.max_age or 0)} ago"
-    yield from unmet(wish.runtime_constraints, execution.recorded)
+    yield from unmet(wish.runtime_constraints, execution.given)
     yield from filters.unmet(wish.filters, execution)
     if execution.state is ExecutionState.COMPLETE:
         wrong = evidence(execution)
         if wrong is not None:
             yield wrong
+
+
+def _by_its_end(execution: Execution, wish: Wish) -> Iterator[str]:
+    if execution.state is ExecutionState.CANCELLED:
+        yield f"it was cancelled ({execution.reason or 'no reason is known'})"
+    elif not wish.accepts_failed:
+        if execution.exit_code not in wish.success_exit_codes:
+            yield f"it failed with exit code {execution.exit_code}"
+        if execution.status.get("error"):
+            yield f"it reports an error: {execution.status['error']}"
+
+
+def _before_its_end(execution: Execution, wish: Wish) -> Iterator[str]:
+    if execution.status.get("error"):
+        yield f"it reports an error: {execution.status['error']}"
+    if execution.reason is not None:
+        yield f"it is about to be cancelled ({execution.reason})"
+    for target, wanted in wish.capacities.items():
+        if execution.capacities.get(target, wanted) < wanted:
+            yield f"the capacity of its {target} is {execution.capacities[target]}, and not {wanted}"
 
 
 def _is_too_old(execution: Execution, wish: Wish, now: datetime) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -76,7 +76,8 @@ class Request:
     labels: Mapping[str, str] = attrs.field(factory=dict)
     #: The execution that satisfies it.
     execution: str | None = None
-    #: How it ended: `complete`, `cancelled` or `expired`; without an execution, `dependency_failed`, or
+    #: How it ended: `complete`, `failed` if the execution has an exit code that does not count as success or
+    #: its job has reported a failure, `cancelled` or `expired`; without an execution, `dependency_failed`, or
     #: `refused` if it could not be satisfied once those that it waited for had ended.
     outcome: str | None = None
     created_at: datetime
@@ -100,7 +101,7 @@ class Execution:
     reason: str | None = None
     #: From 0 to 1.
     progress: float = 0
-    #: What the job tells of itself: `error`, `warning`, `activity`.
+    #: What the job tells of itself: `reported` (`success` or `failure`), `error`, `warning`, `activity`.
     status: Mapping[str, str] = attrs.field(factory=dict)
     #: What runtime constraints are checked against.
     recorded: Mapping[str, Any] = attrs.field(factory=dict)
@@ -122,8 +123,29 @@ class Execution:
 
     @property
     def has_failed(self) -> bool:
-        """What the draft calls Failed: it ran to its end, which was not a good one."""
-        return self.state is ExecutionState.COMPLETE and self.exit_code != 0
+        """True if it ran to its end, and failed for whoever counts 0 alone as success: the draft's Failed."""
+        return self.state is ExecutionState.COMPLETE and not self.has_succeeded((0,))
+
+    def has_succeeded(self, success_exit_codes: Collection[int]) -> bool:
+        """Whether it ran to an end that counts as success, and its job has reported no failure."""
+        is_complete = self.state is ExecutionState.COMPLETE
+        return is_complete and self.exit_code in success_exit_codes and "error" not in self.status
+
+    @property
+    def capacities(self) -> Mapping[str, int]:
+        """The bytes that its job may write into temporary directories, by target; others have no limit."""
+        found: Mapping[str, int] = self.recorded.get("tmp", {})
+        return found
+
+    @property
+    def given(self) -> Mapping[str, Any]:
+        """What its job was given, as far as that is recorded.
+
+        An older version wrote down GPUs that it asked nobody for.
+        """
+        if self.placement.get("gpus"):
+            return self.recorded
+        return {name: it for name, it in self.recorded.items() if name != "gpus"}
 
 
 @attrs.frozen(slots=True, kw_only=True)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+import shlex
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar, Protocol
 
 import attrs
@@ -122,9 +123,9 @@ class GitTree:
     kind: ClassVar[str] = "git_tree"
     #: The repository, as `git fetch` takes it.
     url: str | None = None
-    #: A commit, branch or tag.
+    #: A commit, branch or tag, as gitrevisions(7) has it: `main`, `HEAD~1`, `v1`.
     commit: str | None = None
-    #: A range of commits, as `git rev-list` takes it; a new run has the newest.
+    #: A range of commits, as gitrevisions(7) has it: `bugfix..`, `A...B`, `^A B`; a new run has the newest.
     revisions: str | None = None
     #: The tree itself, or the one file, of a repository that was fetched before.
     tree: str | None = None
@@ -138,13 +139,17 @@ class GitTree:
         if sum(value is not None for value in ways.values()) != 1:
             yield "needs one of commit, revisions, tree and blob"
         for name, value in ways.items():
-            # One that begins with a dash would be an option of git.
             if value is not None and not _is_name(value):
                 yield f"{name} cannot be {value!r}"
+        if isinstance(self.revisions, str):
+            yield from _revisions_problems(self.revisions)
         if not self.is_pinned and not _is_name(self.url):
             yield f"url must be that of a repository, not {self.url!r}"
         if self.is_pinned and (self.path != "/" or self.url is not None):
             yield "is given by tree or blob, which needs no url and has no path"
+        path: Any = self.path  # not yet checked
+        if isinstance(path, str) and "\n" in path:
+            yield "path cannot hold a line break"
         yield from _path_problems(self.path)
 
     @property
@@ -165,8 +170,31 @@ class Blob:
         yield from _collection_problems(self.digest, None, "/")
 
 
+def revision_words(revisions: str) -> list[str]:
+    """Return the words of a range of commits, as a shell would give them to git.
+
+    >>> revision_words("^main 'v1^{/fix it}'")
+    ['^main', 'v1^{/fix it}']
+
+    Raises:
+        ValueError: a quotation does not end.
+    """
+    return shlex.split(revisions)
+
+
+def _revisions_problems(revisions: str) -> Iterator[str]:
+    try:
+        words = revision_words(revisions)
+    except ValueError as e:
+        yield f"revisions cannot be {revisions!r}: {e}"
+        return
+    if not words or not all(map(_is_name, words)):
+        yield f"revisions cannot be {revisions!r}: it is a list of commits and ranges, without options of git"
+
+
 def _is_name(value: Any) -> bool:  # noqa: ANN401  not yet checked
-    return isinstance(value, str) and bool(value) and not value.startswith("-")
+    # One that begins with a dash would be an option of whoever is called with it.
+    return isinstance(value, str) and value != "" and value[0] != "-" and not set(value) & {"\0", "\n"}
 
 
 @attrs.frozen(slots=True, kw_only=True)
@@ -237,6 +265,21 @@ _NOT_OFFERED: Mapping[Any, str] = {
         "mount those that it needs, each as a collection"
     )
 }
+# What only an Arvados has, by the keys of the draft, and what is said here instead.
+_ARVADOS: Mapping[str, str] = {
+    "portable_data_hash": (
+        "that is the MD5 digest by which an Arvados knows a collection; here it is known by its `digest`, "
+        "which `jpsi request put` writes"
+    ),
+    "uuid": (
+        "that is a row in the database of an Arvados; here a collection that may change has a `name`, "
+        "which `jpsi request put --name` gives it"
+    ),
+}
+_ARVADOS_GIT: Mapping[str, str] = dict.fromkeys(
+    ("uuid", "repository_name"),
+    "that is a repository that an Arvados hosts; here a repository is given by its `url`",
+)
 _SYNONYMOUS_KEYS: Mapping[Any, str] = {"commit_range": "revisions", "git-url": "url"}
 
 
@@ -259,20 +302,25 @@ def read_mount(document: Any) -> Mount:  # noqa: ANN401  whatever stands in a do
     given: dict[str, Any] = {
         str(_SYNONYMOUS_KEYS.get(key, key)): it for key, it in document.items() if key != "kind"
     }
-    if found := list(_misfits(kind, given)):
-        msg = f"does not say what {document['kind']} must say: {', '.join(found)}"
-        raise ValueError(msg)
+    if wrong := list(_wrong_keys(document["kind"], kind, given)):
+        raise ValueError("; ".join(wrong))
     return kind(**given)
 
 
-def _misfits(kind: type[Mount], given: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what a document says of a mount that its kind does not have, and what it leaves out."""
+def _wrong_keys(name: str, kind: Callable[..., Mount], given: Mapping[str, Any]) -> Iterator[str]:
     fields = attrs.fields_dict(kind)  # type: ignore[arg-type]  # each kind is a class of attrs
-    for name in given.keys() - fields.keys():
-        yield f"{name!r} is not known, only {', '.join(fields)}"
-    for name, field in fields.items():
-        if name not in given and field.default is attrs.NOTHING:
-            yield f"{name} is missing"
+    for key in given:
+        if key in fields:
+            continue
+        told = _ARVADOS_GIT if name == GitTree.kind else _ARVADOS
+        yield (
+            f"says {key}: {told[key]}"
+            if key in told
+            else (f"says {key!r}, which is nothing that a {name} says; it says {', '.join(fields)}")
+        )
+    for key, field in fields.items():
+        if field.default is attrs.NOTHING and key not in given:
+            yield f"does not say {key}, which a {name} must say"
 
 
 def write_mount(mount: Mount) -> dict[str, Any]:

@@ -32,6 +32,8 @@ class Plan:
     hit: Execution | None
     #: What came closest, if nothing satisfies it.
     near_misses: Sequence[NearMiss] = ()
+    #: What a new execution may lack here, a sentence each.
+    warnings: Sequence[str] = ()
 
     @property
     def runs(self) -> bool:

@@ -8,16 +8,19 @@ from collections.abc import Callable, Sequence
 import attrs
 from sqlalchemy import Connection, select
 
+from .capacities import shortages
 from .containers import find_engine, why_not
 from .errors import InvalidRequestError
 from .matching import NearMiss
 from .model import Execution
+from .mounts import Output
 from .planning import Plan, passed_over, plan
 from .readers import Reader
 from .reading import Reading
 from .resolving import Lookup, Resolution, Resolver
 from .store import executions, requests
-from .store.schema import COLLECTION
+from .store.ids import full_id
+from .store.schema import COLLECTION, REQUEST
 from .wish import Reuse, Wish, check
 
 
@@ -31,12 +34,18 @@ class Previewing(Reading):
             InvalidRequestError: it can never be satisfied as it stands.
         """
         check(wish)
+        wish = self._with_full_ids(wish)
         resolution = self._resolve(wish)
         with self.database.reading() as connection:
             found = plan(connection, wish, resolution, self.now(), self._evidence(self.user))
         if found.runs:
             check_containers(wish)
+            found = attrs.evolve(found, warnings=self.warnings(wish))
         return found
+
+    def warnings(self, wish: Wish) -> Sequence[str]:
+        """What a new execution of a wish may lack here, a sentence each: room for temporary directories."""
+        return list(shortages(wish.capacities, self.directory))
 
     def find(self, wish: Wish) -> Execution | None:
         """The execution that satisfies a wish already; None if there is none. No record is written."""
@@ -45,8 +54,21 @@ class Previewing(Reading):
     def passed_over(self, request_id: str) -> Sequence[NearMiss]:
         """What was there before the execution of a request was made, and comes closest to it."""
         with self.database.reading() as connection:
-            request = requests.get(connection, request_id)
+            request = requests.get(connection, full_id(connection, REQUEST.c.id, request_id))
             return passed_over(connection, request, self.now(), self._evidence(request.owner))
+
+    def _with_full_ids(self, wish: Wish) -> Wish:
+        """A wish that names other requests by the whole of their ids."""
+        if not wish.predecessors:
+            return wish
+        with self.database.reading() as connection:
+            ids = {it: full_id(connection, REQUEST.c.id, it) for it in wish.predecessors}
+        mounts = {
+            target: attrs.evolve(it, request=ids[it.request]) if isinstance(it, Output) else it
+            for target, it in wish.computation.mounts.items()
+        }
+        after = tuple(ids[it] for it in wish.after)
+        return attrs.evolve(wish, after=after, computation=attrs.evolve(wish.computation, mounts=mounts))
 
     def _resolve(self, wish: Wish) -> Resolution:
         with self.database.reading() as connection:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import getpass
 import os
 from collections.abc import Callable, Collection
@@ -18,11 +19,14 @@ from .inbox import refuse_in_job
 from .model import Attempt, Event, Execution, Interval, Request, RequestState
 from .repositories import Repositories
 from .store import events, executions, requests
-from .store.opening import open_database
+from .store.database import Database, sqlite_path
+from .store.ids import full_id
+from .store.opening import UnmadeDatabase, open_database
 from .store.schema import ACCOUNTING, EVENT, EXECUTION, REQUEST
 
 
-def _utc_now() -> datetime:
+def utc_now() -> datetime:
+    """Return the time of this machine."""
     return datetime.now(UTC)
 
 
@@ -46,27 +50,63 @@ class Reading:
         *,
         url: str | None = None,
         user: str | None = None,
-        now: Callable[[], datetime] = _utc_now,
+        now: Callable[[], datetime] = utc_now,
     ) -> None:
         refuse_in_job()
         self.directory = Path(directory).absolute()
+        place = self.directory / "records.sqlite"
+        if self.directory.exists() and url is None:
+            self._make_private()
+        elif url is not None:
+            self._make_directory()
+        else:
+            self._check_ancestors()
+        self.now = now
+        self.blobs = Blobs(self.directory / "blobs", self._make_directory)
+        self.repositories = Repositories(self.directory / "git", self._make_directory)
+        self.database = self._opened(url or f"sqlite:///{place}", is_beside=url is None)
+        self.user = user or self.database.restricted_to or getpass.getuser()
+        self.database.user = self.user
+
+    def _opened(self, url: str, *, is_beside: bool) -> Database:
+        """The database; one of SQLite that is not there yet is made by whoever writes first."""
+        path = sqlite_path(url)
+        if path is None or path.exists():
+            return open_database(url)
+
+        def make() -> None:
+            self._make_directory()
+            if is_beside:
+                os.close(open_private(path, os.O_RDWR | os.O_CREAT))
+
+        return UnmadeDatabase(url, make)
+
+    def _make_directory(self) -> None:
+        """Make the directory for files, unless it is there.
+
+        Raises:
+            StoreError: it cannot be made.
+        """
+        if not self.directory.exists():
+            self._make_private()
+
+    def _make_private(self) -> None:
         try:
-            if url is None:
-                # whoever can change the database asks for what the user's dispatcher runs
-                make_private_directory(self.directory, "the directory of the records")
-                os.close(open_private(self.directory / "records.sqlite", os.O_RDWR | os.O_CREAT))
-            elif not self.directory.exists():
-                make_private_directory(self.directory, "the directory of the records")
+            # whoever can change the database asks for what the user's dispatcher runs
+            make_private_directory(self.directory, "the directory of the records")
         except ConfigError as e:
             raise StoreError(str(e), e) from e
         except OSError as e:
-            msg = f"{self.directory}, where the records' files are to be, cannot be made: {e.strerror}"
-            raise StoreError(msg, e) from e
-        self.now = now
-        self.blobs = Blobs(self.directory / "blobs")
-        self.repositories = Repositories(self.directory / "git")
-        self.database = open_database(url or f"sqlite:///{self.directory / 'records.sqlite'}")
-        self.user = user or self.database.restricted_to or getpass.getuser()
+            raise self._cannot_be_made(e) from e
+
+    def _check_ancestors(self) -> None:
+        above = next(it for it in self.directory.parents if os.path.lexists(it))
+        if not above.is_dir():
+            raise self._cannot_be_made(NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR)))
+
+    def _cannot_be_made(self, error: OSError) -> StoreError:
+        msg = f"{self.directory}, where the records' files are to be, cannot be made: {error.strerror}"
+        return StoreError(msg, error)
 
     @property
     def may_dispatch(self) -> bool:
@@ -74,9 +114,9 @@ class Reading:
         return self.database.restricted_to is None
 
     def request(self, request_id: str) -> Request:
-        """The request with an id."""
+        """The request with an id, or with one that begins like that."""
         with self.database.reading() as connection:
-            return requests.get(connection, request_id)
+            return requests.get(connection, full_id(connection, REQUEST.c.id, request_id))
 
     def requests(
         self, *, owner: str | None = None, state: RequestState | None = None, execution: str | None = None
@@ -115,9 +155,9 @@ class Reading:
             return {it.id: it for it in executions.of_ids(connection, ids)}
 
     def execution(self, execution_id: str) -> Execution:
-        """The execution with an id."""
+        """The execution with an id, or with one that begins like that."""
         with self.database.reading() as connection:
-            return executions.get(connection, execution_id)
+            return executions.get(connection, full_id(connection, EXECUTION.c.id, execution_id))
 
     def attempts(self, execution_id: str) -> list[Attempt]:
         """The jobs of an execution, the first first."""

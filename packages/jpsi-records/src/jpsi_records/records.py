@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import json
+from collections.abc import Callable
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -12,23 +15,37 @@ from sqlalchemy import Connection, Update
 from . import ledger
 from .blobs import Captured
 from .committing import Outlook, execution_for, of_choice, outlook, there_already
-from .copies import keep_copy, keep_request
+from .copies import keep_changed, keep_copy, keep_request, request_copy
 from .errors import InvalidRequestError, NothingToReuseError, StateError
 from .ids import new_id
 from .inbox import check_progress
 from .matching import objections
 from .model import NOTHING_MORE, About, Execution, ExecutionState, Request, RequestState
-from .planning import match
 from .previewing import Previewing, check_containers
 from .priorities import check_priority
+from .reading import utc_now
+from .reports import NO_REPORT, Report
 from .resolving import Resolution
 from .store import events, executions, requests
-from .store.schema import COLLECTION
+from .store.ids import full_id
+from .store.schema import COLLECTION, EXECUTION
 from .wish import Wish, check, read_wish, write_wish
 
 
 class Records(Previewing):
     """Requests and executions, in a directory and a database. Any thread may use it."""
+
+    def __init__(
+        self,
+        directory: Path | str,
+        *,
+        url: str | None = None,
+        user: str | None = None,
+        now: Callable[[], datetime] = utc_now,
+    ) -> None:
+        super().__init__(directory, url=url, user=user, now=now)
+        if self.may_dispatch:
+            self.database.before_commit = functools.partial(keep_changed, self)
 
     # Collections.
 
@@ -54,13 +71,45 @@ class Records(Previewing):
     def draft(self, wish: Wish, more: About = NOTHING_MORE) -> Request:
         """A new request that causes nothing until it is committed."""
         check(wish)
+        wish = self._with_full_ids(wish)
         with self.database.writing() as connection:
             return self._draw_up(connection, wish, more)
 
-    def _draw_up(self, connection: Connection, wish: Wish, more: About) -> Request:
-        if more.parent is not None and executions.get(connection, more.parent).state.ended:
-            msg = f"execution {more.parent}, which is to be the parent, has ended"
+    def update(self, request_id: str, wish: Wish | None = None, more: About | None = None) -> Request:
+        """Change what a draft says; an execution that it has it has no more then.
+
+        Args:
+            request_id: the draft.
+            wish: what is wanted now; None leaves that.
+            more: what it says besides; None leaves that.
+
+        Raises:
+            StateError: it is no draft.
+        """
+        if wish is not None:
+            check(wish)
+            wish = self._with_full_ids(wish)
+        request_id = self._own(request_id).id
+        with self.database.writing() as connection:
+            request = self._draft(connection, request_id)
+            said = {} if more is None else attrs.asdict(more)
+            values = {name: it for name, it in said.items() if it != getattr(request, name)}
+            values |= {} if wish is None else {"wish": write_wish(wish)}
+            self._check_parent(connection, values.get("parent"))
+            if request.execution is not None:
+                self._reset(connection, request)
+            requests.change(connection, request_id, self.now(), **values)
+            return requests.get(connection, request_id)
+
+    def _check_parent(self, connection: Connection, parent: str | None) -> None:
+        if parent is not None and executions.get(connection, parent).state.ended:
+            msg = f"execution {parent}, which is to be the parent, has ended"
             raise StateError(msg)
+
+    def _draw_up(self, connection: Connection, wish: Wish, more: About) -> Request:
+        if more.parent is not None:
+            more = attrs.evolve(more, parent=full_id(connection, EXECUTION.c.id, more.parent))
+        self._check_parent(connection, more.parent)
         now = self.now()
         request = Request(
             id=new_id(now),
@@ -77,29 +126,52 @@ class Records(Previewing):
         return request
 
     def satisfy(self, request_id: str) -> Request:
-        """Let the execution that satisfies a draft already, if there is one, do so; nothing runs for that.
+        """Find an execution that satisfies a draft, or create one; nothing runs for a draft.
 
         Raises:
-            StateError: it is no draft, or has an execution.
+            StateError: it is no draft, has an execution, or waits for others; or may not dispatch.
+            NothingToReuseError: nothing satisfies it, and it may not cause a run.
         """
         request = self._own(request_id)
-        resolution = self._resolve(request.wish)
+        self._check_may_dispatch("satisfy")
+        resolution = self._kept(request.wish)
         with self.database.writing() as connection:
-            request = self._draft(connection, request_id)
+            request = self._draft(connection, request.id)
             if request.execution is not None:
-                msg = f"request {request_id} has an execution already, {request.execution}"
+                msg = f"request {request.id} has an execution already, {request.execution}"
                 raise StateError(msg)
-            hit = match(connection, request.wish, resolution, self.now(), self._evidence(self.user))
-            if hit is not None:
-                requests.change(connection, request_id, execution=hit.id)
-            return requests.get(connection, request_id)
+            if resolution is None:
+                msg = f"request {request.id} waits for others, and has no execution until those have ended"
+                raise StateError(msg)
+            now = self.now()
+            execution, why = execution_for(
+                connection, request, resolution, now, None, self._evidence(self.user)
+            )
+            if why["is_new"]:
+                check_containers(request.wish)
+            requests.change(connection, request.id, now, execution=execution.id)
+            events.add(connection, now, "assigned", request=request.id, execution=execution.id, data=why)
+            return requests.get(connection, request.id)
 
     def reset(self, request_id: str) -> Request:
-        """Let a draft have no execution again."""
+        """Let a draft have no execution again; one that waits, and that nobody else has, is cancelled."""
+        request_id = self._own(request_id).id
+        self._check_may_dispatch("reset")
         with self.database.writing() as connection:
-            self._draft(connection, request_id)
-            requests.change(connection, request_id, execution=None, modified_at=self.now())
+            self._reset(connection, self._draft(connection, request_id))
             return requests.get(connection, request_id)
+
+    def _reset(self, connection: Connection, request: Request) -> None:
+        now = self.now()
+        requests.change(connection, request.id, now, execution=None)
+        events.add(connection, now, "reset", request=request.id, data={"by": self.user})
+        if request.execution is not None:
+            ledger.discard(connection, request.execution, now)
+
+    def _check_may_dispatch(self, what: str) -> None:
+        if not self.may_dispatch:
+            msg = f"only the dispatcher may {what}; commit the request instead, which then gets its execution"
+            raise StateError(msg)
 
     def attach(self, request_id: str, execution_id: str) -> Request:
         """Let a draft have an execution that was chosen, if that satisfies it.
@@ -107,13 +179,15 @@ class Records(Previewing):
         Raises:
             StateError: the request is no draft, or the execution does not satisfy it; why is told.
         """
-        resolution = self._resolve(self._own(request_id).wish)
+        request = self._own(request_id)
+        resolution = self._resolve(request.wish)
         with self.database.writing() as connection:
-            return self._attach(connection, self._draft(connection, request_id), execution_id, resolution)
+            return self._attach(connection, self._draft(connection, request.id), execution_id, resolution)
 
     def _attach(
         self, connection: Connection, request: Request, execution_id: str, resolution: Resolution | None
     ) -> Request:
+        execution_id = full_id(connection, EXECUTION.c.id, execution_id)
         chosen = executions.get(connection, execution_id)
         wrong = list(objections(chosen, request.wish, self.now(), self._evidence(self.user)))
         if resolution is None:
@@ -126,7 +200,7 @@ class Records(Previewing):
         values: dict[str, Any] = {"execution": execution_id}
         if not self.may_dispatch:
             values = {"wish": write_wish(of_choice(request.wish, execution_id))}
-        requests.change(connection, request.id, **values, modified_at=self.now(), modified_by=self.user)
+        requests.change(connection, request.id, self.now(), **values)
         return requests.get(connection, request.id)
 
     def commit(self, request_id: str, *, priority: float = 1, plan: str | None = None) -> Request:
@@ -145,9 +219,10 @@ class Records(Previewing):
             NothingToReuseError: nothing satisfies it, and it may not cause a run.
         """
         check_priority(priority)
-        resolution = self._kept(self._own(request_id).wish)
+        request = self._own(request_id)
+        resolution = self._kept(request.wish)
         with self.database.writing() as connection:
-            return self._commit(connection, self._draft(connection, request_id), resolution, priority, plan)
+            return self._commit(connection, self._draft(connection, request.id), resolution, priority, plan)
 
     def submit(
         self,
@@ -171,6 +246,7 @@ class Records(Previewing):
         """
         check(wish)
         check_priority(priority)
+        wish = self._with_full_ids(wish)
         resolution = self._kept(wish)
         with self.database.writing() as connection:
             request = self._draw_up(connection, wish, more)
@@ -204,7 +280,7 @@ class Records(Previewing):
             hit = there_already(connection, request, resolution, now, plan, evidence)
             if hit is not None and plan is not None:
                 values["wish"] = write_wish(of_choice(request.wish, hit.id))
-        requests.change(connection, request.id, **values, modified_at=now, modified_by=self.user)
+        requests.change(connection, request.id, now, **values)
         events.add(connection, now, "committed", request=request.id, data={"priority": priority})
         committed = requests.get(connection, request.id)
         if not self.may_dispatch:
@@ -225,13 +301,15 @@ class Records(Previewing):
         if why["is_new"]:
             check_containers(request.wish)
         ledger.assign(connection, request, execution, now, why)
-        if execution.state.ended:
-            keep_request(self, connection, requests.get(connection, request.id))
 
     def advance(self) -> None:
         """Let requests go on whose predecessors have ended; dispatchers see to it."""
         with self.database.reading() as connection:
             waiting = ledger.waiting(connection)
+            for it in waiting:
+                # who may not dispatch writes none
+                if not request_copy(self, it.id).exists():
+                    keep_request(self, connection, it)
             found = {it.id: outlook(connection, it.wish) for it in waiting}
         for request in waiting:
             if found[request.id] is not Outlook.WAITS:
@@ -266,6 +344,8 @@ class Records(Previewing):
             document["container_image"] = execution.recorded["container_image"]
         if document.get("cwd", "/") is None:
             del document["cwd"]
+        for target, capacity in execution.capacities.items():
+            document["mounts"][target]["capacity"] = capacity
         wish = read_wish({**document, "placement": dict(execution.placement), "reuse": "never"})
         return self.submit(wish, priority=priority)
 
@@ -280,7 +360,7 @@ class Records(Previewing):
             StateError: it is a draft, or is over and is to be urgent.
         """
         check_priority(priority)
-        self._own(request_id)
+        request_id = self._own(request_id).id
         with self.database.writing() as connection:
             return self._set_priority(connection, request_id, priority)
 
@@ -292,30 +372,26 @@ class Records(Previewing):
             msg = f"request {request_id} is {request.state.value}; only a committed one has a priority"
             raise StateError(msg)
         now = self.now()
-        values = {"priority": priority, "modified_at": now, "modified_by": self.user}
-        requests.change(connection, request_id, **values)
+        requests.change(connection, request_id, now, priority=priority)
         events.add(connection, now, "priority", request=request_id, data={"priority": priority})
         if request.execution is not None and self.may_dispatch:
             ledger.settle(connection, request.execution, now)
         return requests.get(connection, request_id)
 
     def cancel(self, request_id: str) -> Request:
-        """End a request: nothing runs for it any more. Others may still want the same.
+        """Set the priority of a request to zero: nothing runs for it; others may still want the same.
 
-        A request of somebody who may not dispatch has the priority zero then, and is not over.
+        `set_priority` takes that back. As long as the job runs, it goes on; if it is being cancelled already,
+        the request gets another execution.
 
         Raises:
             StateError: it is a draft.
         """
-        self._own(request_id)
-        with self.database.writing() as connection:
-            request = self._set_priority(connection, request_id, 0)
-            if request.state is RequestState.COMMITTED and self.may_dispatch:
-                ledger.withdraw(connection, request, self.now(), "cancelled")
-            return requests.get(connection, request_id)
+        return self.set_priority(request_id, 0)
 
     def invalidate(self, execution_id: str, why: str = "") -> Execution:
         """Let an execution satisfy nobody any more."""
+        execution_id = self.execution(execution_id).id
         with self.database.writing() as connection:
             executions.get(connection, execution_id)
             executions.change(connection, execution_id, invalidated_by=self.user, is_shared=0)
@@ -324,15 +400,30 @@ class Records(Previewing):
         keep_copy(self, execution_id)
         return self.execution(execution_id)
 
-    def set_progress(self, execution_id: str, progress: float) -> Execution:
-        """Say how much of the work of an execution is done, from 0 to 1."""
-        check_progress(progress)
+    def set_progress(
+        self, execution_id: str, progress: float | None = None, report: Report = NO_REPORT
+    ) -> Execution:
+        """Say how much of the work of an execution is done, from 0 to 1, or that it succeeds or fails.
+
+        An execution that has reported a failure satisfies nobody who has not asked for failed ones, whatever
+        its exit code is.
+
+        Raises:
+            StateError: it does not run.
+        """
+        if progress is not None:
+            check_progress(progress)
+        execution_id = self.execution(execution_id).id
         with self.database.writing() as connection:
             execution = executions.get(connection, execution_id)
             if execution.state is not ExecutionState.RUNNING:
                 msg = f"execution {execution_id} is {execution.state.value}; only a running one has progress"
                 raise StateError(msg)
-            executions.change(connection, execution_id, progress=progress)
+            values: dict[str, Any] = {} if progress is None else {"progress": progress}
+            executions.change(connection, execution_id, **values, status=report.added_to(execution.status))
+            if report.is_success is not None:
+                data = {"reported": report.word, "message": report.message, "by": self.user}
+                events.add(connection, self.now(), "reported", execution=execution_id, data=data)
             return executions.get(connection, execution_id)
 
     def _own(self, request_id: str) -> Request:

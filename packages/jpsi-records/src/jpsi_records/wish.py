@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterator, Mapping
+from datetime import date
 from typing import Any
 
 import attrs
@@ -15,7 +16,7 @@ from . import placement as placements
 from .canonical import canonical
 from .computation import Computation, Purity, Topology
 from .errors import InvalidRequestError
-from .mounts import Output, read_mount, write_mount
+from .mounts import Output, Tmp, read_mount, write_mount
 from .placement import Placement
 
 
@@ -36,6 +37,23 @@ def _tuples(filters: Any) -> Any:  # noqa: ANN401  what is wrong is found by `pr
     return tuple(tuple(it) if isinstance(it, list) else it for it in filters)
 
 
+def _filters(filters: Any) -> Any:  # noqa: ANN401  as above
+    """Filters in one form: one may stand by itself, and YAML reads a time as one."""
+    is_one = isinstance(filters, list | tuple) and len(filters) > 1 and isinstance(filters[0], str)
+    return _tuples(_timeless([filters] if is_one else filters))
+
+
+def _timeless(value: Any) -> Any:  # noqa: ANN401  as above
+    if isinstance(value, list | tuple):
+        return [_timeless(it) for it in value]
+    return value.isoformat() if isinstance(value, date) else value
+
+
+def _sorted(codes: Any) -> Any:  # noqa: ANN401  as above
+    is_whole = isinstance(codes, list | tuple) and all(type(it) is int for it in codes)
+    return tuple(sorted(set(codes))) if is_whole else codes
+
+
 @attrs.frozen(slots=True, kw_only=True)
 class Wish:
     """What somebody wants to know the outcome of, and on what terms."""
@@ -45,14 +63,16 @@ class Wish:
     #: What must hold where it runs or ran: true, false, a value, or [least, most] with null for no end.
     runtime_constraints: Mapping[str, Any] = attrs.field(factory=dict)
     reuse: Reuse = Reuse.PREFER
+    #: The exit codes that count as success; with any other the execution has failed.
+    success_exit_codes: tuple[int, ...] = attrs.field(default=(0,), converter=_sorted)
     #: Whether an execution that failed satisfies the request, too.
     accepts_failed: bool = False
     #: Seconds since its end after which an execution is too old; None is never.
     max_age: float | None = None
     #: The requests that must have ended well before.
     after: tuple[str, ...] = attrs.field(default=(), converter=_tuples)
-    #: What must hold of the execution: `[attribute, operator, value]` each.
-    filters: Any = attrs.field(default=(), converter=_tuples)
+    #: What must hold of the execution: `[attribute, operator, value]`, or several of that.
+    filters: Any = attrs.field(default=(), converter=_filters)
     #: How many jobs may be tried, where what failed was not the computation.
     attempts: int = 3
 
@@ -63,19 +83,49 @@ class Wish:
         return tuple(dict.fromkeys([*self.after, *mounted]))
 
     @property
+    def requested(self) -> Placement:
+        """What a job is submitted with: the placement, and what the constraints ask for besides."""
+        wanted, placement = self.runtime_constraints, self.placement
+        memory, gpus = placement.memory, placement.gpus
+        if memory is None:
+            memory = runtime.memory_of(wanted.get("ram"))
+        if gpus is None:
+            gpus = runtime.count_of(wanted.get("gpus"), self._processes) // self._processes or None
+        return attrs.evolve(placement, memory=memory, gpus=gpus)
+
+    @property
     def recorded(self) -> dict[str, Any]:
         """What is recorded of a new execution, for constraints to be checked against."""
-        wanted = self.runtime_constraints
-        image = self.computation.container_image
-        memory, gpus = self.placement.memory, self.placement.gpus
+        requested = self.requested
+        gpus = requested.gpus
         found = {
-            "vcpus": self.computation.vcpus,
-            "ram": runtime.least(wanted.get("ram")) if memory is None else memory,
-            "gpus": runtime.least(wanted.get("gpus")) if gpus is None else gpus * self.computation.processes,
+            "vcpus": self._vcpus,
+            "ram": requested.memory,
+            "gpus": None if gpus is None else gpus * self._processes,
             # the fingerprint has its digest alone
-            "container_image": image,
+            "container_image": self.computation.container_image,
+            "tmp": self.capacities or None,
         }
         return {name: value for name, value in found.items() if value is not None}
+
+    @property
+    def capacities(self) -> dict[str, int]:
+        """The bytes that must fit into temporary directories, by target, where that is said."""
+        mounts = self.computation.mounts.items()
+        return {name: it.capacity for name, it in mounts if isinstance(it, Tmp) and it.capacity is not None}
+
+    @property
+    def _processes(self) -> int:
+        """How many there are: one where the number means nothing."""
+        return 1 if self.computation.topology is Topology.ANY else self.computation.processes
+
+    @property
+    def _vcpus(self) -> int:
+        wanted, given = self.runtime_constraints.get("vcpus"), self.computation.vcpus
+        is_open = self.computation.topology is Topology.ANY and wanted is not None
+        if is_open and any(runtime.unmet({"vcpus": wanted}, {"vcpus": given})):
+            return max(1, runtime.count_of(wanted))
+        return given
 
 
 def problems(wish: Wish) -> list[str]:
@@ -88,6 +138,9 @@ def problems(wish: Wish) -> list[str]:
     after: Any = wish.after  # not yet checked
     if not isinstance(after, tuple) or not all(isinstance(it, str) for it in after):
         found.append(f"after must be a list of requests, not {after!r}")
+    codes: Any = wish.success_exit_codes  # not yet checked
+    if not isinstance(codes, tuple) or not codes or not all(type(it) is int and it >= 0 for it in codes):
+        found.append(f"success_exit_codes must be a list of exit codes, not {codes!r}")
     if wish.max_age is not None and (
         isinstance(wish.max_age, bool) or not isinstance(wish.max_age, int | float)
     ):
@@ -120,7 +173,10 @@ def _unmet(wish: Wish) -> Iterator[str]:
 
 _COMPUTATION = {it.name for it in attrs.fields(Computation)}
 _PLACEMENT = {it.name for it in attrs.fields(Placement)}
-_TERMS = {"runtime_constraints", "reuse", "accepts_failed", "max_age", "after", "filters", "attempts"}
+_TERMS = {
+    *("runtime_constraints", "reuse", "success_exit_codes", "accepts_failed", "max_age", "after", "filters"),
+    "attempts",
+}
 _ENUMS = {"topology": Topology, "purity": Purity, "reuse": Reuse}
 
 

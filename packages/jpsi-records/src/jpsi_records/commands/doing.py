@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
-from time import sleep
+from time import monotonic, sleep
 
 import attrs
 import click
@@ -16,10 +17,12 @@ from jpsi import ConfigError, JobExecutor, PluginError
 from ..copies import reindex
 from ..dispatcher import Dispatcher
 from ..errors import InvalidRequestError, NotFoundError
-from ..model import About, Execution, Request, RequestState
+from ..model import About, Execution, ExecutionState, Request, RequestState
 from ..records import Records
+from ..reports import Report
 from ..wish import Reuse, Wish
 from . import telling
+from .inside import NOT_COMPLETE, TIMED_OUT
 
 NOTHING_FOUND = 1
 NO_EXIT_CODE = 125
@@ -31,9 +34,11 @@ _LOOK_SECONDS = 1.0
 _END = (signal.SIGTERM, signal.SIGHUP)
 
 
-def preview(records: Records, wish: Wish, *, as_json: bool) -> int:
+def preview(records: Records, wish: Wish, *, is_strict: bool, as_json: bool) -> int:
     """Tell what would come of a request."""
     found = records.preview(wish)
+    if is_strict and found.warnings:
+        raise InvalidRequestError.of(found.warnings)
     _show(telling.plan_json(found) if as_json else telling.plan(found))
     return 0
 
@@ -46,10 +51,18 @@ def find(records: Records, wish: Wish, *, as_json: bool) -> int:
 
 
 def submit(  # noqa: PLR0913  options
-    records: Records, wish: Wish, more: About, *, priority: float, plan: str | None, as_json: bool
+    records: Records,
+    wish: Wish,
+    more: About,
+    *,
+    priority: float,
+    plan: str | None,
+    is_strict: bool,
+    as_json: bool,
 ) -> int:
     """Make a request and commit it."""
     _check_executor(records, wish)
+    _warn(records, wish, is_strict=is_strict)
     return _told(records, records.submit(wish, more, priority=priority, plan=plan), as_json=as_json)
 
 
@@ -63,38 +76,108 @@ def _check_executor(records: Records, wish: Wish) -> None:
             raise InvalidRequestError(msg, e) from e
 
 
-def run(records: Records, wish: Wish, more: About, *, priority: float) -> int:
+def _warn(records: Records, wish: Wish, *, is_strict: bool) -> None:
+    """Tell what a new execution may lack here, or refuse it."""
+    found = records.warnings(wish)
+    if is_strict and found:
+        raise InvalidRequestError.of(found)
+    for it in found:
+        click.echo(f"jpsi: warning: {telling.printable(it)}", err=True)
+
+
+def draft(records: Records, wish: Wish, more: About, *, as_json: bool) -> int:
+    """Make a request that causes nothing until it is committed."""
+    return _told(records, records.draft(wish, more), as_json=as_json)
+
+
+def update(  # noqa: PLR0913  options
+    records: Records,
+    request: str,
+    wish: Wish | None,
+    *,
+    name: str | None,
+    labels: Mapping[str, str],
+    expires_at: datetime | None,
+    as_json: bool,
+) -> int:
+    """Change what a draft says."""
+    found = records.request(request)
+    more = About(
+        name=found.name if name is None else name,
+        description=found.description,
+        labels=labels or found.labels,
+        expires_at=found.expires_at if expires_at is None else expires_at,
+        parent=found.parent,
+    )
+    return _told(records, records.update(request, wish, more), as_json=as_json)
+
+
+def satisfy(records: Records, request: str, *, as_json: bool) -> int:
+    """Find an execution for a draft, or create one."""
+    return _told(records, records.satisfy(request), as_json=as_json)
+
+
+def reset(records: Records, request: str, *, as_json: bool) -> int:
+    """Let a draft have no execution again."""
+    return _told(records, records.reset(request), as_json=as_json)
+
+
+def commit(records: Records, request: str, *, priority: float, as_json: bool) -> int:
+    """Commit a draft."""
+    _check_executor(records, records.request(request).wish)
+    return _told(records, records.commit(request, priority=priority), as_json=as_json)
+
+
+def run(records: Records, wish: Wish, more: About, *, priority: float, is_strict: bool = False) -> int:
     """Make a request, see to it that it is satisfied, show the output, and return the exit code."""
     _check_executor(records, wish)
+    _warn(records, wish, is_strict=is_strict)
     request = records.submit(wish, more, priority=priority)
 
     def is_over() -> bool:
         found = records.request(request.id)
-        if found.state is not RequestState.FINAL or found.execution is None:
-            return found.state is RequestState.FINAL
+        is_wanted = found.state is RequestState.COMMITTED and (found.priority or 0) > 0
+        if is_wanted or found.execution is None:
+            return not is_wanted
         # what nobody wants any more is to be cancelled first
         execution = records.execution(found.execution)
-        return execution.state.ended or execution.priority > 0
+        return execution.state.ended or execution.state is ExecutionState.QUEUED or execution.priority > 0
 
     if records.may_dispatch:
         _dispatch_until(records, request.id, is_over)
     while not is_over():
         sleep(_LOOK_SECONDS)
     request = records.request(request.id)
+    if request.state is RequestState.COMMITTED or request.outcome == "cancelled":
+        execution = None if request.execution is None else records.execution(request.execution)
+        if (request.priority or 0) <= 0:
+            click.echo(f"jpsi: {telling.cancelled(request, execution)}", err=True)
+            return CANCELLED
     if request.execution is None:
         told = (it.data["why"] for it in records.events(request=request.id) if it.kind == "refused")
         why = telling.printable(next(told, request.outcome or ""))
         click.echo(f"jpsi: request {request.id} has no execution: {why}", err=True)
         return NO_EXIT_CODE
     execution = records.execution(request.execution)
-    if request.outcome == "cancelled" and request.priority == 0:
-        click.echo(f"jpsi: {telling.cancelled(request, execution)}", err=True)
-        return CANCELLED
     click.echo(f"jpsi: execution {execution.id}, {telling.state(execution)}", err=True)
     if "error" in execution.status:
         click.echo(f"jpsi: {telling.printable(execution.status['error'])}", err=True)
     _show_log(records, execution)
     return NO_EXIT_CODE if execution.exit_code is None else execution.exit_code
+
+
+def wait(records: Records, requests: Sequence[str], *, timeout: float | None) -> int:
+    """Wait for requests to end, which a dispatcher sees to."""
+    wanted = [records.request(it).id for it in requests]
+    end = None if timeout is None else monotonic() + timeout
+    while any(records.request(it).state is not RequestState.FINAL for it in wanted):
+        if end is not None and monotonic() >= end:
+            return TIMED_OUT
+        sleep(_LOOK_SECONDS)
+    found = [records.request(it) for it in wanted]
+    for it in found:
+        click.echo(f"request {it.id}: {it.outcome}")
+    return 0 if all(it.outcome == "complete" for it in found) else NOT_COMPLETE
 
 
 def _dispatch_until(records: Records, request_id: str, is_over: Callable[[], bool]) -> None:
@@ -176,17 +259,15 @@ def cancel(records: Records, request: str, *, as_json: bool) -> int:
         _show(telling.as_json(found))
     elif was_over:
         click.echo(f"request {found.id} is over already: {found.outcome}")
-    elif found.state is RequestState.FINAL:
-        click.echo(telling.cancelled(found, execution))
     else:
-        _show(telling.request(found, execution))
+        click.echo(telling.cancelled(found, execution))
     return 0
 
 
 def invalidate(records: Records, execution: str, why: str) -> int:
     """Let an execution satisfy nobody any more."""
-    records.invalidate(execution, why)
-    click.echo(f"execution {execution} satisfies nobody any more")
+    found = records.invalidate(execution, why)
+    click.echo(f"execution {found.id} satisfies nobody any more")
     return 0
 
 
@@ -205,9 +286,10 @@ def get(records: Records, digest: str, target: str) -> int:
     return 0
 
 
-def ls(records: Records, *, is_all: bool, as_json: bool) -> int:
+def ls(records: Records, *, is_all: bool, state: str | None, as_json: bool) -> int:
     """List requests."""
-    found = records.requests(owner=None if is_all else records.user)
+    wanted = None if state is None else RequestState(state)
+    found = records.requests(owner=None if is_all else records.user, state=wanted)
     if as_json:
         _show(telling.as_json(found))
         return 0
@@ -239,20 +321,21 @@ def show(records: Records, subject: str, *, as_json: bool) -> int:
 def explain(records: Records, request: str) -> int:
     """Tell why a request has the execution that it has."""
     found = records.request(request)
-    _show(telling.explanation(found, records.events(request=request), records.passed_over(request)))
+    _show(telling.explanation(found, records.events(request=found.id), records.passed_over(found.id)))
     return 0
 
 
 def usage(records: Records, execution: str | None, user: str | None, *, as_json: bool) -> int:
     """List the intervals of accounting."""
-    found = records.usage(execution=execution, user=user)
+    wanted = None if execution is None else records.execution(execution).id
+    found = records.usage(execution=wanted, user=user)
     _show(telling.as_json(found) if as_json else telling.usage(found))
     return 0
 
 
-def progress(records: Records, execution: str, value: float) -> int:
-    """Say how much of the work of an execution is done."""
-    records.set_progress(execution, value)
+def progress(records: Records, execution: str, value: float | None, report: Report) -> int:
+    """Say how much of the work of an execution is done, or that it succeeds or fails."""
+    records.set_progress(execution, value, report)
     return 0
 
 

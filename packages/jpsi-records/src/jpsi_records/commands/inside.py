@@ -3,19 +3,35 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 
 import click
 
 from ..errors import StateError
 from ..inbox import Inbox
 from ..model import About
+from ..reports import Report
 from ..wish import Wish
+
+NOT_COMPLETE = 1
+# As of `jpsi run`.
+TIMED_OUT = 124
 
 
 def submit(  # noqa: PLR0913  options
-    inbox: Inbox, wish: Wish, more: About, *, priority: float, plan: str | None, as_json: bool
+    inbox: Inbox,
+    wish: Wish,
+    more: About,
+    *,
+    priority: float,
+    plan: str | None,
+    is_strict: bool,
+    as_json: bool,
 ) -> int:
     """Make a request, which is taken in a moment later."""
+    if is_strict:
+        msg = "in a job nothing is known of where its requests will run: leave out --strict"
+        raise StateError(msg)
     if plan is not None:
         msg = "in a job nothing is known of previews: leave out --plan"
         raise StateError(msg)
@@ -25,10 +41,20 @@ def submit(  # noqa: PLR0913  options
     return 0
 
 
-def progress(inbox: Inbox, execution: str, value: float) -> int:
-    """Say how much of the work is done."""
+def wait(inbox: Inbox, requests: Sequence[str], *, timeout: float | None) -> int:
+    """Wait for requests of this job to end."""
+    found = inbox.wait(*requests, timeout=timeout)
+    if found is None:
+        return TIMED_OUT
+    for it in found:
+        click.echo(f"request {it.request}: {it.outcome}{f': {it.why}' if it.why else ''}")
+    return 0 if all(it.outcome == "complete" for it in found) else NOT_COMPLETE
+
+
+def progress(inbox: Inbox, execution: str, value: float | None, report: Report) -> int:
+    """Say how much of the work is done, or that it succeeds or fails."""
     if execution != inbox.execution:
         msg = f"a job tells the progress of its own execution, {inbox.execution}, and not of {execution}"
         raise StateError(msg)
-    inbox.set_progress(value)
+    inbox.set_progress(value, report)
     return 0

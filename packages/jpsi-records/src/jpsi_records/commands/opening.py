@@ -85,14 +85,24 @@ def about(
     Raises:
         InvalidRequestError: one of them cannot be understood.
     """
+    expires_at = moment(expires, now or datetime.now(UTC))
+    return About(name=name, labels=read_labels(labels), expires_at=expires_at, parent=parent)
+
+
+def read_labels(labels: Iterable[str]) -> dict[str, str]:
+    """The labels of options.
+
+    Raises:
+        InvalidRequestError: one of them is none.
+    """
     told = dict(it.partition("=")[::2] for it in labels)
     if not all(told):
         msg = "a label is NAME=VALUE"
         raise InvalidRequestError(msg)
-    return About(name=name, labels=told, expires_at=_moment(expires, now or datetime.now(UTC)), parent=parent)
+    return told
 
 
-def _moment(text: str | None, now: datetime) -> datetime | None:
+def moment(text: str | None, now: datetime) -> datetime | None:
     """A time, such as 2030-01-01T00:00, or a duration from now on, such as 2h."""
     if text is None:
         return None

@@ -21,6 +21,9 @@ Any other, and each of these as well, may be the exit code of the computation.
 """
 _FILE = click.Argument(["file"], metavar="FILE")
 _JSON = click.Option(["--json", "as_json"], is_flag=True, help="Write JSON.")
+_STRICT = click.Option(
+    ["--strict", "is_strict"], is_flag=True, help="Refuse what may lack room for a temporary directory."
+)
 _PRIORITY = click.Option(
     ["--priority"], type=float, default=1.0, show_default=True, help="How urgent it is; 0 lets nothing run."
 )
@@ -105,6 +108,28 @@ def _with_wish(name: str, **given: Any) -> Callable[..., int]:  # noqa: ANN401  
     return do
 
 
+def _update(  # noqa: PLR0913  options
+    door: Any,  # noqa: ANN401  as above
+    request: str,
+    file: str | None,
+    *,
+    name: str | None,
+    labels: tuple[str, ...],
+    expires: str | None,
+    as_json: bool,
+) -> int:
+    from datetime import UTC, datetime  # noqa: PLC0415  as above
+
+    from . import doing  # noqa: PLC0415  as above
+    from .opening import moment, read_file, read_labels  # noqa: PLC0415
+
+    wish = None if file is None else read_file(file)
+    expires_at = moment(expires, datetime.now(UTC))
+    return doing.update(
+        door, request, wish, name=name, labels=read_labels(labels), expires_at=expires_at, as_json=as_json
+    )
+
+
 def _plainly(name: str) -> Callable[..., int]:
     """A function of `doing`."""
 
@@ -115,6 +140,27 @@ def _plainly(name: str) -> Callable[..., int]:
     return do
 
 
+def _progress(
+    door: Any,  # noqa: ANN401  as above
+    execution: str,
+    value: float | None,
+    *,
+    is_success: bool,
+    failure: str | None,
+) -> int:
+    from ..errors import InvalidRequestError  # noqa: PLC0415  as above
+    from ..reports import Report  # noqa: PLC0415  as above
+
+    if (value is None and not is_success and failure is None) or (is_success and failure is not None):
+        msg = "say a number from 0 to 1, and one of --success and --failure, or one of these"
+        raise InvalidRequestError(msg)
+    reported = None if failure is None and not is_success else is_success
+    report = Report(reported, failure or "")
+    code: int = _room(door).progress(door, execution, value, report)
+    return code
+
+
+_STATE = click.Choice(["draft", "committed", "final"])
 _EXECUTION = click.Argument(["execution"], metavar="EXECUTION")
 _REQUEST = click.Argument(["request"], metavar="REQUEST")
 
@@ -135,7 +181,7 @@ REQUEST = click.Group(
                 "preview",
                 _with_wish("preview"),
                 "Tell what would come of a request; nothing is written.",
-                (_FILE, _JSON),
+                (_FILE, _STRICT, _JSON),
                 done="it was told",
                 more="Which execution satisfies it; or what would run, and what comes close.",
             ),
@@ -148,6 +194,7 @@ REQUEST = click.Group(
                     *_ABOUT,
                     _PRIORITY,
                     click.Option(["--plan"], metavar="ID", help="Only if this preview holds."),
+                    _STRICT,
                     _JSON,
                 ),
                 done="the request was made",
@@ -158,9 +205,21 @@ REQUEST = click.Group(
                 "run",
                 _with_wish("run"),
                 "Make a request, wait for its end, and exit with its exit code.",
-                (_FILE, *_ABOUT, _PRIORITY),
+                (_FILE, *_ABOUT, _PRIORITY, _STRICT),
                 done="the computation has ended well, now or earlier",
                 codes=_RUN_CODES,
+            ),
+            _command(
+                "wait",
+                _plainly("wait"),
+                "Wait for requests to end, which a dispatcher sees to.",
+                (
+                    click.Argument(["requests"], metavar="REQUEST...", nargs=-1, required=True),
+                    click.Option(["--timeout"], type=float, metavar="SECONDS", help="No longer than that."),
+                ),
+                done="all of them are complete (1: not all; 124: not in this time)",
+                more="In a job it waits for requests that the job has made.",
+                is_for_jobs=True,
             ),
             _command(
                 "find",
@@ -174,6 +233,44 @@ REQUEST = click.Group(
                 _with_wish("attach"),
                 "Make a request that is satisfied by the execution of your choice.",
                 (_FILE, _EXECUTION, *_ABOUT, _PRIORITY, _JSON),
+            ),
+            _command(
+                "draft",
+                _with_wish("draft"),
+                "Make a request that causes nothing until it is committed.",
+                (_FILE, *_ABOUT, _JSON),
+                done="the draft was made",
+            ),
+            _command(
+                "update",
+                _update,
+                "Change what a draft says; an execution that it has it has no more then.",
+                (
+                    _REQUEST,
+                    click.Argument(["file"], metavar="[FILE]", required=False),
+                    click.Option(["--name"], help="What lists call it."),
+                    click.Option(["--label", "labels"], multiple=True, metavar="NAME=VALUE", help="A label."),
+                    click.Option(["--expires"], metavar="TIME", help="When nobody wants it any more."),
+                    _JSON,
+                ),
+            ),
+            _command(
+                "satisfy",
+                _plainly("satisfy"),
+                "Find an execution that satisfies a draft, or create one; nothing runs yet.",
+                (_REQUEST, _JSON),
+            ),
+            _command(
+                "reset",
+                _plainly("reset"),
+                "Let a draft have no execution again.",
+                (_REQUEST, _JSON),
+            ),
+            _command(
+                "commit",
+                _plainly("commit"),
+                "Commit a draft: from now on it has an execution, which runs.",
+                (_REQUEST, _PRIORITY, _JSON),
             ),
             _command(
                 "rerun", _plainly("rerun"), "Compute exactly the same again.", (_EXECUTION, _PRIORITY, _JSON)
@@ -190,7 +287,11 @@ REQUEST = click.Group(
                 "ls",
                 _plainly("ls"),
                 "List your requests.",
-                (click.Option(["--all", "is_all"], is_flag=True, help="Everybody's."), _JSON),
+                (
+                    click.Option(["--all", "is_all"], is_flag=True, help="Everybody's."),
+                    click.Option(["--state"], type=_STATE, help="Those in this state alone."),
+                    _JSON,
+                ),
             ),
             _command(
                 "show",
@@ -213,7 +314,7 @@ REQUEST = click.Group(
             _command(
                 "cancel",
                 _plainly("cancel"),
-                "End a request: nothing runs for it any more; others may still want the same.",
+                "Set the priority to 0: nothing runs for it any more; others may still want the same.",
                 (_REQUEST, _JSON),
             ),
             _command(
@@ -224,9 +325,14 @@ REQUEST = click.Group(
             ),
             _command(
                 "progress",
-                _plainly("progress"),
-                "Say how much of a running execution is done, from 0 to 1.",
-                (_EXECUTION, click.Argument(["value"], type=click.FloatRange(0, 1))),
+                _progress,
+                "Say how much of a running execution is done, from 0 to 1, or that it succeeds or fails.",
+                (
+                    _EXECUTION,
+                    click.Argument(["value"], type=click.FloatRange(0, 1), required=False),
+                    click.Option(["--success", "is_success"], is_flag=True, help="It succeeds."),
+                    click.Option(["--failure"], metavar="WHY", help="It fails, whatever its exit code is."),
+                ),
                 more="In a job of a request EXECUTION is $JPSI_EXECUTION.",
                 is_for_jobs=True,
             ),

@@ -43,7 +43,7 @@ def _plain(value: Any) -> Any:  # noqa: ANN401  as above
 
 def plan(found: Plan) -> str:
     """What would come of a request."""
-    lines = [f"plan {found.id}: {_outcome(found)}"]
+    lines = [f"plan {found.id}: {_outcome(found)}", *(f"warning: {printable(it)}" for it in found.warnings)]
     for near in found.near_misses:
         lines += ["", f"close: execution {near.execution.id}, {state(near.execution)}", *_why_not(near)]
     return "\n".join(lines) + "\n"
@@ -68,6 +68,7 @@ def plan_json(found: Plan) -> str:
             "runs": found.runs,
             "preimage": json.loads(found.resolution.wanted),
             "near_misses": list(found.near_misses),
+            "warnings": list(found.warnings),
         }
     )
 
@@ -123,7 +124,8 @@ def cancelled(found: Request, execution: Execution | None) -> str:
     is_wanted = execution is not None and not execution.state.ended and execution.priority > 0
     more = "; another request still wants this execution" if is_wanted else ""
     told = "" if execution is None else f" execution {execution.id},"
-    return f"request {found.id}:{told} cancelled{more}"
+    back = "" if found.outcome else f"; `jpsi request priority {found.id} 1` takes that back"
+    return f"request {found.id}:{told} cancelled{more}{back}"
 
 
 def requests(found: Iterable[tuple[Request, Execution | None]]) -> str:

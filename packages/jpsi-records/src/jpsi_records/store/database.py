@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import attrs
 from sqlalchemy import URL, Connection, Engine, NullPool, create_engine, event, make_url, text
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
@@ -25,10 +26,29 @@ _PATIENCE_SECONDS = 60
 _WRITER = 0x6A707369
 
 
+@attrs.frozen(slots=True)
+class Changed:
+    """The ids of what a transaction has changed."""
+
+    requests: set[str] = attrs.field(factory=set)
+    #: Those that it has made.
+    executions: set[str] = attrs.field(factory=set)
+
+
+def changed_in(connection: Connection) -> Changed:
+    """Return what a transaction has changed so far, for others to add to it."""
+    found: Changed = connection.get_execution_options().get("jpsi_changed", Changed())
+    return found
+
+
 class Database:
     """One database. Any thread may use it, and any process that opens it by itself."""
 
     def __init__(self, url: str | URL) -> None:
+        #: Who writes, for `modified_by`; empty if nobody in particular.
+        self.user = ""
+        #: What is done at the end of a transaction that has changed requests or made executions.
+        self.before_commit: Callable[[Connection, Changed], None] | None = None
         self._url = _checked(url)
         self._turns = self._turns_if_shared()
         # A file of several machines is only read anew by who opens it anew.
@@ -86,13 +106,17 @@ class Database:
 
     @contextlib.contextmanager
     def _transaction(self, *, writes: bool) -> Iterator[Connection]:
+        changed = Changed()
+        options: dict[str, Any] = {"jpsi_writes": writes, "jpsi_user": self.user, "jpsi_changed": changed}
         try:
             with (
                 contextlib.nullcontext() if self._turns is None else self._turns.turn(),
-                self.engine.connect().execution_options(jpsi_writes=writes) as connection,
+                self.engine.connect().execution_options(**options) as connection,
                 connection.begin(),
             ):
                 yield connection
+                if self.before_commit is not None and (changed.requests or changed.executions):
+                    self.before_commit(connection, changed)
         except DBAPIError as e:
             msg = f"the records cannot be {'written' if writes else 'read'}: {e.orig}"
             raise StoreError(msg, e) from e
@@ -103,6 +127,18 @@ class Database:
     def close(self) -> None:
         """Close what is open; whoever uses it again opens it again."""
         self.engine.dispose()
+
+
+def sqlite_path(url: str | URL) -> Path | None:
+    """Return the file of an SQLite database; None if it is another, or has none.
+
+    Raises:
+        StoreError: this is no URL of a database.
+    """
+    found = _checked(url)
+    if found.get_backend_name() != "sqlite" or not found.database or found.database == ":memory:":
+        return None
+    return Path(found.database)
 
 
 def _checked(url: str | URL) -> URL:

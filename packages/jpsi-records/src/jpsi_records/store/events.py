@@ -57,6 +57,12 @@ def account(
         connection.execute(insert(EVENT).values({**values, "data": {}}))
 
 
+def last_time(connection: Connection, execution_id: str) -> datetime | None:
+    """Return when something last happened to an execution."""
+    statement = select(EVENT.c.time).where(EVENT.c.execution == execution_id)
+    return connection.execute(statement.order_by(EVENT.c.seq.desc()).limit(1)).scalar()
+
+
 def behind(connection: Connection) -> list[str]:
     """The executions in which somebody is interested with another priority than accounting has."""
     last = (

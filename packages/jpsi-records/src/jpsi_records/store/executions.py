@@ -13,6 +13,7 @@ from sqlalchemy.sql.expression import text
 
 from ..errors import NotFoundError
 from ..model import Attempt, Execution, ExecutionState
+from .database import changed_in
 from .rows import attempt_of, attempt_row, execution_of, execution_row
 from .schema import ATTEMPT, EXECUTION, LIVE
 
@@ -88,6 +89,7 @@ def add(connection: Connection, execution: Execution, *, is_shared: bool) -> Exe
         statement.on_conflict_do_nothing(index_elements=["fingerprint"], index_where=text(LIVE))
     ).rowcount
     if is_new:
+        changed_in(connection).executions.add(execution.id)
         return execution
     (found,) = some(connection, EXECUTION.c.fingerprint == execution.fingerprint, text(LIVE))
     return found

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +31,61 @@ def open_database(url: str | URL) -> Database:
     return database
 
 
-def _check_version(database: Database) -> None:
+class UnmadeDatabase(Database):
+    """An SQLite database that is not there yet: it is empty, and made by whoever writes first.
+
+    Args:
+        url: where it is to be.
+        make: makes what it needs to be there.
+    """
+
+    def __init__(self, url: str | URL, make: Callable[[], None]) -> None:
+        super().__init__(url)
+        self._make = make
+        self._is_made = False
+        self._lock = threading.Lock()
+        self._empty: Database | None = None
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+
+    @contextlib.contextmanager
+    def reading(self) -> Iterator[Connection]:
+        """A transaction that sees one state of the records: none, as long as nobody has written any."""
+        with self._lock:
+            if not self._is_made and Path(self._url.database or "").exists():
+                _check_version(super())
+                self._is_made = True
+            database = None if self._is_made else self._nothing()
+        with super().reading() if database is None else database.reading() as connection:
+            yield connection
+
+    @contextlib.contextmanager
+    def writing(self) -> Iterator[Connection]:
+        """A transaction of the one writer; everything or nothing of it is kept."""
+        with self._lock:
+            if not self._is_made:
+                self._make()
+                _check_version(super())
+                self._is_made = True
+        with super().writing() as connection:
+            yield connection
+
+    def _nothing(self) -> Database:
+        if self._empty is None:
+            self._folder = tempfile.TemporaryDirectory(prefix="jpsi-records-")
+            self._empty = open_database(f"sqlite:///{self._folder.name}/records.sqlite")
+        return self._empty
+
+    def close(self) -> None:
+        """Close what is open."""
+        super().close()
+        if self._empty is not None:
+            self._empty.close()
+            self._empty = None
+        if self._folder is not None:
+            self._folder.cleanup()
+
+
+def _check_version(database: Any) -> None:  # noqa: ANN401  a database, or what a subclass of it inherits
     with database.reading() as connection:
         version = _version(connection)
     if version != HEAD:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, insert, select, update
 
 from ..errors import NotFoundError
 from ..model import Request
+from .database import changed_in
 from .rows import request_of, request_row
 from .schema import REQUEST
 
@@ -40,8 +42,13 @@ def newest(connection: Connection, most: int, *conditions: ColumnElement[bool]) 
 def add(connection: Connection, request: Request) -> None:
     """Add a request."""
     connection.execute(insert(REQUEST).values(request_row(request)))
+    changed_in(connection).requests.add(request.id)
 
 
-def change(connection: Connection, request_id: str, **values: Any) -> None:  # noqa: ANN401  columns are of any type
-    """Change a request."""
+def change(connection: Connection, request_id: str, now: datetime, **values: Any) -> None:  # noqa: ANN401  columns are of any type
+    """Change a request; who does so, and when, is written with it."""
+    changed_in(connection).requests.add(request_id)
+    values["modified_at"] = now
+    if user := connection.get_execution_options().get("jpsi_user"):
+        values["modified_by"] = user
     connection.execute(update(REQUEST).where(REQUEST.c.id == request_id).values(values))

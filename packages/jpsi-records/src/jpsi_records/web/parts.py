@@ -81,7 +81,7 @@ def state(execution: Execution) -> Html:
 
 def outcome(request: Request) -> Html:
     """How far a request is, without an execution to tell that."""
-    looks = "bad" if request.outcome in {"dependency_failed", "refused"} else "over"
+    looks = "bad" if request.outcome in {"dependency_failed", "failed", "refused"} else "over"
     told = request.outcome or ("waits for others" if request.priority is not None else "draft")
     return element("span", told, class_=f"state {looks}")
 

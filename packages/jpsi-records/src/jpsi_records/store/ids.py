@@ -1,0 +1,33 @@
+"""Ids of which the beginning is enough."""
+
+from __future__ import annotations
+
+import re
+
+from sqlalchemy import Column, Connection, select
+
+from ..errors import NotFoundError
+
+_BEGINNING = re.compile(r"[0-9a-f-]{1,36}")
+_TOLD = 3
+
+
+def full_id(connection: Connection, column: Column[str], beginning: str) -> str:
+    """Return the one id of a table that begins like this.
+
+    Raises:
+        NotFoundError: there is none, or there are several.
+    """
+    what = column.table.name
+    found: list[str] = []
+    if _BEGINNING.fullmatch(beginning):
+        begins = column.startswith(beginning, autoescape=True)
+        statement = select(column).where(begins).order_by(column).limit(_TOLD)
+        found = list(connection.execute(statement).scalars())
+    if len(found) == 1 or beginning in found:
+        return beginning if beginning in found else found[0]
+    if found:
+        msg = f"several {what}s begin with {beginning}: {', '.join(found)}; write more of it"
+        raise NotFoundError(msg)
+    msg = f"there is no {what} {beginning}"
+    raise NotFoundError(msg)

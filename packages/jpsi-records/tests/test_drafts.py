@@ -1,0 +1,249 @@
+"""Drafts: drawn up, changed, listed, satisfied, reset, committed; and names that need not be written out."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from jpsi_records.errors import InvalidRequestError, NotFoundError, NothingToReuseError, StateError
+from jpsi_records.model import About, ExecutionState, RequestState
+from jpsi_records.mounts import KINDS, read_mount
+from jpsi_records.records import Records
+from playing import Client, Clock, finish, see_to, start, wish
+
+Run = Callable[..., Any]
+
+
+@pytest.mark.clause("records-satisfy")
+def test_satisfy_finds_or_creates(records: Records) -> None:
+    draft, other = records.draft(wish("a")), records.draft(wish("a"))
+
+    made = records.satisfy(draft.id)
+
+    assert (made.state, made.priority) == (RequestState.DRAFT, None)
+    execution = records.execution(made.execution or "")
+    assert (execution.state, execution.priority) == (ExecutionState.QUEUED, 0)
+    assert records.satisfy(other.id).execution == execution.id
+    with pytest.raises(StateError, match="has an execution already"):
+        records.satisfy(draft.id)
+    assert records.commit(draft.id, priority=2).execution == execution.id
+    assert records.execution(execution.id).priority == 2
+
+
+def test_satisfy_creates_nothing_where_that_is_not_wanted(records: Records) -> None:
+    draft = records.draft(wish("a", reuse="only"))
+    first = records.submit(wish("b"))
+    waits = records.draft(wish("c", after=[first.id]))
+
+    with pytest.raises(NothingToReuseError):
+        records.satisfy(draft.id)
+    with pytest.raises(StateError, match="waits for others"):
+        records.satisfy(waits.id)
+
+
+@pytest.mark.parametrize("others", ["nobody", "a draft", "a request"])
+def test_what_was_created_for_a_draft_goes_with_it_unless_somebody_has_it(
+    records: Records, others: str
+) -> None:
+    draft = records.draft(wish("a"))
+    execution = records.satisfy(draft.id).execution or ""
+    if others == "a draft":
+        records.satisfy(records.draft(wish("a")).id)
+    if others == "a request":
+        records.submit(wish("a"))
+
+    assert records.reset(draft.id).execution is None
+
+    expected = ExecutionState.CANCELLED if others == "nobody" else ExecutionState.QUEUED
+    assert records.execution(execution).state is expected
+
+
+def test_what_a_draft_has_is_not_cancelled_by_others(records: Records, clock: Clock) -> None:
+    draft = records.draft(wish("a"))
+    execution = records.satisfy(draft.id).execution
+    records.submit(wish("a"), About(expires_at=clock()))
+    see_to(records)
+
+    assert records.commit(draft.id).execution == execution
+    assert records.execution(execution or "").state is ExecutionState.QUEUED
+
+
+def test_a_draft_whose_execution_does_no_more_is_not_committed(records: Records) -> None:
+    draft = records.draft(wish("a"))
+    execution = records.satisfy(draft.id).execution or ""
+    records.invalidate(execution)
+
+    with pytest.raises(StateError, match="does not satisfy it any more: ca has invalidated it; reset"):
+        records.commit(draft.id)
+    records.reset(draft.id)
+    assert records.commit(draft.id).execution not in {None, execution}
+
+
+@pytest.mark.clause("records-draft")
+@pytest.mark.parametrize("has_roles", [False, True], ids=["one-user", "roles"])
+def test_a_draft_can_be_changed_until_it_is_committed(
+    has_roles: bool, url: str, client: Client, role: Client
+) -> None:
+    if has_roles and url.startswith("sqlite"):
+        pytest.skip("an SQLite database has no users")
+    server = client("server")
+    user = role("ca") if has_roles else client("ca")
+    draft = user.draft(wish("a"), About(name="x"))
+
+    user.update(draft.id, wish("b"))
+    changed = user.update(draft.id, more=About(name="y", labels={"a": "b"}))
+
+    assert (changed.wish, changed.name, changed.labels) == (wish("b"), "y", {"a": "b"})
+    assert user.requests(state=RequestState.DRAFT) == [changed]
+    user.commit(draft.id)
+    see_to(server)
+    assert "b" in server.execution(user.request(draft.id).execution or "").preimage
+    with pytest.raises(StateError, match="not a draft any more"):
+        user.update(draft.id, wish("c"))
+
+
+def test_a_draft_that_says_something_else_has_no_execution(records: Records) -> None:
+    draft = records.draft(wish("a"))
+    execution = records.satisfy(draft.id).execution or ""
+
+    assert records.update(draft.id, wish("b")).execution is None
+    assert records.execution(execution).state is ExecutionState.CANCELLED
+    with pytest.raises(InvalidRequestError):
+        wish("a", after=[1])
+
+
+@pytest.mark.parametrize("url", ["postgresql"], indirect=True)
+def test_who_may_not_dispatch_is_told_what_to_do(records: Records, role: Client) -> None:
+    draft = role("ca").draft(wish("a"))
+
+    for call in (role("ca").satisfy, role("ca").reset):
+        with pytest.raises(StateError, match="commit the request instead"):
+            call(draft.id)
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.yaml").write_text(f"command: [echo, {name}]")
+
+    def run_(*arguments: str, code: int = 0) -> Any:
+        command = [sys.executable, "-m", "jpsi_cli", "request", *arguments]
+        done = subprocess.run(command, check=False, capture_output=True, text=True, cwd=tmp_path, timeout=300)
+        assert done.returncode == code, done.stderr
+        return json.loads(done.stdout) if "--json" in arguments else done.stdout + done.stderr
+
+    return run_
+
+
+def test_every_call_for_drafts_is_a_command(run: Run) -> None:
+    draft = run("draft", "a.yaml", "--name", "x", "--json")["id"]
+    assert [it["state"] for it in run("ls", "--state", "draft", "--json")] == ["draft"]
+    assert run("ls", "--state", "committed", "--json") == []
+
+    made = run("satisfy", draft, "--json")["execution"]
+    assert made is not None
+    assert run("reset", draft, "--json")["execution"] is None
+    assert "cancelled (unwanted)" in run("show", made)
+    changed = run("update", draft, "b.yaml", "--label", "a=b", "--json")
+    assert (changed["name"], changed["labels"]) == ("x", {"a": "b"})
+    assert changed["wish"]["command"] == ["echo", "b"]
+    assert "already" in run("satisfy", run("satisfy", draft, "--json")["id"], code=125)
+    assert run("commit", draft, "--priority", "3", "--json")["priority"] == 3
+    run("dispatch", "--until-idle")
+    assert run("ls", "--json")[0]["outcome"] == "complete"
+    assert "not a draft any more" in run("update", draft, "--name", "z", code=125)
+
+
+def test_the_beginning_of_an_id_is_enough(run: Run) -> None:
+    request = run("submit", "a.yaml", "--json")
+    mine, execution = request["id"][:18], request["execution"][:18]
+
+    assert run("show", mine, "--json")["request"]["id"] == request["id"]
+    assert run("show", execution, "--json")["execution"]["id"] == request["execution"]
+    assert run("priority", mine, "2", "--json")["priority"] == 2
+    assert "queued" in run("usage", "--execution", execution)
+    assert run("explain", mine).startswith(f"execution {request['execution']} was made for it")
+    assert request["execution"] in run("invalidate", execution)
+
+
+def test_a_beginning_of_several_ids_is_refused(client: Client) -> None:
+    records = client("ca")
+    one = records.submit(wish("a"))
+    records.submit(wish("b"))
+
+    with pytest.raises(NotFoundError, match="several requests begin with 0"):
+        records.cancel("0")
+    for nothing in ("", "%", "x", one.id + "0"):
+        with pytest.raises(NotFoundError, match="there is no request"):
+            records.request(nothing)
+    assert records.request(one.id).priority == 1
+
+
+def test_others_are_named_by_the_beginning_of_their_ids(records: Records) -> None:
+    first = records.submit(wish("a", mounts={"/out": {"kind": "collection"}}, output_path="/out"))
+    short = first.id[:20]
+    mounts = {"/in": {"kind": "output", "request": short}}
+
+    second = records.submit(wish("b", after=[short], mounts=mounts))
+
+    assert second.wish.predecessors == (first.id,)
+    start(records, first.execution or "")
+    assert records.set_progress((first.execution or "")[:20], 0.5).progress == 0.5
+    finish(records, first.execution or "")
+    assert records.rerun((first.execution or "")[:20]).execution is not None
+
+
+@pytest.mark.clause("records-filters")
+@pytest.mark.parametrize(
+    "filters",
+    [
+        ["created_at", "<", "2015-07-01T00:00:01Z"],
+        [["created_at", "<", "2015-07-01T00:00:01Z"]],
+        ["created_at", "<", dt.date(2015, 7, 1)],
+        yaml.safe_load("[created_at, '<', 2015-07-01T00:00:01Z]"),
+        [["created_at", "in", [dt.datetime(2015, 7, 1, tzinfo=dt.UTC)]]],
+    ],
+    ids=str,
+)
+def test_a_filter_is_written_as_in_the_draft(records: Records, filters: object) -> None:
+    request = records.submit(wish("a"))
+    start(records, request.execution or "")
+    finish(records, request.execution or "")
+
+    with pytest.raises(NothingToReuseError, match="created_at"):
+        records.submit(wish("a", filters=filters))
+    assert len(wish("a", filters=filters).filters) == 1
+
+
+@pytest.mark.clause("records-arvados")
+@pytest.mark.parametrize(
+    ("document", "told"),
+    [
+        ({"kind": "collection", "portable_data_hash": "d41d8cd98f00b204e9800998ecf8427e+0"}, "its `digest`"),
+        ({"kind": "collection", "uuid": "zzzzz-4zz18-yyyyyyyyyyyyyyy"}, "has a `name`"),
+        ({"kind": "collection_file", "uuid": "zzzzz-4zz18-yyyyyyyyyyyyyyy", "path": "/foo.txt"}, "`name`"),
+        ({"kind": "git_tree", "uuid": "zzzzz-s0uqq-xxxxxxxxxxxxxxx", "commit": "master"}, "by its `url`"),
+        ({"kind": "git_tree", "repository_name": "r", "commit": "master"}, "by its `url`"),
+        ({"kind": "tmp", "size": 1}, "'size', which is nothing that a tmp says; it says capacity"),
+        ({"kind": "text"}, "does not say content"),
+    ],
+    ids=str,
+)
+def test_what_only_arvados_has_is_explained_in_a_sentence(document: dict[str, str], told: str) -> None:
+    with pytest.raises(InvalidRequestError, match=told):
+        wish("a", mounts={"/in": document})
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_mistake_in_a_mount_is_told_in_the_words_of_python(kind: str) -> None:
+    with pytest.raises(ValueError, match="nothing that") as raised:
+        read_mount({"kind": kind, "no such": 1})
+    assert "argument" not in str(raised.value)

@@ -1,0 +1,222 @@
+"""How requests end: what counts as success, what a job reports, and what is taken back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jpsi_records.dispatcher import Dispatcher
+from jpsi_records.errors import InvalidRequestError, StateError
+from jpsi_records.ledger import give_up, move
+from jpsi_records.model import Execution, ExecutionState, Request, RequestState
+from jpsi_records.records import Records
+from jpsi_records.reports import Report
+from playing import Client, Clock, finish, see_to, start, wish
+
+
+def ended(records: Records, exit_code: int, **more: Any) -> Request:
+    """A request whose job has ended."""
+    request = records.submit(wish("a", **more))
+    start(records, request.execution or "")
+    finish(records, request.execution or "", exit_code)
+    return records.request(request.id)
+
+
+@pytest.mark.clause("records-failed")
+@pytest.mark.parametrize(
+    ("exit_code", "more", "outcome"),
+    [
+        (0, {}, "complete"),
+        (1, {}, "failed"),
+        (1, {"success_exit_codes": [0, 1]}, "complete"),
+        (0, {"success_exit_codes": [3]}, "failed"),
+        (1, {"accepts_failed": True}, "failed"),
+    ],
+)
+def test_what_counts_as_success_is_told_from_failure(
+    records: Records, exit_code: int, more: dict[str, Any], outcome: str
+) -> None:
+    assert ended(records, exit_code, **more).outcome == outcome
+
+
+def test_what_counts_as_success_is_what_is_used_again(records: Records) -> None:
+    done = ended(records, 1)
+
+    assert records.find(wish("a")) is None
+    assert records.find(wish("a", success_exit_codes=[1])) is not None
+    joined = records.submit(wish("a", success_exit_codes=[0, 1]))
+    assert (joined.execution, joined.outcome) == (done.execution, "complete")
+    after = records.submit(wish("b", after=[joined.id]))
+    assert after.execution is not None
+    assert records.submit(wish("b", after=[done.id])).outcome == "dependency_failed"
+
+
+@pytest.mark.parametrize("codes", [[], "0", [True], [-1], 0, ["0"]], ids=repr)
+def test_what_can_be_no_exit_codes_is_refused(codes: object) -> None:
+    with pytest.raises(InvalidRequestError, match="success_exit_codes"):
+        wish("a", success_exit_codes=codes)
+
+
+@pytest.mark.clause("records-progress")
+def test_success_and_failure_are_recorded_while_a_job_runs(records: Records) -> None:
+    request = records.submit(wish("a"))
+    execution = request.execution or ""
+    with pytest.raises(StateError, match="only a running one"):
+        records.set_progress(execution, report=Report(is_success=True))
+    start(records, execution)
+
+    told = records.set_progress(execution, 0.5, Report(is_success=False, message="no input"))
+    assert (told.progress, told.status) == (0.5, {"reported": "failure", "error": "no input"})
+    assert records.find(wish("a")) is None
+    again = records.set_progress(execution, report=Report(is_success=True))
+    assert (again.progress, again.status) == (0.5, {"reported": "success"})
+    assert records.find(wish("a")) == again
+    assert [it.data["reported"] for it in records.events() if it.kind == "reported"] == ["failure", "success"]
+
+
+def test_who_has_reported_a_failure_has_failed_whatever_the_exit_code_is(records: Records) -> None:
+    request = records.submit(wish("a"))
+    start(records, request.execution or "")
+    records.set_progress(request.execution or "", report=Report(is_success=False))
+    finish(records, request.execution or "", 0)
+
+    assert records.request(request.id).outcome == "failed"
+    assert records.execution(request.execution or "").has_failed
+    assert records.find(wish("a")) is None
+    assert records.find(wish("a", accepts_failed=True)) is not None
+
+
+@pytest.mark.clause("records-cancel")
+@pytest.mark.parametrize("has_roles", [False, True], ids=["one-user", "roles"])
+def test_to_cancel_is_priority_zero_and_is_taken_back(
+    has_roles: bool, url: str, client: Client, role: Client
+) -> None:
+    if has_roles and url.startswith("sqlite"):
+        pytest.skip("an SQLite database has no users")
+    server = client("server")
+    user = role("ca") if has_roles else client("ca")
+    request = user.submit(wish("a"), priority=3)
+    see_to(server)
+    execution = user.request(request.id).execution or ""
+    start(server, execution)
+
+    cancelled = user.cancel(request.id)
+    see_to(server)
+    assert (cancelled.state, cancelled.priority) == (RequestState.COMMITTED, 0)
+    assert (server.execution(execution).state, server.execution(execution).priority) == (
+        ExecutionState.RUNNING,
+        0,
+    )
+    user.set_priority(request.id, 2)
+    see_to(server)
+
+    assert server.execution(execution).priority == 2
+    finish(server, execution)
+    assert user.request(request.id).outcome == "complete"
+
+
+def test_what_is_wanted_again_while_its_job_is_being_cancelled_gets_another(
+    records: Records, clock: Clock
+) -> None:
+    request, other = records.submit(wish("a")), records.submit(wish("a"))
+    first = request.execution or ""
+    start(records, first)
+    for it in (request, other):
+        records.cancel(it.id)
+    with records.database.writing() as connection:
+        assert give_up(connection, records.execution(first), clock())
+
+    clock.advance(1)
+    records.set_priority(request.id, 1)
+    clock.advance(1)
+    with records.database.writing() as connection:
+        move(connection, first, clock(), ExecutionState.CANCELLED, reason="cancelled")
+    see_to(records)
+
+    now = records.request(request.id)
+    assert (now.state, now.outcome) == (RequestState.COMMITTED, None)
+    assert now.execution not in {None, first}
+    assert records.execution(now.execution or "").priority == 1
+    assert records.request(other.id).outcome == "cancelled"
+    assert all(it.end is not None for it in records.usage(execution=first))
+
+
+def test_what_was_cancelled_and_waits_is_held_and_can_go_on(records: Records) -> None:
+    request = records.submit(wish("a"))
+
+    records.cancel(request.id)
+    assert records.execution(request.execution or "").state is ExecutionState.QUEUED
+    records.set_priority(request.id, 1)
+
+    assert records.execution(request.execution or "").priority == 1
+
+
+def test_each_change_says_who_has_made_it_and_when(client: Client, clock: Clock) -> None:
+    server, user = client("server"), client("ca")
+    found = []
+
+    def note(request: Request) -> None:
+        found.append((request.modified_by, (request.modified_at - begun).seconds))
+
+    begun = clock()
+    request = user.draft(wish("a"))
+    note(request)
+    for change in (user.satisfy, user.reset, user.commit):
+        clock.advance(1)
+        note(change(request.id))
+    clock.advance(1)
+    start(server, user.request(request.id).execution or "")
+    finish(server, user.request(request.id).execution or "")
+    note(user.request(request.id))
+
+    assert found == [("ca", 0), ("ca", 1), ("ca", 2), ("ca", 3), ("server", 4)]
+
+
+@pytest.fixture
+def real(tmp_path: Path) -> Iterator[Records]:
+    with Records(tmp_path / "real", user="ca") as records:
+        yield records
+
+
+def executed(records: Records, script: str, **more: Any) -> Execution:
+    request = records.submit(wish("sh", "-c", script, **more))
+    dispatcher = Dispatcher(records)
+    dispatcher.run(until_idle=True)
+    dispatcher.close()
+    return records.execution(request.execution or "")
+
+
+def test_a_job_that_has_ended_before_anybody_has_looked_has_run(
+    real: Records, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Dispatcher, "_has_started", lambda *_: pytest.fail("it was seen"))
+    follow = Dispatcher._follow
+    monkeypatch.setattr(Dispatcher, "_follow", lambda it, held: (held.job.wait(), follow(it, held)))
+
+    execution = executed(real, "sleep 0.3")
+
+    assert execution.started_at is not None
+    assert execution.finished_at is not None
+    assert (execution.finished_at - execution.started_at).total_seconds() >= 0.25
+    states = [it.state.value for it in real.usage(execution=execution.id)]
+    assert states[-1] == "running"
+    assert all(it.end is not None and it.end >= it.start for it in real.usage(execution=execution.id))
+    told = [it.data["state"] for it in real.events(execution=execution.id) if it.kind == "state"]
+    assert told == ["claimed", "running", "complete"]
+
+
+def test_a_job_that_could_not_begin_has_not_run(real: Records) -> None:
+    execution = executed(real, "true", placement={"executor": "no-such"})
+
+    assert execution.started_at is None
+
+
+def test_a_job_says_that_it_fails_in_its_file(real: Records) -> None:
+    execution = executed(real, 'echo 0.5 >"$JPSI_PROGRESS"; echo failure no input >>"$JPSI_PROGRESS"')
+
+    assert (execution.exit_code, execution.has_failed) == (0, True)
+    assert execution.status == {"reported": "failure", "error": "no input"}
+    assert [it.outcome for it in real.requests()] == ["failed"]

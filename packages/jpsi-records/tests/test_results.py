@@ -1,0 +1,153 @@
+"""A job waits for the requests that it has made."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from jpsi_records.dispatcher import Dispatcher
+from jpsi_records.errors import StateError, StoreError
+from jpsi_records.inbox import Inbox
+from jpsi_records.intake import take_in, tell_ends
+from jpsi_records.model import Execution
+from jpsi_records.records import Records
+from jpsi_records.results import RequestResult, read_result, result_path
+from playing import finish, see_to, start, wish
+
+
+@pytest.fixture
+def inbox(tmp_path: Path) -> Path:
+    (tmp_path / "inbox").mkdir()
+    return tmp_path / "inbox"
+
+
+def running(records: Records) -> str:
+    execution = records.submit(wish("parent")).execution or ""
+    start(records, execution)
+    return execution
+
+
+def of_job(execution: str, inbox: Path) -> Inbox:
+    return Inbox({"JPSI_EXECUTION": execution, "JPSI_INBOX": str(inbox)})
+
+
+@pytest.mark.parametrize(("exit_code", "outcome"), [(0, "complete"), (3, "failed")])
+def test_a_job_learns_how_its_request_has_ended(
+    records: Records, inbox: Path, exit_code: int, outcome: str
+) -> None:
+    parent = running(records)
+    job = of_job(parent, inbox)
+    child = job.submit(wish("child"))
+
+    def look(_: float) -> None:
+        take_in(records, parent, inbox)
+        see_to(records)
+        assert not result_path(inbox, child).exists()
+        finish(records, records.request(child).execution or "", exit_code, output="sha256:" + "0" * 64)
+        for _ in range(2):
+            tell_ends(records, parent, inbox)
+
+    (result,) = job.wait(child, sleep=look) or [None]
+
+    assert result == RequestResult(
+        request=child, outcome=outcome, exit_code=exit_code, output="sha256:" + "0" * 64
+    )
+    take_in(records, parent, inbox)
+    assert [it.kind for it in records.events(execution=parent) if it.kind == "refused"] == []
+
+
+def test_a_request_that_is_refused_keeps_no_job_waiting(records: Records, inbox: Path) -> None:
+    parent = running(records)
+    job = of_job(parent, inbox)
+    child = job.submit(wish("child", after=["nothing"]))
+    take_in(records, parent, inbox)
+
+    (result,) = job.wait(child) or [None]
+
+    assert result is not None
+    assert (result.outcome, "there is no request nothing" in result.why) == ("refused", True)
+
+
+def test_whoever_waits_for_a_time_waits_no_longer(records: Records, inbox: Path) -> None:
+    times = iter([0.0, 1.0, 2.0, 3.0])
+
+    job = of_job("x", inbox)
+
+    assert job.wait("never", timeout=2, sleep=lambda _: None, clock=lambda: next(times)) is None
+    assert next(times) == 3
+    with pytest.raises(StateError, match="JPSI_INBOX is not set"):
+        Inbox({"JPSI_EXECUTION": "x"}).wait("a")
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"v": 2}', '{"v": 1, "x": 1}'], ids=repr)
+def test_what_is_no_result_is_told(inbox: Path, text: str) -> None:
+    path = result_path(inbox, "a")
+    path.parent.mkdir()
+    path.write_text(text)
+
+    with pytest.raises(StoreError):
+        read_result(path)
+
+
+def test_what_a_job_has_put_in_the_place_of_results_leads_nowhere(
+    records: Records, inbox: Path, tmp_path: Path
+) -> None:
+    parent = running(records)
+    child = of_job(parent, inbox).submit(wish("child"))
+    take_in(records, parent, inbox)
+    see_to(records)
+    finish(records, records.request(child).execution or "")
+    (tmp_path / "elsewhere").mkdir()
+    (inbox / "ended").symlink_to(tmp_path / "elsewhere")
+
+    tell_ends(records, parent, inbox)
+
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+
+
+SCRIPT = """\
+from jpsi_records import Inbox, read_wish
+inbox = Inbox()
+ids = [inbox.submit(read_wish({"command": ["sh", "-c", f"exit {code}"]})) for code in (0, 3)]
+print([it.exit_code for it in inbox.wait(*ids, timeout=120)])
+"""
+
+
+@pytest.fixture
+def real(tmp_path: Path) -> Iterator[Records]:
+    with Records(tmp_path / "real", user="ca") as records:
+        yield records
+
+
+def executed(records: Records, *command: str) -> Execution:
+    request = records.submit(wish(*command))
+    dispatcher = Dispatcher(records)
+    dispatcher.run(until_idle=True)
+    dispatcher.close()
+    return records.execution(request.execution or "")
+
+
+@pytest.mark.clause("records-children")
+def test_a_job_waits_for_its_children(real: Records) -> None:
+    execution = executed(real, sys.executable, "-c", SCRIPT)
+
+    log = real.blobs.manifest(execution.log or "")
+    assert real.blobs.path(log["stdout"].digest).read_text() == "[0, 3]\n"
+
+
+def test_a_job_waits_for_its_children_by_a_command(real: Records) -> None:
+    jpsi = f"{sys.executable} -m jpsi_cli request"
+    script = f"""
+    printf 'command: ["true"]' >a.yaml; printf 'command: ["false"]' >b.yaml
+    a=$({jpsi} submit a.yaml) b=$({jpsi} submit b.yaml)
+    {jpsi} wait ${{a#request }} --timeout 120; echo $?
+    {jpsi} wait ${{a#request }} ${{b#request }} --timeout 120; echo $?
+    """
+    execution = executed(real, "sh", "-c", script)
+
+    log = real.blobs.manifest(execution.log or "")
+    told = real.blobs.path(log["stdout"].digest).read_text().split("\n")
+    assert [it.partition(": ")[2] or it for it in told] == ["complete", "0", "complete", "failed", "1", ""]
