@@ -13,6 +13,7 @@ from jpsi.fakes.limiting import limit
 from jpsi.fakes.log import Call, Log
 from jpsi.fakes.path import command_folder, on_path
 from jpsi.fakes.scheduler import FakeScheduler
+from jpsi.fakes.tasks import Task, TaskLaunch
 
 __all__ = [
     "NO_ANSWER",
@@ -27,6 +28,8 @@ __all__ = [
     "Invocation",
     "Log",
     "Outcome",
+    "Task",
+    "TaskLaunch",
     "answer",
     "command_folder",
     "dialect",
