@@ -21,8 +21,8 @@ _VALUED = (
 )
 _LACKING_PLAIN = "dry-run"
 _LACKING_VALUED = (
-    "add-file begin-time conf cores cwd dependency env env-file env-remove error gpus-per-node log log-stderr "
-    "output rlimit signal taskmap tasks-per-core tasks-per-node"
+    "add-file begin-time conf cores cwd dependency env env-file env-remove error gpus-per-node log "
+    "log-stderr output rlimit signal taskmap tasks-per-core tasks-per-node"
 )
 _LACKING = frozenset(f"{_LACKING_PLAIN} {_LACKING_VALUED}".split())
 _KNOWN = {
@@ -30,8 +30,17 @@ _KNOWN = {
     **dict.fromkeys(f"{_VALUED} {_LACKING_VALUED}".split(), True),
 }
 _SHORT = {
-    "B": "bank", "N": "nodes", "S": "setattr", "c": "cores-per-task", "g": "gpus-per-task",
-    "n": "ntasks", "o": "setopt", "q": "queue", "t": "time-limit", "u": "unbuffered", "x": "exclusive",
+    "B": "bank",
+    "N": "nodes",
+    "S": "setattr",
+    "c": "cores-per-task",
+    "g": "gpus-per-task",
+    "n": "ntasks",
+    "o": "setopt",
+    "q": "queue",
+    "t": "time-limit",
+    "u": "unbuffered",
+    "x": "exclusive",
 }
 
 
