@@ -61,7 +61,7 @@ def test_a_job_that_has_failed_is_listed_as_such_though_nobody_follows_it(run: R
     assert (result.returncode, result.stderr) == (0, b"")
 
 
-@pytest.mark.parametrize("system", ["slurm", "flux"])
+@pytest.mark.parametrize("system", ["slurm", "flux", "pbs", "torque", "lsf"])
 def test_every_process_of_a_job_on_several_nodes_runs(
     run: Run, environment: dict[str, str], system: str
 ) -> None:
