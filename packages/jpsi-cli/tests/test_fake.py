@@ -61,6 +61,18 @@ def test_a_job_that_has_failed_is_listed_as_such_though_nobody_follows_it(run: R
     assert (result.returncode, result.stderr) == (0, b"")
 
 
+@pytest.mark.parametrize("system", ["slurm", "flux", "pbs", "torque", "lsf"])
+def test_every_process_of_a_job_on_several_nodes_runs(
+    run: Run, environment: dict[str, str], system: str
+) -> None:
+    environment["PATH"] = f"{Path(sys.executable).parent}:{environment['PATH']}"
+
+    result = run(*f"fake {system} -- jpsi run -x {system} --nodes 2 --processes 4 -- hostname".split())
+
+    assert result.stdout.decode().split() == [os.uname().nodename] * 4
+    assert result.returncode == 0
+
+
 def test_the_program_has_the_streams(run: Run) -> None:
     result = run("fake", "toy", "--", "sh", "-c", "cat; echo error >&2", input=b"in\n")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -15,24 +14,9 @@ from jpsi.fakes import FakeScheduler
 from jpsi.plugin import BatchConfig
 from jpsi.testing import ExecutorConformance, LauncherConformance
 from jpsi_slurm import SlurmConfig
-from launchers_support import play
 
 # Without a name of its own, a job of any executor's tests is launched by this.
 _CONFIGURATION = "executors: {slurm: {defaults: {launcher: srun}}}\n"
-
-
-@pytest.fixture(autouse=True)
-def _srun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    play(tmp_path / "bin" / "srun", "SLURM_PROCID")
-    monkeypatch.setenv("PATH", f"{tmp_path}/bin:/usr/bin:/bin")
-
-
-def play_srun() -> None:
-    """Have the fake Slurm's srun, which refuses, start processes."""
-    srun = shutil.which("srun")
-    assert srun is not None
-    assert "jpsi-fake-" in srun
-    play(Path(srun), "SLURM_PROCID")
 
 
 class TestSrun(LauncherConformance):
@@ -48,7 +32,6 @@ class TestSrun(LauncherConformance):
         self, tmp_path: Path, fake_commands: Callable[..., FakeScheduler]
     ) -> Iterator[jpsi.JobExecutor]:
         fake_commands("slurm")
-        play_srun()
         config = BatchConfig(
             work_directory=tmp_path / "work",
             shortest_interval=timedelta(seconds=0.1),
@@ -72,7 +55,6 @@ class TestSlurm(ExecutorConformance):
         self, scheduler: FakeScheduler | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         assert scheduler is not None
-        play_srun()
         configuration = tmp_path / "jpsi.yaml"
         configuration.write_text(_CONFIGURATION)
         monkeypatch.setenv("JPSI_CONFIG", str(configuration))

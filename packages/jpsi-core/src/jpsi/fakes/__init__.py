@@ -11,8 +11,10 @@ from jpsi.fakes.faults import Faults
 from jpsi.fakes.job import FakeJob, FakeState, Outcome
 from jpsi.fakes.limiting import limit
 from jpsi.fakes.log import Call, Log
+from jpsi.fakes.mpi import mpirun_commands
 from jpsi.fakes.path import command_folder, on_path
 from jpsi.fakes.scheduler import FakeScheduler
+from jpsi.fakes.tasks import Task, TaskLaunch
 
 __all__ = [
     "NO_ANSWER",
@@ -27,9 +29,12 @@ __all__ = [
     "Invocation",
     "Log",
     "Outcome",
+    "Task",
+    "TaskLaunch",
     "answer",
     "command_folder",
     "dialect",
     "limit",
+    "mpirun_commands",
     "on_path",
 ]

@@ -10,6 +10,10 @@ import marshal
 import os
 import sys
 
+TYPE_CHECKING = False  # typing takes long to import
+if TYPE_CHECKING:
+    from typing import Any
+
 _GONE = 255
 # The bytes before each value that say how many it has.
 _LENGTH = 8
@@ -30,6 +34,8 @@ def main() -> int:
         return _GONE
     _say(1, answer["stdout"])
     _say(2, answer["stderr"])
+    if "tasks" in answer:
+        return _start_tasks(argv[0], answer, connection)
     code = int(answer["returncode"])
     if code < 0:
         os.kill(os.getpid(), -code)
@@ -57,7 +63,17 @@ def _bytes(connection: _socket.socket, count: int) -> bytes:
     return found
 
 
-def _ask(connection: _socket.socket, call: dict[str, object]) -> dict[str, str] | None:
+def _start_tasks(command: str, answer: dict[str, Any], connection: _socket.socket) -> int:
+    """Start what the answer names and wait for it; few commands do, so that the others need not load it."""
+    # behind all others: nothing beside this file may stand in for a module of Python
+    sys.path.append(__file__.rpartition("/")[0])
+    from task_runner import run_tasks  # type: ignore[import-not-found]  # noqa: PLC0415  it is beside this file
+
+    code: int = run_tasks(command, answer, lambda: receive(connection))
+    return code
+
+
+def _ask(connection: _socket.socket, call: dict[str, object]) -> dict[str, Any] | None:
     send(connection, call)
     while (answer := receive(connection)) is not None:
         if isinstance(answer, dict):

@@ -38,6 +38,8 @@ class Invocation:
     environment: Mapping[str, str] = attrs.field(factory=dict, repr=False)
     #: The directory it is called in.
     directory: str = "/"
+    #: The directory that has the commands, for the PATH of jobs; empty if they are not on a PATH.
+    folder: str = ""
 
     @property
     def arguments(self) -> tuple[str, ...]:
@@ -59,8 +61,9 @@ class Invocation:
         return attrs.evolve(self, stdin=text)
 
 
-#: A command: does to the scheduler what it is asked to, and returns what the real one would print. It is
-#: called under the scheduler's lock, so that it sees one moment and is never in two threads.
+#: A command: does to the scheduler what it is asked to, and returns what the real one would print, or a
+#: `TaskLaunch` for processes that it starts. It is called under the scheduler's lock, so that it sees one
+#: moment and is never in two threads.
 CommandFunction = Callable[["FakeScheduler", Invocation], CommandResult]
 
 

@@ -60,7 +60,7 @@ def command_folder(
         folder = _private_folder()
         stack.callback(shutil.rmtree, folder, ignore_errors=True)
         scheduler.faults.know(dialect.commands)
-        server = CommandServer(folder / _SOCKET, scheduler, dialect, on_hang)
+        server = CommandServer(folder / _SOCKET, scheduler, dialect, on_hang, folder=str(folder / "bin"))
         stack.callback(server.close)
         _write_commands(folder / "bin", dialect.commands, folder / _SOCKET)
         yield folder / "bin"

@@ -15,6 +15,7 @@ from jpsi.fakes.answering import answer
 from jpsi.fakes.client import receive, send
 from jpsi.fakes.dialects import Dialect, Invocation
 from jpsi.fakes.scheduler import FakeScheduler
+from jpsi.fakes.tasks import TaskLaunch
 
 _PATIENCE = 10.0
 # What the client takes for a question about its standard input.
@@ -29,6 +30,7 @@ class CommandServer:
         scheduler: the batch system.
         dialect: what the commands say.
         on_hang: called when a command hangs, which then fails at once; None has it hang.
+        folder: where the commands are.
     """
 
     def __init__(
@@ -37,7 +39,10 @@ class CommandServer:
         scheduler: FakeScheduler,
         dialect: Dialect,
         on_hang: Callable[[], None] | None = None,
+        *,
+        folder: str = "",
     ) -> None:
+        self._folder = folder
         self._scheduler = scheduler
         self._dialect = dialect
         self._on_hang = on_hang
@@ -90,7 +95,7 @@ class CommandServer:
         if call is None:
             return
         stdin = functools.cache(functools.partial(_read_stdin, connection))
-        invocation = Invocation(**cast("dict[str, Any]", call), stdin=stdin)
+        invocation = Invocation(**cast("dict[str, Any]", call), stdin=stdin, folder=self._folder)
         try:
             result = answer(self._scheduler, self._dialect, invocation)
         except Exception as e:  # noqa: BLE001  a mistake of the dialect is told to whoever called the command
@@ -100,7 +105,19 @@ class CommandServer:
         elif result.timed_out:
             receive(connection)  # until the caller is gone
             return
-        send(connection, {"returncode": result.returncode, "stdout": result.stdout, "stderr": result.stderr})
+        send(connection, _fields(result))
+        if isinstance(result, TaskLaunch):
+            receive(connection)  # until its tasks have ended; if this end is closed before, they are killed
+
+
+def _fields(result: CommandResult) -> dict[str, object]:
+    """An answer as the client understands it."""
+    fields: dict[str, object] = {name: getattr(result, name) for name in ("returncode", "stdout", "stderr")}
+    if isinstance(result, TaskLaunch):
+        fields["tasks"] = [[list(task.argv), dict(task.environment)] for task in result.tasks]
+        for name in ("stdin", "ends_on_failure", "not_found", "not_executable"):
+            fields[name] = getattr(result, name)
+    return fields
 
 
 def _read_stdin(connection: socket.socket) -> str:

@@ -12,7 +12,8 @@ from jpsi import Job, JobExecutor, JobState, spooled
 from jpsi.fakes import FakeScheduler
 from jpsi.fakes import dialect as dialect_of
 from jpsi.plugin import ExecutorConfig
-from jpsi.testing.conformance_kit import Gate, Kit, Proof
+from jpsi.testing.conformance_kit import Gate, Kit, Proof, shell
+from jpsi.testing.waiting import eventually
 
 _TROUBLES: dict[str, Callable[[FakeScheduler], None]] = {
     "says no": lambda fake: fake.faults.fail("*", times=4),
@@ -41,10 +42,12 @@ class FaultTests(Kit):
     def test_a_troubled_system_changes_no_outcome(
         self, hasty: JobExecutor, tmp_path: Path, fake: FakeScheduler, trouble: str
     ) -> None:
-        gate = Gate(tmp_path / "gate")
-        job = Job(gate.job(7))
+        gate, begun = Gate(tmp_path / "gate"), tmp_path / "begun"
+        job = Job(shell(f'touch "$2"; {gate.WAIT}; exit 7', gate.path, begun))
         hasty.submit(job)
         self.active(job)
+        # what starts processes is a command of the batch system, too
+        assert eventually(begun.exists, self.patience)
         asked = len(fake.log)
 
         _TROUBLES[trouble](fake)

@@ -49,7 +49,7 @@ def submit(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
     # standard input is an open socket unless it is said what else
     stdin = word(given.last("input", "/dev/zero"))
     script = f"#!/bin/sh\n{line('exec', *given.words)} <{stdin}\n"
-    native_id = _next_id(scheduler)
+    native_id = next_id(scheduler)
     own = {"FLUX_JOB_ID": shown(native_id), "FLUX_TASK_RANK": "0", "PMI_RANK": "0", "PMI_SIZE": "1"}
     environment = {"FLUX_URI": _URI, **invocation.environment, **own}
     return _taken(
@@ -75,7 +75,7 @@ def batch(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
         return _failed("flux-batch: ERROR: batch does not appear to start with '#!'")
     if not {"nslots", "nodes"} & given.options.keys():
         return _failed("flux-batch: ERROR: Number of slots to allocate must be specified")
-    native_id = _next_id(scheduler)
+    native_id = next_id(scheduler)
     kept = {name: value for name, value in invocation.environment.items() if name != "FLUX_JOB_ID"}
     own = {"FLUX_ENCLOSING_ID": shown(native_id), "FLUX_URI": f"local:///run/flux/flux-{native_id}/local-0"}
     job = FakeJob(native_id, script=script, arguments=tuple(given.words[1:]), environment={**kept, **own})
@@ -128,7 +128,8 @@ def _directives(script: str) -> Iterator[str]:
             break
 
 
-def _next_id(scheduler: FakeScheduler) -> str:
+def next_id(scheduler: FakeScheduler) -> str:
+    """A new id of a job."""
     # RFC 19: milliseconds since the instance began, a generator, a sequence
     return str((60_000 + 137 * scheduler.next_number()) << 24)
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from jpsi.fakes import CommandFunction, FakeScheduler, Invocation
+from jpsi.fakes import CommandFunction, FakeScheduler, Invocation, mpirun_commands
 from jpsi.plugin import CommandResult
 
 from .changing import bkill, bparams, bqueues, bresume, bstop
 from .flavour import Flavour
 from .history import bhist
 from .listing import bjobs
+from .running import blaunch, slots
 from .submitting import bsub
 
 _Flavoured = Callable[[Flavour, FakeScheduler, Invocation], CommandResult]
@@ -27,6 +28,8 @@ def commands_of(flavour: Flavour) -> Mapping[str, CommandFunction]:
         "bkill": bkill,
         "bstop": bstop,
         "bresume": bresume,
+        **({"blaunch": blaunch} if flavour.is_modern else {}),
+        **mpirun_commands(slots),
     }
 
 
@@ -39,6 +42,8 @@ def _of(command: _Flavoured, flavour: Flavour) -> CommandFunction:
 
 def unreachable(command: str) -> CommandResult:
     """What a command says while mbatchd is down, with LSB_NTRIES=1; otherwise it would try for ever."""
+    if command in {"blaunch", "mpiexec", "mpirun"}:
+        return CommandResult(returncode=255, stderr=f"{command}: no task could be started: LIM is down\n")
     if command == "bhist":
         return CommandResult(returncode=255, stderr="ls_getclustername(): LIM is down; try later\n")
     end = ". Job not submitted.\n" if command == "bsub" else "\n"

@@ -57,6 +57,7 @@ def bsub(flavour: Flavour, scheduler: FakeScheduler, invocation: Invocation) -> 
     jobs = [_job(number, index, queue or "normal", options, invocation) for index in elements or [0]]
     for job in jobs:
         if flavour.is_modern:
+            job.environment["LSB_DJOB_NUMPROC"] = str(job.slots)
             job.files["LSB_DJOB_HOSTFILE"] = "".join(f"{name}\n" for name in job.attributes["nodes"])
         job.blocked = blocked(scheduler, job.native_id, options)
     if elements:

@@ -7,15 +7,19 @@ from collections.abc import Mapping
 
 import attrs
 
-from jpsi.fakes import CommandFunction
+from jpsi.fakes import CommandFunction, mpirun_commands
 from jpsi.plugin import CommandResult
 
 from . import changing, openpbs
 from . import torque as old
 from .ids import SERVER
+from .running import pbsdsh, slots
 from .submitting import qsub
 
 __all__ = ["pbs", "torque"]
+
+
+_ON_NODES = frozenset({"pbsdsh", "mpiexec", "mpirun"})
 
 
 @attrs.frozen(slots=True)
@@ -28,8 +32,9 @@ class PbsDialect:
     down: Mapping[str, CommandResult]
 
     def unreachable(self, command: str) -> CommandResult:
-        """What a command says while the server is down."""
-        return self.down[command]
+        """What a command says while the server is down, and with it the nodes of the job."""
+        gone = CommandResult(returncode=1, stderr=f"{command}: tm_init() failed: no answer of a node\n")
+        return gone if command in _ON_NODES else self.down[command]
 
 
 _REFUSED = f"Connection refused\n{{}}: cannot connect to server {SERVER} (errno=15010)\n"
@@ -43,6 +48,8 @@ pbs = PbsDialect(
     {
         "qsub": functools.partial(qsub, openpbs.RULES),
         "qstat": openpbs.qstat,
+        "pbsdsh": pbsdsh("c:n:sov"),
+        **mpirun_commands(slots),
         **{name: functools.partial(function, openpbs.WORDS) for name, function in changing.COMMANDS.items()},
     },
     {
@@ -61,6 +68,8 @@ torque = PbsDialect(
     {
         "qsub": functools.partial(qsub, old.RULES),
         "qstat": old.qstat,
+        "pbsdsh": pbsdsh("c:n:h:suvoe:"),
+        **mpirun_commands(slots),
         **{name: functools.partial(function, old.WORDS) for name, function in changing.COMMANDS.items()},
     },
     {

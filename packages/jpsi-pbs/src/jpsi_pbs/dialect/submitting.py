@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 import re
 import shlex
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import attrs
 
@@ -20,6 +20,7 @@ from .ids import SERVER
 _NAME = re.compile(r"[A-Za-z0-9._+-]+\Z")
 _LONGEST_NAME = 230
 _TIME = re.compile(r"(?:(?:(\d+):)?(\d+):)?(\d+)\Z")
+_PATH = "/usr/local/bin:/usr/bin:/bin"
 _SEVERAL = frozenset("lWv")
 #: The most elements that an array may have.
 MAX_ARRAY_SIZE = 10_000
@@ -46,6 +47,8 @@ class Rules:
     variables: Callable[[str, str, int], dict[str, str]]
     #: What is said of a dependency on an unknown job; None if that is found out later.
     unknown_dependency: tuple[int, str] | None
+    #: The variables that tell of these nodes.
+    node_variables: Callable[[Sequence[str]], dict[str, str]] = attrs.field(default=lambda _nodes: {})
 
 
 def qsub(rules: Rules, scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
@@ -129,6 +132,7 @@ def _submitted(
         job.slots = len(nodes)
         job.files = {"PBS_NODEFILE": "".join(f"{name}\n" for name in nodes)}
         job.attributes["nodes"] = nodes
+        job.environment.update(rules.node_variables(nodes))
         job.queue = options.last("q") or rules.queues[0]
         job.attributes["depend"] = attributes.get("depend", "")
         if indices:
@@ -182,7 +186,7 @@ def _job(native_id: str, options: Arguments, resources: Mapping[str, str], invoc
         tag=variables.get("JPSI_TAG", ""),
         project=options.last("A"),
         environment={
-            "PATH": "/usr/local/bin:/usr/bin:/bin",
+            "PATH": f"{invocation.folder}:{_PATH}" if invocation.folder else _PATH,
             **own,
             **variables,
             "HOME": home,
@@ -190,7 +194,9 @@ def _job(native_id: str, options: Arguments, resources: Mapping[str, str], invoc
             "PBS_ENVIRONMENT": "PBS_BATCH",
             "PBS_JOBID": native_id,
             "PBS_JOBNAME": name,
+            "PBS_NODENUM": "0",
             "PBS_O_WORKDIR": invocation.directory,
+            "PBS_TASKNUM": "1",
         },
         directory=home,
         stdout=posixpath.join(invocation.directory, options.last("o", f"{name}.o{number}")),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from xml.sax.saxutils import escape
 
 from jpsi.fakes import FakeJob, FakeScheduler, FakeState, Invocation
@@ -47,6 +47,16 @@ def _nodes(resources: Mapping[str, str]) -> list[str]:
     return [node(at) for at, count in enumerate(counts) for _ in range(count)]
 
 
+def _node_variables(nodes: Sequence[str]) -> dict[str, str]:
+    """What Torque tells of nodes besides their names."""
+    return {
+        "PBS_NP": str(len(nodes)),
+        "PBS_NUM_NODES": str(len(set(nodes))),
+        "PBS_NUM_PPN": str(nodes.count(nodes[0])),
+        "PBS_VNODENUM": "0",
+    }
+
+
 RULES = Rules(
     letters="a:A:b:c:C:d:D:e:EF:fhIj:J:k:K:l:L:m:M:nN:o:p:P:q:r:S:t:T:u:v:Vw:W:Xxz",
     queues=("batch", "debug"),
@@ -57,6 +67,7 @@ RULES = Rules(
     least=1,
     variables=lambda native_id, _array, index: {"PBS_JOBID": native_id, "PBS_ARRAYID": str(index)},
     unknown_dependency=(208, "submit error (Invalid Job Dependency)"),
+    node_variables=_node_variables,
 )
 WORDS = Words(
     elsewhere=None,

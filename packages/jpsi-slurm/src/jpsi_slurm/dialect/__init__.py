@@ -4,21 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from jpsi.fakes import CommandFunction, FakeScheduler, Invocation
+from jpsi.fakes import CommandFunction
 from jpsi.plugin import CommandResult
 
 from .changing import scancel, scontrol
 from .listing import sacct, squeue
+from .running import srun
 from .submitting import sbatch
 
 __all__ = ["commands", "unreachable"]
-
-
-def srun(_scheduler: FakeScheduler, _invocation: Invocation) -> CommandResult:
-    """Refuse: otherwise a real srun of the machine would be told the ids of fake jobs."""
-    said = "srun: error: this fake Slurm starts no processes; the launcher multiple does\n"
-    return CommandResult(returncode=1, stderr=said)
-
 
 #: The commands by name.
 commands: Mapping[str, CommandFunction] = {

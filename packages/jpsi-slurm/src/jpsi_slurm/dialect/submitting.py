@@ -17,13 +17,13 @@ from . import components
 from .arguments import UnknownOptionError, parse
 from .arrays import apart, array_refusal, keep_limit, native_ids, variables
 from .depending import blocked, dependency_refusal
+from .nodes import node_list, node_names, tasks_of, tasks_per_node
 
 #: The cluster, and what there is on it.
 CLUSTER = "ci"
 _PARTITIONS = frozenset({"main", "debug"})
 _ACCOUNTS = frozenset({"proj1", "proj2"})
-_NODES, _CPUS_PER_NODE = 2, 8
-_NODE_NAMES = {1: "node01", 2: "node[01-02]"}
+_CPUS_PER_NODE = 8
 _LONGEST = 1024
 
 # sbatch(1), OPTIONS: those that take no value, and those that do
@@ -49,6 +49,7 @@ _SHORT = {
     "J": "job-name",
     "M": "clusters",
     "N": "nodes",
+    "c": "cpus-per-task",
     "o": "output",
     "e": "error",
     "n": "ntasks",
@@ -156,7 +157,7 @@ def _refusal(options: Mapping[str, str]) -> str | None:
 
 
 def _job(number: str, options: Mapping[str, str], invocation: Invocation) -> FakeJob:
-    nodes = min(int(options.get("nodes", "1")), _NODES)
+    nodes = _nodes(options)
     return FakeJob(
         number,
         script=invocation.stdin,
@@ -167,7 +168,7 @@ def _job(number: str, options: Mapping[str, str], invocation: Invocation) -> Fak
         directory=options.get("chdir", invocation.directory),
         stdout=options.get("output", "slurm-%j.out").replace("%j", number),
         stderr=options.get("error", options.get("output", "slurm-%j.out")).replace("%j", number),
-        slots=int(options.get("ntasks", "1")),
+        slots=max(tasks_of(options, nodes), nodes),
         time_limit=_seconds(options.get("time", "UNLIMITED")),
         attributes={"options": dict(options), "nodes": nodes},
         state=FakeState.HELD if "hold" in options else FakeState.PENDING,
@@ -176,29 +177,37 @@ def _job(number: str, options: Mapping[str, str], invocation: Invocation) -> Fak
 
 def _environment(options: Mapping[str, str], invocation: Invocation) -> dict[str, str]:
     """The variables that all jobs of a submission have."""
-    nodes = min(int(options.get("nodes", "1")), _NODES)
+    nodes = _nodes(options)
+    names = node_list(node_names(nodes))
     return {
         **invocation.environment,
         "SLURM_CLUSTER_NAME": CLUSTER,
-        "SLURM_JOB_NODELIST": _NODE_NAMES[nodes],
+        "SLURM_JOB_NODELIST": names,
         "SLURM_JOB_NUM_NODES": str(nodes),
         "SLURM_NNODES": str(nodes),
-        "SLURM_NODELIST": _NODE_NAMES[nodes],
-        "SLURM_NTASKS": options.get("ntasks", "1"),
-        **_tasks_per_node(options, nodes),
+        "SLURM_NODELIST": names,
+        **({"SLURM_CPUS_PER_TASK": options["cpus-per-task"]} if "cpus-per-task" in options else {}),
+        **_tasks(options, nodes),
     }
 
 
-def _tasks_per_node(options: Mapping[str, str], nodes: int) -> dict[str, str]:
+def _nodes(options: Mapping[str, str]) -> int:
+    """How many nodes a job has: the least that it asks for."""
+    return int(options.get("nodes", "1").partition("-")[0])
+
+
+def _tasks(options: Mapping[str, str], nodes: int) -> dict[str, str]:
     """How many tasks each node has: what each may have, even if there are less, or as even as can be."""
+    if not {"ntasks", "ntasks-per-node"} & options.keys():
+        return {"SLURM_TASKS_PER_NODE": tasks_per_node([1] * nodes)}
+    tasks = tasks_of(options, nodes)
+    total = {"SLURM_NPROCS": str(tasks), "SLURM_NTASKS": str(tasks)}
     if "ntasks-per-node" in options:
         each = options["ntasks-per-node"]
-        told = each if nodes == 1 else f"{each}(x{nodes})"
-        return {"SLURM_NTASKS_PER_NODE": each, "SLURM_TASKS_PER_NODE": told}
-    few, more = divmod(int(options.get("ntasks", "1")), nodes)
-    counts = [few + (node < more) for node in range(nodes)]
-    told = str(few) if nodes == 1 else f"{few}(x{nodes})" if not more else ",".join(map(str, counts))
-    return {"SLURM_TASKS_PER_NODE": told}
+        told = tasks_per_node([int(each)] * nodes)
+        return {**total, "SLURM_NTASKS_PER_NODE": each, "SLURM_TASKS_PER_NODE": told}
+    few, more = divmod(tasks, nodes)
+    return {**total, "SLURM_TASKS_PER_NODE": tasks_per_node([few + (node < more) for node in range(nodes)])}
 
 
 def _start(scheduler: FakeScheduler, environment: Mapping[str, str], job: FakeJob) -> None:

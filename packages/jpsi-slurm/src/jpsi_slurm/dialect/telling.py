@@ -9,6 +9,7 @@ from typing import NamedTuple
 from jpsi.fakes import FakeJob, FakeState, Invocation
 
 from .depending import NEVER
+from .nodes import node_list, node_names
 
 _WORDS = {
     FakeState.PENDING: "PENDING",
@@ -90,4 +91,4 @@ def _nodes(job: FakeJob, component: int) -> str:
     placed: Sequence[str] | None = job.attributes.get("placed")
     if placed is not None:
         return placed[component]
-    return "node01" if job.attributes.get("nodes", 1) == 1 else "node[01-02]"
+    return node_list(node_names(job.attributes.get("nodes", 1)))

@@ -1,0 +1,115 @@
+"""Starts the tasks of a fake command, in the process of that command, and waits for them.
+
+The client imports it by its place, without the rest of jpsi, when it is told to start tasks.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from typing import Any
+
+# What srun(1) and mpirun(1) pass on, and what batch systems send.
+_PASSED = (
+    *(signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGALRM),
+    *(signal.SIGUSR1, signal.SIGUSR2, signal.SIGXCPU, signal.SIGCONT),
+)
+# What Python ignores would be ignored in every task.
+_IGNORED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)
+_SIGNAL_BASE = 128
+# How long tasks have between TERM and KILL once another has failed, in seconds.
+_KILL_DELAY = 2.0
+
+
+def run_tasks(command: str, launch: dict[str, Any], wait_for_end: Callable[[], object]) -> int:
+    """Start the tasks of a launch and wait for them; returns the exit code of the command.
+
+    Args:
+        command: its name.
+        launch: the fields of a `TaskLaunch`.
+        wait_for_end: returns once the fake batch system is gone, which kills the tasks.
+    """
+    # until all have been started, none is told of a signal that others do not get
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, _PASSED)
+    running, codes = _start(command, launch, mask)
+
+    def send(number: int, _frame: object = None) -> None:
+        for pid in list(running):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, number)
+
+    def kill_at_end() -> None:
+        wait_for_end()
+        send(signal.SIGKILL)
+
+    for number in _PASSED:
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, send)
+    threading.Thread(target=kill_at_end, daemon=True).start()
+    signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+    first = next(filter(None, codes), 0)
+    while running:
+        if first and launch["ends_on_failure"]:
+            _end(send)
+            return _wait_all(running, first)
+        first = _wait(running, codes)
+    return max(codes, default=0)
+
+
+def _start(command: str, launch: dict[str, Any], mask: set[Any]) -> tuple[set[int], list[int]]:
+    """Start all tasks; returns the ids of the processes, and the exit codes of those that did not start."""
+    running: set[int] = set()
+    codes: list[int] = []
+    null = os.open(os.devnull, os.O_RDONLY)
+    for index, (argv, environment) in enumerate(launch["tasks"]):
+        no_input = [] if index == launch["stdin"] else [(os.POSIX_SPAWN_DUP2, null, 0)]
+        try:
+            pid = os.posix_spawnp(
+                argv[0],
+                argv,
+                {**os.environ, **environment},
+                file_actions=no_input,
+                setsigmask=mask,
+                setsigdef=_IGNORED_BY_PYTHON,
+            )
+        except OSError as e:
+            is_missing = isinstance(e, FileNotFoundError)
+            codes.append(launch["not_found" if is_missing else "not_executable"])
+            sys.stderr.write(f"{command}: error: {argv[0]}: {e.strerror}\n")
+        else:
+            running.add(pid)
+    os.close(null)
+    return running, codes
+
+
+def _wait(running: set[int], codes: list[int]) -> int:
+    """Wait for the end of one task; returns its exit code."""
+    # It is not reaped before it is forgotten, so that no signal goes to another process of that number.
+    ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT)
+    pid = ended.si_pid if ended is not None else 0
+    is_task = pid in running
+    running.discard(pid)
+    _, status = os.waitpid(pid, 0)
+    code = os.waitstatus_to_exitcode(status)
+    code = code if code >= 0 else _SIGNAL_BASE - code
+    if is_task:
+        codes.append(code)
+    return code if is_task else 0
+
+
+def _end(send: Callable[[int], None]) -> None:
+    """Have tasks end, at the latest a moment later."""
+    send(signal.SIGTERM)
+    timer = threading.Timer(_KILL_DELAY, send, [signal.SIGKILL])
+    timer.daemon = True
+    timer.start()
+
+
+def _wait_all(running: set[int], code: int) -> int:
+    while running:
+        _wait(running, [])
+    return code
