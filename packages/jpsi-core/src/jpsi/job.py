@@ -86,11 +86,11 @@ class Job:
 
     @property
     def native_id(self) -> str | None:
-        """The id that the backend gave the job; None until the job is QUEUED.
+        """The id that the backend gave the job; None while the job is NEW.
 
         It changes if the job turns out to run by another: a submit command that was unsure may have made two.
         """
-        return self._native_id
+        return None if self.status.state is JobState.NEW else self._native_id
 
     @property
     def executor(self) -> JobExecutor | None:
@@ -185,7 +185,7 @@ class Job:
         return f"job {self._id}"
 
     def __repr__(self) -> str:
-        native = "" if self._native_id is None else f" native_id={self._native_id!r}"
+        native = "" if self.native_id is None else f" native_id={self.native_id!r}"
         return f"<Job {self._id}{native} {self.status.state}>"
 
     # What follows is for other ways of waiting.
@@ -220,6 +220,8 @@ class Job:
             if self._executor is not None or self.status.state is not JobState.NEW:
                 where = "" if self._executor is None else f" on {self._executor.name}"
                 msg = f"job {self._id} was submitted already{where}: it is {self.status.state}, not NEW"
+                if self.status.state is JobState.NEW:
+                    msg = f"job {self._id} is being submitted or attached already{where}"
                 raise InvalidJobException(msg)
             self._executor = executor
             return self._attempt + 1

@@ -222,10 +222,7 @@ VERDICTS: dict[str, tuple[dict[str, Any], Any]] = {
         {"has_runner": False, **LONG_GONE},
         (FAILED, None, Reason.ATTACH_UNVERIFIED, ABSENCE),
     ),
-    "foreign, and the system was not asked long enough": (
-        {"has_runner": False, **GONE},
-        (QUEUED, None, None, QUEUE),
-    ),
+    "foreign, and the system was not asked long enough": ({"has_runner": False, **GONE}, None),
     "foreign, and no longer mentioned": (
         {"has_runner": False, "queued": seen(ACTIVE), "unmentioned": True},
         (ACTIVE, None, None, QUEUE),

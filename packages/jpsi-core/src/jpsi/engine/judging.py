@@ -179,7 +179,7 @@ class Judging:
         unknown_for = 0.0
         if job.unaccounted_since is not None:
             unknown_for = self.passed(job.unaccounted_since, job.accounting_asked)
-        overdue = max(self._grace, self._patience)
+        overdue = self._overdue(job)
         return Facts(
             system=self._backend.name,
             now=datetime.now(UTC),
@@ -204,6 +204,13 @@ class Judging:
             ),
             patience=overdue,
         )
+
+    def _overdue(self, job: Tracked) -> float:
+        """Return for how many seconds a job must not have been mentioned."""
+        overdue = max(self._grace, self._patience)
+        # what was only attached to has no runner, whose marker may not show yet
+        visible = self._backend.visible_within if job.is_unverified else None
+        return overdue if visible is None else min(visible, overdue)
 
     def is_lost(self, job: Tracked, now: float) -> bool:
         """Return whether a job would be told to be lost, as the batch system has not mentioned it."""

@@ -243,10 +243,20 @@ def _lost(facts: Facts) -> JobStatus:
         message = "the batch system does not know the job any more, and it left no exit code"
         reason = Reason.LOST
     else:
-        message = "the batch system does not know the native id that was attached to"
-        reason = Reason.ATTACH_UNVERIFIED
+        return unverified(facts.now, "the batch system does not know the native id that was attached to")
     return JobStatus(
         JobState.FAILED, time=facts.now, message=message, reason=reason, evidence=Evidence.ABSENCE
+    )
+
+
+def unverified(time: datetime, message: str) -> JobStatus:
+    """Return the status of a job that was attached to and that the batch system does not have."""
+    return JobStatus(
+        JobState.FAILED,
+        time=time,
+        message=message,
+        reason=Reason.ATTACH_UNVERIFIED,
+        evidence=Evidence.ABSENCE,
     )
 
 
@@ -273,9 +283,10 @@ def _not_ended(facts: Facts) -> JobStatus | None:
     status = begun(facts)
     if status is not None:
         return status
-    if facts.unmentioned:
-        return None if facts.has_runner else _missed(facts)
     queued = facts.queued
+    if facts.unmentioned:
+        # of one that was attached to and never mentioned nothing is told: it may not be there
+        return None if facts.has_runner or queued is None else _missed(facts, queued)
     if queued is None or queued.state not in {JobState.QUEUED, JobState.ACTIVE}:
         return None
     return JobStatus(
@@ -294,11 +305,10 @@ def begun(facts: Facts) -> JobStatus | None:
     return None if first is None else JobStatus(JobState.ACTIVE, time=first.time, evidence=Evidence.MARKER)
 
 
-def _missed(facts: Facts) -> JobStatus:
-    """What is told meanwhile of a job that was attached to and that the batch system does not mention."""
-    was_active = facts.queued is not None and facts.queued.state is JobState.ACTIVE
+def _missed(facts: Facts, queued: Observation) -> JobStatus:
+    """What is told of a job that was attached to and that the batch system does not mention any more."""
     return JobStatus(
-        JobState.ACTIVE if was_active else JobState.QUEUED,
+        JobState.ACTIVE if queued.state is JobState.ACTIVE else JobState.QUEUED,
         time=facts.now,
         message=f"{facts.system} does not mention a job of this native id; "
         f"if that stays so for {facts.patience:g} s, it is believed",

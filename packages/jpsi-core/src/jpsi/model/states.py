@@ -172,16 +172,16 @@ def enriched(current: JobStatus, news: JobStatus) -> JobStatus:
 def transitions(current: JobStatus, news: JobStatus) -> tuple[JobStatus, ...]:
     """The statuses to publish, in order, when `news` arrives for a job whose status is `current`.
 
-    News that is not ahead of `current` publishes nothing. A skipped QUEUED is filled in, and so is a
-    skipped ACTIVE where the job is known to have run: it completed or left an exit code. Times never
-    decrease within a job.
+    News that is not ahead of `current` publishes nothing. A skipped QUEUED is filled in, but for a job that
+    the backend does not know, and so is a skipped ACTIVE where the job is known to have run: it completed or
+    left an exit code. Times never decrease within a job.
     """
     if news.state.is_greater_than(current.state) is not True:
         return ()
     if news.time < current.time:
         news = attrs.evolve(news, time=current.time)
     ran = news.state is JobState.COMPLETED or news.exit_code is not None
-    skipped = [JobState.QUEUED]
+    skipped = [] if news.reason is Reason.ATTACH_UNVERIFIED else [JobState.QUEUED]
     if ran or news.state is JobState.ACTIVE:
         skipped.append(JobState.ACTIVE)
     filled = (
