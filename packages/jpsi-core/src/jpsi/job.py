@@ -10,10 +10,12 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
+import attrs
+
 from jpsi.engine import notifier
 from jpsi.model.errors import InvalidJobException, SubmitException, UnreachableStateException
 from jpsi.model.spec import JobSpec
-from jpsi.model.states import JobState, JobStatus, enriched, transitions
+from jpsi.model.states import TIME_SOURCE, JobState, JobStatus, enriched, timed, transitions
 
 if TYPE_CHECKING:
     from jpsi.contract.protocols import Streams
@@ -246,7 +248,12 @@ class Job:
 
     def _publish(self, news: JobStatus) -> bool:
         """Take in a piece of news; returns whether the job is final."""
+        if TIME_SOURCE not in news.metadata:
+            news = timed(news, "observation")
         with self._lock:
+            if self._statuses[-1].state is JobState.NEW and news.time < self._statuses[-1].time:
+                # J/PSI 0: attach: the status of the job is discarded; the backend has had it for longer
+                self._statuses[-1] = attrs.evolve(self._statuses[-1], time=news.time)
             self._statuses[-1] = enriched(self._statuses[-1], news)
             for status in transitions(self._statuses[-1], news):
                 self._statuses.append(status)

@@ -175,6 +175,23 @@ def test_marker_of_a_clean_end_is_final_at_once_and_nothing_is_asked(bench: Benc
     assert bench.calls("tstat") == 0
 
 
+@pytest.mark.clause("status-time", "status-skipped")
+def test_of_a_job_that_is_seen_only_at_its_end_the_runner_tells_when_it_began(bench: Bench) -> None:
+    bench.submit()
+    began = bench.clock()
+
+    bench.leave("active")
+    bench.clock.advance(5)
+    bench.leave("exit.run.0")
+    bench.see()
+
+    assert [(it.state, round(it.time.timestamp() - began)) for _, it in bench.published] == [
+        (JobState.ACTIVE, 0),
+        (JobState.COMPLETED, 5),
+    ]
+    assert {it.metadata["time.source"] for _, it in bench.published} == {"marker"}
+
+
 @pytest.mark.clause("state-mapping")
 def test_queue_tells_the_state_where_there_is_no_marker(bench: Bench) -> None:
     bench.submit("a1")
@@ -1275,7 +1292,7 @@ class Looking:
     def parse_find(self) -> Iterator[None]:
         if self.bench is not None:
             self.bench.see()
-            self.is_free.append(self.bench.states("b1") == [JobState.COMPLETED])
+            self.is_free.append(JobState.COMPLETED in self.bench.states("b1"))
         return (yield)
 
 

@@ -139,7 +139,7 @@ class Judging:
         status = self._status(job, now)
         job.is_unjudged = False
         if status is not None and status.final and self.is_held(job, status):
-            status = begun(self._facts(job, now))
+            status = begun(job.markers)
         if status is not None and status.final:
             self._end_as_told(job, status)
         elif status is not None:
@@ -228,6 +228,10 @@ class Judging:
             del self._jobs[job.job_id]
         if write is not None:
             write(job, status)
+        started = begun(job.markers)
+        if started is not None:
+            # of a job that was too quick to be seen before, the runner has told when it began
+            self._outbox.put(job.job_id, started)
         self._outbox.put(job.job_id, status)
 
     def _write(self, job: Tracked, status: JobStatus) -> None:

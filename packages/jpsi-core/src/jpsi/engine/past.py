@@ -15,7 +15,7 @@ from jpsi.engine.tracker import Stop, conclude, from_ns
 from jpsi.engine.verdict import Facts, judge
 from jpsi.engine.written import Written
 from jpsi.model.plain import decode_status
-from jpsi.model.states import Evidence, JobState, JobStatus, transitions
+from jpsi.model.states import Evidence, JobState, JobStatus, timed, transitions
 
 
 @attrs.frozen(slots=True)
@@ -67,7 +67,7 @@ class Past:
             state = JobState.QUEUED if self._is_submitted else JobState.NEW
             return JobStatus(state, time=self.submitted)
         earliest = self.started or self.submitted
-        return last if last.time >= earliest else attrs.evolve(last, time=earliest)
+        return last if last.time >= earliest else timed(attrs.evolve(last, time=earliest), "previous_state")
 
     @property
     def _is_submitted(self) -> bool:

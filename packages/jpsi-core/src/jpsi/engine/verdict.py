@@ -17,7 +17,7 @@ from jpsi.engine.markers import Marker
 from jpsi.engine.runner_frame import SETUP_CODE
 from jpsi.engine.staged import with_staging
 from jpsi.engine.tracker import SIGNAL_BASE, Stop, ended, exited, signal_of, signalled_before, unprepared
-from jpsi.model.states import Evidence, JobState, JobStatus, Reason
+from jpsi.model.states import Evidence, JobState, JobStatus, Reason, timed
 
 _NEVER = datetime.min.replace(tzinfo=UTC)
 # What the exit code says as well; any other reason is the batch system's to give.
@@ -107,9 +107,21 @@ def judge(facts: Facts) -> JobStatus | None:
     status = _judged(facts)
     if status is not None and status.final and facts.exit_marker is not None:
         status = with_staging(status, facts.exit_marker.detail)
+    if status is not None:
+        status = timed(status, _time_source(facts, status.time))
     if status is None or not any(marker.restart for marker in facts.markers):
         return status
     return attrs.evolve(status, metadata={**status.metadata, "requeued": True})
+
+
+def _time_source(facts: Facts, time: datetime) -> str:
+    """Return who told a time that was taken from one of the facts."""
+    if time is facts.now:
+        return "observation"
+    for told, source in ((facts.queued, "queue"), (facts.accounted, "accounting")):
+        if told is not None and told.time is time:
+            return source
+    return "marker"
 
 
 def _judged(facts: Facts) -> JobStatus | None:
@@ -280,7 +292,7 @@ def _supplanted(facts: Facts, stranger: Observation) -> JobStatus:
 
 
 def _not_ended(facts: Facts) -> JobStatus | None:
-    status = begun(facts)
+    status = begun(facts.markers)
     if status is not None:
         return status
     queued = facts.queued
@@ -298,11 +310,13 @@ def _not_ended(facts: Facts) -> JobStatus | None:
     )
 
 
-def begun(facts: Facts) -> JobStatus | None:
+def begun(markers: Iterable[Marker]) -> JobStatus | None:
     """That a job runs, if it has told so, whatever came after that."""
-    active = [marker for marker in facts.markers if marker.kind == "active"]
+    active = [marker for marker in markers if marker.kind == "active"]
     first = min(active, key=lambda marker: marker.time_ns, default=None)
-    return None if first is None else JobStatus(JobState.ACTIVE, time=first.time, evidence=Evidence.MARKER)
+    if first is None:
+        return None
+    return timed(JobStatus(JobState.ACTIVE, time=first.time, evidence=Evidence.MARKER), "marker")
 
 
 def _missed(facts: Facts, queued: Observation) -> JobStatus:
