@@ -28,7 +28,7 @@ def config_class():
 
 @hookimpl
 def check_spec(spec, site):
-    attributes = spec.attributes or JobAttributes()
+    attributes = spec.attributes
     if spec.name != "tell":
         return []
     return [
@@ -336,7 +336,8 @@ def test_site_policy_of_one_file_refuses_jobs(tmp_path: Path) -> None:
     folder = tmp_path / "site-config/jpsi/overrides"
     folder.mkdir(parents=True)
     (folder / "toy_x.py").write_text(
-        f"{HOOKS}@hookimpl\ndef check_spec(spec):\n    return [] if spec.attributes else ['no project']\n"
+        f"{HOOKS}@hookimpl\ndef check_spec(spec):\n"
+        "    return [] if spec.attributes.account else ['no project']\n"
     )
 
     with pytest.raises(jpsi.InvalidJobException, match="no project"):

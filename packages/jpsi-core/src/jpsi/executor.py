@@ -252,7 +252,7 @@ class JobExecutor(Many):
 
     def _warn(self, spec: JobSpec) -> None:
         """Warn, once each, of what is probably a mistake and keeps no job from running."""
-        custom = None if spec.attributes is None else spec.attributes.custom_attributes
+        custom = spec.attributes.custom_attributes
         for doubt in doubts(custom or (), self._systems, self._name):
             if doubt not in self._warned:
                 self._warned.add(doubt)

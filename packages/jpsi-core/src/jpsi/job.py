@@ -116,6 +116,14 @@ class Job:
         """
         return None if self.executor is None else self.executor.output(self, stream)
 
+    def get_status(self) -> JobStatus:
+        """The same as `status`."""
+        return self.status
+
+    def set_status_callback(self, callback: StatusFunction | JobStatusCallback | None) -> None:
+        """The same as `set_job_status_callback`."""
+        self.set_job_status_callback(callback)
+
     def set_job_status_callback(self, callback: StatusFunction | JobStatusCallback | None) -> None:
         """Have `callback` called for every status from now on; None calls nobody any more.
 
@@ -128,7 +136,8 @@ class Job:
 
     def wait(
         self,
-        timeout: float | timedelta | States | None = None,
+        *waited: float | timedelta | States | None,
+        timeout: float | timedelta | None = None,
         target_states: States | None = None,
     ) -> JobStatus | None:
         """Wait for the job to enter a state, or to have passed through it.
@@ -137,18 +146,19 @@ class Job:
         would wait for itself.
 
         Args:
-            timeout: seconds or a timedelta; None waits for ever. A state or several in this place are
-                taken as `target_states`.
-            target_states: the states to wait for; None means any final state.
+            waited: a timeout and states, in any order: `wait(60)`, `wait(JobState.ACTIVE, JobState.FAILED)`,
+                `wait([JobState.ACTIVE], 60)`.
+            timeout: seconds or a timedelta; None waits for ever.
+            target_states: more states to wait for; without any, any final state.
 
         Returns:
             The status with which the job entered one of the states, or None if time ran out.
 
         Raises:
-            UnreachableStateException: `target_states` were given and none can be reached any more.
+            UnreachableStateException: states were given and none can be reached any more.
         """
-        timeout, targets = asked(timeout, target_states)
-        deadline = None if timeout is None else time.monotonic() + timeout
+        limit, targets = asked(waited, timeout, target_states)
+        deadline = None if limit is None else time.monotonic() + limit
         with self._lock:
             while (status := self._entered(targets)) is None:
                 if self._condition is None:
@@ -308,24 +318,29 @@ def as_function(callback: StatusFunction | JobStatusCallback | None) -> StatusFu
 
 
 def asked(
-    timeout: float | timedelta | States | None, target_states: States | None
+    waited: Iterable[float | timedelta | States | None],
+    timeout: float | timedelta | None = None,
+    target_states: States | None = None,
 ) -> tuple[float | None, Collection[JobState]]:
     """The seconds and the states that the arguments of `Job.wait` stand for."""
-    if isinstance(timeout, JobState) or (
-        timeout is not None and not isinstance(timeout, int | float | timedelta)
-    ):
-        targets = _states(timeout)
-        return None, targets if target_states is None else targets | _states(target_states)
-    targets = FINAL if target_states is None else _states(target_states)
-    return seconds(timeout), targets
-
-
-def _states(states: States) -> frozenset[JobState]:
-    found = frozenset([states] if isinstance(states, JobState) else states)
-    if not found or not all(isinstance(state, JobState) for state in found):
-        msg = f"wait() takes one or more JobState, not {states!r}"
+    given = [it for it in (*waited, timeout) if it is not None]
+    times = [it for it in given if isinstance(it, int | float | timedelta) and not isinstance(it, bool)]
+    if len(times) > 1:
+        msg = f"wait() takes one timeout, not {', '.join(map(str, times))}"
         raise TypeError(msg)
-    return found
+    states = [it for it in (*given, target_states) if it is not None and it not in times]
+    targets = frozenset[JobState]().union(*map(_states, states)) if states else FINAL
+    return seconds(times[0] if times else None), targets
+
+
+def _states(states: object) -> frozenset[JobState]:
+    found = [states] if isinstance(states, JobState) else states
+    if isinstance(found, Iterable) and not isinstance(found, str):
+        found = list(found)
+        if found and all(isinstance(state, JobState) for state in found):
+            return frozenset(found)
+    msg = f"wait() takes a timeout and one or more JobState, not {states!r}"
+    raise TypeError(msg)
 
 
 def seconds(timeout: float | timedelta | None) -> float | None:

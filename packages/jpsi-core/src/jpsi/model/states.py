@@ -131,9 +131,9 @@ class JobStatus:
     #: The state that was entered.
     state: JobState = attrs.field(kw_only=False)
     #: When the state was entered; always timezone-aware. Metadata `time.source` says who tells it: `marker`
-    #: (the job itself), `queue`, `accounting` or `process` (the system), or `observation`: nobody does, and it
-    #: is the time when it was seen. `next_state` and `previous_state` are the times of these: the state was
-    #: passed through unseen, or was told to be earlier than the one before it.
+    #: (the job), `queue`, `accounting` or `process` (the system); or `observation`, if nobody does and
+    #: it is the time when it was seen. `next_state` and `previous_state` are the times of these: the state
+    #: was passed through unseen, or was told to be earlier than the one before it.
     time: datetime = attrs.field(factory=_utc_now)
     #: The exit code, if the job ran and ended; 128 + n after signal n.
     exit_code: int | None = None
