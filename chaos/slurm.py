@@ -31,6 +31,8 @@ _SECONDS = {
     "longest_interval": 1.0,
     "grace": 3.0,
 }
+# Slurm holds a job that it could not start, as after a controller was killed, until its owner releases it.
+_HELD_BY_SLURM = "launch failed requeued held"
 _STRANGERS = ("exit 0", "exit 0", "sleep 300 & wait $!", "sleep 300 & wait $!", "exit 3")
 
 
@@ -55,7 +57,10 @@ class SlurmRound(Round):
 
     def are_final(self) -> bool:
         """See `Round`."""
-        listed = _run("squeue", "-h", "--me", "-n", ",".join(self.names()), "-o", "%i")
+        listed = _run("squeue", "-h", "--me", "-n", ",".join(self.names()), "-o", "%A|%r")
+        for native_id, _, reason in (line.partition("|") for line in listed.stdout.splitlines()):
+            if reason == _HELD_BY_SLURM:
+                _run("scontrol", "release", native_id)
         return listed.returncode == 0 and not listed.stdout.strip()
 
     def mend(self) -> None:

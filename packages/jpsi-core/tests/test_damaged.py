@@ -385,7 +385,9 @@ def test_a_damaged_array_has_no_element_run_again(
         assert (damaged.name, damaged.folder) == ("array x", array)
 
 
-@pytest.mark.parametrize("claim", [None, ""], ids=["no claim", "an empty claim"])
+@pytest.mark.parametrize(
+    "claim", [None, "", "revoked"], ids=["no claim", "an empty claim", "a claim that was revoked"]
+)
 @pytest.mark.parametrize("work", ["toy"], indirect=True)
 def test_an_array_whose_native_id_is_lost_was_sent_if_one_of_its_elements_has_run(
     work: Work, caplog: pytest.LogCaptureFixture, claim: str | None
@@ -400,6 +402,22 @@ def test_an_array_whose_native_id_is_lost_was_sent_if_one_of_its_elements_has_ru
 
     assert jobs["e1"].status.exit_code == 3
     assert jobs["e2"].status.reason is jpsi.Reason.LOST
+
+
+@pytest.mark.parametrize("damage", [emptied, made_a_directory, closed], ids=lambda it: it.__name__)
+@pytest.mark.parametrize("work", ["toy"], indirect=True)
+def test_a_damaged_array_keeps_no_other_from_being_recalled(
+    work: Work, damage: Callable[[Path], None]
+) -> None:
+    arrays = work.folder("x").parent.parent / "arrays"
+    elements(work, arrays / "x", native_id="17")
+    (arrays / "a").mkdir()
+    (arrays / "a" / "intent.json").write_text("{}")
+    damage(arrays / "a" / "intent.json")
+
+    recalled = work.executor().recall(["e1", "e2"])
+
+    assert sorted(job.id for job in recalled) == ["e1", "e2"]
 
 
 def elements(work: Work, array: Path, native_id: str | None) -> None:
@@ -418,6 +436,14 @@ def elements(work: Work, array: Path, native_id: str | None) -> None:
     (work.folder("e1") / "start.1.0").touch()
     for marker in ("active", "exit.run.3"):
         Path(work.spool.events, f"e1.1.{marker}").touch()
+
+
+def test_a_job_of_which_a_late_attempt_alone_is_left_is_listed(work: Work) -> None:
+    work.add("a1", NATIVE[work.name][0], "active", "exit.run.0", attempt=3)
+
+    (job,) = spooled.jobs()
+
+    assert (job.attempt, job.status.exit_code) == (3, 0)
 
 
 def test_damaged_jobs_are_told_with_what_is_wrong(work: Work) -> None:

@@ -30,6 +30,7 @@ from jpsi.engine.site_codes import EVERY_FAILURE, read_codes
 from jpsi.engine.spool import Claim, Intent, Spool
 from jpsi.engine.submitting import Submitting
 from jpsi.engine.tracked import Tracked
+from jpsi.engine.written import WrittenJobs
 from jpsi.engine.written_down import WrittenJob
 from jpsi.fakes import FakeClock, FakeJob, FakeScheduler, FakeState, Outcome
 from jpsi.job import Job
@@ -1109,6 +1110,31 @@ def test_earlier_attempt_that_runs_keeps_the_next_from_being_made(
         bench.engine.submit(bench.submission(attempt=2))
 
 
+def test_earlier_attempt_whose_intent_is_lost_can_run_no_more(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    killed_before(bench, monkeypatch, "_note", Submitting)
+    Path(bench.spool.folder("a1"), "intent.1.json").unlink()
+
+    bench.engine.submit(bench.submission(attempt=2))
+
+    assert claim_of(bench) == "revoked"
+
+
+def test_reason_of_a_refusal_is_kept_for_later_attempts(bench: Bench) -> None:
+    bench.scheduler.faults.hang("tsubmit")
+    with pytest.raises(SubmitException, match="which will not run"):
+        bench.engine.submit(bench.submission())
+
+    with pytest.raises(InvalidJobException, match="no queue 'nowhere'"):
+        bench.engine.submit(bench.submission(attempt=2, attributes=JobAttributes(queue_name="nowhere")))
+
+    (written,) = WrittenJobs(bench.spool.root, lambda *_: [], are_processes=False).read()
+    assert (written.attempt, written.is_revoked) == (2, True)
+    assert written.unsent is not None
+    assert "no queue 'nowhere'" in written.unsent
+
+
 def test_job_that_failed_to_be_submitted_twice_is_nothing_to_recover(bench: Bench) -> None:
     bench.scheduler.faults.down()
     for attempt in (1, 2):
@@ -1735,6 +1761,7 @@ def test_no_request_goes_to_a_stranger(bench: Bench, request_: str) -> None:
 
     assert f"its native id {native_id} is now another job's" in str(error)
     assert stranger.state is before
+    assert bench.spool.read_stop("a1", 1) is None, "nobody is told that its end was asked for"
     assert not any(bench.calls(command) for command in ("thold", "trelease"))
     assert bench.calls("tdel") == (request_ == "cancel_many")
 
@@ -1747,6 +1774,7 @@ def test_no_request_is_sent_while_it_is_not_known_whose_the_native_id_is(bench: 
         bench.engine.cancel("a1")
 
     assert bench.calls("tdel") == 0
+    assert bench.spool.read_stop("a1", 1) is not None, "it is known that its end was asked for"
 
 
 def test_job_that_waits_for_one_whose_native_id_is_a_strangers_is_not_submitted(bench: Bench) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import re
 import shutil
@@ -9,6 +10,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -164,6 +166,12 @@ umask 077
 _jpsi_folder=/spool/jobs/b2
 _jpsi_mark=/spool/events/b2.1
 _jpsi_native_id=${SLURM_JOB_ID:-unnamed.$$}
+# A signal ends nothing before the claim is whole.
+_jpsi_early=''
+for _jpsi_signal in HUP INT QUIT TERM ALRM USR1 USR2 XCPU; do
+  # shellcheck disable=SC2064  # the signal of now
+  trap "_jpsi_early=$_jpsi_signal" "$_jpsi_signal"
+done
 # Whoever makes the claim runs this attempt, nobody else ever does; a job that is run again finds its own.
 set -C
 if ! { echo "$_jpsi_native_id" >"$_jpsi_folder"/claim.1; } 2>/dev/null; then
@@ -171,6 +179,8 @@ if ! { echo "$_jpsi_native_id" >"$_jpsi_folder"/claim.1; } 2>/dev/null; then
   [ "$_jpsi_claim" = "$_jpsi_native_id" ] || exit 125
 fi
 set +C
+trap - HUP INT QUIT TERM ALRM USR1 USR2 XCPU
+[ -z "$_jpsi_early" ] || kill -s "$_jpsi_early" $$
 _jpsi_has_left() { [ -e "$_jpsi_run.$1" ] || [ -e "$_jpsi_folder/${_jpsi_run##*/}.$1" ]; }
 # Sets _jpsi_over to the exit code of the earlier run _jpsi_run of attempt $1, if that was the last.
 _jpsi_judge() {
@@ -684,6 +694,37 @@ def test_batch_job_that_is_run_again_leaves_markers_of_its_own(batch: Place) -> 
 
     assert (first.code, second.code) == (1, 0)
     assert second.markers == ["1.active", "1.exit.run.0", "exit.run.1"]
+
+
+@linux
+def test_batch_job_that_is_signalled_while_it_makes_its_claim_ends_with_a_whole_claim(batch: Place) -> None:
+    written = batch.write(shell_job('echo ran >>"$1"', batch.proof))
+    claim = batch.folder / "claim.1"
+    os.mkfifo(claim)
+    pipe = os.open(claim, os.O_RDWR | os.O_NONBLOCK)
+    filler = bytes(fcntl.fcntl(pipe, fcntl.F_GETPIPE_SZ))
+    os.write(pipe, filler)
+
+    with subprocess.Popen([batch.shell, str(written)], env={"PATH": PATH, "JOB_ID": "17"}) as started:
+        is_caught = is_caught_in_time(started.pid, signal.SIGTERM)
+        started.terminate()
+        os.read(pipe, len(filler))
+        code = started.wait()
+
+    assert is_caught
+    assert (code, os.read(pipe, 99)) == (-signal.SIGTERM, b"17\n")
+    assert (list(batch.events.iterdir()), batch.proof.exists()) == ([], False)
+
+
+def is_caught_in_time(pid: int, number: signal.Signals) -> bool:
+    """Wait until a process has a handler for a signal."""
+    deadline = time.monotonic() + 10
+    while time.monotonic() < deadline:
+        (caught,) = re.findall(r"SigCgt:\s*(\w+)", Path(f"/proc/{pid}/status").read_text())
+        if int(caught, 16) & 1 << number - 1:
+            return True
+        time.sleep(0.001)
+    return False
 
 
 @pytest.mark.parametrize("claim", ["16", "revoked", ""])

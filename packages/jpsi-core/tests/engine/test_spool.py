@@ -19,8 +19,9 @@ from jpsi.engine.array_files import Place
 from jpsi.engine.markers import Marker, parse
 from jpsi.engine.roots import LAYOUT
 from jpsi.engine.spool import REVOKED, Claim, Intent, Spool, is_transient
-from jpsi.engine.tracker import exited_at_all
+from jpsi.engine.tracker import exited_at_all, never_ran
 from jpsi.model.errors import ConfigError
+from jpsi.model.plain import encode_status
 
 NOW = 1_767_225_600.0
 DAY = 86_400.0
@@ -645,8 +646,17 @@ def test_attempt_is_final_when_nobody_needs_to_follow_it(
     Path(spool.folder("a1")).mkdir()
     for name in names:
         touch(spool.folder("a1"), name)
+        if name == "final.1.json":
+            spool.finish("a1", 1, encode_status(never_ran()))
 
     assert spool.is_final("a1", exited_at_all) is expected
+
+
+def test_damaged_final_status_settles_nothing(spool: Spool) -> None:
+    make(spool)
+    touch(spool.folder("a1"), "final.1.json")
+
+    assert not spool.is_final("a1", exited_at_all)
 
 
 def test_job_that_is_not_there_is_not_final(spool: Spool) -> None:
@@ -738,6 +748,7 @@ def test_markers_that_cannot_be_moved_are_told_all_the_same(
     assert [it.levelname for it in caplog.records].count("WARNING") == 1
     assert told(spool.collect(["a1"])) == {"a1": ["a1.1.active", EXIT]}
     assert spool.news({"a1"}) == []
+    assert caplog.messages[-1] == f"{spool.root} can be written to again"
 
 
 def test_marker_of_a_job_without_folder_makes_one_where_that_is_known(spool: Spool) -> None:

@@ -25,6 +25,7 @@ from jpsi.engine.array_files import Place
 from jpsi.engine.batch import BatchEngine
 from jpsi.engine.judging import Judging
 from jpsi.engine.rounds import Rounds
+from jpsi.engine.tags import array_tag
 from jpsi.engine.tracked import Tracked
 from jpsi.engine.tracker import CANCEL, Stop
 from jpsi.engine.tracking import Tracking
@@ -686,6 +687,20 @@ def test_of_an_array_that_was_submitted_twice_the_one_that_runs_counts(client: C
     job = Tracked("j1", "j1", 1, "1.1", place=Place("x", 1))
 
     assert client.engine._native_ids.corrected([job]) == {"j1": "2.1"}
+
+
+def test_elements_of_an_array_whose_native_id_is_lost_are_found_by_its_tag(client: Client) -> None:
+    elements = [{"id": f"j{index}", "attempt": 1, "spec": {}} for index in (1, 2, 3)]
+    arrays = client.engine._spool.arrays
+    os.close(arrays.prepare("x", {"id": "x", "spec": {}}, elements, "", [""]))
+    client.scheduler.slots = 0
+    client.scheduler.submit_all(FakeJob(f"5.{index}", tag=array_tag("x")) for index in (1, 2, 3))
+    jobs = [Tracked(f"j{it}", f"j{it}", 1, f"unnamed.j{it}", place=Place("x", it)) for it in (1, 3)]
+    alone = Tracked("k1", "k1", 1, "unnamed.k1")
+
+    found = client.engine._native_ids.corrected([*jobs, alone])
+
+    assert found == {"j1": "5.1", "j3": "5.3", "k1": "unnamed.k1"}
 
 
 # ---------------------------------------------------------------------------------------------- requests

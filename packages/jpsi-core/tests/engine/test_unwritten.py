@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import logging
 import os
+import threading
 
 import pytest
 
@@ -76,6 +77,33 @@ def test_it_is_told_once_that_nothing_can_be_written_and_once_that_it_can(
     assert len(told) == 1
     assert "Read-only file system" in told[0]
     assert warnings(caplog)[1:] == ["/work can be written to again"]
+
+
+def test_another_write_that_succeeds_ends_what_nothing_waits_for(
+    unwritten: Unwritten, disk: Disk, caplog: pytest.LogCaptureFixture
+) -> None:
+    unwritten.failed(READ_ONLY)
+    unwritten.succeeded()
+    assert warnings(caplog)[1:] == ["/work can be written to again"]
+
+    unwritten.write("a", lambda: disk.write("a"))
+    unwritten.succeeded()
+
+    assert len(warnings(caplog)) == 3, "the disk is full once more, and something waits for it"
+
+
+def test_child_of_a_fork_writes_what_its_parent_does_not_know_of(
+    disk: Disk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[str] = []
+    monkeypatch.setattr(threading.Thread, "start", lambda thread: started.append(thread.name))
+    unwritten = Unwritten("/work")
+
+    # as after a fork, no thread of an earlier write is alive
+    for name in ("a", "b"):
+        unwritten.write(name, lambda name=name: disk.write(name))
+
+    assert started == ["jpsi-write-again"] * 2
 
 
 def test_the_last_word_on_something_counts(unwritten: Unwritten, disk: Disk) -> None:

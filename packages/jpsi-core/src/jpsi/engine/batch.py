@@ -434,10 +434,9 @@ class BatchEngine:
 
     def _recalled_elements(self, intents: Sequence[Intent]) -> Iterator[Recovered]:
         """What is to be recalled of elements of arrays; without those of arrays that are being submitted."""
-        names = dict.fromkeys(intent.place.array for intent in intents if intent.place is not None)
+        names = {intent.place.array for intent in intents if intent.place is not None}
         with self._reading():
-            known = {name: self._native_ids.of_array(name) for name in names}
-            settled = self._elements.settled(known, _JUDGE_SECONDS)
+            settled = self._elements.settled(self._elements.native_ids_of(names), _JUDGE_SECONDS)
         for intent in intents:
             place = intent.place
             if place is not None and place.array in settled:

@@ -45,8 +45,6 @@ class Changing:
 
     def cancel(self, job: Tracked) -> None:
         """Ask a job to end."""
-        self._remember_stop(job)
-        self._tell_others([job])
         _check(self._cancelled([job]), job)
         self._ask_about([job])
 
@@ -58,14 +56,11 @@ class Changing:
             # Some may have ended meanwhile; and those that are asked for first do not wait until all others
             # are written down.
             left = [job for job in part if self._tracking.get(job.job_id) is job]
-            stopped, failed = self._remember_stops(left)
-            refused |= failed
-            self._tell_others(stopped)
             try:
-                refused |= self._cancelled(stopped) if stopped else {}
+                refused |= self._cancelled(left)
             except JpsiError as e:
                 # whoever does not answer would not for the rest either
-                refused |= {job.job_id: e for job in (*stopped, *itertools.chain.from_iterable(parts))}
+                refused |= {job.job_id: e for job in (*left, *itertools.chain.from_iterable(parts))}
         self._ask_about(jobs)
         return refused
 
@@ -84,31 +79,48 @@ class Changing:
 
     def _cancelled(self, jobs: Sequence[Tracked]) -> dict[str, JpsiError]:
         """Cancel jobs with one request; returns why which of them were not."""
-        return self._requested(jobs, "cancelled", self._backend.cancel)
+        try:
+            own, seen, refused = self._own(jobs, "cancelled")
+        except JpsiError:
+            # without an answer, it is known at least that the end was asked for
+            self._tell_others(self._remember_stops(jobs)[0])
+            raise
+        stopped, failed = self._remember_stops(own)
+        self._tell_others(stopped)
+        return refused | failed | _requested(stopped, seen, "cancelled", self._backend.cancel)
 
-    def _requested(
-        self,
-        jobs: Sequence[Tracked],
-        done: str,
-        request: Callable[[Sequence[str], Mapping[str, Observation]], Mapping[str, str]],
-    ) -> dict[str, JpsiError]:
-        """Have jobs changed with one request, but for those whose native ids are strangers' by now."""
+    def _changed(
+        self, job: Tracked, done: str, request: Callable[[Sequence[str]], Mapping[str, str]]
+    ) -> None:
+        """Have one job changed."""
+        own, seen, refused = self._own([job], done)
+        _check(refused | _requested(own, seen, done, lambda native_ids, _: request(native_ids)), job)
+
+    def _own(
+        self, jobs: Sequence[Tracked], done: str
+    ) -> tuple[list[Tracked], dict[str, Observation], dict[str, JpsiError]]:
+        """Look whose the native ids of jobs are at this moment.
+
+        Returns:
+            the jobs whose native ids are their own, or nobody's; what is seen, by native id; and refusals for
+            those whose native ids are strangers' by now.
+
+        Raises:
+            JpsiError: the batch system did not answer.
+        """
         seen = self._tracking.present([job for job in jobs if job.has_runner])
         refused: dict[str, JpsiError] = {}
-        own: dict[str, Observation] = {}
-        meant: list[Tracked] = []
+        own: list[Tracked] = []
+        observed: dict[str, Observation] = {}
         for job in jobs:
             told = seen.get(job.job_id)
             if told is not None and told.exists and is_refused(told, job.owner_of(told)):
                 refused[job.job_id] = _no_longer_its_own(job, done, self._backend.place)
                 continue
-            meant.append(job)
+            own.append(job)
             if told is not None and told.exists:
-                own[job.native_id] = told
-        why = request([job.native_id for job in meant], own) if meant else {}
-        return refused | {
-            job.job_id: _refusal(job, done, why[job.native_id]) for job in meant if job.native_id in why
-        }
+                observed[job.native_id] = told
+        return own, observed, refused
 
     def _remember_stop(self, job: Tracked) -> None:
         try:
@@ -130,12 +142,12 @@ class Changing:
             # some would say nothing, and hold it if it were ever put back
             msg = f"job {job.job_id} ({job.native_id}) runs, and only a job that waits can be held"
             raise SubmitException(msg)
-        _check(self._requested([job], "held", lambda ids, _: self._backend.hold(ids)), job)
+        self._changed(job, "held", self._backend.hold)
         self._ask_about([job])
 
     def release(self, job: Tracked) -> None:
         """Let a held job start."""
-        _check(self._requested([job], "released", lambda ids, _: self._backend.release(ids)), job)
+        self._changed(job, "released", self._backend.release)
         self._ask_about([job])
 
     def _ask_about(self, jobs: Sequence[Tracked]) -> None:
@@ -143,6 +155,19 @@ class Changing:
         for job in jobs:
             self._tracking.changed(job, time.monotonic())
         self._rounds.begin()
+
+
+def _requested(
+    jobs: Sequence[Tracked],
+    seen: Mapping[str, Observation],
+    done: str,
+    request: Callable[[Sequence[str], Mapping[str, Observation]], Mapping[str, str]],
+) -> dict[str, JpsiError]:
+    """Have jobs changed with one request; returns why which of them were not."""
+    native_ids = [job.native_id for job in jobs]
+    own = {native_id: seen[native_id] for native_id in native_ids if native_id in seen}
+    why = request(native_ids, own) if jobs else {}
+    return {job.job_id: _refusal(job, done, why[job.native_id]) for job in jobs if job.native_id in why}
 
 
 def _check(refused: Mapping[str, JpsiError], job: Tracked) -> None:

@@ -68,6 +68,14 @@ class Elements:
             found += self._found(arrays[name][0], left[name], native_id)
         return found
 
+    def native_ids_of(self, names: Collection[str]) -> Mapping[str, str | None]:
+        """Return what the spool tells of the native ids of arrays; those that cannot be read are left out."""
+        found: dict[str, str | None] = {}
+        for name in names:
+            with _fence(name):
+                found[name] = self._native_ids.of_array(name)
+        return found
+
     def settled(self, native_ids: Mapping[str, str | None], patience: float) -> dict[str, str | None]:
         """The native ids of arrays; without one, none of it can run any more.
 
@@ -158,7 +166,7 @@ class Elements:
                     # it may have been sent since
                     native_id = self._spool.arrays.read_native_id(name)
                     # what was revoked never runs, whatever the batch system has of it
-                    if native_id is None and not self._spool.arrays.is_revoked(name):
+                    if native_id is None and (self._has_run(name) or not self._spool.arrays.is_revoked(name)):
                         unnamed.append(name)
                     else:
                         judged[name] = native_id
@@ -170,10 +178,10 @@ class Elements:
 
     def _judged_by_tag(self, name: str, native_id: str | None) -> str | None:
         """Return the native id of an array whose lock is held; without one, none of it can run any more."""
-        written = self._written(name)
+        has_run = self._has_run(name)
         if native_id is None:
-            return self._withdrawn(name)
-        if self._sending.is_revoked(written):
+            return f"{UNNAMED}{name}" if has_run else self._sending.withdraw(self._written(name))
+        if not has_run and self._sending.is_revoked(self._written(name)):
             return None
         with _fence(name):
             self._spool.arrays.note_found(name, native_id)
@@ -195,12 +203,6 @@ class Elements:
             # that of the array is lost: they are known by what they leave
             return [f"{UNNAMED}{job_id}" for job_id in job_ids]
         return self._backend.element_ids(native_id, indices)
-
-    def _withdrawn(self, name: str) -> str | None:
-        """Make sure that no element can ever run; if one has begun to, the native id of the array."""
-        if self._has_run(name):
-            return f"{UNNAMED}{name}"
-        return self._sending.withdraw(self._written(name))
 
     def _has_run(self, name: str) -> bool:
         """Whether any element has begun, by what it has left, although the claim of the array is lost."""

@@ -141,7 +141,7 @@ class NativeIds:
         are left out it cannot be told now.
         """
         known: dict[str, str] = {}
-        unnamed: dict[str, Tracked] = {}
+        unnamed: list[Tracked] = []
         arrays = {job.place.array for job in jobs if job.place is not None}
         folders = {f"jobs/{job.spool_id}" for job in jobs} | {f"arrays/{array}" for array in arrays}
         if not self._refresh(folders):
@@ -158,7 +158,7 @@ class NativeIds:
             if claimant is not None and not claimant.startswith(UNNAMED):
                 known[job.job_id] = claimant
             elif job.native_id.startswith(UNNAMED):
-                unnamed[tag(job.spool_id, job.attempt)] = job
+                unnamed.append(job)
             else:
                 known[job.job_id] = job.native_id
         return known | self._found(unnamed)
@@ -179,14 +179,21 @@ class NativeIds:
         native_id = arrays[job.place.array]
         return None if native_id is None else self._backend.element_ids(native_id, [job.place.index])[0]
 
-    def _found(self, unnamed: Mapping[str, Tracked]) -> dict[str, str]:
-        """The native ids, by job id, of jobs by their tags; of one that nobody knows, the one that it has."""
+    def _found(self, unnamed: Collection[Tracked]) -> dict[str, str]:
+        """Look jobs up by their tags; return the id that it has of one that is not found."""
+        tags = {job.tag for job in unnamed if job.tag is not None}
         try:
-            found = (self._backend.find(sorted(unnamed)) if unnamed else None) or {}
+            found = (self._backend.find(sorted(tags)) if tags else None) or {}
         except JpsiError as e:
             tell(self._backend.place, e)
             return {}
-        return {job.job_id: found.get(name, job.native_id) for name, job in unnamed.items()}
+        return {job.job_id: self._id_in(found.get(job.tag or ""), job) for job in unnamed}
+
+    def _id_in(self, native_id: str | None, job: Tracked) -> str:
+        """Return the id of a job in what was found with its tag: the job, or the array that it is in."""
+        if native_id is None or job.place is None:
+            return native_id or job.native_id
+        return self._backend.element_ids(native_id, [job.place.index])[0]
 
 
 def intent_tag(intent: Intent) -> str:

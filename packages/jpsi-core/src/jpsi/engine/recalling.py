@@ -54,7 +54,10 @@ def warn_of_damage(spool: Spool, job_id: str, error: Exception | None = None) ->
 def _elements(spool: Spool, job_ids: Collection[str]) -> Iterator[Intent]:
     """Those that are elements of arrays and have no folder, as they did not begin yet."""
     for name in spool.arrays.all_names():
-        array = spool.arrays.read(name)
+        try:
+            array = spool.arrays.read(name)
+        except (OSError, *DAMAGE):
+            continue  # `jpsi doctor` names it; one odd folder says nothing of the others
         for index, element in enumerate(() if array is None else array.elements, 1):
             if array is not None and element["id"] in job_ids:
                 yield element_intent(array, index)

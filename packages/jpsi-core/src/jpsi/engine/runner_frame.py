@@ -119,7 +119,7 @@ class BatchFrame:
         yield f"_jpsi_mark={word(mark)}"
         # Without an id nobody knows another run of the same job from a stranger's.
         yield f"_jpsi_native_id={first_set(self.id_variable, otherwise=f'{UNNAMED}$$')}"
-        yield _CLAIM.format(attempt=attempt, code=SETUP_CODE)
+        yield _CLAIM.format(attempt=attempt, code=SETUP_CODE, signals=_EVERY_SIGNAL)
         yield from define_functions(self.requeue)
         yield from count_runs(str(attempt), self.requeue)
         yield FUNCTIONS
@@ -183,12 +183,22 @@ def first_set(variables: str, *, otherwise: str) -> str:
     return otherwise
 
 
-# A claim that is there already is this job's own if the batch system runs it again.
+# A claim that is there already is this job's own if the batch system runs it again. To put the job back the
+# batch system signals it, perhaps just now: a runner that ended between making the file and writing into it
+# would leave a claim that no later run can tell from a stranger's.
 _CLAIM = """\
+# A signal ends nothing before the claim is whole.
+_jpsi_early=''
+for _jpsi_signal in {signals}; do
+  # shellcheck disable=SC2064  # the signal of now
+  trap "_jpsi_early=$_jpsi_signal" "$_jpsi_signal"
+done
 # Whoever makes the claim runs this attempt, nobody else ever does; a job that is run again finds its own.
 set -C
 if ! {{ echo "$_jpsi_native_id" >"$_jpsi_folder"/claim.{attempt}; }} 2>/dev/null; then
   read -r _jpsi_claim <"$_jpsi_folder"/claim.{attempt} || exit {code}
   [ "$_jpsi_claim" = "$_jpsi_native_id" ] || exit {code}
 fi
-set +C"""
+set +C
+trap - {signals}
+[ -z "$_jpsi_early" ] || kill -s "$_jpsi_early" $$"""

@@ -186,7 +186,7 @@ class Sending:
 
     def _unsent(self, written: Written, why: _UnsafeError | UnsentError) -> JpsiError:
         """What the caller is told of something of which nothing was submitted."""
-        written.discard()
+        written.discard(str(why))
         if isinstance(why, TakenError):
             return TakenError(f"{written.name}: {why}")
         if isinstance(why, UnsentError):
@@ -196,9 +196,10 @@ class Sending:
 
     def _refusals(self, written: Sequence[Written], failure: Failure) -> list[JpsiError]:
         """What the caller is told of what the batch system did not take."""
-        gone = [it for it in written if it.discard()]
+        why = f"{self._backend.place} did not take it: {failure.message}"
+        gone = [it for it in written if it.discard(why)]
         self._side.forget(gone)
-        refusals, why = [], f"{self._backend.place} did not take it: {failure.message}"
+        refusals = []
         for it in written:
             unclear = None if it in gone else _tried(lambda it=it: self._given_up(it, why))  # type: ignore[misc]  # as above
             refusals.append(unclear if isinstance(unclear, JpsiError) else self._refusal(it, failure))

@@ -191,19 +191,29 @@ class Spool:
         """Add the native id to the attempt whose lock is held."""
         write_all(lock, b"\n" + native_id.encode("ascii"))
 
-    def discard(self, job_id: str, attempt: int) -> None:
-        """Forget an attempt that was never started; never raises."""
+    def discard(self, job_id: str, attempt: int, why: str = "") -> None:
+        """Forget an attempt that was never started; never raises.
+
+        Args:
+            job_id: the job.
+            attempt: the attempt.
+            why: the reason, in words, which is written down if there are earlier attempts.
+        """
         if attempt == 1:
             shutil.rmtree(self.folder(job_id), ignore_errors=True)
         elif self.has_intent(job_id, attempt):
             # Left as it is, the attempt counts as made; revoked, nobody takes it for running.
             with contextlib.suppress(OSError):
                 if self.revoke(job_id, attempt):
-                    self.give_up(job_id, attempt, "")
+                    self.give_up(job_id, attempt, why)
 
     def has_intent(self, job_id: str, attempt: int) -> bool:
         """Whether an attempt was made."""
         return exists(f"{self.folder(job_id)}/intent.{attempt}.json")
+
+    def has_script(self, job_id: str, attempt: int) -> bool:
+        """Return True if an attempt was made by itself, although its intent may be lost."""
+        return self.has_intent(job_id, attempt) or exists(f"{self.folder(job_id)}/run.{attempt}")
 
     def claim(self, job_id: str, attempt: int) -> Claim | None:
         """Who has claimed an attempt, or None."""
@@ -360,6 +370,8 @@ class Spool:
                 unmoved.setdefault(marker.job_id, []).append(marker)
                 is_there = True
             taken.update([marker.job_id] if is_there else [])
+        if taken and not unmoved:
+            self.unwritten.succeeded()
         if only_new:
             wanted = taken
         return {job_id: [*self.consumed(job_id), *unmoved.get(job_id, ())] for job_id in wanted}
@@ -432,7 +444,9 @@ class Spool:
         """
         names = self.names(job_id)
         attempt = last_attempt(job_id, names)
-        if f"final.{attempt}.json" in names or f"{UNSENT}.{attempt}" in names:
+        if f"{UNSENT}.{attempt}" in names:
+            return True
+        if f"final.{attempt}.json" in names and self.read_final(job_id, attempt) is not None:
             return True
         if f"stop.{attempt}.json" in names or f"{AWAITED}.{attempt}" in names:
             return False

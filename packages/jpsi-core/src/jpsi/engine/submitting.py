@@ -388,7 +388,7 @@ class Submitting:
         if self._spool.has_run(job_id, attempt):
             # what it has left counts, although its claim may be lost
             return True
-        if self._spool.has_intent(job_id, attempt) and self._single_runs(job_id, attempt):
+        if self._spool.has_script(job_id, attempt) and self._single_runs(job_id, attempt):
             return True
         # Before it begins to run, nothing but memory tells in which array a first attempt is.
         untold = self._untold.get(job_id)

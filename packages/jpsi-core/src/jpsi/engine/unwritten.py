@@ -24,7 +24,8 @@ class Unwritten:
         self._lock = threading.Lock()
         self._pending: dict[str, Callable[[], object]] = {}
         self._is_failing = False
-        self._is_running = False
+        # after a fork, the one of the parent is not alive
+        self._thread: threading.Thread | None = None
 
     def failed(self, error: OSError) -> None:
         """Warn that something cannot be written; once, until something can."""
@@ -39,6 +40,14 @@ class Unwritten:
                 self._root,
                 error,
             )
+
+    def succeeded(self) -> None:
+        """Have it known that something was written; said once if it was said that nothing can be."""
+        with self._lock:
+            is_mended = self._is_failing and not self._pending
+            self._is_failing = self._is_failing and not is_mended
+        if is_mended:
+            log.warning("%s can be written to again", self._root)
 
     def write(self, name: str, call: Callable[[], object]) -> None:
         """Write something, now or as soon as that is possible.
@@ -55,7 +64,7 @@ class Unwritten:
             self.failed(e)
             with self._lock:
                 self._pending[name] = call
-                is_started, self._is_running = self._is_running, True
+                is_started = self._thread is not None and self._thread.is_alive()
             if not is_started:
                 self._start()
 
@@ -74,20 +83,17 @@ class Unwritten:
             with self._lock:
                 if self._pending.get(name) is call:
                     del self._pending[name]
+        self.succeeded()
         with self._lock:
-            is_done = not self._pending
-            was_failing, self._is_failing = self._is_failing, self._is_failing and not is_done
-        if is_done and was_failing:
-            log.warning("%s can be written to again", self._root)
-        return is_done
+            return not self._pending
 
     def _start(self) -> None:
         thread = threading.Thread(target=self._run, name="jpsi-write-again", daemon=True)
+        with self._lock:
+            self._thread = thread
         try:
             thread.start()
         except RuntimeError:
-            with self._lock:
-                self._is_running = False
             log.warning("no thread could be started to write to %s again", self._root, exc_info=True)
 
     def _run(self, sleep: Callable[[float], object] = time.sleep) -> None:
@@ -97,5 +103,5 @@ class Unwritten:
                 with self._lock:
                     # something may have been added since
                     if not self._pending:
-                        self._is_running = False
+                        self._thread = None
                         return

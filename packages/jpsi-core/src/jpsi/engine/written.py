@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -36,6 +37,8 @@ from jpsi.engine.spool import AWAITED, UNSENT
 ElementIds = Callable[[str, Sequence[int]], Sequence[str]]
 
 _JSON = json.JSONDecoder()
+# What the name of a file has that is of a later attempt than the first; others may have it, too.
+_LATER_ATTEMPT = re.compile(r"\.(?:[2-9]|1[0-9])")
 
 
 @attrs.frozen(slots=True, kw_only=True)
@@ -283,7 +286,7 @@ def _claimed(claim: Claim | None) -> str | None:
 
 def _last_attempt(job_id: str, names: Collection[str]) -> int:
     # most have one attempt, and thousands are read
-    return last_attempt(job_id, names) if any(".2" in name for name in names) else 1
+    return last_attempt(job_id, names) if _LATER_ATTEMPT.search("\n".join(names)) else 1
 
 
 def _read_intent(

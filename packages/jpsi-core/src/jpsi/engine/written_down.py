@@ -56,8 +56,12 @@ class Written(Protocol):
     def give_up(self, why: str) -> None:
         """Write down that the caller is told that it failed, after it was revoked: nobody recovers it."""
 
-    def discard(self) -> bool:
-        """Forget it, as it was never submitted; never raises. False if it is revoked instead."""
+    def discard(self, why: str = "") -> bool:
+        """Forget it, as it was never submitted; never raises. False if it is revoked instead.
+
+        Args:
+            why: the reason, in words, for those who look at what is left of it.
+        """
 
 
 @attrs.frozen(slots=True)
@@ -114,9 +118,9 @@ class WrittenJob:
         """See `Written`."""
         self.spool.give_up(self.job_id, self.attempt, why)
 
-    def discard(self) -> bool:
+    def discard(self, why: str = "") -> bool:
         """See `Written`."""
-        self.spool.discard(self.job_id, self.attempt)
+        self.spool.discard(self.job_id, self.attempt, why)
         return self.attempt == 1
 
     def is_over(self) -> bool:
@@ -185,12 +189,13 @@ class WrittenArray:
         """See `Written`."""
         self.spool.arrays.give_up(self.array, why)
 
-    def discard(self) -> bool:
+    def discard(self, why: str = "") -> bool:
         """See `Written`."""
         if self.is_named:
-            # it alone tells that their jobs wait to be submitted again
+            # it alone tells what became of that attempt of its jobs
             with contextlib.suppress(OSError):
-                self.revoke()
+                if self.revoke():
+                    self.give_up(why)
             return False
         self.spool.arrays.discard(self.array)
         return True
