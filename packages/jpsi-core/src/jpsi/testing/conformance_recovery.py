@@ -172,13 +172,14 @@ class RecoveryTests(Kit):
 
             assert [self.end(it).exit_code for it in (job, *jobs)] == [1, 0, 1, 2]
 
-    @pytest.mark.clause("job-native-id")
+    @pytest.mark.clause("job-native-id", "list-attachable")
     def test_an_own_id_can_be_attached_to(self, executor: JobExecutor, tmp_path: Path) -> None:
         gate = Gate(tmp_path / "gate")
         job, other = Job(gate.job(7)), Job()
         executor.submit(job)
 
-        executor.attach(other, job.native_id or "")
+        (listed,) = executor.list()
+        executor.attach(other, listed)
         gate.open()
 
         status = self.end(other)
