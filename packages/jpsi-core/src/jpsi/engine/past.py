@@ -88,7 +88,8 @@ class Past:
         if self.written.final is not None:
             return decode_status(self.written.final)
         if self.requeue_exit_codes is None:
-            return conclude(self.written.markers, self._stop, None)
+            status = conclude(self.written.markers, self._stop, None)
+            return None if status is None else timed(status, "marker")
         if self.written.awaits_files:
             return None
         status = self._told(self.written.markers)
