@@ -52,7 +52,7 @@ def is_given_more(spec: jpsi.JobSpec, reason: Reason | None) -> bool:
     if reason is Reason.OUT_OF_MEMORY and isinstance(resources, jpsi.ResourceSpecV1) and resources.memory:
         resources.memory *= 2
         return True
-    if reason is Reason.TIMEOUT and attributes is not None and attributes.duration:
+    if reason is Reason.TIMEOUT and attributes.duration:
         attributes.duration *= 2
         return True
     return False

@@ -2,7 +2,8 @@
 
 They were written for a cluster: `local` stands for the batch systems that they name, and what sleeps there
 for ten seconds sleeps for a hundredth here. Two need several processes; while no launcher for those is
-installed they must say so.
+installed they must say so. What these ask of a batch system, test_specification.py of jpsi-slurm looks at;
+that jobs are throttled on Torque, that of jpsi-pbs.
 """
 
 from __future__ import annotations
@@ -80,7 +81,6 @@ class ThrottledSubmitter:
             self.submit_next()
 
 
-@pytest.mark.clause("example-throttle")
 def test_run_n_jobs_while_throttling_to_m_concurrent_jobs() -> None:
     submitter = ThrottledSubmitter()
 
@@ -123,6 +123,7 @@ def test_submit_a_job_wait_for_queued_cancel_it_and_wait_for_the_final_event() -
     job.wait()
 
     assert job.status.state is psij.JobState.CANCELED
+    assert [it.state for it in job._told()][1] is psij.JobState.QUEUED
 
 
 def assert_needs_a_launcher(jex: psij.JobExecutor, job: psij.Job) -> None:
@@ -130,7 +131,6 @@ def assert_needs_a_launcher(jex: psij.JobExecutor, job: psij.Job) -> None:
         jex.submit(job)
 
 
-@pytest.mark.clause("resources-cores", "resources-gpus", "example-processes")
 def test_run_a_job_with_p_processes_of_c_cores_and_g_gpus(no_launchers: None, tmp_path: Path) -> None:
     res_spec = psij.ResourceSpecV1()
     res_spec.process_count = 10
@@ -157,7 +157,6 @@ def test_run_a_job_with_p_processes_of_c_cores_and_g_gpus(no_launchers: None, tm
     assert (tmp_path / "work.out").read_text() == "foo bar buz\n"
 
 
-@pytest.mark.clause("resources-exclusive-node", "example-exclusive")
 def test_n_exclusive_nodes_each_with_p_processes() -> None:
     res_spec = psij.ResourceSpecV1()
     res_spec.exclusive_node_use = True
@@ -174,7 +173,6 @@ def test_n_exclusive_nodes_each_with_p_processes() -> None:
         psij.JobExecutor().submit(job)
 
 
-@pytest.mark.clause("example-knobs")
 def test_a_job_that_uses_all_the_knobs(no_launchers: None, tmp_path: Path) -> None:
     res_spec = psij.ResourceSpecV1()
     res_spec.exclusive_node_use = False  # other jobs can run on the job's nodes
@@ -222,7 +220,7 @@ def submit_with_exponential_backoff(
         try:
             jex.submit(job)
         except psij.SubmitException as se:
-            if not se.transient:
+            if not se.is_transient():
                 raise  # re-raise to let caller see and handle it
             times_attempted += 1
             sleep(random.randint(0, 2**times_attempted - 1))

@@ -28,7 +28,7 @@ class Backend:
 
     def check_spec(self, spec: JobSpec, site: Site) -> list[list[str]]:
         self.asked.append(f"{spec.executable} {site.offers.get('queue')}")
-        queue = None if spec.attributes is None else spec.attributes.queue_name
+        queue = spec.attributes.queue_name
         return [[] if queue == site.offers.get("queue") else [f"no queue {queue}"]]
 
     def nodes(self, spec: JobSpec, site: Site) -> list[str]:
@@ -159,7 +159,7 @@ SEVERAL = HeterogeneousResources([ResourceSpecV1(memory=2**30), ResourceSpecV1(p
 
 def test_an_executor_of_one_kind_of_slot_refuses_several_and_is_told_of_none(backend: Backend) -> None:
     told = list[object]()
-    backend.problems = lambda spec: told.append(spec.resources) or ["no room"]  # type: ignore[func-returns-value, method-assign]  # short
+    backend.problems = lambda spec: told.append(spec.resources) or ["no room"]  # type: ignore[func-returns-value, method-assign, redundant-expr]  # short
 
     with pytest.raises(InvalidJobException) as caught:
         checking(backend).submission(Job(JobSpec("a", resources=SEVERAL)), 1)

@@ -28,7 +28,7 @@ def config_class():
 
 @hookimpl
 def check_spec(spec, site):
-    attributes = spec.attributes or JobAttributes()
+    attributes = spec.attributes
     if spec.name != "tell":
         return []
     return [
@@ -325,18 +325,19 @@ def test_observers_are_told_of_every_status_in_order(tmp_path: Path, place: Path
     attached.wait(PATIENCE)
 
     for path in (f"{place}/o1.py", f"{tmp_path}/config/jpsi/overrides/all.py"):
-        assert eventually(lambda path=path: len(seen(path)) == 5)  # type: ignore[misc]
+        assert eventually(lambda path=path: len(seen(path)) == 4)  # type: ignore[misc]
         mine = [it for it in seen(path) if it[1] == job.id]
         assert [it[4] for it in mine] == [JobState.QUEUED, JobState.ACTIVE, JobState.COMPLETED]
         assert {it[:4] for it in mine} == {("toy_x", job.id, job.native_id, "/bin/true")}
-        assert next(it[3:] for it in seen(path) if it[1] == attached.id) == (None, JobState.QUEUED)
+        assert next(it[3:] for it in seen(path) if it[1] == attached.id) == (None, JobState.FAILED)
 
 
 def test_site_policy_of_one_file_refuses_jobs(tmp_path: Path) -> None:
     folder = tmp_path / "site-config/jpsi/overrides"
     folder.mkdir(parents=True)
     (folder / "toy_x.py").write_text(
-        f"{HOOKS}@hookimpl\ndef check_spec(spec):\n    return [] if spec.attributes else ['no project']\n"
+        f"{HOOKS}@hookimpl\ndef check_spec(spec):\n"
+        "    return [] if spec.attributes.account else ['no project']\n"
     )
 
     with pytest.raises(jpsi.InvalidJobException, match="no project"):

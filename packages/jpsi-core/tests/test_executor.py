@@ -193,6 +193,7 @@ def test_what_is_exported_is_pinned() -> None:
         "JobStatus",
         "JobStatusCallback",
         "JpsiError",
+        "Launcher",
         "Output",
         "OutputPart",
         "Plugin",

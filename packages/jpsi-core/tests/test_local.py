@@ -102,7 +102,9 @@ def test_a_job_that_fails_says_how(
 
     status = job.status
     assert (status.state, status.exit_code, status.reason) == (JobState.FAILED, code, reason)
-    assert dict(status.metadata) == metadata
+    # its clock and that of the files differ by a few milliseconds
+    assert status.metadata["time.source"] in {"marker", "previous_state"}
+    assert {key: it for key, it in status.metadata.items() if key != "time.source"} == metadata
     assert status.message
 
 

@@ -45,6 +45,13 @@ def test_torque_has_a_line_for_each_core(
     assert _printed(torque.hooks.nodes(spec), nodes, tmp_path) == expected
 
 
+def test_of_cores_that_are_more_than_processes_the_first_are_taken(tmp_path: Path) -> None:
+    """A queue with nodes by default gives these besides `procs`."""
+    spec = JobSpec("/bin/true", resources=ResourceSpecV1(process_count=3))
+
+    assert _printed(torque.hooks.nodes(spec), "aabb", tmp_path) == "aab"
+
+
 def test_slots_of_several_kinds_have_lines_one_kind_after_the_other(tmp_path: Path) -> None:
     spec = spec_of_kinds(
         {"cpu_cores_per_process": 3},

@@ -127,7 +127,7 @@ def test_time_is_whole_seconds_and_never_too_few(
     ("resources", "select", "place", "nodes"),
     [
         ({}, "1:ncpus=1:mpiprocs=1", None, "1:ppn=1"),
-        ({"process_count": 10}, "10:ncpus=1:mpiprocs=1", None, "1:ppn=10"),
+        ({"process_count": 10}, "10:ncpus=1:mpiprocs=1", None, None),
         ({"node_count": 4}, "4:ncpus=1:mpiprocs=1", "scatter", "4:ppn=1"),
         (
             {"process_count": 10, "processes_per_node": 3},
@@ -156,15 +156,49 @@ def test_time_is_whole_seconds_and_never_too_few(
             "1:ppn=2:gpus=4",
         ),
         ({"memory": 1}, "1:ncpus=1:mpiprocs=1:mem=1kb", None, "1:ppn=1"),
-        ({"memory": 4096, "process_count": 4}, "4:ncpus=1:mpiprocs=1:mem=1kb", None, "1:ppn=4"),
+        ({"memory": 4096, "process_count": 4}, "4:ncpus=1:mpiprocs=1:mem=1kb", None, None),
     ],
     ids=str,
 )
-def test_resources(resources: dict[str, Any], select: str, place: str | None, nodes: str) -> None:
+def test_resources(resources: dict[str, Any], select: str, place: str | None, nodes: str | None) -> None:
     options = _options(spec(resources))
 
     assert (options["-l select"], options.get("-l place")) == (select, place)
-    assert _options(spec(resources), TORQUE)["-l nodes"] == nodes
+    assert _options(spec(resources), TORQUE).get("-l nodes") == nodes
+
+
+@pytest.mark.clause("resources-processes")
+@pytest.mark.parametrize(
+    ("resources", "cores_per_node", "options"),
+    [
+        ({"process_count": 40}, None, {"-l procs": "40"}),
+        ({"process_count": 40}, 16, {"-l nodes": "2:ppn=16+1:ppn=8"}),
+        ({"process_count": 40}, 40, {"-l procs": "40"}),
+        ({"process_count": 8, "cpu_cores_per_process": 4}, 16, {"-l nodes": "2:ppn=16"}),
+        ({"process_count": 8, "cpu_cores_per_process": 6}, 16, {"-l nodes": "4:ppn=12"}),
+        ({"process_count": 2, "cpu_cores_per_process": 4}, None, {"-l nodes": "1:ppn=8"}),
+        ({"process_count": 40, "node_count": 2}, 16, {"-l nodes": "2:ppn=20"}),
+        ({"process_count": 1}, None, {"-l nodes": "1:ppn=1"}),
+    ],
+    ids=str,
+)
+def test_processes_of_torque_are_asked_for_where_there_is_room(
+    resources: dict[str, Any], cores_per_node: int | None, options: dict[str, str]
+) -> None:
+    context = attrs.evolve(CONTEXT, site=site(cores_per_node=cores_per_node))
+
+    found = _options(spec(resources), TORQUE, context)
+
+    assert {name: it for name, it in found.items() if name in {"-l nodes", "-l procs"}} == options
+
+
+def test_nodes_of_a_user_stand_alone() -> None:
+    asked = spec({"process_count": 40})
+    asked.attributes.set_custom_attribute("torque.l.nodes", "5:ppn=8")
+
+    options = _options(asked, TORQUE)
+
+    assert (options["-l nodes"], options.get("-l procs")) == ("5:ppn=8", None)
 
 
 def test_an_uneven_last_node_has_its_share_of_the_memory() -> None:
@@ -254,7 +288,9 @@ def test_no_process_gets_less_than_it_asked_for(spec: JobSpec) -> None:
     kinds = components(spec.resources)
     chunks = [
         {"n": int(number), **dict(part.split("=") for part in parts)}
-        for number, *parts in (chunk.split(":") for chunk in str(PBS.resources(spec)["l.select"]).split("+"))
+        for number, *parts in (
+            chunk.split(":") for chunk in str(PBS.resources(spec, SITE)["l.select"]).split("+")
+        )
     ]
 
     cores = sum(it.computed_process_count * (it.cpu_cores_per_process or 1) for it in kinds)

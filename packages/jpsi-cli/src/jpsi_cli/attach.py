@@ -23,7 +23,7 @@ def attach(native_id: str, *, executor: str | None, as_json: bool) -> int:
         with jpsi.JobExecutor(executor) as opened:
             opened.attach(job, native_id)
             if isinstance(shown, display.Quiet):
-                _tell_doubts(opened, job, executor or opened.name)
+                _tell_doubts(opened, job, native_id, executor or opened.name)
             while True:
                 try:
                     status = events.get(timeout=_LOOK_SECONDS)
@@ -37,7 +37,7 @@ def attach(native_id: str, *, executor: str | None, as_json: bool) -> int:
     return fenced(command)
 
 
-def _tell_doubts(executor: jpsi.JobExecutor, job: jpsi.Job, name: str) -> None:
+def _tell_doubts(executor: jpsi.JobExecutor, job: jpsi.Job, native_id: str, name: str) -> None:
     """Say at once, where no state of the job will, that the batch system does not mention it or answer."""
     try:
         is_mentioned = executor.info(job) is not None
@@ -46,4 +46,4 @@ def _tell_doubts(executor: jpsi.JobExecutor, job: jpsi.Job, name: str) -> None:
             messages.warning(f"{name}: {e}")
         return
     if not is_mentioned and not job.status.final:
-        messages.warning(f"{name} does not mention the job {job.native_id}; it is asked again")
+        messages.warning(f"{name} does not mention the job {native_id}; it is asked again")

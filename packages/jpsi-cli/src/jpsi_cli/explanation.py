@@ -203,7 +203,7 @@ _SIGNALS = {
 def _by_reason(facts: Facts) -> Iterator[str]:
     status, resources, attributes = facts.status, facts.spec.resources, facts.spec.attributes
     memory = getattr(resources, "memory", None)
-    duration = None if attributes is None else attributes.duration
+    duration = attributes.duration
     had = {
         "job": facts.job,
         "memory": "" if memory is None else f" than {spelled_size(memory)}",

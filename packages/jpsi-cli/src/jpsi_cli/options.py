@@ -84,8 +84,6 @@ def _resources(spec: jpsi.JobSpec) -> jpsi.ResourceSpec:
 
 
 def _attributes(spec: jpsi.JobSpec) -> jpsi.JobAttributes:
-    if spec.attributes is None:
-        spec.attributes = jpsi.JobAttributes()
     return spec.attributes
 
 
@@ -113,7 +111,7 @@ def _environment(spec: jpsi.JobSpec, values: object) -> None:
 
 def _after(spec: jpsi.JobSpec, values: object) -> None:
     texts = values if isinstance(values, tuple) else ()
-    _attributes(spec).after = [*(_attributes(spec).after or ()), *map(_dependency, texts)]
+    spec.attributes.after = [*(spec.attributes.after or ()), *map(_dependency, texts)]
 
 
 def _dependency(text: str) -> jpsi.Dependency:
@@ -161,7 +159,7 @@ def _custom(spec: jpsi.JobSpec, values: object) -> None:
     for text in _of_form(values, form, "SYSTEM.NAME or SYSTEM.NAME=VALUE"):
         name, equals, value = text.partition("=")
         # without a value it is an option that has none
-        _attributes(spec).set_custom_attribute(name, value if equals else True)
+        spec.attributes.set_custom_attribute(name, value if equals else True)
 
 
 def _pairs(values: object, form: str) -> dict[str, str]:

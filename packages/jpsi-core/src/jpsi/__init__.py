@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from jpsi.engine.output import Output
     from jpsi.executor import JobExecutor
     from jpsi.futures import wait_all
+    from jpsi.launcher import Launcher
     from jpsi.model.document import read_document, write_document
     from jpsi.model.durations import parse_duration
     from jpsi.model.staging_progress import StagingProgress
@@ -69,6 +70,7 @@ __all__ = [
     "JobStatus",
     "JobStatusCallback",
     "JpsiError",
+    "Launcher",
     "Output",
     "OutputPart",
     "Plugin",
@@ -105,6 +107,7 @@ _LAZY = {
     "ExecutorConfig": "jpsi.contract.config",
     "JobExecutor": "jpsi.executor",
     "JobFiles": "jpsi.engine.job_files",
+    "Launcher": "jpsi.launcher",
     "Output": "jpsi.engine.output",
     "OutputPart": "jpsi.engine.job_files",
     "Plugin": "jpsi.registry.listing",

@@ -65,15 +65,16 @@ async def _submitted(jobs: Sequence[Job], executor: JobExecutor) -> Mapping[Job,
 
 async def wait(
     job: Job,
-    timeout: float | timedelta | States | None = None,  # noqa: ASYNC109  the arguments of Job.wait
+    *waited: float | timedelta | States | None,
+    timeout: float | timedelta | None = None,  # noqa: ASYNC109  the arguments of Job.wait
     target_states: States | None = None,
 ) -> JobStatus | None:
     """Wait for the job to enter a state, or to have passed through it; all as `Job.wait`.
 
     Raises:
-        UnreachableStateException: `target_states` were given and none can be reached any more.
+        UnreachableStateException: states were given and none can be reached any more.
     """
-    limit, targets = asked(timeout, target_states)
+    limit, targets = asked(waited, timeout, target_states)
     try:
         with _news(job) as news:
             async with asyncio.timeout(limit):

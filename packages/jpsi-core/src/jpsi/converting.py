@@ -143,7 +143,7 @@ def _executors(name: str | None) -> Iterator[Assembly]:
 
 
 def _without_limit(spec: JobSpec, assembly: Assembly) -> Iterator[str]:
-    asked = None if spec.attributes is None else spec.attributes.duration
+    asked = spec.attributes.duration
     if asked is None and isinstance(assembly.config, BatchConfig):
         limit = assembly.config.default_duration
         yield f"no time limit is asked for: jpsi does not leave it to the queue, and gives the job {limit}"

@@ -27,7 +27,7 @@ def resolved(
         The spec, and what is wrong with its dependencies, one sentence each; those are left out of it.
     """
     wanted = dependencies(spec)
-    if spec.attributes is None or not wanted:
+    if not wanted:
         return spec, []
     kinds, problems = offered(), list[str]()
     # What is wrong here is left out, so that nobody finds it wrong for what follows from that.

@@ -252,7 +252,7 @@ class JobExecutor(Many):
 
     def _warn(self, spec: JobSpec) -> None:
         """Warn, once each, of what is probably a mistake and keeps no job from running."""
-        custom = None if spec.attributes is None else spec.attributes.custom_attributes
+        custom = spec.attributes.custom_attributes
         for doubt in doubts(custom or (), self._systems, self._name):
             if doubt not in self._warned:
                 self._warned.add(doubt)
@@ -280,13 +280,14 @@ class JobExecutor(Many):
     def attach(self, job: Job, native_id: str) -> None:
         """Let a NEW job stand for one that the backend already has.
 
-        Returns at once; what the backend says arrives as statuses. A job that it does not know becomes
-        FAILED with the reason ATTACH_UNVERIFIED; until that is believed, its status has a message that says
-        so. The spec of the job is discarded.
+        Returns at once; what the backend says arrives as statuses. The job stays NEW, and no callback is
+        called, until the backend has said that there is such a job. One that it does not know becomes FAILED
+        with the reason ATTACH_UNVERIFIED, and so does a job whose native id cannot be one. The spec of the
+        job is discarded.
 
         Raises:
             InvalidJobException: the job is not NEW.
-            SubmitException: the backend has no such native ids, or what is on disk cannot be read.
+            SubmitException: what is on disk cannot be read.
         """
         check_job(job)
         attempt = job._take(self)  # noqa: SLF001
@@ -298,7 +299,9 @@ class JobExecutor(Many):
         job.spec = None
         with self._lock:
             self._jobs[job.id] = job
-        self._follow(job, native_id, attempt, JobStatus(JobState.QUEUED))
+        # J/PSI 0: attach: a callback registered on the Job MUST NOT fire before the attachment is complete
+        job._bind(native_id, attempt)  # noqa: SLF001
+        self._engine.track(job.id)
 
     def recover(self) -> Sequence[Job]:
         """The jobs of earlier processes that are not final on disk, followed again, oldest first.

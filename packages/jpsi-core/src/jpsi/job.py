@@ -10,10 +10,12 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
+import attrs
+
 from jpsi.engine import notifier
 from jpsi.model.errors import InvalidJobException, SubmitException, UnreachableStateException
 from jpsi.model.spec import JobSpec
-from jpsi.model.states import JobState, JobStatus, enriched, transitions
+from jpsi.model.states import TIME_SOURCE, JobState, JobStatus, enriched, timed, transitions
 
 if TYPE_CHECKING:
     from jpsi.contract.protocols import Streams
@@ -86,11 +88,11 @@ class Job:
 
     @property
     def native_id(self) -> str | None:
-        """The id that the backend gave the job; None until the job is QUEUED.
+        """The id that the backend gave the job; None while the job is NEW.
 
         It changes if the job turns out to run by another: a submit command that was unsure may have made two.
         """
-        return self._native_id
+        return None if self.status.state is JobState.NEW else self._native_id
 
     @property
     def executor(self) -> JobExecutor | None:
@@ -114,6 +116,14 @@ class Job:
         """
         return None if self.executor is None else self.executor.output(self, stream)
 
+    def get_status(self) -> JobStatus:
+        """The same as `status`."""
+        return self.status
+
+    def set_status_callback(self, callback: StatusFunction | JobStatusCallback | None) -> None:
+        """The same as `set_job_status_callback`."""
+        self.set_job_status_callback(callback)
+
     def set_job_status_callback(self, callback: StatusFunction | JobStatusCallback | None) -> None:
         """Have `callback` called for every status from now on; None calls nobody any more.
 
@@ -126,7 +136,8 @@ class Job:
 
     def wait(
         self,
-        timeout: float | timedelta | States | None = None,
+        *waited: float | timedelta | States | None,
+        timeout: float | timedelta | None = None,
         target_states: States | None = None,
     ) -> JobStatus | None:
         """Wait for the job to enter a state, or to have passed through it.
@@ -135,18 +146,19 @@ class Job:
         would wait for itself.
 
         Args:
-            timeout: seconds or a timedelta; None waits for ever. A state or several in this place are
-                taken as `target_states`.
-            target_states: the states to wait for; None means any final state.
+            waited: a timeout and states, in any order: `wait(60)`, `wait(JobState.ACTIVE, JobState.FAILED)`,
+                `wait([JobState.ACTIVE], 60)`.
+            timeout: seconds or a timedelta; None waits for ever.
+            target_states: more states to wait for; without any, any final state.
 
         Returns:
             The status with which the job entered one of the states, or None if time ran out.
 
         Raises:
-            UnreachableStateException: `target_states` were given and none can be reached any more.
+            UnreachableStateException: states were given and none can be reached any more.
         """
-        timeout, targets = asked(timeout, target_states)
-        deadline = None if timeout is None else time.monotonic() + timeout
+        limit, targets = asked(waited, timeout, target_states)
+        deadline = None if limit is None else time.monotonic() + limit
         with self._lock:
             while (status := self._entered(targets)) is None:
                 if self._condition is None:
@@ -185,7 +197,7 @@ class Job:
         return f"job {self._id}"
 
     def __repr__(self) -> str:
-        native = "" if self._native_id is None else f" native_id={self._native_id!r}"
+        native = "" if self.native_id is None else f" native_id={self.native_id!r}"
         return f"<Job {self._id}{native} {self.status.state}>"
 
     # What follows is for other ways of waiting.
@@ -220,6 +232,8 @@ class Job:
             if self._executor is not None or self.status.state is not JobState.NEW:
                 where = "" if self._executor is None else f" on {self._executor.name}"
                 msg = f"job {self._id} was submitted already{where}: it is {self.status.state}, not NEW"
+                if self.status.state is JobState.NEW:
+                    msg = f"job {self._id} is being submitted or attached already{where}"
                 raise InvalidJobException(msg)
             self._executor = executor
             return self._attempt + 1
@@ -244,7 +258,12 @@ class Job:
 
     def _publish(self, news: JobStatus) -> bool:
         """Take in a piece of news; returns whether the job is final."""
+        if TIME_SOURCE not in news.metadata:
+            news = timed(news, "observation")
         with self._lock:
+            if self._statuses[-1].state is JobState.NEW and news.time < self._statuses[-1].time:
+                # J/PSI 0: attach: the status of the job is discarded; the backend has had it for longer
+                self._statuses[-1] = attrs.evolve(self._statuses[-1], time=news.time)
             self._statuses[-1] = enriched(self._statuses[-1], news)
             for status in transitions(self._statuses[-1], news):
                 self._statuses.append(status)
@@ -299,24 +318,29 @@ def as_function(callback: StatusFunction | JobStatusCallback | None) -> StatusFu
 
 
 def asked(
-    timeout: float | timedelta | States | None, target_states: States | None
+    waited: Iterable[float | timedelta | States | None],
+    timeout: float | timedelta | None = None,
+    target_states: States | None = None,
 ) -> tuple[float | None, Collection[JobState]]:
     """The seconds and the states that the arguments of `Job.wait` stand for."""
-    if isinstance(timeout, JobState) or (
-        timeout is not None and not isinstance(timeout, int | float | timedelta)
-    ):
-        targets = _states(timeout)
-        return None, targets if target_states is None else targets | _states(target_states)
-    targets = FINAL if target_states is None else _states(target_states)
-    return seconds(timeout), targets
-
-
-def _states(states: States) -> frozenset[JobState]:
-    found = frozenset([states] if isinstance(states, JobState) else states)
-    if not found or not all(isinstance(state, JobState) for state in found):
-        msg = f"wait() takes one or more JobState, not {states!r}"
+    given = [it for it in (*waited, timeout) if it is not None]
+    times = [it for it in given if isinstance(it, int | float | timedelta) and not isinstance(it, bool)]
+    if len(times) > 1:
+        msg = f"wait() takes one timeout, not {', '.join(map(str, times))}"
         raise TypeError(msg)
-    return found
+    states = [it for it in (*given, target_states) if it is not None and it not in times]
+    targets = frozenset[JobState]().union(*map(_states, states)) if states else FINAL
+    return seconds(times[0] if times else None), targets
+
+
+def _states(states: object) -> frozenset[JobState]:
+    found = [states] if isinstance(states, JobState) else states
+    if isinstance(found, Iterable) and not isinstance(found, str):
+        found = list(found)
+        if found and all(isinstance(state, JobState) for state in found):
+            return frozenset(found)
+    msg = f"wait() takes a timeout and one or more JobState, not {states!r}"
+    raise TypeError(msg)
 
 
 def seconds(timeout: float | timedelta | None) -> float | None:

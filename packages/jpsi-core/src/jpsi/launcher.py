@@ -13,10 +13,13 @@ from jpsi.model.errors import PluginError
 from jpsi.model.resources import HeterogeneousResources, node_count, process_count
 from jpsi.model.spec import JobSpec
 from jpsi.registry.candidate import LAUNCHERS
-from jpsi.registry.stack import launcher_hooks
+from jpsi.registry.stack import launcher_hooks, launcher_of, name_and_constraint
 
 if TYPE_CHECKING:
+    from packaging.version import Version
+
     from jpsi.contract.hookspecs import Capabilities, LauncherHooks
+    from jpsi.registry.candidate import Candidate
     from jpsi.registry.discovery import Plugins
 
 _SINGLE = "single"
@@ -26,8 +29,10 @@ _PATTERN = re.compile(r"[A-Za-z0-9_*?\[\]!-]+\Z")
 
 @attrs.frozen(slots=True, kw_only=True)
 class Launcher:
-    """One launcher: its hooks, and what they answer whatever the spec."""
+    """One launcher: what it is called, its hooks, and what they answer whatever the spec."""
 
+    #: Its name, as `JobSpec.launcher` takes it.
+    name: str
     hooks: LauncherHooks
     #: Patterns of the variables that it gives each process.
     rank_variables: Sequence[str]
@@ -35,6 +40,31 @@ class Launcher:
     sources_scripts: bool
     #: Whether it launches jobs whose slots are of several kinds.
     heterogeneous: bool = False
+    _version: str
+
+    @property
+    def version(self) -> Version:
+        """The version of the distribution that the launcher came from."""
+        from packaging.version import Version  # noqa: PLC0415  rarely asked for
+
+        return Version(self._version)
+
+    @classmethod
+    def get_instance(cls, name: str, version_constraint: str | None = None) -> Launcher:
+        """The launcher of this name.
+
+        Args:
+            name: the name of an installed launcher; case does not matter.
+            version_constraint: a PEP 440 specifier such as `">= 0.2"`; the highest that fits is taken.
+
+        Raises:
+            PluginError: no such launcher is installed, or it cannot be loaded.
+            ConfigError: the configuration is wrong.
+        """
+        from jpsi.registry import config, discovery  # noqa: PLC0415  few programs ask for launchers
+
+        plugins = discovery.installed(config.load().plugin_path)
+        return _asked(*launcher_of(plugins, name, version_constraint))
 
 
 class Launchers:
@@ -57,7 +87,7 @@ class Launchers:
         name = spec.launcher or (self._default(spec) if count > 1 else _SINGLE)
         try:
             if name not in self._found:
-                self._found[name] = _asked(launcher_hooks(self._plugins, name), name)
+                self._found[name] = _asked(*launcher_of(self._plugins, *name_and_constraint(name)))
         except PluginError as e:
             why = "" if spec.launcher is not None else f" ({count} processes need it)"
             return None, [f"{e}{why}"]
@@ -84,12 +114,15 @@ class Launchers:
         return of_nodes or offered.default_launcher
 
 
-def _asked(hooks: LauncherHooks, name: str) -> Launcher:
+def _asked(candidate: Candidate, hooks: LauncherHooks) -> Launcher:
+    name = candidate.name
     patterns = hooks.rank_variables() or ()
     if strange := [pattern for pattern in patterns if not _PATTERN.match(pattern)]:
         msg = f"the launcher {name} names variables by patterns such as 'PMI_*', and not {strange[0]!r}"
         raise PluginError(msg)
     return Launcher(
+        name=name,
+        version=candidate.version,
         hooks=hooks,
         rank_variables=tuple(patterns),
         sources_scripts=bool(hooks.sources_scripts()),

@@ -127,8 +127,8 @@ class Many(abc.ABC):
             jobs = [request.given[it.job_id] for it in submissions]
             concurrently(submissions, submit, _AT_A_TIME, lambda: self._give_up(jobs))
 
-    def _bind(self, request: _Request, outcomes: Outcomes) -> None:
-        """Follow the jobs that the backend has."""
+    def _bind(self, request: _Request, outcomes: Outcomes, *, is_submitted: bool = True) -> None:
+        """Follow the jobs that the backend has; those that were not submitted are not known to be there."""
         bound, queued = list[str](), JobStatus(JobState.QUEUED)
         failed: dict[Job, JpsiError] = {}
         try:
@@ -140,7 +140,8 @@ class Many(abc.ABC):
                     job._bind(outcome, request.taken[job])  # noqa: SLF001  two halves of one thing
                     del request.taken[job]
                     bound.append(job_id)
-                    job._publish(queued)  # noqa: SLF001
+                    if is_submitted:
+                        job._publish(queued)  # noqa: SLF001
         finally:
             self._track(bound)
         request.heard(dict.fromkeys(request.given[job_id] for job_id in bound))
@@ -228,7 +229,7 @@ class Many(abc.ABC):
                 job.spec = None
                 with self._lock:
                     self._jobs[job.id] = job
-            self._bind(request, outcomes)
+            self._bind(request, outcomes, is_submitted=False)
         finally:
             self._drop_rest(request)
         request.check("attached")

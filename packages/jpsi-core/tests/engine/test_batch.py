@@ -177,6 +177,23 @@ def test_marker_of_a_clean_end_is_final_at_once_and_nothing_is_asked(bench: Benc
     assert bench.calls("tstat") == 0
 
 
+@pytest.mark.clause("status-time", "status-skipped")
+def test_of_a_job_that_is_seen_only_at_its_end_the_runner_tells_when_it_began(bench: Bench) -> None:
+    bench.submit()
+    began = bench.clock()
+
+    bench.leave("active")
+    bench.clock.advance(5)
+    bench.leave("exit.run.0")
+    bench.see()
+
+    assert [(it.state, round(it.time.timestamp() - began)) for _, it in bench.published] == [
+        (JobState.ACTIVE, 0),
+        (JobState.COMPLETED, 5),
+    ]
+    assert {it.metadata["time.source"] for _, it in bench.published} == {"marker"}
+
+
 @pytest.mark.clause("state-mapping")
 def test_queue_tells_the_state_where_there_is_no_marker(bench: Bench) -> None:
     bench.submit("a1")
@@ -706,42 +723,117 @@ def test_job_that_runs_cannot_be_held(bench: Bench) -> None:
 # ------------------------------------------------------------------------------------------ attaching
 
 
-@pytest.mark.clause("attach-fails")
+@pytest.mark.clause("attach-callback", "attach-fails")
 def test_unknown_native_id_is_told_and_never_completed(bench: Bench) -> None:
     bench.engine.attach("a1", "999")
     bench.follow()
 
     bench.ask()
-    meanwhile = bench.published[-1][1]
-    bench.clock.advance(GRACE)
+    bench.clock.advance(GRACE - 1)
+    bench.ask()
+    assert bench.published == []
+    bench.clock.advance(2)
     bench.ask()
 
-    assert meanwhile.state is JobState.QUEUED
-    assert meanwhile.message == (
-        "toy does not mention a job of this native id; if that stays so for 90 s, it is believed"
-    )
+    assert len(bench.published) == 1
     assert bench.last() == (JobState.FAILED, None, Reason.ATTACH_UNVERIFIED, Evidence.ABSENCE)
+
+
+class Visible:
+    """A layer that says how soon the toy tells of every job."""
+
+    SECONDS = 20.0
+
+    @hookimpl
+    def capabilities(self) -> Capabilities:
+        """The toy's."""
+        return attrs.evolve(toy.capabilities(), visible_within=self.SECONDS)
+
+
+@pytest.mark.clause("attach-fails")
+def test_unknown_native_id_is_told_as_soon_as_the_system_would_have_told_of_a_job(bench: Bench) -> None:
+    bench.overrides.append(Visible())
+    bench.engine = bench.process()
+    tracking = bench.engine._open()[0]
+    bench.engine.attach("a1", "999")
+    bench.follow()
+    began, asked = bench.clock(), 0
+
+    while not bench.published:
+        due = tracking.next_question()
+        assert due is not None
+        bench.clock.advance(max(0.0, due - bench.clock()))
+        bench.ask()
+        asked += 1
+
+    assert bench.last() == (JobState.FAILED, None, Reason.ATTACH_UNVERIFIED, Evidence.ABSENCE)
+    assert Visible.SECONDS <= bench.clock() - began < Visible.SECONDS + 7
+    assert asked < 15
+
+
+@pytest.mark.parametrize("late", ["queue", "accounting"])
+def test_a_job_that_does_not_show_yet_is_not_taken_for_none(bench: Bench, late: str) -> None:
+    """It was submitted, or has ended, a moment before somebody attaches to it."""
+    bench.overrides.append(Visible())
+    bench.engine = bench.process()
+    native_id = bench.scheduler.submit(FakeJob("17")).native_id
+    if late == "queue":
+        bench.scheduler.lag, bench.scheduler.accounting_lag = Visible.SECONDS - 2, 1000
+    else:
+        bench.scheduler.keep, bench.scheduler.accounting_lag = 0.0, Visible.SECONDS - 2
+        bench.clock.advance(1)
+        assert bench.scheduler.end_as(native_id, FakeState.TIMEOUT)
+    bench.engine.attach("a1", native_id)
+    bench.follow()
+
+    for _ in range(int(Visible.SECONDS)):
+        bench.ask()
+        bench.clock.advance(1)
+
+    assert [it.reason for _, it in bench.published if it.final] == (
+        [] if late == "queue" else [Reason.TIMEOUT]
+    )
+    assert bench.published
+
+
+def test_id_that_the_accounting_was_not_asked_about_is_not_taken_for_none(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def silent(_: object) -> None:
+        msg = "the accounting is away"
+        raise SubmitException(msg, transient=True)
+
+    bench.overrides.append(Visible())
+    bench.engine = bench.process()
+    monkeypatch.setattr(bench.engine._backend, "finished", silent)
+    bench.engine.attach("a1", "999")
+    bench.follow()
+
+    for _ in range(10):
+        bench.ask()
+        bench.clock.advance(GRACE)
+
+    assert bench.published == []
 
 
 def test_foreign_job_that_is_mentioned_again_is_not_said_to_be_missing(bench: Bench) -> None:
     job = Job()
-    bench.scheduler.lag = 50.0
     native_id = bench.submit("b1")
     bench.engine.attach("a1", native_id)
     tracked = bench.engine._open()[0].get("a1")
     assert tracked is not None
     tracked.attempt = 0
     bench.follow()
-    job._publish(JobStatus(JobState.QUEUED))
 
     messages = []
-    for seconds in (0, 100):
-        bench.clock.advance(seconds)
+    for lag in (0, 50.0, 0):
+        bench.scheduler.lag = lag
+        bench.clock.advance(2)
         bench.ask()
         job._publish([status for job_id, status in bench.published if job_id == "a1"][-1])
         messages.append(job.status.message is None)
 
-    assert messages == [False, True]
+    assert messages == [True, False, True]
 
 
 @pytest.mark.clause("attach-returns")
@@ -1235,7 +1327,7 @@ class Looking:
     def parse_find(self) -> Iterator[None]:
         if self.bench is not None:
             self.bench.see()
-            self.is_free.append(self.bench.states("b1") == [JobState.COMPLETED])
+            self.is_free.append(JobState.COMPLETED in self.bench.states("b1"))
         return (yield)
 
 
@@ -1258,8 +1350,12 @@ def test_jobs_have_news_while_unnamed_ones_are_looked_for(tmp_path: Path, bench:
 
 @pytest.mark.parametrize("native_id", ["", " ", "--user=me", "a b", "a\nb", "x" * 300])
 def test_what_is_no_native_id_is_not_attached_to(bench: Bench, native_id: str) -> None:
-    with pytest.raises(SubmitException, match="cannot be the native id"):
-        bench.engine.attach("a1", native_id)
+    bench.engine.attach("a1", native_id)
+    bench.engine.track("a1")
+
+    assert bench.last() == (JobState.FAILED, None, Reason.ATTACH_UNVERIFIED, Evidence.ABSENCE)
+    assert "cannot be the native id" in (bench.published[0][1].message or "")
+    assert bench.engine._open()[0].all() == []
 
 
 def test_child_of_a_fork_that_cancels_a_job_of_its_parent_is_told(bench: Bench) -> None:

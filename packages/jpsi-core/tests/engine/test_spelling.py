@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import cast
 
@@ -19,9 +19,8 @@ from jpsi.engine import defaults, spelling
 from jpsi.engine.batch import BatchEngine
 from jpsi.fakes import FakeClock, FakeScheduler, Outcome
 from jpsi.model.dependencies import Dependency
-from jpsi.model.errors import SubmitException
 from jpsi.model.spec import JobAttributes, JobSpec
-from jpsi.model.states import JobState
+from jpsi.model.states import JobState, JobStatus
 from jpsi.testing import FakeTransport, PluginDirectory, toy, toy_dialect
 
 FOREIGN = {"one": "1", "\N{LATIN SMALL LETTER F WITH HOOK}17": "17", "f17": "17"}
@@ -107,7 +106,12 @@ class Looking(Spelling):
         return native_id
 
 
-def engine(root: Path, scheduler: FakeScheduler, layer: object) -> BatchEngine:
+def engine(
+    root: Path,
+    scheduler: FakeScheduler,
+    layer: object,
+    publish: Callable[[str, JobStatus], object] = lambda job_id, status: None,
+) -> BatchEngine:
     manager = pluggy.PluginManager(PROJECT)
     manager.add_hookspecs(ExecutorHooks)
     for it in (defaults, toy, layer):
@@ -117,7 +121,7 @@ def engine(root: Path, scheduler: FakeScheduler, layer: object) -> BatchEngine:
         version="1",
         config=BatchConfig(work_directory=root),
         transport=FakeTransport(scheduler, toy_dialect),
-        publish=lambda job_id, status: None,
+        publish=publish,
         process_engine=lambda setup: pytest.fail("a batch system needs no processes"),
     )
     return BatchEngine(setup, cast("ExecutorHooks", manager.hook))
@@ -172,8 +176,13 @@ def test_any_spelling_can_be_attached_to(tmp_path: Path, scheduler: FakeSchedule
 
 
 def test_what_cannot_be_an_id_is_not_attached_to(tmp_path: Path, scheduler: FakeScheduler) -> None:
-    with pytest.raises(SubmitException, match="'two' cannot be the native id of a job: ids are numbers"):
-        engine(tmp_path, scheduler, Spelling()).attach("b1", "two")
+    published: list[JobStatus] = []
+    tested = engine(tmp_path, scheduler, Spelling(), publish=lambda _, status: published.append(status))
+
+    tested.attach("b1", "two")
+    tested.track("b1")
+
+    assert [it.message for it in published] == ["'two' cannot be the native id of a job: ids are numbers"]
 
 
 def test_any_spelling_can_be_waited_for(tmp_path: Path, scheduler: FakeScheduler) -> None:

@@ -222,10 +222,7 @@ VERDICTS: dict[str, tuple[dict[str, Any], Any]] = {
         {"has_runner": False, **LONG_GONE},
         (FAILED, None, Reason.ATTACH_UNVERIFIED, ABSENCE),
     ),
-    "foreign, and the system was not asked long enough": (
-        {"has_runner": False, **GONE},
-        (QUEUED, None, None, QUEUE),
-    ),
+    "foreign, and the system was not asked long enough": ({"has_runner": False, **GONE}, None),
     "foreign, and no longer mentioned": (
         {"has_runner": False, "queued": seen(ACTIVE), "unmentioned": True},
         (ACTIVE, None, None, QUEUE),
@@ -277,7 +274,7 @@ def test_requeue_is_told_in_metadata_to_the_end(what: list[str], state: JobState
     status = judge(facts(markers=[*stopped("run.5"), *second]))
 
     assert status is not None
-    assert (status.state, status.metadata) == (state, {"requeued": True})
+    assert (status.state, status.metadata) == (state, {"requeued": True, "time.source": "marker"})
 
 
 def test_what_was_not_staged_out_is_told_whatever_ended_the_job() -> None:
@@ -308,7 +305,52 @@ def test_the_systems_own_word_is_kept() -> None:
 
     assert status is not None
     assert status.message == "waits for nodes"
-    assert status.metadata == {"sys.state": "PD", "sys.reason": "Resources"}
+    assert status.metadata == {
+        "sys.state": "PD",
+        "sys.reason": "Resources",
+        "time.source": "observation",
+    }
+
+
+EARLIER = NOW - HOUR
+
+
+def at(state: JobState, time: datetime | None) -> Observation:
+    return Observation(state=state, word="WORD", exit_code=0 if state.final else None, time=time)
+
+
+@pytest.mark.clause("status-time")
+@pytest.mark.parametrize(
+    ("known", "source", "time"),
+    {
+        "queue": ({"queued": at(QUEUED, EARLIER)}, "queue", EARLIER),
+        "queue without a time": ({"queued": at(QUEUED, None)}, "observation", NOW),
+        "accounting": (
+            {"has_runner": False, "accounted": at(COMPLETED, EARLIER), **GONE},
+            "accounting",
+            EARLIER,
+        ),
+        "accounting without a time": (
+            {"has_runner": False, "accounted": at(COMPLETED, None), **GONE},
+            "observation",
+            NOW,
+        ),
+        "marker": ({"markers": ended("run.0")}, "marker", NOW + timedelta(seconds=3)),
+        "queue's cause, at the marker's time": (
+            {"markers": stopped("run.0"), "queued": seen(CANCELED)},
+            "marker",
+            NOW + timedelta(seconds=3),
+        ),
+        "start": ({"markers": [STARTED]}, "marker", NOW + timedelta(seconds=1)),
+        "gone": (LONG_GONE, "observation", NOW),
+    }.values(),
+    ids=str,
+)
+def test_whose_time_it_is_is_said(known: dict[str, Any], source: str, time: datetime) -> None:
+    status = judge(facts(**known))
+
+    assert status is not None
+    assert (status.metadata["time.source"], status.time) == (source, time)
 
 
 codes = st.sampled_from([0, 1, 7, REQUEUE, 125, 137, 143, 255])

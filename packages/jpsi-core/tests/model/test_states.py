@@ -173,7 +173,9 @@ def test_filled_in_states_say_so_and_the_news_itself_is_unchanged() -> None:
     *filled, last = transitions(at(NEW), news)
 
     assert last is news
-    assert [dict(status.metadata) for status in filled] == [{"filled_in": True}] * 2
+    assert [dict(status.metadata) for status in filled] == [
+        {"filled_in": True, "time.source": "next_state"}
+    ] * 2
     assert [status.exit_code for status in filled] == [None] * 2
 
 
@@ -182,7 +184,7 @@ def test_news_from_before_the_current_status_gets_its_time() -> None:
 
     (told,) = transitions(at(ACTIVE), news)
 
-    assert told == attrs.evolve(news, time=EPOCH)
+    assert told == attrs.evolve(news, time=EPOCH, metadata={"time.source": "previous_state"})
 
 
 @pytest.mark.clause("state-model", "status-monotonic", "state-order-kept")

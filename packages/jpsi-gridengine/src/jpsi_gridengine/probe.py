@@ -18,6 +18,8 @@ _ROOT = re.compile(rf'cell directory "(.+)/{_NO_CELL}" doesn\'t exist')
 _MAX_AJ_TASKS = re.compile(r"^max_aj_tasks +([1-9][0-9]*)$", re.MULTILINE)
 _MAX_AJ_TASKS_BY_DEFAULT = 75000
 
+# Some more than the 15 s after which accounts are written
+_VISIBLE_SECONDS = 20.0
 # Each question reads the whole file of accounts.
 _IDS_PER_ACCOUNTING = 1000
 
@@ -31,6 +33,8 @@ def capabilities(site: Site) -> Capabilities:
         ids_per_query=None,
         # Where that file is not known, a qacct is asked for each.
         ids_per_accounting=_IDS_PER_ACCOUNTING if "root" in site.offers else 1,
+        # sge_conf(5) of 8.1.9, flush_time: qmaster writes accounts each 15 s
+        visible_within=_VISIBLE_SECONDS,
         # sge_submit(1) of 8.1.9, EXIT STATUS of jobs: the job is put back, whatever -r says.
         requeue_exit_codes=frozenset({99}),
         dependencies=frozenset({DependencyKind.ANY}),

@@ -193,7 +193,7 @@ def _for_pilot(spec: JobSpec, cores: int) -> None:
     Without a limit of its own it runs until the allocation ends. Where it says nothing of cores, it has those
     of a slot of the group; where the group says nothing of them, each slot is one for the pilot.
     """
-    if spec.attributes is not None and not spec.attributes.duration:
+    if not spec.attributes.duration:
         spec.attributes.duration = _NO_LIMIT
     if isinstance(spec.resources, ResourceSpecV1):
         own = spec.resources.cpu_cores_per_process

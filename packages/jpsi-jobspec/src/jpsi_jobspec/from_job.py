@@ -28,7 +28,7 @@ def from_job(spec: JobSpec) -> Converted:
         spec: a job that is valid.
     """
     asked = _kinds(spec)
-    given = spec.attributes or JobAttributes()
+    given = spec.attributes
     command = [spec.executable or "", *(spec.arguments or ())]
     lost = [*_not_kept(spec, _KEPT), *_not_kept(given, _KEPT_ATTRIBUTES, "attributes."), *_expanded(command)]
     name = spec.name or _RESOURCE

@@ -17,6 +17,11 @@ class PbsConfig(BatchConfig):
     )
     #: Whether the batch system may run a job again after a node has failed; None is the site's own rule.
     rerun: bool | None = None
+    #: How many cores each node of the site has. With it, a job of Torque that asks for more processes than
+    #: fit on one node, and does not say how they are spread, has as many nodes as it takes.
+    cores_per_node: int | None = attrs.field(
+        default=None, validator=attrs.validators.optional(attrs.validators.gt(0))
+    )
 
 
 @hookimpl

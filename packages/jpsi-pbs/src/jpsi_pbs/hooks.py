@@ -87,7 +87,7 @@ class Hooks(ABC):
     queues = staticmethod(queues.queues)
 
     @abstractmethod
-    def resources(self, spec: JobSpec) -> Options:
+    def resources(self, spec: JobSpec, site: Site) -> Options:
         """The options of qsub for what a job needs of the machine."""
 
     @abstractmethod
@@ -104,7 +104,7 @@ class Hooks(ABC):
 
     def options(self, spec: JobSpec, context: SubmitContext) -> Options:
         """The options of qsub for a job."""
-        needs = {**self.resources(spec), self.array_option: _array(context)}
+        needs = {**self.resources(spec, context.site), self.array_option: _array(context)}
         return options(spec, context, self.queue(attributes(spec)), needs)
 
     @abstractmethod

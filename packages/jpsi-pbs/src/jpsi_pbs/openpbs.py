@@ -83,7 +83,7 @@ class OpenPbs(Hooks):
         )
         return [ShellLine(f"awk '{grouped}' \"$PBS_NODEFILE\"")]
 
-    def resources(self, spec: JobSpec) -> Options:
+    def resources(self, spec: JobSpec, site: Site) -> Options:  # noqa: ARG002  sites are alike
         """The chunks that a job consists of, and how they are placed; pbs_resources(7B)."""
         kinds, more = laid_out(spec), added(self.form.custom.of(spec))
         chunks = [

@@ -25,12 +25,14 @@ from jpsi.plugin import (
 from . import ids, mine, requests, xml_jobs
 from .ends import torque_end
 from .hooks import Hooks
-from .layout import Part, laid_out
+from .layout import Laid, Part, laid_out
 from .listed import Listed
 from .reading import TORQUE
 from .script import script_form
 
 _KIBIBYTE = 1 << 10
+# The options that say where a job is; `procs` are besides them.
+_NODES = frozenset({"l.nodes", "l.procs"})
 
 
 # Each lists all jobs, once or twice: with the elements of arrays, and with the arrays themselves. Where there
@@ -135,25 +137,37 @@ class Torque(Hooks):
         kinds = [
             (it.computed_process_count, it.cpu_cores_per_process or 1) for it in components(spec.resources)
         ]
+        if _is_anywhere(spec):
+            # one more where the queue has nodes by default, which count besides
+            return [ShellLine(f"awk 'NR <= {kinds[0][0]}' \"$PBS_NODEFILE\"")]
         if len(kinds) == 1:
             return [ShellLine(f"awk 'NR % {kinds[0][1]} == 0' \"$PBS_NODEFILE\"")]
         return [ShellLine(f"awk '{_lines(kinds)}' \"$PBS_NODEFILE\"")]
 
-    def resources(self, spec: JobSpec) -> Options:
-        """The nodes, with a virtual processor for each core; "Requesting Resources" in the Torque manual."""
-        kinds = laid_out(spec)
+    def resources(self, spec: JobSpec, site: Site) -> Options:
+        """The nodes, with a virtual processor for each core; "Requesting Resources" in the Torque manual.
+
+        Processes of one core that may be anywhere are `procs`, which Torque takes wherever they are free.
+        """
+        kinds = _spread(laid_out(spec), site.config.cores_per_node)
+        is_anywhere = _is_anywhere(spec) and kinds[0].parts is None and not _NODES & self._chosen(spec)
         nodes = [
             f"{it.nodes}:{_node(asked, it.processes)}"
             for asked, parts in kinds
-            # Torque cannot choose the number of nodes.
+            # Torque cannot choose the number of nodes: one, or what is configured.
             for it in parts or [Part(1, asked.computed_process_count)]
         ]
         memory = _memory([asked for asked, _ in kinds])
         return {
-            "l.nodes": "+".join(nodes),
+            "l.nodes": None if is_anywhere else "+".join(nodes),
+            "l.procs": kinds[0].asked.computed_process_count if is_anywhere else None,
             "l.mem": None if memory is None else f"{units(memory, _KIBIBYTE)}kb",
             "n": any(asked.exclusive_node_use for asked, _ in kinds),
         }
+
+    def _chosen(self, spec: JobSpec) -> set[str]:
+        """The options of qsub that the custom attributes of a job set."""
+        return set(self.form.custom.of(spec))
 
     def queue_problems(self, asked: JobAttributes) -> Sequence[str]:
         """Why a job cannot be sent there."""
@@ -161,6 +175,27 @@ class Torque(Hooks):
             return []
         moab = "the custom attribute torque.W.x, such as FLAGS:ADVRES:name"
         return [f"attributes.reservation_id: Torque has no reservations; for those of Moab set {moab}"]
+
+
+def _is_anywhere(spec: JobSpec) -> bool:
+    """Whether a job is so many processes of one core, wherever there is room for them."""
+    kinds = laid_out(spec)
+    asked, parts = kinds[0]
+    cores, gpus = asked.cpu_cores_per_process or 1, asked.gpu_cores_per_process or 0
+    return len(kinds) == 1 and parts is None and cores == 1 and not gpus
+
+
+def _spread(kinds: Sequence[Laid], cores_per_node: int | None) -> list[Laid]:
+    """Return the kinds of slots, on as many nodes as they take where nodes have so many cores."""
+    return list(kinds) if cores_per_node is None else [_spread_kind(it, cores_per_node) for it in kinds]
+
+
+def _spread_kind(kind: Laid, cores_per_node: int) -> Laid:
+    fitting = max(1, cores_per_node // (kind.asked.cpu_cores_per_process or 1))
+    if kind.parts is not None or kind.asked.computed_process_count <= fitting:
+        return kind
+    full, rest = divmod(kind.asked.computed_process_count, fitting)
+    return Laid(kind.asked, [Part(full, fitting), *([Part(1, rest)] if rest else [])])
 
 
 def _memory(kinds: Sequence[ResourceSpecV1]) -> int | None:

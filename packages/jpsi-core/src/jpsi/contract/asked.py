@@ -26,7 +26,7 @@ RANK_VARIABLES = (
 
 def attributes(spec: JobSpec) -> JobAttributes:
     """The attributes of a spec, also if it gives none."""
-    return spec.attributes or JobAttributes()
+    return spec.attributes
 
 
 def resources(spec: JobSpec) -> ResourceSpecV1:

@@ -85,6 +85,11 @@ class Capabilities:
     ids_per_accounting: int | None = None
     #: Exit codes by which a job asks the system to run it again.
     requeue_exit_codes: frozenset[int] = frozenset()
+    #: Within how many seconds the batch system tells of every job that it has: its queue since the
+    #: submission, its accounting since the end. An id that neither has told of for so long is that of no job,
+    #: as `attach` says then. None if that is not known: then it takes the configured grace. Not needed where
+    #: `parse_status` says of an id that there is no such job, by `Observation.denied`.
+    visible_within: float | None = None
     #: How a job can wait for others; what is not among them is refused.
     dependencies: frozenset[DependencyKind] = frozenset()
     #: How many jobs are submitted as one; None if that cannot be done.

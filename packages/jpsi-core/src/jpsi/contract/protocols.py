@@ -117,7 +117,9 @@ class Engine(Protocol):
     def attach(self, job_id: str, native_id: str) -> str:
         """Let `job_id` stand for the job with this native id, which is returned as the backend spells it.
 
-        An unknown one is told by `track`.
+        The job is NEW until `track` has published what the backend says of it: that it is QUEUED, or further;
+        or that it is FAILED with the reason ATTACH_UNVERIFIED, if there is no such job or the text cannot be
+        a native id.
         """
 
     def recover(self) -> Sequence[Recovered]:
@@ -148,7 +150,7 @@ class Engine(Protocol):
         """
 
     def native_ids(self) -> list[str]:
-        """The native ids of all jobs of this engine that are not final."""
+        """The native ids of all jobs of this engine that are not final, and that can be attached to."""
 
     def streams(self, job_id: str) -> Streams | None:
         """Where the output of a job goes, or None if that is not known."""

@@ -91,6 +91,11 @@ class Backend:
         return self.capabilities.requeue_exit_codes if self._is_probed else EVERY_FAILURE
 
     @property
+    def visible_within(self) -> float | None:
+        """Within how many seconds the batch system tells of every job that it has; None if nobody knows."""
+        return self.capabilities.visible_within
+
+    @property
     def lists_all(self) -> bool:
         """Whether each question about states is about all jobs of the user, whatever ids it was asked for."""
         return self.capabilities.ids_per_query is None

@@ -62,11 +62,12 @@ from jpsi.engine.tags import tag as tag_of
 from jpsi.engine.tracked import Tracked
 from jpsi.engine.tracker import never_ran
 from jpsi.engine.tracking import Tracking
-from jpsi.engine.verdict import settles
+from jpsi.engine.verdict import settles, unverified
 from jpsi.engine.written_down import WrittenJob
 from jpsi.model import plain
 from jpsi.model.dependencies import Dependency
 from jpsi.model.errors import JpsiError, SubmitException
+from jpsi.model.printable import one_line
 from jpsi.model.spec import JobSpec
 
 log = logging.getLogger(__name__)
@@ -104,6 +105,8 @@ class BatchEngine:
         self._native_ids = NativeIds(self._backend, self._spool, self._side.refresh)
         self._elements = Elements(self._backend, self._spool, self._sending, self._native_ids)
         self._opened: tuple[Tracking, Rounds] | None = None
+        # jobs that were attached to what cannot be a native id, until `track` tells why
+        self._malformed: dict[str, str] = {}
         self._admission = admission(
             self._backend, Sharing(f"{self._spool.root}/room"), self._followed, time.monotonic
         )
@@ -266,6 +269,7 @@ class BatchEngine:
     def track(self, job_id: str) -> None:
         """Follow a job; see `jpsi.plugin.Engine`."""
         tracking, _ = self._open()
+        self._tell_malformed([job_id])
         job = tracking.get(job_id)
         if job is not None:
             tracking.follow(job, time.monotonic())
@@ -274,6 +278,7 @@ class BatchEngine:
     def track_many(self, job_ids: Sequence[str]) -> None:
         """Follow jobs; see `jpsi.plugin.BulkEngine`."""
         tracking, _ = self._open()
+        self._tell_malformed(job_ids)
         jobs = [job for job_id in job_ids if (job := tracking.get(job_id)) is not None]
         tracking.follow_all(jobs, time.monotonic())
         self._begin()
@@ -288,25 +293,31 @@ class BatchEngine:
 
     def attach(self, job_id: str, native_id: str) -> str:
         """Let a job stand for one of the batch system's; see `jpsi.plugin.Engine`."""
-        native_id = self._canonical(native_id)
-        tracking, _ = self._open()
-        _attach(tracking, job_id, native_id, self._owners([native_id]).get(native_id))
-        return native_id
+        outcome = self.attach_many({job_id: native_id})[job_id]
+        if isinstance(outcome, JpsiError):
+            raise outcome
+        return outcome
 
     def attach_many(self, native_ids: Mapping[str, str]) -> Outcomes:
         """Let jobs stand for some of the batch system's; see `jpsi.plugin.BulkEngine`."""
         tracking, _ = self._open()
-        outcomes: dict[str, str | JpsiError] = {}
+        named: dict[str, str] = {}
         for job_id, native_id in native_ids.items():
             try:
-                outcomes[job_id] = self._canonical(native_id)
-            except SubmitException as e:
-                outcomes[job_id] = e
-        named = {job_id: name for job_id, name in outcomes.items() if isinstance(name, str)}
+                named[job_id] = self._backend.canonical(native_id)
+            except ValueError as e:
+                self._malformed[job_id] = one_line(f"{native_id!r} cannot be the native id of a job: {e}")
         own = self._owners(frozenset(named.values()))
         for job_id, native_id in named.items():
             _attach(tracking, job_id, native_id, own.get(native_id))
-        return outcomes
+        return {**native_ids, **named}
+
+    def _tell_malformed(self, job_ids: Iterable[str]) -> None:
+        """Publish the ends of jobs that were attached to what cannot be a native id."""
+        for job_id in job_ids:
+            message = self._malformed.pop(job_id, None)
+            if message is not None:
+                self._setup.publish(job_id, unverified(datetime.now(UTC), message))
 
     def _owners(self, native_ids: Collection[str]) -> Mapping[str, Intent]:
         """The last attempts of those jobs of jpsi's that the batch system means by these native ids."""
@@ -319,13 +330,6 @@ class BatchEngine:
                 own |= self._native_ids.owners(strange)
             others = given_anew(self._backend, self._spool, own)
         return {native_id: intent for native_id, intent in own.items() if native_id not in others}
-
-    def _canonical(self, native_id: str) -> str:
-        try:
-            return self._backend.canonical(native_id)
-        except ValueError as e:
-            msg = f"{native_id!r} cannot be the native id of a job: {e}"
-            raise SubmitException(msg, e) from e
 
     def recover(self) -> Sequence[Recovered]:
         """Find the jobs on disk that are not final; see `jpsi.plugin.Engine`."""
@@ -541,8 +545,8 @@ class BatchEngine:
         return found
 
     def native_ids(self) -> list[str]:
-        """The native ids of the jobs that are not final."""
-        return [job.native_id for job in self._followed()]
+        """The native ids of the jobs that are not final, and that can be attached to."""
+        return [job.native_id for job in self._followed() if job.is_attachable]
 
     def _followed(self) -> list[Tracked]:
         return [] if self._opened is None else self._opened[0].all()

@@ -24,7 +24,7 @@ from jpsi.engine.spool import Spool
 from jpsi.engine.stopping import TIMEOUT
 from jpsi.engine.tracker import Gone, Stop, conclude, exited_at_all
 from jpsi.model.plain import decode_status, encode_status
-from jpsi.model.states import Evidence, JobState, JobStatus, Reason
+from jpsi.model.states import TIME_SOURCE, Evidence, JobState, JobStatus, Reason, timed
 
 log = logging.getLogger(__name__)
 
@@ -102,7 +102,7 @@ class Follower:
             self._finish(job, known)
             return
         running = JobStatus(JobState.ACTIVE, time=job.started, evidence=Evidence.PROCESS)
-        self._publish(job.job_id, running)
+        self._publish(job.job_id, timed(running, "process"))
         if job.duration:
             expire = functools.partial(_expire, weakref.ref(self), job.job_id)
             exits.shared().call_later(seconds_left(job, datetime.now(UTC)), expire)
@@ -235,6 +235,8 @@ class Follower:
             if self._jobs.get(job.job_id) is not job:
                 return
             del self._jobs[job.job_id]
+        if TIME_SOURCE not in status.metadata:
+            status = timed(status, "marker" if status.evidence is Evidence.MARKER else "observation")
         if job.has_runner and (job.stop is not None or status.evidence is not Evidence.MARKER):
             content = encode_status(status)
             finish = functools.partial(self._spool.finish, job.spool_id, job.attempt, content)

@@ -139,7 +139,7 @@ class Judging:
         status = self._status(job, now)
         job.is_unjudged = False
         if status is not None and status.final and self.is_held(job, status):
-            status = begun(self._facts(job, now))
+            status = begun(job.markers)
         if status is not None and status.final:
             self._end_as_told(job, status)
         elif status is not None:
@@ -173,7 +173,7 @@ class Judging:
     def _facts(self, job: Tracked, now: float) -> Facts:
         if is_final(job.queued) and job.ended_since is None:
             job.ended_since = now
-        known, overdue = self.absence(job, now), max(self._grace, self._patience)
+        known, overdue = self.absence(job, now), self._overdue(job)
         absent_for, is_late = known.absent or 0.0, (known.unaccounted or 0.0) >= overdue
         return Facts(
             system=self._backend.name,
@@ -215,6 +215,13 @@ class Judging:
             over=whole(job.ended_since, now, earlier.over),
         )
 
+    def _overdue(self, job: Tracked) -> float:
+        """Return for how many seconds a job must not have been mentioned."""
+        overdue = max(self._grace, self._patience)
+        # what was only attached to has no runner, whose marker may not show yet
+        visible = self._backend.visible_within if job.is_unverified else None
+        return overdue if visible is None else min(visible, overdue)
+
     def is_lost(self, job: Tracked, now: float) -> bool:
         """Return whether a job would be told to be lost, as the batch system has not mentioned it."""
         if self.absence(job, now).answers < _ANSWERS:
@@ -231,6 +238,10 @@ class Judging:
             del self._jobs[job.job_id]
         if write is not None:
             write(job, status)
+        started = begun(job.markers)
+        if started is not None:
+            # of a job that was too quick to be seen before, the runner has told when it began
+            self._outbox.put(job.job_id, started)
         self._outbox.put(job.job_id, status)
 
     def _write(self, job: Tracked, status: JobStatus) -> None:

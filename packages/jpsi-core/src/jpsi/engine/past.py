@@ -15,7 +15,7 @@ from jpsi.engine.tracker import Stop, conclude, from_ns
 from jpsi.engine.verdict import Facts, judge
 from jpsi.engine.written import Written
 from jpsi.model.plain import decode_status
-from jpsi.model.states import Evidence, JobState, JobStatus, transitions
+from jpsi.model.states import Evidence, JobState, JobStatus, timed, transitions
 
 
 @attrs.frozen(slots=True)
@@ -67,7 +67,7 @@ class Past:
             state = JobState.QUEUED if self._is_submitted else JobState.NEW
             return JobStatus(state, time=self.submitted)
         earliest = self.started or self.submitted
-        return last if last.time >= earliest else attrs.evolve(last, time=earliest)
+        return last if last.time >= earliest else timed(attrs.evolve(last, time=earliest), "previous_state")
 
     @property
     def _is_submitted(self) -> bool:
@@ -88,7 +88,8 @@ class Past:
         if self.written.final is not None:
             return decode_status(self.written.final)
         if self.requeue_exit_codes is None:
-            return conclude(self.written.markers, self._stop, None)
+            status = conclude(self.written.markers, self._stop, None)
+            return None if status is None else timed(status, "marker")
         if self.written.awaits_files:
             return None
         status = self._told(self.written.markers)

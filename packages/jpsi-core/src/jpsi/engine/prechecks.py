@@ -48,7 +48,7 @@ def staged(spec: JobSpec, *, is_elsewhere: bool = False) -> tuple[JobSpec, list[
     if problems := list(staging.problems(spec, None if is_elsewhere else here)):
         return spec, problems
     spec = staging.settled(spec, here, str(Path.home()))
-    if spec.attributes is not None and spec.attributes.after:
+    if spec.attributes.after:
         return spec, []
     return spec, [
         f"stage_in[{index}].source: {item.source!r} does not exist"

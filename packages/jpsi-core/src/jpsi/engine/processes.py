@@ -385,7 +385,7 @@ class ProcessEngine:
 
     def _duration(self, spec: JobSpec) -> timedelta | None:
         """How long a job may run: what it asks for, else what is configured, which most often is nothing."""
-        config, asked = self._setup.config, None if spec.attributes is None else spec.attributes.duration
+        config, asked = self._setup.config, spec.attributes.duration
         if asked is None and isinstance(config, BatchConfig):
             asked = config.default_duration
         return asked or None  # zero means no limit

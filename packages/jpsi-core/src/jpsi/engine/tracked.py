@@ -11,6 +11,7 @@ from jpsi.contract.observation import Observation
 from jpsi.engine.array_files import Place
 from jpsi.engine.identity import Owner, owner_of
 from jpsi.engine.markers import Marker
+from jpsi.engine.runner_frame import UNNAMED
 from jpsi.engine.tags import array_tag, tag
 from jpsi.engine.tracker import Stop
 from jpsi.model.states import JobState
@@ -102,6 +103,16 @@ class Tracked:
     def has_runner(self) -> bool:
         """Whether it is a job of jpsi's, which leaves markers."""
         return self.attempt > 0
+
+    @property
+    def is_unverified(self) -> bool:
+        """Whether it was attached to, and the batch system has not said yet that there is such a job."""
+        return not self.has_runner and self.queued is None and self.accounted is None
+
+    @property
+    def is_attachable(self) -> bool:
+        """Whether its native id is one of the batch system's, by all that is known."""
+        return not self.is_unverified and not self.native_id.startswith(UNNAMED)
 
     @property
     def tag(self) -> str | None:

@@ -490,6 +490,9 @@ class Tracking:
                 job.native_id,
             )
         if seen is None or not seen.exists:
+            if job.is_unverified and self._backend.visible_within is not None:
+                # whether there is such a job is to be known soon
+                self._poller.wanted(now)
             return
         if seen.state is None and seen.word not in self._strange_words:
             self._strange_words.add(seen.word)

@@ -17,7 +17,7 @@ from jpsi.engine.markers import Marker
 from jpsi.engine.runner_frame import SETUP_CODE
 from jpsi.engine.staged import with_staging
 from jpsi.engine.tracker import SIGNAL_BASE, Stop, ended, exited, signal_of, signalled_before, unprepared
-from jpsi.model.states import Evidence, JobState, JobStatus, Reason
+from jpsi.model.states import Evidence, JobState, JobStatus, Reason, timed
 
 _NEVER = datetime.min.replace(tzinfo=UTC)
 # What the exit code says as well; any other reason is the batch system's to give.
@@ -107,9 +107,21 @@ def judge(facts: Facts) -> JobStatus | None:
     status = _judged(facts)
     if status is not None and status.final and facts.exit_marker is not None:
         status = with_staging(status, facts.exit_marker.detail)
+    if status is not None:
+        status = timed(status, _time_source(facts, status.time))
     if status is None or not any(marker.restart for marker in facts.markers):
         return status
     return attrs.evolve(status, metadata={**status.metadata, "requeued": True})
+
+
+def _time_source(facts: Facts, time: datetime) -> str:
+    """Return who told a time that was taken from one of the facts."""
+    if time is facts.now:
+        return "observation"
+    for told, source in ((facts.queued, "queue"), (facts.accounted, "accounting")):
+        if told is not None and told.time is time:
+            return source
+    return "marker"
 
 
 def _judged(facts: Facts) -> JobStatus | None:
@@ -243,10 +255,20 @@ def _lost(facts: Facts) -> JobStatus:
         message = "the batch system does not know the job any more, and it left no exit code"
         reason = Reason.LOST
     else:
-        message = "the batch system does not know the native id that was attached to"
-        reason = Reason.ATTACH_UNVERIFIED
+        return unverified(facts.now, "the batch system does not know the native id that was attached to")
     return JobStatus(
         JobState.FAILED, time=facts.now, message=message, reason=reason, evidence=Evidence.ABSENCE
+    )
+
+
+def unverified(time: datetime, message: str) -> JobStatus:
+    """Return the status of a job that was attached to and that the batch system does not have."""
+    return JobStatus(
+        JobState.FAILED,
+        time=time,
+        message=message,
+        reason=Reason.ATTACH_UNVERIFIED,
+        evidence=Evidence.ABSENCE,
     )
 
 
@@ -270,12 +292,13 @@ def _supplanted(facts: Facts, stranger: Observation) -> JobStatus:
 
 
 def _not_ended(facts: Facts) -> JobStatus | None:
-    status = begun(facts)
+    status = begun(facts.markers)
     if status is not None:
         return status
-    if facts.unmentioned:
-        return None if facts.has_runner else _missed(facts)
     queued = facts.queued
+    if facts.unmentioned:
+        # of one that was attached to and never mentioned nothing is told: it may not be there
+        return None if facts.has_runner or queued is None else _missed(facts, queued)
     if queued is None or queued.state not in {JobState.QUEUED, JobState.ACTIVE}:
         return None
     return JobStatus(
@@ -287,18 +310,19 @@ def _not_ended(facts: Facts) -> JobStatus | None:
     )
 
 
-def begun(facts: Facts) -> JobStatus | None:
+def begun(markers: Iterable[Marker]) -> JobStatus | None:
     """That a job runs, if it has told so, whatever came after that."""
-    active = [marker for marker in facts.markers if marker.kind == "active"]
+    active = [marker for marker in markers if marker.kind == "active"]
     first = min(active, key=lambda marker: marker.time_ns, default=None)
-    return None if first is None else JobStatus(JobState.ACTIVE, time=first.time, evidence=Evidence.MARKER)
+    if first is None:
+        return None
+    return timed(JobStatus(JobState.ACTIVE, time=first.time, evidence=Evidence.MARKER), "marker")
 
 
-def _missed(facts: Facts) -> JobStatus:
-    """What is told meanwhile of a job that was attached to and that the batch system does not mention."""
-    was_active = facts.queued is not None and facts.queued.state is JobState.ACTIVE
+def _missed(facts: Facts, queued: Observation) -> JobStatus:
+    """What is told of a job that was attached to and that the batch system does not mention any more."""
     return JobStatus(
-        JobState.ACTIVE if was_active else JobState.QUEUED,
+        JobState.ACTIVE if queued.state is JobState.ACTIVE else JobState.QUEUED,
         time=facts.now,
         message=f"{facts.system} does not mention a job of this native id; "
         f"if that stays so for {facts.patience:g} s, it is believed",

@@ -87,7 +87,7 @@ def write_document(spec: JobSpec, *, as_json: bool = False) -> str:
 
 def _nameless(spec: JobSpec) -> list[str]:
     """What is said of jobs that have no native id yet."""
-    after = (None if spec.attributes is None else spec.attributes.after) or []
+    after = spec.attributes.after or []
     return [
         f"attributes.after[{index}] is a job that was not submitted yet, which a document cannot name"
         for index, item in enumerate(after)

@@ -61,8 +61,6 @@ def write_extension(spec: JobSpec, standard: ResourceSpecV1) -> dict[str, Any]:
         extension["resources"] = {
             name: value for name, value in attrs.asdict(spec.resources).items() if value != other[name]
         }
-    if spec.attributes is None:
-        return {**extension, "attributes": None}
     attributes = encode_attributes(spec.attributes)
     extension.update((name, attributes[name]) for name in ATTRIBUTES if name in attributes)
     if spec.attributes.duration is None:

@@ -14,12 +14,12 @@ from jpsi.model.document_values import Value
 from jpsi.model.plain import decode, encode_resources
 from jpsi.model.problems import ENVIRONMENT_NAME
 from jpsi.model.resources import components
-from jpsi.model.spec import JobAttributes, JobSpec
+from jpsi.model.spec import JobSpec
 
 
 def from_spec(spec: JobSpec) -> dict[str, Any]:
     """The document of a valid spec."""
-    attributes = spec.attributes or JobAttributes()
+    attributes = spec.attributes
     custom = attributes.custom_attributes
     resources, count = write_graph(components(spec.resources)[0])
     job = {**({} if spec.name is None else {"name": spec.name}), **carried(custom, "job")}

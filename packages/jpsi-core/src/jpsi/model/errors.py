@@ -92,6 +92,10 @@ class SubmitException(JpsiError):
         #: Whether the same request may succeed later (J/PSI 0: SubmitException.isTransient).
         self.transient = transient
 
+    def is_transient(self) -> bool:
+        """The same as `transient`."""
+        return self.transient
+
 
 class BulkException(SubmitException):
     """A request about many jobs was done for some of them, or for none.
@@ -163,6 +167,10 @@ class UnreachableStateException(JpsiError):
         super().__init__(message)
         #: The status from which it follows that the target states cannot be reached.
         self.status = status
+
+    def get_status(self) -> JobStatus:
+        """The same as `status`."""
+        return self.status
 
     def __reduce__(self) -> tuple[type, tuple[str, JobStatus]]:
         return type(self), (self.message, self.status)

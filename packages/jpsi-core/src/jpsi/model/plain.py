@@ -203,6 +203,8 @@ SPEC_CODECS: Mapping[str, Codec] = {
     "cleanup": _each(_PATH),
     "cleanup_flags": Codec(encode_flags, decode_flags),
 }
-_SPEC_DEFAULTS = {field.name: field.default for field in attrs.fields(JobSpec)}
+_SPEC_DEFAULTS = {field.name: field.default for field in attrs.fields(JobSpec)} | {
+    "attributes": JobAttributes()
+}
 _RESOURCE_DEFAULTS = {field.name: field.default for field in attrs.fields(ResourceSpecV1)}
 _ATTRIBUTE_DEFAULTS = {field.name: None for field in attrs.fields(JobAttributes)}

@@ -56,8 +56,7 @@ def _problems(spec: JobSpec) -> Iterator[str]:
         yield from _environment(spec.environment)
     if spec.resources is not None:
         yield from resource_problems(spec.resources)
-    if spec.attributes is not None:
-        yield from _attributes(spec.attributes)
+    yield from _attributes(spec.attributes)
     yield from _items("stage_in", spec.stage_in, StageIn, _stage_in)
     yield from _items("stage_out", spec.stage_out, StageOut, _stage_out)
     yield from _items("cleanup", spec.cleanup, Path, _path_problems)

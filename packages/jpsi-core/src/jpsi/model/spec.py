@@ -159,6 +159,11 @@ class JobAttributes:
         return (self.custom_attributes or {}).get(name)
 
 
+def _attributes(value: JobAttributes | None) -> JobAttributes:
+    # anything else stays as it was assigned: `problems` names it at submit
+    return JobAttributes() if value is None else value
+
+
 @attrs.define(slots=True)
 class JobSpec:
     """What to run and how.
@@ -200,7 +205,8 @@ class JobSpec:
     #: The launcher's name; None lets the executor choose.
     launcher: str | None = attrs.field(default=None, kw_only=True)
     resources: ResourceSpec | None = attrs.field(default=None, kw_only=True)
-    attributes: JobAttributes | None = attrs.field(default=None, kw_only=True)
+    #: How it is to be run; never None, so that `spec.attributes.queue_name = "debug"` works.
+    attributes: JobAttributes = attrs.field(default=None, kw_only=True, converter=_attributes)
     stage_in: list[StageIn] | None = attrs.field(default=None, kw_only=True)
     stage_out: list[StageOut] | None = attrs.field(default=None, kw_only=True)
     #: Paths below the job's directory that are removed after stage-out.
@@ -216,7 +222,7 @@ def copy_spec(spec: JobSpec) -> JobSpec:
         arguments=_listed(spec.arguments),
         environment=None if spec.environment is None else dict(spec.environment),
         resources=copy_resources(spec.resources),
-        attributes=None if spec.attributes is None else _copy_attributes(spec.attributes),
+        attributes=_copy_attributes(spec.attributes),
         stage_in=None if spec.stage_in is None else [attrs.evolve(item) for item in spec.stage_in],
         stage_out=None if spec.stage_out is None else [attrs.evolve(item) for item in spec.stage_out],
         cleanup=_listed(spec.cleanup),

@@ -116,6 +116,10 @@ class Evidence(enum.Enum):
     ABSENCE = "absence"
 
 
+#: The metadata that says who tells the time of a status.
+TIME_SOURCE = "time.source"
+
+
 def _utc_now() -> datetime:
     return datetime.now(UTC)
 
@@ -126,8 +130,10 @@ class JobStatus:
 
     #: The state that was entered.
     state: JobState = attrs.field(kw_only=False)
-    #: When the state was entered; always timezone-aware. Metadata `time.source` says when this is
-    #: only the time of observation.
+    #: When the state was entered; always timezone-aware. Metadata `time.source` says who tells it: `marker`
+    #: (the job), `queue`, `accounting` or `process` (the system); or `observation`, if nobody does and
+    #: it is the time when it was seen. `next_state` and `previous_state` are the times of these: the state
+    #: was passed through unseen, or was told to be earlier than the one before it.
     time: datetime = attrs.field(factory=_utc_now)
     #: The exit code, if the job ran and ended; 128 + n after signal n.
     exit_code: int | None = None
@@ -151,6 +157,11 @@ class JobStatus:
         return f"{self.state}{code}{message}"
 
 
+def timed(status: JobStatus, source: str) -> JobStatus:
+    """The status with who tells its time, whoever was said to before."""
+    return attrs.evolve(status, metadata={**status.metadata, TIME_SOURCE: source})
+
+
 def enriched(current: JobStatus, news: JobStatus) -> JobStatus:
     """The status of a job that has not ended, with what news of the same state says besides.
 
@@ -163,6 +174,9 @@ def enriched(current: JobStatus, news: JobStatus) -> JobStatus:
     # What the queue says now replaces what it said.
     kept = {key: it for key, it in current.metadata.items() if not (is_newer and "." in key)}
     metadata = {**kept, **news.metadata}
+    if TIME_SOURCE in current.metadata:
+        # the time stays as it was told first
+        metadata[TIME_SOURCE] = current.metadata[TIME_SOURCE]
     message = news.message if is_newer else news.message or current.message
     if (metadata, message) == (current.metadata, current.message):
         return current
@@ -172,20 +186,20 @@ def enriched(current: JobStatus, news: JobStatus) -> JobStatus:
 def transitions(current: JobStatus, news: JobStatus) -> tuple[JobStatus, ...]:
     """The statuses to publish, in order, when `news` arrives for a job whose status is `current`.
 
-    News that is not ahead of `current` publishes nothing. A skipped QUEUED is filled in, and so is a
-    skipped ACTIVE where the job is known to have run: it completed or left an exit code. Times never
-    decrease within a job.
+    News that is not ahead of `current` publishes nothing. A skipped QUEUED is filled in, but for a job that
+    the backend does not know, and so is a skipped ACTIVE where the job is known to have run: it completed or
+    left an exit code. Times never decrease within a job.
     """
     if news.state.is_greater_than(current.state) is not True:
         return ()
     if news.time < current.time:
-        news = attrs.evolve(news, time=current.time)
+        news = timed(attrs.evolve(news, time=current.time), "previous_state")
     ran = news.state is JobState.COMPLETED or news.exit_code is not None
-    skipped = [JobState.QUEUED]
+    skipped = [] if news.reason is Reason.ATTACH_UNVERIFIED else [JobState.QUEUED]
     if ran or news.state is JobState.ACTIVE:
         skipped.append(JobState.ACTIVE)
     filled = (
-        JobStatus(state, time=news.time, metadata={"filled_in": True})
+        JobStatus(state, time=news.time, metadata={"filled_in": True, TIME_SOURCE: "next_state"})
         for state in skipped
         if state.is_greater_than(current.state) and news.state.is_greater_than(state)
     )

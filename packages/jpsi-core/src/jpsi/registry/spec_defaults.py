@@ -8,7 +8,7 @@ from typing import Any
 
 import attrs
 
-from jpsi.model.spec import JobAttributes, JobSpec
+from jpsi.model.spec import JobSpec
 
 
 @attrs.frozen(slots=True, kw_only=True)
@@ -32,7 +32,7 @@ class SpecDefaults:
 
     def filled_in(self, spec: JobSpec) -> JobSpec:
         """The spec with these values where it says nothing; the spec itself is not changed."""
-        given = spec.attributes or JobAttributes()
+        given = spec.attributes
         if self == SpecDefaults():
             return spec
         custom = {**self.custom_attributes, **(given.custom_attributes or {})}

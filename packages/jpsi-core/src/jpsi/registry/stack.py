@@ -101,14 +101,25 @@ def executor_layers(
     return layers, missing
 
 
+def launcher_of(
+    plugins: Plugins, name: str, constraint: str | None = None
+) -> tuple[Candidate, LauncherHooks]:
+    """The launcher of this name, and its hooks.
+
+    Raises:
+        PluginError: there is no such plugin, or it is broken.
+    """
+    candidate = plugins.find(LAUNCHERS, name, constraint)
+    return candidate, cast("LauncherHooks", _single(candidate, LauncherHooks, REQUIRED_LAUNCHER_HOOKS))
+
+
 def launcher_hooks(plugins: Plugins, text: str) -> LauncherHooks:
     """The hooks of the launcher of this name; it may carry a version constraint (`mpirun>=0.2`).
 
     Raises:
         PluginError: there is no such plugin, or it is broken.
     """
-    candidate = plugins.find(LAUNCHERS, *_name_and_constraint(text))
-    return cast("LauncherHooks", _single(candidate, LauncherHooks, REQUIRED_LAUNCHER_HOOKS))
+    return launcher_of(plugins, *name_and_constraint(text))[1]
 
 
 def open_transport(plugins: Plugins, url: str, config: ExecutorConfig, here: Transport) -> Transport:
@@ -136,7 +147,12 @@ def _lacks(missing: Sequence[str]) -> str:
     return f"it lacks {named(missing)}, or {_MAKE_ENGINE}"
 
 
-def _name_and_constraint(text: str) -> tuple[str, str]:
+def name_and_constraint(text: str) -> tuple[str, str]:
+    """The name of a launcher and the version constraint that it may carry (`mpirun>=0.2`).
+
+    Raises:
+        PluginError: it is neither.
+    """
     if text.isidentifier():
         return text, ""
     from packaging.requirements import InvalidRequirement, Requirement  # slow to import, and rarely needed

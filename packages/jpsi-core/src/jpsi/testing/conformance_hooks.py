@@ -62,7 +62,7 @@ class HookTests(Kit):
     def test_what_it_writes_it_reads(self, hooks: Hooks, spec: JobSpec) -> None:
         if not hooks.has("read_script"):
             pytest.skip("it has no read_script")
-        asked = spec.attributes or JobAttributes()
+        asked = spec.attributes
         plain = JobAttributes(
             duration=asked.duration, queue_name=asked.queue_name, project_name=asked.project_name
         )
@@ -71,7 +71,7 @@ class HookTests(Kit):
         if script is None or (hooks.has("check_spec") and list(hooks("check_spec", spec=job))):
             return
         read = hooks("read_script", text=script.text)
-        found = read.spec.attributes or JobAttributes()
+        found = read.spec.attributes
         assert read.directives == len(script.directives)
         assert (found.queue_name, found.project_name) == (plain.queue_name, plain.project_name)
         if plain.duration:

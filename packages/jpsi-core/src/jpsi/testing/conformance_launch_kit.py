@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import attrs
 import pytest
 
-from jpsi import JobAttributes, JobSpec
+from jpsi import JobSpec
 from jpsi.plugin import ExecutorConfig, ResourceSpecV1
 from jpsi.registry.discovery import installed
 from jpsi.testing.asking import Hooks
@@ -57,7 +57,7 @@ class LaunchKit:
 
     def asking(self, spec: JobSpec) -> JobSpec:
         """A spec with the custom attributes."""
-        attributes = spec.attributes or JobAttributes()
+        attributes = spec.attributes
         custom = {**(attributes.custom_attributes or {}), **self.custom_attributes}
         return attrs.evolve(spec, attributes=attrs.evolve(attributes, custom_attributes=custom))
 

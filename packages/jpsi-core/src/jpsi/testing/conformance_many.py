@@ -117,9 +117,9 @@ class ManyTests(Kit):
         with self.new_executor(config) as fresh:
             others = [Job() for _ in jobs]
             fresh.attach_many((other, job.native_id or "") for other, job in zip(others, jobs, strict=True))
-            assert [it.native_id for it in others] == [it.native_id for it in jobs]
             gate.open()
             assert self.ends(others) == [0, 1, 2]
+            assert [it.native_id for it in others] == [it.native_id for it in jobs]
 
     def test_many_jobs_outlive_their_client(
         self, config: ExecutorConfig, tmp_path: Path, scheduler: FakeScheduler | None

@@ -14,6 +14,7 @@ from jpsi import Job, JobExecutor, JobSpec, JobState, JobStatus, Reason
 from jpsi.fakes import FakeScheduler
 from jpsi.plugin import ExecutorConfig
 from jpsi.testing.conformance_kit import Gate, Kit, Proof, shell
+from jpsi.testing.waiting import eventually
 
 # Submits what it is told to, says so, and waits to be killed.
 _CLIENT = """
@@ -171,17 +172,18 @@ class RecoveryTests(Kit):
 
             assert [self.end(it).exit_code for it in (job, *jobs)] == [1, 0, 1, 2]
 
-    @pytest.mark.clause("job-native-id")
+    @pytest.mark.clause("job-native-id", "list-attachable")
     def test_an_own_id_can_be_attached_to(self, executor: JobExecutor, tmp_path: Path) -> None:
         gate = Gate(tmp_path / "gate")
         job, other = Job(gate.job(7)), Job()
         executor.submit(job)
 
-        executor.attach(other, job.native_id or "")
-        assert other.native_id == job.native_id
+        (listed,) = executor.list()
+        executor.attach(other, listed)
         gate.open()
 
         status = self.end(other)
+        assert other.native_id == job.native_id
         assert (status.state, status.exit_code) == (JobState.FAILED, 7)
         assert self.end(job).exit_code == 7
 
@@ -194,7 +196,7 @@ class RecoveryTests(Kit):
             fresh.attach(other, job.native_id or "")
             assert self.end(other).exit_code == 7
 
-    @pytest.mark.clause("attach-fails")
+    @pytest.mark.clause("attach-callback", "attach-fails")
     def test_an_unknown_id_never_becomes_completed(self, executor: JobExecutor) -> None:
         seen: list[JobStatus] = []
         job = Job()
@@ -204,4 +206,6 @@ class RecoveryTests(Kit):
 
         status = self.end(job)
         assert (status.state, status.reason) == (JobState.FAILED, Reason.ATTACH_UNVERIFIED)
-        assert JobState.COMPLETED not in [it.state for it in seen]
+        assert eventually(lambda: bool(seen), self.patience)
+        # nothing was told of it before it was known to be unknown
+        assert [it.state for it in seen] == [JobState.FAILED]

@@ -165,7 +165,7 @@ class RunTests(Kit):
             job.wait(target_states=JobState.COMPLETED)
         assert job.status.exit_code == 3
 
-    @pytest.mark.clause("list-unique", "list-non-final", "list-attachable", "list-final")
+    @pytest.mark.clause("list-unique", "list-non-final", "list-final")
     def test_the_list_names_what_is_not_final(self, executor: JobExecutor, tmp_path: Path) -> None:
         gate = Gate(tmp_path / "gate")
         job = Job(gate.job())

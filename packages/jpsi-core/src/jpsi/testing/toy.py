@@ -20,7 +20,6 @@ from jpsi.plugin import (
     ExecutorConfig,
     Failure,
     FailureKind,
-    JobAttributes,
     JobSpec,
     JobState,
     Observation,
@@ -94,7 +93,7 @@ def render_script(spec: JobSpec, context: SubmitContext) -> Script:
 
 
 def _options(spec: JobSpec, context: SubmitContext) -> Iterator[tuple[str, str | None]]:
-    attributes = spec.attributes or JobAttributes()
+    attributes = spec.attributes
     duration = context.site.config.default_duration if attributes.duration is None else attributes.duration
     yield "tag", context.tag
     yield "name", spec.name or None

@@ -16,7 +16,7 @@ from .depending import VAIN, WAITS
 from .ids import SERVER, full, node, places
 from .submitting import MAX_ARRAY_SIZE, Rules, seconds, variables_of
 
-_RESOURCES = frozenset({"nodes", "walltime", "mem", "pmem", "ncpus", "cput"})
+_RESOURCES = frozenset({"nodes", "walltime", "mem", "pmem", "ncpus", "cput", "procs"})
 _CORES_PER_NODE = 64
 _UNKNOWN, _UNKNOWN_QUEUE = 153, 172
 _ENTITIES = {'"': "&quot;", "'": "&apos;"}
@@ -35,6 +35,13 @@ def _refused_resources(resources: Mapping[str, str]) -> tuple[int, str] | None:
 
 def _parts(resources: Mapping[str, str]) -> Iterator[tuple[int, int]]:
     """So many nodes, and so many cores on each."""
+    if "procs" in resources and "nodes" not in resources:
+        # wherever there are cores
+        full, rest = divmod(int(resources["procs"]), _CORES_PER_NODE)
+        yield from (
+            (number, cores) for number, cores in ((full, _CORES_PER_NODE), (1, rest)) if number * cores
+        )
+        return
     for part in resources.get("nodes", "1").split("+"):
         number, *properties = part.split(":")
         named = dict(it.partition("=")[::2] for it in properties)
