@@ -93,7 +93,8 @@ class Submitted(jpsi.Job):
 
     def __init__(self, native_id: str) -> None:
         super().__init__()
-        self._native_id = native_id
+        self._bind(native_id, 1)
+        self._publish(QUEUED)
 
     @property
     def executor(self) -> Any:  # what stands for an executor
