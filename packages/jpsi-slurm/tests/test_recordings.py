@@ -17,7 +17,6 @@ ALL = read_recordings(RECORDINGS)
 # Scenarios of transcripts/slurm-22.05 that are not kept here.
 UNUSED = {
     "export": "what --export does was decided from it; nothing in it is parsed",
-    "job-environment": "the variables in a job, read by launchers and not by this package",
     "mpi": "srun with MPI, read by launchers",
     "slurmrestd": "jpsi uses the commands",
     "strigger": "users may not use it",
@@ -26,7 +25,8 @@ UNUSED = {
 NEVER_CALLED = {
     "/bin/sh": "test_identity.py reads what jpsi asks itself",
     "sinfo": "queues are not listed yet",
-    "srun": "the launcher's",
+    "salloc": "jobs are submitted by sbatch",
+    "srun": "the launcher's, and the fake's",
     "sacctmgr": "accounts are not listed",
     "strigger": "not for users",
     "tail": "of an administrator's file",

@@ -158,10 +158,10 @@ def _part(words: Sequence[str], environment: Mapping[str, str]) -> _Part:
             what = f"can't run {tasks} processes on {count} nodes, setting nnodes to {tasks}"
             warning = f"srun: Warning: {what}\n"
         count = tasks
-    used = (there or node_names(count))[:count]
+    names = (there or node_names(count))[:count]
     each = int(options.get("ntasks-per-node", "0"))
     places = _places(tasks, count, each, is_cyclic=options.get("distribution", "").startswith("cyclic"))
-    return _Part(options=options, command=command, nodes=used, places=places, warning=warning)
+    return _Part(options=options, command=command, nodes=names, places=places, warning=warning)
 
 
 def _count(options: Mapping[str, str], environment: Mapping[str, str], group: str, nodes: int) -> int:
