@@ -27,11 +27,13 @@ class TestSrun(LauncherConformance):
     max_processes = 3
     plugin = jpsi_launchers.srun
 
-    @pytest.fixture
-    def executor(
-        self, tmp_path: Path, fake_commands: Callable[..., FakeScheduler]
-    ) -> Iterator[jpsi.JobExecutor]:
+    @pytest.fixture(autouse=True)
+    def _slurm(self, fake_commands: Callable[..., FakeScheduler]) -> None:
+        """Every srun is the fake's, also where lines run outside of a job."""
         fake_commands("slurm")
+
+    @pytest.fixture
+    def executor(self, tmp_path: Path) -> Iterator[jpsi.JobExecutor]:
         config = BatchConfig(
             work_directory=tmp_path / "work",
             shortest_interval=timedelta(seconds=0.1),
