@@ -110,6 +110,7 @@ def test_a_pending_job_is_held_released_and_attached_to(executor: JobExecutor, t
         executor.submit(job)
         executor.hold(job)
         same = attached(executor, f"{native_id(job)}+0")
+        same.wait(JobState.QUEUED, PATIENCE)
         assert same.native_id == native_id(job)
         assert [state for _, state in _components(job)] == ["PENDING", "PENDING"]
         executor.release(job)
