@@ -14,11 +14,13 @@ from jpsi.engine.array_files import Place
 from jpsi.engine.markers import Marker
 from jpsi.engine.pruning import prune
 from jpsi.engine.spool import Spool
-from jpsi.engine.tracker import exited_at_all
+from jpsi.engine.tracker import exited_at_all, never_ran
+from jpsi.model.plain import encode_status
 
 NOW = 1_767_225_600.0
 DAY = 86_400.0
 EXIT = "a1.1.exit.run.0"
+_FINAL = "final.1.json"
 
 
 @pytest.fixture
@@ -47,6 +49,8 @@ def job(spool: Spool, job_id: str, age: float, *names: str) -> None:
     """A job whose folder last changed so long ago."""
     make(spool, job_id)
     for name in names:
+        if name == _FINAL:
+            spool.finish(job_id, 1, encode_status(never_ran()))
         touch(spool.folder(job_id), name.format(job_id))
     os.utime(spool.folder(job_id), (NOW - age, NOW - age))
 
@@ -61,7 +65,7 @@ def test_final_jobs_beyond_the_age_go_and_others_stay(spool: Spool) -> None:
     job(spool, "never-started", 31 * DAY)
     job(spool, "running", 31 * DAY, "claim.1")
     job(spool, "stopped", 31 * DAY, "stop.1.json", "{}.1.exit.run.143")
-    job(spool, "stopped-final", 31 * DAY, "stop.1.json", "final.1.json")
+    job(spool, "stopped-final", 31 * DAY, "stop.1.json", _FINAL)
 
     prune(spool, NOW, 30 * DAY, 1000, exited_at_all)
 

@@ -78,8 +78,8 @@ MISTAKES = {
         "found_by_its_tag",
     ),
     "a changed spec": (
-        "    attributes = spec.attributes or",
-        "    spec.name = 'x'\n    attributes = spec.attributes or",
+        "    attributes = spec.attributes\n",
+        "    spec.name = 'x'\n    attributes = spec.attributes\n",
         "found_by_its_tag",
     ),
     "one machine for every process": (

@@ -33,10 +33,13 @@ def test_what_is_exported_is_pinned() -> None:
         "Invocation",
         "Log",
         "Outcome",
+        "Task",
+        "TaskLaunch",
         "answer",
         "command_folder",
         "dialect",
         "limit",
+        "mpirun_commands",
         "on_path",
     }
     assert set(testing.__all__) == {
