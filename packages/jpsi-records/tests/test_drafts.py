@@ -232,7 +232,7 @@ def test_a_filter_is_written_as_in_the_draft(records: Records, filters: object) 
         ({"kind": "collection_file", "uuid": "zzzzz-4zz18-yyyyyyyyyyyyyyy", "path": "/foo.txt"}, "`name`"),
         ({"kind": "git_tree", "uuid": "zzzzz-s0uqq-xxxxxxxxxxxxxxx", "commit": "master"}, "by its `url`"),
         ({"kind": "git_tree", "repository_name": "r", "commit": "master"}, "by its `url`"),
-        ({"kind": "tmp", "size": 1}, "'size', which is nothing that a tmp says; it says capacity"),
+        ({"kind": "tmp", "size": 1}, "'size', which mounts of kind tmp do not have; they have capacity"),
         ({"kind": "text"}, "does not say content"),
     ],
     ids=str,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -139,7 +140,7 @@ def test_a_job_waits_for_its_children(real: Records) -> None:
 
 
 def test_a_job_waits_for_its_children_by_a_command(real: Records) -> None:
-    jpsi = f"{sys.executable} -m jpsi_cli request"
+    jpsi = f"{shlex.quote(sys.executable)} -m jpsi_cli request"
     script = f"""
     printf 'command: ["true"]' >a.yaml; printf 'command: ["false"]' >b.yaml
     a=$({jpsi} submit a.yaml) b=$({jpsi} submit b.yaml)

@@ -149,10 +149,10 @@ def test_nobody_is_told_in_words_of_python_what_is_wrong_with_a_request(document
 @pytest.mark.parametrize(
     ("mount", "told"),
     [
-        ({"kind": "tmp", "size": 3}, "'size' is not known, only capacity"),
+        ({"kind": "tmp", "size": 3}, "says 'size', which mounts of kind tmp do not have; they have capacity"),
         ({"kind": "collection", "writable": []}, r"writable must be true or false, not \[\]"),
-        ({"kind": "text"}, "content is missing"),
-        ({"kind": "output", "self": "x"}, "request is missing"),
+        ({"kind": "text"}, "does not say content, which mounts of kind text must have"),
+        ({"kind": "output", "self": "x"}, "does not say request, which mounts of kind output must have"),
     ],
     ids=["unknown", "no flag", "missing", "a word of Python"],
 )

@@ -316,11 +316,11 @@ def _wrong_keys(name: str, kind: Callable[..., Mount], given: Mapping[str, Any])
         yield (
             f"says {key}: {told[key]}"
             if key in told
-            else (f"says {key!r}, which is nothing that a {name} says; it says {', '.join(fields)}")
+            else f"says {key!r}, which mounts of kind {name} do not have; they have {', '.join(fields)}"
         )
     for key, field in fields.items():
         if field.default is attrs.NOTHING and key not in given:
-            yield f"does not say {key}, which a {name} must say"
+            yield f"does not say {key}, which mounts of kind {name} must have"
 
 
 def write_mount(mount: Mount) -> dict[str, Any]:
