@@ -298,16 +298,21 @@ def test_a_submission_of_which_nothing_is_known_is_told_as_such_until_it_is_foun
     assert listed(run)[unclear]["state"] == "FAILED"
 
 
+def started(run: Run, tmp_path: Path) -> str:
+    """Submit a job, and return its id once it runs."""
+    sign = tmp_path / "sign"
+    os.mkfifo(sign)
+    submitted = run("submit", "--", "sh", "-c", f"echo >'{sign}'; exec sleep 1000")
+    with sign.open() as heard:
+        heard.read()
+    return submitted.stdout.decode().strip()
+
+
 def test_a_job_that_the_batch_system_has_lost_ends_by_looks_of_processes_that_ask_once(
     run: Run, fake: FakeScheduler, environment: dict[str, str], tmp_path: Path
 ) -> None:
     make_room(fake)
-    sign = tmp_path / "sign"
-    os.mkfifo(sign)
-    submitted = run("submit", "--", "sh", "-c", f"echo >'{sign}'; exec sleep 1000")
-    job_id = submitted.stdout.decode().strip()
-    with sign.open() as heard:
-        heard.read()
+    job_id = started(run, tmp_path)
     with fake.lock:
         (job,) = fake.jobs
         fake.vanish(job.native_id)
@@ -327,12 +332,7 @@ def test_of_a_damaged_job_it_is_said_whether_it_runs_and_how_to_end_it(
     run: Run, fake: FakeScheduler, environment: dict[str, str], tmp_path: Path
 ) -> None:
     make_room(fake)
-    sign = tmp_path / "sign"
-    os.mkfifo(sign)
-    submitted = run("submit", "--", "sh", "-c", f"echo >'{sign}'; exec sleep 1000")
-    job_id = submitted.stdout.decode().strip()
-    with sign.open() as heard:
-        heard.read()
+    job_id = started(run, tmp_path)
     (job,) = fake.jobs
     (intent,) = Path(environment["XDG_STATE_HOME"]).glob(f"**/{job_id}/intent.1.json")
     intent.write_bytes(b"")

@@ -118,6 +118,27 @@ def code_of(job: Job) -> int | None:
 
 
 @pytest.mark.parametrize("count", [1, 3], ids=["alone", "array"])
+def test_jobs_that_failed_to_be_submitted_twice_are_nothing_to_recover(
+    executor: JobExecutor,
+    config: BatchConfig,
+    fake: FakeScheduler,
+    tmp_path: Path,
+    told: Callable[[str], spooled.SpooledJob],
+    count: int,
+) -> None:
+    jobs = [Job(Proof(tmp_path / f"proof{index}").job()) for index in range(count)]
+    hidden(fake)
+    for _ in range(2):
+        with pytest.raises(jpsi.SubmitException):
+            executor.submit_many(jobs)
+    fake.faults.clear()
+
+    with JobExecutor("toy", config=config) as other:
+        assert list(other.recover()) == []
+    assert ["cannot contact the toy server" in (told(job.id).remark or "") for job in jobs] == [True] * count
+
+
+@pytest.mark.parametrize("count", [1, 3], ids=["alone", "array"])
 def test_a_submission_that_was_taken_back_is_new_for_everybody(
     executor: JobExecutor,
     config: BatchConfig,

@@ -29,7 +29,7 @@ _PATTERN = re.compile(r"[A-Za-z0-9_*?\[\]!-]+\Z")
 
 @attrs.frozen(slots=True, kw_only=True)
 class Launcher:
-    """One launcher: what it is called, its hooks, and what they answer whatever the spec."""
+    """A launcher: its name, its hooks, and their answers that no spec changes."""
 
     #: Its name, as `JobSpec.launcher` takes it.
     name: str

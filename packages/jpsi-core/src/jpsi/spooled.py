@@ -168,7 +168,7 @@ class SpooledJob:
 
     @property
     def tag(self) -> str | None:
-        """What the batch system carries for the job; elements of an array share it, processes have none."""
+        """The tag of the batch system's job; elements of an array share it, and processes have none."""
         if self.origin.machine is not None:
             return None
         return tag(self.id, self.attempt) if self.array is None else array_tag(self.array[0])

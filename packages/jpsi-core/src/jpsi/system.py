@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import timedelta
 
@@ -16,6 +15,7 @@ from jpsi.contract.observation import NotOffered, Observation, ShownJob
 from jpsi.contract.protocols import Transport
 from jpsi.contract.queue import Queue
 from jpsi.contract.script_form import SOME_TAG
+from jpsi.contract.shell import line
 from jpsi.engine.identity import is_own
 from jpsi.model.errors import SubmitException
 from jpsi.model.spec import JobSpec
@@ -180,7 +180,7 @@ class System:
 
     def _shown(self, native_id: str, seen: Observation, site: Site) -> ShownJob:
         command = self._hooks.cancel(native_ids=[native_id], site=site, seen={native_id: seen})
-        text = None if command.stdin is not None else shlex.join(command.argv)
+        text = None if command.stdin is not None else line(*command.argv)
         return ShownJob(native_id=native_id, word=seen.word, cancel_command=text)
 
     def _find(self, tags: Sequence[str], site: Site) -> Mapping[str, str]:

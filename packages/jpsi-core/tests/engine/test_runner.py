@@ -10,7 +10,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -26,6 +25,7 @@ from jpsi.engine.runner_frame import BatchFrame, ProcessFrame
 from jpsi.engine.runner_requeue import RequeueRules
 from jpsi.model.references import escape
 from jpsi.model.spec import JobSpec
+from jpsi.testing.waiting import eventually
 from runners import PATH, SINGLE, Place, script, shell_job
 
 SIGNALS = ("HUP", "INT", "QUIT", "TERM", "ALRM", "USR1", "USR2", "XCPU")
@@ -706,25 +706,20 @@ def test_batch_job_that_is_signalled_while_it_makes_its_claim_ends_with_a_whole_
     os.write(pipe, filler)
 
     with subprocess.Popen([batch.shell, str(written)], env={"PATH": PATH, "JOB_ID": "17"}) as started:
-        is_caught = is_caught_in_time(started.pid, signal.SIGTERM)
+        has_begun = eventually(lambda: is_caught(started.pid, signal.SIGTERM), 10)
         started.terminate()
         os.read(pipe, len(filler))
         code = started.wait()
 
-    assert is_caught
+    assert has_begun
     assert (code, os.read(pipe, 99)) == (-signal.SIGTERM, b"17\n")
     assert (list(batch.events.iterdir()), batch.proof.exists()) == ([], False)
 
 
-def is_caught_in_time(pid: int, number: signal.Signals) -> bool:
-    """Wait until a process has a handler for a signal."""
-    deadline = time.monotonic() + 10
-    while time.monotonic() < deadline:
-        (caught,) = re.findall(r"SigCgt:\s*(\w+)", Path(f"/proc/{pid}/status").read_text())
-        if int(caught, 16) & 1 << number - 1:
-            return True
-        time.sleep(0.001)
-    return False
+def is_caught(pid: int, number: signal.Signals) -> bool:
+    """Return True if a process has a handler for a signal."""
+    (caught,) = re.findall(r"SigCgt:\s*(\w+)", Path(f"/proc/{pid}/status").read_text())
+    return bool(int(caught, 16) & 1 << number - 1)
 
 
 @pytest.mark.parametrize("claim", ["16", "revoked", ""])

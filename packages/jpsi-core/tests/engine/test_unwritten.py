@@ -35,7 +35,7 @@ def disk() -> Disk:
 @pytest.fixture
 def unwritten(monkeypatch: pytest.MonkeyPatch) -> Unwritten:
     """One that tries again when a test says so."""
-    monkeypatch.setattr(Unwritten, "_start", lambda self: None)
+    monkeypatch.setattr(Unwritten, "_start", lambda self: True)
     return Unwritten("/work")
 
 

@@ -127,21 +127,29 @@ class _Planner:
             self._findings.loose("JS093", task.at, says, do)
             shape = one_slot(shape)
         attributes, why_time = self._timed(task.at, self._attributes(choice.attributes, task.attributes))
-        return Entry(
-            id=task.name,
+        return attrs.evolve(
+            self._top(task, choice, after, attributes),
             kind=_top_kind(task),
             command=task.command,
+            replicas=task.replicas,
+            shape=shape,
+            ready=task.ready,
+            why=(*_why_asked(task, choice.name, shape), *choice.why, *why_time),
+        )
+
+    def _top(self, task: Task, choice: Choice, after: tuple[After, ...], attributes: Attributes) -> Entry:
+        """Return an entry for a task in no group: the allocation of its choice, which runs nothing yet."""
+        return Entry(
+            id=task.name,
+            kind=Kind.ALLOCATION,
             steps=task.steps,
             files=self._files(task.steps),
-            replicas=task.replicas,
             resources=choice.name,
-            shape=shape,
+            shape=choice.shape,
             after=after,
             when=task.when or When.ON_SUCCESS,
             attributes=attributes,
             constraints=choice.constraints,
-            ready=task.ready,
-            why=(*_why_asked(task, choice.name, shape), *choice.why, *why_time),
             lost=choice.lost,
         )
 
@@ -165,23 +173,13 @@ class _Planner:
             why=("each replica has one slot of the allocation",),
         )
         at_once = min(slots, task.replicas)
-        return Entry(
-            id=task.name,
-            kind=Kind.ALLOCATION,
-            steps=task.steps,
-            files=self._files(task.steps),
-            resources=choice.name,
-            shape=choice.shape,
-            after=after,
-            when=task.when or When.ON_SUCCESS,
-            attributes=attributes,
-            constraints=choice.constraints,
+        return attrs.evolve(
+            self._top(task, choice, after, attributes),
             why=(
                 f"its {task.replicas} replicas run in one allocation, {at_once} at a time",
                 *choice.why,
                 *why_time,
             ),
-            lost=choice.lost,
             inside=(inner,),
         )
 

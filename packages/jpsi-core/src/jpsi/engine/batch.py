@@ -293,13 +293,14 @@ class BatchEngine:
 
     def attach(self, job_id: str, native_id: str) -> str:
         """Let a job stand for one of the batch system's; see `jpsi.plugin.Engine`."""
-        outcome = self.attach_many({job_id: native_id})[job_id]
-        if isinstance(outcome, JpsiError):
-            raise outcome
-        return outcome
+        return self._attached({job_id: native_id})[job_id]
 
     def attach_many(self, native_ids: Mapping[str, str]) -> Outcomes:
         """Let jobs stand for some of the batch system's; see `jpsi.plugin.BulkEngine`."""
+        return self._attached(native_ids)
+
+    def _attached(self, native_ids: Mapping[str, str]) -> Mapping[str, str]:
+        """Let jobs stand for some of the batch system's; return their ids as the batch system spells them."""
         tracking, _ = self._open()
         named: dict[str, str] = {}
         for job_id, native_id in native_ids.items():

@@ -80,7 +80,7 @@ class Changing:
     def _cancelled(self, jobs: Sequence[Tracked]) -> dict[str, JpsiError]:
         """Cancel jobs with one request; returns why which of them were not."""
         try:
-            own, seen, refused = self._own(jobs, "cancelled")
+            own, seen, refused = self._split_by_owner(jobs, "cancelled")
         except JpsiError:
             # without an answer, it is known at least that the end was asked for
             self._tell_others(self._remember_stops(jobs)[0])
@@ -93,10 +93,10 @@ class Changing:
         self, job: Tracked, done: str, request: Callable[[Sequence[str]], Mapping[str, str]]
     ) -> None:
         """Have one job changed."""
-        own, seen, refused = self._own([job], done)
+        own, seen, refused = self._split_by_owner([job], done)
         _check(refused | _requested(own, seen, done, lambda native_ids, _: request(native_ids)), job)
 
-    def _own(
+    def _split_by_owner(
         self, jobs: Sequence[Tracked], done: str
     ) -> tuple[list[Tracked], dict[str, Observation], dict[str, JpsiError]]:
         """Look whose the native ids of jobs are at this moment.
@@ -114,12 +114,14 @@ class Changing:
         observed: dict[str, Observation] = {}
         for job in jobs:
             told = seen.get(job.job_id)
-            owner = None if told is None or not told.exists else job.owner_of(told)
-            if told is not None and owner is not None and is_refused(told, owner):
-                refused[job.job_id] = _not_its_own(job, done, self._backend.place, owner)
+            if told is None or not told.exists:
+                own.append(job)
                 continue
-            own.append(job)
-            if told is not None and told.exists:
+            owner = job.owner_of(told)
+            if is_refused(told, owner):
+                refused[job.job_id] = _not_its_own(job, done, self._backend.place, owner)
+            else:
+                own.append(job)
                 observed[job.native_id] = told
         return own, observed, refused
 

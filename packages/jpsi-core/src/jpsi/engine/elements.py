@@ -166,7 +166,7 @@ class Elements:
                     # it may have been sent since
                     native_id = self._spool.arrays.read_native_id(name)
                     # what was revoked never runs, whatever the batch system has of it
-                    if native_id is None and (self._has_run(name) or not self._spool.arrays.is_revoked(name)):
+                    if native_id is None and (not self._spool.arrays.is_revoked(name) or self._has_run(name)):
                         unnamed.append(name)
                     else:
                         judged[name] = native_id
@@ -178,10 +178,10 @@ class Elements:
 
     def _judged_by_tag(self, name: str, native_id: str | None) -> str | None:
         """Return the native id of an array whose lock is held; without one, none of it can run any more."""
-        has_run = self._has_run(name)
+        written = self._written(name)
         if native_id is None:
-            return f"{UNNAMED}{name}" if has_run else self._sending.withdraw(self._written(name))
-        if not has_run and self._sending.is_revoked(self._written(name)):
+            return f"{UNNAMED}{name}" if self._has_run(name) else self._sending.withdraw(written)
+        if self._sending.is_revoked(written) and not self._has_run(name):
             return None
         with _fence(name):
             self._spool.arrays.note_found(name, native_id)

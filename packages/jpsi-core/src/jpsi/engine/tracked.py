@@ -24,7 +24,7 @@ _SKEW = timedelta(hours=1)
 
 @attrs.frozen(slots=True)
 class Absence:
-    """How long the answers of a batch system have left out a job, or said that it has ended."""
+    """The time for which the answers of a batch system have left out a job, or said that it has ended."""
 
     #: How many answers in a row have left it out.
     answers: int = 0
@@ -106,12 +106,12 @@ class Tracked:
 
     @property
     def is_unverified(self) -> bool:
-        """Whether it was attached to, and the batch system has not said yet that there is such a job."""
+        """True if it was attached to, and the batch system has not shown such a job yet."""
         return not self.has_runner and self.queued is None and self.accounted is None
 
     @property
     def is_attachable(self) -> bool:
-        """Whether its native id is one of the batch system's, by all that is known."""
+        """True if its native id is one of the batch system's, by all that is known."""
         return not self.is_unverified and not self.native_id.startswith(UNNAMED)
 
     @property

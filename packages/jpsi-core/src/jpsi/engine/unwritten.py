@@ -64,9 +64,9 @@ class Unwritten:
             self.failed(e)
             with self._lock:
                 self._pending[name] = call
-                is_started = self._thread is not None and self._thread.is_alive()
-            if not is_started:
-                self._start()
+                is_tried_again = (self._thread is not None and self._thread.is_alive()) or self._start()
+            if not is_tried_again:
+                log.warning("no thread could be started to write to %s again", self._root)
 
     def retry(self) -> bool:
         """Try again what failed; returns whether all is written now."""
@@ -87,14 +87,14 @@ class Unwritten:
         with self._lock:
             return not self._pending
 
-    def _start(self) -> None:
-        thread = threading.Thread(target=self._run, name="jpsi-write-again", daemon=True)
-        with self._lock:
-            self._thread = thread
+    def _start(self) -> bool:
+        """Start the thread that tries again; return False if there can be none."""
+        self._thread = threading.Thread(target=self._run, name="jpsi-write-again", daemon=True)
         try:
-            thread.start()
+            self._thread.start()
         except RuntimeError:
-            log.warning("no thread could be started to write to %s again", self._root, exc_info=True)
+            return False
+        return True
 
     def _run(self, sleep: Callable[[float], object] = time.sleep) -> None:
         while True:

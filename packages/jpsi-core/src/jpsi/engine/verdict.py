@@ -320,7 +320,7 @@ def begun(markers: Iterable[Marker]) -> JobStatus | None:
 
 
 def _missed(facts: Facts, queued: Observation) -> JobStatus:
-    """What is told of a job that was attached to and that the batch system does not mention any more."""
+    """Return the status of a job that was attached to and that the batch system does not mention any more."""
     return JobStatus(
         JobState.ACTIVE if queued.state is JobState.ACTIVE else JobState.QUEUED,
         time=facts.now,

@@ -1,4 +1,4 @@
-"""What a fake command answers that starts processes where it was called, as srun and mpirun do."""
+"""The answers of fake commands that start processes where they were called, as srun and mpirun do."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def _words(argv: Iterable[str]) -> tuple[str, ...]:
 
 @attrs.frozen(slots=True, kw_only=True)
 class Task:
-    """One process that a command starts."""
+    """A process that a command starts."""
 
     #: The program, which is looked for on the caller's PATH, and its arguments.
     argv: tuple[str, ...] = attrs.field(converter=_words)
