@@ -118,7 +118,8 @@ def code_of(job: Job) -> int | None:
 
 
 @pytest.mark.parametrize("count", [1, 3], ids=["alone", "array"])
-def test_jobs_that_failed_to_be_submitted_twice_are_nothing_to_recover(
+def test_jobs_that_could_not_be_written_down_again_are_nothing_to_recover(
+    monkeypatch: pytest.MonkeyPatch,
     executor: JobExecutor,
     config: BatchConfig,
     fake: FakeScheduler,
@@ -128,14 +129,16 @@ def test_jobs_that_failed_to_be_submitted_twice_are_nothing_to_recover(
 ) -> None:
     jobs = [Job(Proof(tmp_path / f"proof{index}").job()) for index in range(count)]
     hidden(fake)
-    for _ in range(2):
-        with pytest.raises(jpsi.SubmitException):
-            executor.submit_many(jobs)
+    with pytest.raises(jpsi.SubmitException):
+        executor.submit_many(jobs)
     fake.faults.clear()
+    monkeypatch.setattr(Spool, "sync", staticmethod(full))
+    with pytest.raises(jpsi.SubmitException, match="could not be written down"):
+        executor.submit_many(jobs)
 
     with JobExecutor("toy", config=config) as other:
         assert list(other.recover()) == []
-    assert ["cannot contact the toy server" in (told(job.id).remark or "") for job in jobs] == [True] * count
+    assert ["No space left" in (told(job.id).remark or "") for job in jobs] == [True] * count
 
 
 @pytest.mark.parametrize("count", [1, 3], ids=["alone", "array"])
