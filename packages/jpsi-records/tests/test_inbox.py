@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from datetime import UTC, datetime
@@ -17,6 +18,7 @@ from jpsi_records.errors import InvalidRequestError, StateError, StoreError
 from jpsi_records.inbox import Asked, Inbox
 from jpsi_records.model import About
 from jpsi_records.records import Records
+from jpsi_records.reports import Report, read_progress
 from playing import wish
 
 ID = "019a0000-0000-7000-8000-000000000000"
@@ -52,6 +54,26 @@ def test_progress_is_written_where_it_is_read(environment: dict[str, str], tmp_p
     assert (tmp_path / "progress").read_text() == "0.5\n"
     with pytest.raises(ValueError, match="from 0 to 1"):
         Inbox(environment).set_progress(2)
+
+
+def test_a_job_that_is_killed_as_it_tells_its_progress_has_reported_its_failure(
+    environment: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No moment passes in which the file holds less than what was reported before."""
+    inbox, progress = Inbox(environment), tmp_path / "progress"
+    failed = Report(is_success=False, message="no input")
+    inbox.set_progress(0.125, failed)
+    held = []
+
+    def noted(file: int, size: int) -> None:
+        held.append(read_progress(progress.read_text()))
+        os.truncate(progress, size)
+
+    monkeypatch.setattr(os, "ftruncate", noted)
+    inbox.set_progress(0.5)
+
+    assert held == [(0.5, failed)]
+    assert read_progress(progress.read_text()) == (0.5, failed)
 
 
 def test_who_is_no_job_has_no_inbox() -> None:

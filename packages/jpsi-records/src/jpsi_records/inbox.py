@@ -159,10 +159,20 @@ class Inbox:
             text = write_progress(
                 said if progress is None else progress, reported if report.is_success is None else report
             )
-            path.write_text(text, encoding="utf-8")
+            _overwrite(path, text.encode())
         except OSError as e:
             msg = f"{self._progress} cannot be written: {e.strerror}"
             raise StoreError(msg, e) from e
+
+
+def _overwrite(path: Path, content: bytes) -> None:
+    """Have a file hold this; killed in between, it holds this and the end of what it held before."""
+    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        os.pwrite(file, content, 0)
+        os.ftruncate(file, len(content))
+    finally:
+        os.close(file)
 
 
 def check_progress(progress: float) -> None:
