@@ -20,6 +20,7 @@ from jpsi.contract.observation import Observation
 from jpsi.contract.protocols import EngineSetup, Submission
 from jpsi.contract.shell import ShellLine
 from jpsi.engine import defaults
+from jpsi.engine import tracking as module
 from jpsi.engine.answers import Answer
 from jpsi.engine.array_files import Place
 from jpsi.engine.batch import BatchEngine
@@ -968,6 +969,23 @@ def test_nothing_is_left_of_a_job_that_has_ended(client: Client) -> None:
     look_once(client)
 
     assert not list(Path(client.root).glob("**/missing/*.json"))
+
+
+def test_of_many_jobs_that_are_missing_at_once_some_are_kept_for_later_processes(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Thousands may end at once, each of which would take a file for a moment."""
+    monkeypatch.setattr(module, "_MOST_KEPT", 2)
+    client.scheduler.slots, client.scheduler.accounting = 0, False
+    jobs = {job.job_id: job for job in client.submit("a3", "a1", "a2")}
+    for job_id in ("a1", "a2", "a3"):
+        client.scheduler.vanish(jobs[job_id].native_id)
+        client.clock.advance(5)
+        client.ask()
+
+    kept = {path.name for path in Path(client.root).glob("**/missing/*.json")}
+
+    assert kept == {"a1.1.json", "a2.1.json"}, "those that are missing for the longest time"
 
 
 def test_an_answer_that_several_processes_take_counts_once(client: Client) -> None:

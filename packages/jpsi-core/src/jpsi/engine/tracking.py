@@ -37,6 +37,8 @@ _FRESH_SECONDS = 10.0
 _QUESTIONS = 20
 # In longest intervals: questions that are further apart tell nothing of the time between them.
 _LAPSE = 4
+# Of so many jobs that are missing at once is written down for later processes how long; each takes a file.
+_MOST_KEPT = 1000
 
 
 class Tracking:
@@ -412,20 +414,24 @@ class Tracking:
         """Write down for later processes what is known of jobs that are missing, and of no others."""
         if self._missing is None:
             return
-        told = [job for job in jobs if answer.tells_of(job.native_id, job.since)]
         with self._judging.session():
             left = {
                 job: self._judging.absence(job, now)
-                for job in told
-                if job.has_runner and job.has_left and self.get(job.job_id) is job
+                for job in jobs
+                if job.has_left
+                and job.has_runner
+                and answer.tells_of(job.native_id, job.since)
+                and self.get(job.job_id) is job
             }
         names = self._missing.names()
-        self._missing.forget(job for job in told if name_of(job) in names and job not in left)
+        if names:
+            found = (job for job in jobs if name_of(job) in names and job not in left)
+            self._missing.forget(job for job in found if answer.tells_of(job.native_id, job.since))
         if left:
             self._missing.forget_old(names - set(map(name_of, left)), now)
             system = self._backend.system()
-            for job, absence in left.items():
-                self._missing.keep(job, system, absence, now)
+            for job in sorted(left, key=lambda it: left[it].absent or 0.0, reverse=True)[:_MOST_KEPT]:
+                self._missing.keep(job, system, left[job], now)
 
     def _arrays_there(self, said: Said) -> frozenset[str]:
         """The native ids of the arrays of which an answer mentions elements, whoever follows these."""
