@@ -56,7 +56,7 @@ class SlurmRound(Round):
         return len([it for it in proofs.notes(self.folder) if it["what"] == "submitted"]) >= count
 
     def are_final(self) -> bool:
-        """See `Round`."""
+        """See `Round`; jobs that Slurm holds are released, as their owner would."""
         listed = _run("squeue", "-h", "--me", "-n", ",".join(self.names()), "-o", "%A|%r")
         for native_id, _, reason in (line.partition("|") for line in listed.stdout.splitlines()):
             if reason == _HELD_BY_SLURM:
