@@ -175,8 +175,9 @@ def drained(job: Job) -> None:
 
 
 def unfinished() -> list[str]:
-    """The ids of this user's jobs that have not ended."""
-    return command("squeue", "-h", "--me", "-o", "%i").split()
+    """The ids of this user's jobs that have not ended; a heterogeneous job has one id, not one a component."""
+    shown = command("squeue", "-h", "--me", "-o", "%i").split()
+    return sorted({job_id.partition("+")[0] for job_id in shown})
 
 
 def path_without(program: str, directory: Path) -> str:
