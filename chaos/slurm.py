@@ -33,13 +33,15 @@ _SECONDS = {
 }
 # Slurm holds a job that it could not start, as after a controller was killed, until its owner releases it.
 _HELD_BY_SLURM = "launch failed requeued held"
-_STRANGERS = ("exit 0", "exit 0", "sleep 300 & wait $!", "sleep 300 & wait $!", "exit 3")
+# A job whose native id a stranger has, and of which nothing else is known, may wait for the stranger's end.
+_STRANGERS = ("exit 0", "exit 0", "sleep 60 & wait $!", "sleep 60 & wait $!", "exit 3")
 
 
 class SlurmRound(Round):
     """One round on a real Slurm."""
 
-    patience = 120.0
+    #: Slurm runs a job again 120 s after it could not start it.
+    patience = 240.0
 
     def __init__(self, trial: Trial, folder: Path) -> None:
         client = Client("slurm", "jpsi_slurm.config:SlurmConfig", {}, _SECONDS)

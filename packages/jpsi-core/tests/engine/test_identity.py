@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
+import attrs
 import pytest
 
 from jpsi.contract.observation import Observation
@@ -72,6 +73,18 @@ def test_job_that_has_run_may_be_itself_though_its_tag_was_taken_away(
     ]
 
     assert found == [expected, Owner.UNKNOWN if is_requeued else Owner.STRANGER]
+
+
+@pytest.mark.parametrize(
+    ("began_after", "is_requeued", "expected"),
+    [(0, False, Owner.UNKNOWN), (1, False, Owner.UNKNOWN), (2, False, Owner.STRANGER), (2, True, Owner.UNKNOWN)],
+)
+def test_job_without_a_tag_that_began_later_is_a_stranger(
+    began_after: int, is_requeued: bool, expected: Owner
+) -> None:
+    seen = attrs.evolve(told("", THEN, JobState.ACTIVE), time=THEN + timedelta(seconds=began_after))
+
+    assert owner_of(seen, TAG, began=THEN, is_requeued=is_requeued) is expected
 
 
 @pytest.mark.parametrize(

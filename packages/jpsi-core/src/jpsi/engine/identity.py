@@ -58,9 +58,10 @@ def owner_of(
         # that another job was not taken before this one began is no proof
         return Owner.OWN if submitted is not None else Owner.UNKNOWN
     # A user or a site may have changed the text that carried the tag; or a controller was killed, and started
-    # again, and took another job, within a second. One that waits is not the one that has begun.
-    is_waiting = observation.state is JobState.QUEUED and not is_requeued
-    return Owner.STRANGER if began is None or is_waiting else Owner.UNKNOWN
+    # again, and took another job, within a second. One that waits, or began to run later, is not this one.
+    if began is None or (not is_requeued and not _has_begun_by(observation, began)):
+        return Owner.STRANGER
+    return Owner.UNKNOWN
 
 
 def _is_in_time(told: datetime, submitted: datetime | None, began: datetime | None) -> bool:
@@ -68,6 +69,13 @@ def _is_in_time(told: datetime, submitted: datetime | None, began: datetime | No
     if submitted is not None:
         return abs(told - submitted) <= _SAME_TIME
     return began is not None and told <= began + _SAME_TIME
+
+
+def _has_begun_by(told: Observation, began: datetime) -> bool:
+    """Return whether an observation can be about a job that has begun to run by this time."""
+    if told.state is JobState.ACTIVE and told.time is not None:
+        return told.time <= began + _SAME_TIME
+    return told.state is not JobState.QUEUED
 
 
 def is_refused(observation: Observation, owner: Owner) -> bool:
