@@ -77,7 +77,12 @@ def test_job_that_has_run_may_be_itself_though_its_tag_was_taken_away(
 
 @pytest.mark.parametrize(
     ("began_after", "is_requeued", "expected"),
-    [(0, False, Owner.UNKNOWN), (1, False, Owner.UNKNOWN), (2, False, Owner.STRANGER), (2, True, Owner.UNKNOWN)],
+    [
+        (0, False, Owner.UNKNOWN),
+        (1, False, Owner.UNKNOWN),
+        (2, False, Owner.STRANGER),
+        (2, True, Owner.UNKNOWN),
+    ],
 )
 def test_job_without_a_tag_that_began_later_is_a_stranger(
     began_after: int, is_requeued: bool, expected: Owner

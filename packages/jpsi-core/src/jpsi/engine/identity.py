@@ -59,9 +59,8 @@ def owner_of(
         return Owner.OWN if submitted is not None else Owner.UNKNOWN
     # A user or a site may have changed the text that carried the tag; or a controller was killed, and started
     # again, and took another job, within a second. One that waits, or began to run later, is not this one.
-    if began is None or (not is_requeued and not _has_begun_by(observation, began)):
-        return Owner.STRANGER
-    return Owner.UNKNOWN
+    is_another = began is None or (not is_requeued and not _has_begun_by(observation, began))
+    return Owner.STRANGER if is_another else Owner.UNKNOWN
 
 
 def _is_in_time(told: datetime, submitted: datetime | None, began: datetime | None) -> bool:
