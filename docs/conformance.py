@@ -3,7 +3,7 @@
     python docs/conformance.py [--check]
 
 With `--check` nothing is written, and a page that is not what the tests say is an error. So is, either way, a
-clause without a test and without a reason for that, a test of a clause that there is not, and a test of one that
+clause without a test and without a reason for that, a test of a clause that there is not, and a test that
 is never run.
 """
 

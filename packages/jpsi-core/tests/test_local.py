@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -375,7 +376,10 @@ def test_attach_to_any_process_follows_it_to_its_end(executor: JobExecutor) -> N
     executor.attach(job, str(process.pid))
     assert job.spec is None
     assert job.status.state is JobState.ACTIVE
-    assert job.native_id == str(process.pid)
+    assert job.native_id in executor.list()
+    assert re.fullmatch(rf"{process.pid}\.\d+\.\w+", job.native_id or ""), (
+        "with what tells it from a later one"
+    )
     process.communicate(b"")
     status = job.wait(PATIENCE)
 

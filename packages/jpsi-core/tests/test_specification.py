@@ -46,7 +46,7 @@ def test_a_callback_of_an_attached_job_sees_what_it_is_attached_to(executor: Job
     job.wait(PATIENCE)
 
     assert seen
-    assert all(it[:2] == (str(process.pid), executor) for it in seen)
+    assert all(it[:2] == (job.native_id, executor) for it in seen)
     assert all(state is not JobState.NEW for _, _, state in seen)
 
 
