@@ -36,9 +36,12 @@ INTRODUCTION = """\
 # Conformance and deviations
 
 jpsi implements the [J/PSI specification](https://exaworks.org/job-api-spec/specification) and the
-architecture of PSI/J for Python; and, in [jpsi-records](guide/requests.md), a draft of requests. Here is
-what they demand, in our words, with the tests that prove it. A test names the clauses that it proves, and
-this page is made from the tests. It is not built if a clause has none.
+architecture of PSI/J for Python; in [jpsi-jobspec](guide/workflows.md), JobSpec, the Next Generation; and in
+[jpsi-records](guide/requests.md), a draft of requests. Here is what they demand, in our words, with the
+tests that prove it. A test names the clauses that it proves, and this page is made from the tests. It is
+not built if a clause has none, or one that is never run. What jpsi does where a workflow leaves something
+open stands with
+[the rules for workflows](reference/workflow-rules.md).
 
 In front of a test stands its package. All *backends* and *launchers* inherit theirs from `jpsi.testing`, and
 so do those that [others write](plugins/testing.md).
