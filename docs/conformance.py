@@ -104,7 +104,7 @@ def deviations(known: list[dict[str, str]], proofs: Mapping[str, list[str]]) -> 
     yield "| What is demanded | What jpsi does, and why | Tests |\n|---|---|---|"
     for clause in known:
         if "deviates" in clause:
-            yield f"| {clause['says']} | {clause['deviates']} | {cell(clause, proofs)} |"
+            yield f"| {in_cell(clause['says'])} | {in_cell(clause['deviates'])} | {cell(clause, proofs)} |"
     yield ""
 
 
@@ -118,8 +118,13 @@ def sections(documents: list[dict[str, Any]], proofs: Mapping[str, list[str]]) -
             for clause in section["clauses"]:
                 mark = " *Deviates, see above.*" if "deviates" in clause else ""
                 word = "" if clause["word"] == "text" else clause["word"]
-                yield f"| {clause['says']}{mark} | {word} | {cell(clause, proofs)} |"
+                yield f"| {in_cell(clause['says'])}{mark} | {word} | {cell(clause, proofs)} |"
             yield ""
+
+
+def in_cell(text: str) -> str:
+    """Write text so that none of it ends the cell of a table, such as `a|b`."""
+    return text.replace("|", r"\|")
 
 
 def cell(clause: dict[str, str], proofs: Mapping[str, list[str]]) -> str:

@@ -114,3 +114,14 @@ def test_a_clause_without_a_test_may_say_why(tmp_path: Path) -> None:
     subprocess.run([sys.executable, str(tmp_path / "conformance.py")], check=True)
 
     assert "| It is so. | MUST | it cannot be seen |" in (tmp_path / "conformance.md").read_text()
+
+
+def test_a_clause_with_a_bar_stays_in_its_cell(tmp_path: Path) -> None:
+    shutil.copy(ROOT / "docs/conformance.py", tmp_path)
+    text = TABLE.replace("It is so.", "'It is a|b.', deviates: 'c|d', untested: unseen")
+    (tmp_path / "conformance.yaml").write_text(text)
+    subprocess.run([sys.executable, str(tmp_path / "conformance.py")], check=True)
+
+    page = (tmp_path / "conformance.md").read_text()
+    assert r"| It is a\|b. | c\|d | unseen |" in page
+    assert r"| It is a\|b. *Deviates, see above.* | MUST | unseen |" in page
