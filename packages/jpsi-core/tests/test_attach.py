@@ -11,7 +11,17 @@ from pathlib import Path
 
 import pytest
 
-from jpsi import InvalidJobException, Job, JobExecutor, JobState, JobStatus, Reason, UnreachableStateException
+from jpsi import (
+    InvalidJobException,
+    Job,
+    JobExecutor,
+    JobSpec,
+    JobState,
+    JobStatus,
+    Reason,
+    ResourceSpecV1,
+    UnreachableStateException,
+)
 from jpsi.fakes import FakeJob, FakeScheduler, Outcome, on_path
 from jpsi.plugin import BatchConfig
 from jpsi.testing import PluginDirectory, toy
@@ -98,6 +108,61 @@ def test_of_an_unknown_id_nothing_is_told_but_that_it_is_unknown(toys: JobExecut
     assert [(it.state, it.reason) for it in statuses] == [(JobState.FAILED, Reason.ATTACH_UNVERIFIED)]
     with pytest.raises(UnreachableStateException):
         job.wait(target_states=JobState.QUEUED)
+
+
+@pytest.mark.clause("list-unique")
+@pytest.mark.parametrize("name", ["toy", "local"])
+def test_a_job_that_is_attached_to_twice_is_listed_once(
+    name: str, toys: JobExecutor, executor: JobExecutor, fake: FakeScheduler
+) -> None:
+    fake.outcome = Outcome(seconds=300)
+    process = subprocess.Popen(["/bin/cat"], stdin=subprocess.PIPE)
+    who, native_id = (toys, strange_job(fake)) if name == "toy" else (executor, str(process.pid))
+    jobs = [Job(), Job()]
+
+    for job in jobs:
+        who.attach(job, native_id)
+        assert job.wait(JobState.QUEUED, PATIENCE)
+
+    assert who.list() == [jobs[0].native_id]
+    assert jobs[0].native_id == jobs[1].native_id
+    process.communicate(b"")
+    jobs[0].cancel()
+    assert [job.wait(PATIENCE) is not None for job in jobs] == [True, True]
+
+
+def test_the_id_of_a_process_tells_it_from_a_later_one(executor: JobExecutor) -> None:
+    """Whether it was submitted here, or only attached to."""
+    own, same = Job(JobSpec("/bin/sleep", ["1000"])), Job()
+    executor.submit(own)
+    assert own.wait(JobState.ACTIVE, PATIENCE)
+
+    executor.attach(same, (own.native_id or "").partition(".")[0])
+
+    assert same.native_id == own.native_id
+    assert executor.list() == [own.native_id]
+    own.cancel()
+    assert [job.wait(PATIENCE) is not None for job in (own, same)] == [True, True]
+
+
+@pytest.mark.clause("attach-discards")
+@pytest.mark.parametrize("name", ["toy", "local"])
+def test_what_was_set_on_a_job_that_is_attached_is_discarded(
+    name: str, toys: JobExecutor, executor: JobExecutor, fake: FakeScheduler
+) -> None:
+    fake.outcome = Outcome(seconds=300)
+    process = subprocess.Popen(["/bin/cat"], stdin=subprocess.PIPE)
+    who, native_id = (toys, strange_job(fake)) if name == "toy" else (executor, str(process.pid))
+    job = Job(JobSpec("/discarded", resources=ResourceSpecV1(node_count=7)))
+
+    who.attach(job, native_id)
+    status = job.wait(JobState.ACTIVE, PATIENCE)
+
+    assert job.spec is None
+    assert status is not None
+    process.communicate(b"")
+    job.cancel()
+    assert job.wait(PATIENCE)
 
 
 @pytest.mark.clause("attach-fails")

@@ -53,9 +53,75 @@ def test_what_keeps_the_page_from_being_built_is_told(
     assert mistake in said
 
 
+def laid_out(root: Path, files: dict[str, str]) -> Path:
+    """Write a table of one clause, and files of tests; return where the table is."""
+    for name, text in {"docs/conformance.yaml": TABLE, "docs/conformance.md": "", **files}.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text)
+    shutil.copy(ROOT / "docs/conformance.py", root / "docs")
+    return root / "docs"
+
+
+MARK = "@pytest.mark.clause('a')\n"
+IN_CLASS = "class %s:\n    @pytest.mark.clause('a')\n    def test_it(self) -> None: ...\n"
+INHERITED = "packages/jpsi-core/src/jpsi/testing/"
+
+
+@pytest.mark.parametrize(
+    ("files", "why"),
+    {
+        "another name": ({"test_x.py": f"{MARK}def check_it(): ..."}, "its name does not begin with test"),
+        "not awaited": ({"test_x.py": f"{MARK}async def test_it(): ..."}, "nothing awaits it"),
+        "inside": ({"test_x.py": f"def test():\n  {MARK}  def test_it(): ..."}, "it is in another function"),
+        "skipped": ({"test_x.py": f"{MARK}@pytest.mark.skip\ndef test_it(): ..."}, "it is skipped"),
+        "skipped, and said why": (
+            {"test_x.py": f"{MARK}@pytest.mark.skip(reason='slow')\ndef test_it(): ..."},
+            "it is skipped",
+        ),
+        "class": ({"test_x.py": IN_CLASS % "Some"}, "its class is no Test"),
+        "not inherited": (
+            {f"../../../{INHERITED}some.py": IN_CLASS % "SomeTests"},
+            "no conformance class inherits it",
+        ),
+    }.values(),
+    ids=str,
+)
+def test_a_test_of_a_clause_that_is_never_run_is_a_mistake(
+    tmp_path: Path, files: dict[str, str], why: str
+) -> None:
+    docs = laid_out(tmp_path, {f"packages/jpsi-x/tests/{name}": text for name, text in files.items()})
+
+    code, said = told(docs)
+
+    assert code == 1
+    assert f"is never run: {why}\n" in said
+
+
+def test_tests_that_are_run_are_no_mistake(tmp_path: Path) -> None:
+    files = {
+        "packages/jpsi-x/tests/test_x.py": f"{MARK}def test_it(): ...\n{IN_CLASS % 'TestSome'}",
+        f"{INHERITED}some.py": IN_CLASS % "SomeTests",
+        f"{INHERITED}executor_conformance.py": "class ExecutorConformance(OtherTests): ...",
+        f"{INHERITED}other.py": "class OtherTests(SomeTests): ...",
+    }
+
+    assert "is never run" not in told(laid_out(tmp_path, files))[1]
+
+
 def test_a_clause_without_a_test_may_say_why(tmp_path: Path) -> None:
     shutil.copy(ROOT / "docs/conformance.py", tmp_path)
     (tmp_path / "conformance.yaml").write_text(TABLE.replace("so.", "so., untested: it cannot be seen"))
     subprocess.run([sys.executable, str(tmp_path / "conformance.py")], check=True)
 
     assert "| It is so. | MUST | it cannot be seen |" in (tmp_path / "conformance.md").read_text()
+
+
+def test_a_clause_with_a_bar_stays_in_its_cell(tmp_path: Path) -> None:
+    shutil.copy(ROOT / "docs/conformance.py", tmp_path)
+    text = TABLE.replace("It is so.", "'It is a|b.', deviates: 'c|d', untested: unseen")
+    (tmp_path / "conformance.yaml").write_text(text)
+    subprocess.run([sys.executable, str(tmp_path / "conformance.py")], check=True)
+
+    page = (tmp_path / "conformance.md").read_text()
+    assert r"| It is a\|b. | c\|d | unseen |" in page
+    assert r"| It is a\|b. *Deviates, see above.* | MUST | unseen |" in page

@@ -13,6 +13,7 @@ import pytest
 import jpsi
 from gate import PATIENCE, Gate
 from jpsi import Job, JobExecutor, JobSpec, JobState, JobStatus
+from jpsi.testing.waiting import eventually
 
 
 @pytest.mark.clause("job-new", "job-id", "job-native-id")
@@ -77,6 +78,27 @@ def test_wait_raises_as_soon_as_no_target_can_be_reached() -> None:
         job.wait(target_states=JobState.COMPLETED)
 
     assert caught.value.status.state is JobState.FAILED
+
+
+@pytest.mark.clause("wait-unreachable", "wait-unreachable-soon")
+def test_who_waits_already_is_told_when_no_target_can_be_reached_any_more() -> None:
+    job = Job()
+    gate = Gate(job)
+    caught: list[JobState] = []
+
+    def wait() -> None:
+        try:
+            job.wait(JobState.COMPLETED)
+        except jpsi.UnreachableStateException as e:
+            caught.append(e.status.state)
+
+    thread = threading.Thread(target=wait, daemon=True)
+    thread.start()
+    assert eventually(lambda: job._condition is not None), "it waits"
+    gate.publish(JobState.QUEUED, JobState.ACTIVE, JobState.FAILED)
+    thread.join(PATIENCE)
+
+    assert caught == [JobState.FAILED]
 
 
 @pytest.mark.clause("wait-unreachable-soon")
@@ -290,13 +312,20 @@ def test_the_executors_callback_hears_of_every_job_one_at_a_time(executor: JobEx
 
 @pytest.mark.clause("executor-callback-none")
 def test_an_executor_callback_of_none_hears_nothing(executor: JobExecutor) -> None:
-    executor.set_job_status_callback(lambda *_: pytest.fail("was unset"))
+    seen: list[str] = []
+    last_is_told = threading.Event()
+    first, last = Job(JobSpec("/bin/true")), Job(JobSpec("/bin/true"))
+    executor.set_job_status_callback(lambda job, _: seen.append(job.id))
     executor.set_job_status_callback(None)
-    job = Job(JobSpec("/bin/true"))
 
-    executor.submit(job)
+    executor.submit(first)
+    assert first.wait(PATIENCE) is not None
+    # its calls are made in order: once the last is made, one for the first job has been made, too
+    executor.set_job_status_callback(lambda _, status: last_is_told.set() if status.final else None)
+    executor.submit(last)
 
-    assert job.wait(PATIENCE) is not None
+    assert last_is_told.wait(PATIENCE)
+    assert seen == []
 
 
 @pytest.mark.clause("submit-refused", "job-spec")
@@ -390,6 +419,26 @@ def test_a_spec_may_be_changed_after_submission(executor: JobExecutor, tmp_path:
         assert job.wait(PATIENCE) is not None
         assert job.streams is not None
         assert job.streams.stdout.read_text() == text
+
+
+@pytest.mark.clause("spec-arguments", "spec-environment-null", "spec-inherit-true")
+def test_what_was_not_set_is_none_and_the_environment_is_inherited() -> None:
+    spec = JobSpec()
+
+    assert spec.inherit_environment is True
+    names = (
+        "name",
+        "executable",
+        "arguments",
+        "directory",
+        "environment",
+        "resources",
+        "pre_launch",
+        "post_launch",
+    )
+    assert [getattr(spec, name) for name in (*names, "stdin_path", "stdout_path", "stderr_path")] == [
+        None
+    ] * 11
 
 
 @pytest.mark.clause("spec-constructor", "spec-identity")

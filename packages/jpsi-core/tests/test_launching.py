@@ -42,6 +42,16 @@ chatty = Launcher('i=0; while [ $i -lt 2000 ]; do echo "line $i"; i=$((i + 1)); 
 injecting = Launcher('"$@"', patterns=["PMI_*) rm -rf /"])
 text = Launcher('"$@"', patterns="PMI_*")
 """
+OWN = """
+from pathlib import Path
+from jpsi.plugin import ScriptLauncher
+launcher = ScriptLauncher(Path(__file__).with_name("launch.sh"), interpreter="/bin/sh")
+"""
+# It gets the id, a log, pre_launch, post_launch, stdin, stdout and stderr, then the command.
+OWN_SCRIPT = """
+stdout=$6; shift 7
+"$@" >"$stdout" && "$@" >>"$stdout" && echo _PSI_J_LAUNCHER_DONE
+"""
 
 
 @pytest.fixture(autouse=True)
@@ -50,10 +60,15 @@ def plugins(plugin_directory: PluginDirectory) -> None:
     plugin_directory.add(
         "test-launchers",
         entry_points={
-            "jpsi.launchers": {name: f"test_launchers:{name}" for name in names},
+            "jpsi.launchers": {**{name: f"test_launchers:{name}" for name in names}, "own": "own:launcher"},
             "jpsi.executors": {"toy": "test_toy"},
         },
-        files={"test_launchers.py": LAUNCHERS, "test_toy.py": Path(toy.__file__).read_text()},
+        files={
+            "test_launchers.py": LAUNCHERS,
+            "own.py": OWN,
+            "launch.sh": OWN_SCRIPT,
+            "test_toy.py": Path(toy.__file__).read_text(),
+        },
     )
 
 
@@ -119,6 +134,15 @@ def test_several_processes_know_their_nodes(executor: JobExecutor) -> None:
 
     node = platform.node()
     assert written.split() == ["0", node, node, "1", node, node]
+
+
+@pytest.mark.clause("python-launcher-own", "python-launcher-arguments", "python-launcher-done")
+def test_a_launcher_may_be_a_script_that_an_entry_point_leads_to(executor: JobExecutor) -> None:
+    resources = ResourceSpecV1(process_count=2)
+
+    status, written = run(executor, shell("echo here", resources=resources, launcher="own"))
+
+    assert (status.state, written) == (JobState.COMPLETED, "here\nhere\n")
 
 
 def test_job_knows_its_id(executor: JobExecutor) -> None:

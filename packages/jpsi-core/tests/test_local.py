@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -275,6 +276,15 @@ def test_a_job_that_ends_well_after_its_cancel_was_still_cancelled(executor: Job
     assert (status.state, status.exit_code) == (JobState.CANCELED, 0)
 
 
+@pytest.mark.clause("attributes-queue", "attributes-project", "attributes-reservation")
+def test_what_this_machine_does_not_have_keeps_no_job_from_running(executor: JobExecutor) -> None:
+    attributes = JobAttributes(queue_name="debug", project_name="p", reservation_id="r")
+
+    job = run(executor, JobSpec("/bin/true", attributes=attributes))
+
+    assert job.status.state is JobState.COMPLETED
+
+
 @pytest.mark.clause("cancel-race")
 def test_cancel_of_a_final_job_does_nothing(executor: JobExecutor) -> None:
     job = run(executor, JobSpec("/bin/true"))
@@ -375,7 +385,10 @@ def test_attach_to_any_process_follows_it_to_its_end(executor: JobExecutor) -> N
     executor.attach(job, str(process.pid))
     assert job.spec is None
     assert job.status.state is JobState.ACTIVE
-    assert job.native_id == str(process.pid)
+    assert job.native_id in executor.list()
+    assert re.fullmatch(rf"{process.pid}\.\d+\.\w+", job.native_id or ""), (
+        "with what tells it from a later one"
+    )
     process.communicate(b"")
     status = job.wait(PATIENCE)
 

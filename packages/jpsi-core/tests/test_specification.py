@@ -16,6 +16,9 @@ import jpsi
 from documents import DOCUMENT, mistakes, system
 from gate import PATIENCE, Gate
 from jpsi import Job, JobAttributes, JobExecutor, JobSpec, JobState, JobStatus, read_document
+from jpsi.contract.hookspecs import ExecutorHooks
+from jpsi.registry import hooks as hook_checks
+from jpsi.testing import toy
 
 
 @pytest.mark.clause("submit-refused")
@@ -46,7 +49,7 @@ def test_a_callback_of_an_attached_job_sees_what_it_is_attached_to(executor: Job
     job.wait(PATIENCE)
 
     assert seen
-    assert all(it[:2] == (str(process.pid), executor) for it in seen)
+    assert all(it[:2] == (job.native_id, executor) for it in seen)
     assert all(state is not JobState.NEW for _, _, state in seen)
 
 
@@ -116,7 +119,28 @@ def test_custom_attributes_are_set_and_asked_for_by_name() -> None:
     assert attributes.get_custom_attribute("slurm.constraint") is None
 
 
-@pytest.mark.clause("python-submit-script")
+@pytest.mark.clause("python-batch-class")
+def test_a_backend_inherits_nothing_and_has_the_hooks_of_a_batch_system() -> None:
+    hooks = ("render_script", "submit", "parse_submit", "cancel", "query", "parse_status")
+
+    assert [name for name in hooks if not hasattr(ExecutorHooks, name)] == []
+    assert hook_checks.mistakes(toy, [ExecutorHooks]) == []
+    assert [name for name in hooks if not callable(getattr(toy, name, None))] == []
+
+
+@pytest.mark.clause("python-work-directory")
+def test_files_of_jobs_are_in_the_work_directory_that_is_configured(tmp_path: Path) -> None:
+    config = jpsi.ExecutorConfig(work_directory=tmp_path / "work")
+    job = Job(JobSpec("/bin/true"))
+
+    JobExecutor.get_instance("local", config=config).submit(job)
+    job.wait(PATIENCE)
+
+    assert job.streams is not None
+    assert job.streams.stdout.is_relative_to(tmp_path / "work/local")
+
+
+@pytest.mark.clause("python-work-directory")
 def test_by_default_files_of_jobs_are_in_the_state_directory_of_the_user(state_home: Path) -> None:
     job = Job(JobSpec("/bin/true"))
 
@@ -124,7 +148,7 @@ def test_by_default_files_of_jobs_are_in_the_state_directory_of_the_user(state_h
     job.wait(PATIENCE)
 
     assert job.streams is not None
-    assert job.streams.stdout.is_relative_to(state_home / "jpsi/work")
+    assert job.streams.stdout.is_relative_to(state_home / "jpsi/work/local")
 
 
 # --------------------------------------------------------------------------------- the job document

@@ -42,7 +42,7 @@ def test_who_looks_later_is_told_when_a_job_ended(
     assert status.metadata["time.source"] == "marker"
 
 
-@pytest.mark.clause("attach-discards", "status-time")
+@pytest.mark.clause("status-time")
 def test_an_end_before_the_job_object_was_made_is_told_as_it_was() -> None:
     job = Job()
 

@@ -56,6 +56,7 @@ def argv(spec: JobSpec) -> tuple[str, ...]:
     return hooks.submit(script, spec, CONTEXT).argv
 
 
+@pytest.mark.clause("attributes-duration", "attributes-queue", "attributes-project")
 def test_what_every_job_says() -> None:
     assert options(JobSpec("/bin/true")) == [*ALWAYS, "--time-limit=600s", "--ntasks=1"]
 
@@ -64,6 +65,7 @@ def test_the_name_comes_before_the_tag() -> None:
     assert options(job(name="my job"))[0] == "--job-name='my job jpsi-abc-1'"
 
 
+@pytest.mark.clause("attributes-duration-seconds")
 @pytest.mark.parametrize(
     ("duration", "said"),
     [
@@ -86,6 +88,7 @@ def test_the_default_duration_is_the_configured_one() -> None:
     assert "#flux: --time-limit=3600s" in hooks.render_script(JobSpec("/bin/true"), context).text
 
 
+@pytest.mark.clause("attributes-queue", "attributes-project")
 def test_queue_and_bank() -> None:
     assert asked(job({"queue_name": "debug", "project_name": "proj 1"})) == [
         "--queue=debug",
@@ -94,6 +97,14 @@ def test_queue_and_bank() -> None:
     ]
 
 
+@pytest.mark.clause(
+    "spec-resources",
+    "resources-nodes",
+    "resources-processes",
+    "resources-exclusive-node",
+    "resources-cores",
+    "resources-gpus",
+)
 @pytest.mark.parametrize(
     ("resources", "said"),
     [
@@ -186,6 +197,7 @@ def test_custom_attributes() -> None:
     ]
 
 
+@pytest.mark.clause("attributes-reservation")
 @pytest.mark.parametrize(
     ("attributes", "said"),
     [

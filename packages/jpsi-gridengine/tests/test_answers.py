@@ -42,6 +42,7 @@ def _end(*accounts: str) -> Observation | None:
 
 
 # sge_status(5) of 8.1.9, Job state
+@pytest.mark.clause("state-mapping")
 @pytest.mark.parametrize(
     ("words", "state"),
     [

@@ -35,6 +35,7 @@ def _lines(spec: JobSpec, site: Site = SITE) -> list[str]:
     return [directive.text.removeprefix("#$ ") for directive in written.directives]
 
 
+@pytest.mark.clause("attributes-duration", "attributes-queue", "attributes-project")
 def test_a_plain_job() -> None:
     assert hooks.render_script(_spec(), CONTEXT).text.splitlines() == [
         "#!/bin/sh",
@@ -49,6 +50,13 @@ def test_a_plain_job() -> None:
     ]
 
 
+@pytest.mark.clause(
+    "resources-exclusive-node",
+    "resources-gpus",
+    "attributes-queue",
+    "attributes-project",
+    "attributes-reservation",
+)
 def test_everything() -> None:
     spec = _spec(
         {"process_count": 4, "memory": 4 * _MIB + 1, "exclusive_node_use": True, "gpu_cores_per_process": 2},
@@ -105,6 +113,7 @@ def test_a_name_is_made_legal_and_kept(name: str, shown: str) -> None:
     assert "," not in lines[1]
 
 
+@pytest.mark.clause("spec-resources", "resources-nodes", "resources-processes", "resources-cores")
 @pytest.mark.parametrize(
     ("resources", "where", "line"),
     [

@@ -32,6 +32,7 @@ def ended(journal: Journal) -> tuple[JobState, int | None]:
     return part.state, part.exit_code
 
 
+@pytest.mark.clause("ng-command-forms", "ng-command-text")
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize(
     ("command", "text"),
@@ -63,6 +64,7 @@ def test_a_line_that_fails_is_the_last_of_a_text(place: str, tmp_path: Path, log
     assert not (tmp_path / "home/f").exists()
 
 
+@pytest.mark.clause("ng-command-forms", "ng-command-text")
 @pytest.mark.parametrize("place", PLACES)
 def test_a_list_has_the_words_as_they_are(place: str, tmp_path: Path, log: Log) -> None:
     journal = driven(PLACES[place] % '["ior", "$HOME > f && false", "a  b"]', "local", tmp_path)

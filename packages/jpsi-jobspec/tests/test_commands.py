@@ -276,6 +276,18 @@ def test_what_is_required_is_answered_with_reasons(run: Run) -> None:
     assert run("satisfy", "--subsystems", "known", "--missing", "fail", file)[0] == 1
 
 
+@pytest.mark.clause("ng-subsystems")
+def test_subsystems_are_those_below_the_home_directory_of_the_user(run: Run, tmp_path: Path) -> None:
+    folder = tmp_path / "HOME/.compspec/subsystems"
+    folder.mkdir(parents=True)
+    nodes = {"0": {"metadata": {"type": "package", "attributes": {"name": "lammps"}}}}
+    (folder / "spack.json").write_text(json.dumps({"graph": {"nodes": nodes}}))
+
+    _, out, _ = run("satisfy", str(EXAMPLES / "05-requires-mended.yaml"))
+
+    assert out.splitlines()[0] == "task build: yes"
+
+
 def test_a_workflow_goes_to_jobspecs_and_back(run: Run) -> None:
     file = flow(f"{HEAD}- {{name: a, command: [echo, hi], resources: r}}\n")
 

@@ -20,6 +20,27 @@ GROUP = (
 )
 
 
+@pytest.mark.clause("ng-environment")
+@pytest.mark.parametrize("system", SYSTEMS, indirect=True)
+def test_variables_are_those_of_whatever_runs(
+    system: str, tmp_path: Path, log: Callable[[], list[str]]
+) -> None:
+    text = (
+        "version: 1\nresources:\n"
+        "  r: {type: core, count: 1, attributes: {environment: {pasta: labasta}}}\n"
+        "  loose: {type: core, count: 1, environment: {pasta: loose}}\n"
+        "tasks:\n- {name: a, command: 'spack a $pasta', resources: r}\n"
+        "- {name: b, command: 'spack b $pasta', resources: loose, depends_on: [a]}\n"
+        "groups:\n- name: g\n  resources: r\n  depends_on: [b]\n  tasks:\n"
+        "  - {local: true, command: 'spack c $pasta'}\n  - {command: 'spack d $pasta'}\n"
+    )
+
+    driven(text, system, tmp_path)
+
+    told = [line.split(" spack ")[1].split(" of ")[0] for line in log() if line.startswith("begin")]
+    assert told == ["a labasta", "b loose", "c labasta", "d labasta"]
+
+
 @pytest.mark.parametrize("system", SYSTEMS, indirect=True)
 def test_what_waits_for_a_failure_that_came_never_runs_and_says_so(
     system: str, tmp_path: Path, log: Callable[[], list[str]]
@@ -68,6 +89,7 @@ def test_what_runs_after_a_failure_does_not_wait_for_what_else_may_fail(
     assert inside.states["g/mend"] == [JobState.COMPLETED]
 
 
+@pytest.mark.clause("ng-depends")
 @pytest.mark.parametrize("system", SYSTEMS, indirect=True)
 def test_all_replicas_have_ended_before_what_waits_for_them_begins(
     system: str, tmp_path: Path, log: Callable[[], list[str]]

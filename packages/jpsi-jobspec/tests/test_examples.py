@@ -24,6 +24,18 @@ def output(journal: Journal, name: str) -> str:
     return found.data.decode()
 
 
+@pytest.mark.clause(
+    "ng-examples",
+    "ng-depends",
+    "ng-standalone",
+    "ng-order",
+    "ng-group",
+    "ng-local",
+    "ng-nested",
+    "ng-cwd",
+    "ng-inherit",
+    "ng-service",
+)
 @pytest.mark.parametrize("system", SYSTEMS, indirect=True)
 @pytest.mark.parametrize("name", VALID)
 def test_a_document_of_the_language_runs_to_its_end(name: str, system: str, tmp_path: Path, log: Log) -> None:
@@ -55,5 +67,6 @@ def check_jobs(journal: Journal, places: list[tuple[str, str]]) -> None:
     assert {len(found) for name, found in jobs.items() if name in groups} <= {1}
 
 
+@pytest.mark.clause("ng-examples")
 def test_those_that_are_not_valid_have_twins_that_are() -> None:
     assert {f"{name}-mended" for name in INVALID} <= set(VALID)

@@ -38,6 +38,7 @@ HEAD = "version: 1\nresources:\n  g: {type: core, replicas: 2}\n  r: {type: core
 GROUP = f"{HEAD}groups:\n- name: g\n  resources: g\n  tasks:\n"
 
 
+@pytest.mark.clause("ng-group-commands")
 def test_commands_of_a_group_are_lines_of_shell_that_run_before_its_tasks(tmp_path: Path, log: Log) -> None:
     text = (
         f'{HEAD}groups:\n- name: g\n  resources: g\n  commands:\n  - kubectl "$JPSI_TASK" && spack\n'
@@ -130,6 +131,7 @@ def test_no_more_runs_at_a_time_than_there_is_room_for() -> None:
     assert room.take(entry, 3) is not None
 
 
+@pytest.mark.clause("ng-or")
 def test_the_first_alternative_that_is_free_is_taken() -> None:
     plan = planned(
         "version: 1\nresources:\n"
@@ -174,6 +176,7 @@ def test_what_finds_no_room_beside_services_is_not_waited_for(tmp_path: Path, lo
     assert inside(journal) == {"g/s": ["CANCELED"], "g/a": ["FAILED"]}
 
 
+@pytest.mark.clause("ng-group")
 def test_the_job_of_a_group_is_one_process_with_all_that_the_group_asks_for() -> None:
     (allocation,) = planned(example("06-mini-mummi-mended"), Site(target="slurm")).entries
     words = ("runner",)
@@ -184,6 +187,25 @@ def test_the_job_of_a_group_is_one_process_with_all_that_the_group_asks_for() ->
     assert getattr(spec.resources, "node_count", None) == 8
 
 
+@pytest.mark.clause("ng-inherit")
+@pytest.mark.parametrize(
+    "resource",
+    ["{type: node, count: 3, with: [{type: core, count: 2}]}", "{type: core, replicas: 5}"],
+    ids=["nodes", "slots"],
+)
+def test_a_task_without_resources_has_all_of_its_group(resource: str) -> None:
+    (allocation,) = planned(
+        f"version: 1\nresources: {{g: {resource}}}\n"
+        "groups: [{name: g, resources: g, tasks: [{command: a}]}]\n"
+    ).entries
+
+    (task,) = flat(allocation)
+
+    assert allocation.shape is not None
+    assert task.shape == allocation.shape
+
+
+@pytest.mark.clause("ng-nested")
 def test_what_waits_for_a_nested_group_waits_for_all_that_is_in_it() -> None:
     (allocation,) = planned(example("17-nested")).entries
     found = {it.id.rpartition("/")[2]: it for it in flat(allocation)}
@@ -197,6 +219,7 @@ def test_what_waits_for_a_nested_group_waits_for_all_that_is_in_it() -> None:
     assert entries(planned(example("17-nested")))["machine-learning/generate-data"].inside
 
 
+@pytest.mark.clause("ng-service")
 def test_files_of_a_group_are_seen_to_before_what_waits_for_them_and_take_no_room(
     tmp_path: Path, log: Log
 ) -> None:
@@ -222,6 +245,7 @@ resources:
 """
 
 
+@pytest.mark.clause("ng-subset")
 @pytest.mark.parametrize(
     ("of_group", "of_task"),
     [
@@ -247,6 +271,7 @@ def test_what_is_too_large_for_its_group_is_refused_before_anything_is_submitted
     assert problems[0].says.startswith("asks for ")
 
 
+@pytest.mark.clause("ng-subset")
 def test_what_is_too_large_for_the_group_of_its_group_is_refused() -> None:
     text = (
         f"{SIZES}groups:\n- {{name: g, resources: two, tasks: [{{group: h}}]}}\n"
@@ -266,6 +291,7 @@ def test_of_alternatives_what_is_too_large_for_the_group_is_left_out(tmp_path: P
     assert len(log()) == 2
 
 
+@pytest.mark.clause("ng-attributes")
 @pytest.mark.parametrize(
     ("of_task", "expected"),
     [

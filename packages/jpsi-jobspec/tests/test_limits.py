@@ -29,6 +29,7 @@ tasks: [{command: a, resources: wide|long|small}]
 LIMITS = (Limit(queue="main", nodes=4, seconds=7200), Limit(queue="short", nodes=8, seconds=600))
 
 
+@pytest.mark.clause("ng-or")
 def test_the_first_alternative_is_taken_that_a_queue_takes() -> None:
     (entry,) = planned(TEXT, Site(limits=LIMITS)).entries
 

@@ -27,6 +27,7 @@ def here(machine: Machine | None) -> Site:
     return Site(is_one_machine=True, machine=machine)
 
 
+@pytest.mark.clause("ng-or")
 @pytest.mark.parametrize(
     ("has", "resources", "taken"),
     [

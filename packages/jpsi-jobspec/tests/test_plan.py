@@ -88,11 +88,13 @@ def lines(plan: Plan) -> list[Line]:
     ]
 
 
+@pytest.mark.clause("ng-examples", "ng-name", "ng-local", "ng-order")
 @pytest.mark.parametrize("name", VALID)
 def test_a_document_of_the_language_comes_to_what_it_says(name: str) -> None:
     assert lines(planned(example(name))) == PLANS[name]
 
 
+@pytest.mark.clause("ng-examples")
 @pytest.mark.parametrize(
     ("name", "said"),
     {
@@ -133,12 +135,34 @@ def asked(name: str, id_: str) -> ResourceSpecV1:
     return as_resources(shape)
 
 
+@pytest.mark.clause("ng-count")
+def test_nodes_that_are_not_looked_into_are_counted_all_the_same() -> None:
+    assert asked("09-one-command", "task-1").node_count == 4
+
+
+@pytest.mark.clause("ng-schedule")
+def test_a_resource_is_asked_for_once_for_each_that_names_it_at_the_top() -> None:
+    text = (
+        f"{HEAD}  used: {{type: node, count: 1}}\n  unused: {{type: node, count: 2}}\n"
+        "  part: {type: core, count: 1}\n"
+        "tasks: [{command: a, resources: used}, {command: b, resources: used}]\n"
+        "groups: [{name: g, resources: used, tasks: [{command: c, resources: part}]}]\n"
+    )
+
+    plan = planned(text)
+
+    assert plan.requests == 3
+    assert [it.resources for it in plan.entries] == ["used"] * 3
+
+
+@pytest.mark.clause("ng-count")
 def test_four_nodes_by_count_are_four_nodes_with_a_process_on_each() -> None:
     assert asked("07-count", "task-1") == ResourceSpecV1(
         node_count=4, processes_per_node=1, cpu_cores_per_process=4
     )
 
 
+@pytest.mark.clause("ng-replicas-resource")
 def test_four_nodes_by_replicas_are_four_processes_anywhere() -> None:
     assert asked("08-replicas", "task-1") == ResourceSpecV1(process_count=4, cpu_cores_per_process=4)
 
@@ -203,6 +227,7 @@ def test_what_jobs_cannot_ask_for_is_told() -> None:
     assert plan.entries[0].lost == ("racks are not asked for: jobs do not name them",)
 
 
+@pytest.mark.clause("ng-attributes")
 def test_the_nearest_attribute_counts() -> None:
     """Document < resource < group < task."""
     plan = planned(
@@ -219,6 +244,7 @@ def test_the_nearest_attribute_counts() -> None:
     assert inner.duration is None
 
 
+@pytest.mark.clause("ng-watch")
 def test_what_is_watched_holds_back_what_is_submitted_after_it() -> None:
     plan = planned(
         f"{HEAD}  r: {{type: node, count: 1}}\ntasks:\n"
@@ -235,6 +261,7 @@ def test_what_is_watched_holds_back_what_is_submitted_after_it() -> None:
     ]
 
 
+@pytest.mark.clause("ng-requires-resource")
 def test_a_requirement_becomes_an_option_of_the_batch_system_where_a_table_says_which() -> None:
     site = Site(constraints={"system.platform": Mapped(option="slurm.constraint")})
 
@@ -243,6 +270,7 @@ def test_a_requirement_becomes_an_option_of_the_batch_system_where_a_table_says_
     assert (dict(entry.constraints), entry.lost) == ({"slurm.constraint": "amd64"}, ())
 
 
+@pytest.mark.clause("ng-requires-resource")
 def test_a_requirement_that_nobody_is_told_of_is_in_the_plan() -> None:
     (entry,) = planned(example("11-requires-of-a-resource")).entries
 
@@ -269,6 +297,7 @@ def test_a_script_is_run_by_its_own_interpreter() -> None:
     assert command[-1] == "#!/bin/sh\necho it runs\n"
 
 
+@pytest.mark.clause("ng-group-commands")
 def test_commands_of_a_group_run_before_its_tasks_one_after_the_other() -> None:
     plan = planned(
         f"{HEAD}  r: {{type: node, count: 1}}\ngroups:\n- name: g\n  resources: r\n"
@@ -364,6 +393,7 @@ def test_of_pieces_that_differ_the_next_alternative_is_taken() -> None:
     assert entry.why[-1].startswith("'a&b' is left out: its pieces differ")
 
 
+@pytest.mark.clause("ng-schedule")
 def test_of_alternatives_only_what_is_to_be_scheduled_is_asked_for_at_the_top() -> None:
     text = (
         f"{HEAD}  a: {{type: node, count: 1}}\n  b: {{type: node, count: 1, schedule: true}}\n"
@@ -377,6 +407,7 @@ def test_of_alternatives_only_what_is_to_be_scheduled_is_asked_for_at_the_top() 
     assert found["g/g-task-1"].resources == "a"
 
 
+@pytest.mark.clause("ng-duration")
 def test_a_time_that_is_not_given_is_the_batch_systems_own() -> None:
     """To jpsi zero is no limit of its own; nothing given would be its ten minutes."""
     (entry,) = planned(example("09-one-command")).entries

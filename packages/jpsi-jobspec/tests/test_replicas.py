@@ -32,6 +32,7 @@ def allocation(plan: Plan) -> tuple[Entry, Entry]:
     return outer, inner
 
 
+@pytest.mark.clause("ng-replicas", "ng-count", "ng-replicas-resource")
 @pytest.mark.parametrize("system", SYSTEMS)
 @pytest.mark.parametrize(
     ("name", "asked"),
@@ -69,6 +70,7 @@ def test_the_plan_shows_the_allocation_and_what_runs_in_it() -> None:
     ]
 
 
+@pytest.mark.clause("ng-replicas")
 @pytest.mark.parametrize("system", SYSTEMS, indirect=True)
 @pytest.mark.parametrize("name", ["07-count", "08-replicas"])
 def test_all_replicas_run_in_one_job(name: str, system: str, tmp_path: Path, log: Log) -> None:

@@ -451,6 +451,17 @@ BROKEN = [
 ]
 
 
+@pytest.mark.clause(
+    "ng-version",
+    "ng-command",
+    "ng-name",
+    "ng-resources-named",
+    "ng-schedule",
+    "ng-without",
+    "ng-subset",
+    "ng-requires-form",
+    "ng-duration-group",
+)
 @pytest.mark.parametrize(
     ("code", "text", "is_error", "line", "says"), BROKEN, ids=[f"{it[0]}-{n}" for n, it in enumerate(BROKEN)]
 )
@@ -465,6 +476,7 @@ def test_what_breaks_a_rule_is_told_with_its_code_its_place_and_what_to_do(
     assert str(problems[0]).startswith(f"flow.yaml:{line}:{problems[0].at.column}: {code}: ")
 
 
+@pytest.mark.clause("ng-version", "ng-without")
 @pytest.mark.parametrize(
     ("code", "text"),
     [(it[0], it[1]) for it in BROKEN if not it[2]],

@@ -35,6 +35,7 @@ def requirement(**given: str) -> Requirement:
     return Requirement(**{"name": "spack", **given})
 
 
+@pytest.mark.clause("ng-satisfy")
 @pytest.mark.parametrize(
     ("given", "verdict"),
     [
@@ -111,6 +112,7 @@ def test_values_are_the_same_or_fit_a_pattern_or_a_range(value: str, wanted: str
     assert is_match(value, wanted) is is_one
 
 
+@pytest.mark.clause("ng-subsystems")
 def test_nodes_may_be_a_list_and_files_may_be_named_either_way(tmp_path: Path) -> None:
     as_list = {"graph": {"nodes": [{"id": "0", "metadata": {"type": "module"}}]}}
     (tmp_path / "spack-subsystem.json").write_text(json.dumps(SPACK))
@@ -129,6 +131,7 @@ def test_a_file_that_is_no_graph_is_named(text: str) -> None:
         read_subsystem(text, "x.json")
 
 
+@pytest.mark.clause("ng-requires-user", "ng-satisfy")
 def test_a_task_whose_requirement_is_not_there_is_refused() -> None:
     site = Site(subsystems={"spack": NODES[1:], "environment-modules": ()})
 
@@ -139,6 +142,7 @@ def test_a_task_whose_requirement_is_not_there_is_refused() -> None:
     assert "values of 'name' are: ior" in str(caught.value)
 
 
+@pytest.mark.clause("ng-requires-user", "ng-satisfy")
 def test_one_of_several_requirements_is_enough() -> None:
     codes = [it.code for it in found(example("05-requires-mended"), site=Site(subsystems={"spack": NODES}))]
 

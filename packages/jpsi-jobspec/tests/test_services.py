@@ -153,6 +153,7 @@ def test_a_port_without_a_number_is_a_mistake_with_its_place() -> None:
     assert [(it.code, it.at.line) for it in found(text)] == [("JS040", 5)]
 
 
+@pytest.mark.clause("ng-watch")
 def test_what_is_watched_is_shown_and_holds_back_the_rest(tmp_path: Path, log: Log) -> None:
     text = (
         f"{HEAD}- name: a\n  resources: r\n  replicas: 2\n  attributes: {{watch: true}}\n"
@@ -175,6 +176,7 @@ def joined(shown: list[tuple[bytes, str]]) -> dict[str, bytes]:
     return {name: b"".join(it for it, stream in shown if stream == name) for name in ("stdout", "stderr")}
 
 
+@pytest.mark.clause("ng-watch")
 @pytest.mark.parametrize("where", ["t", "g"], ids=["in a group", "in a group of a group"])
 def test_what_is_watched_in_a_group_is_shown_and_nothing_else_of_it(
     where: str, tmp_path: Path, log: Log

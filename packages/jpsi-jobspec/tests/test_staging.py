@@ -37,6 +37,7 @@ def run_on_node(paths: Sequence[str], folder: Path, *command: str) -> subprocess
     return subprocess.run(words, check=False, capture_output=True, text=True)
 
 
+@pytest.mark.clause("ng-stage")
 def test_each_process_sees_to_what_is_staged_before_it() -> None:
     found = {name: it.staged for name, it in entries(planned(FLOW, Site(target="slurm"))).items()}
 
@@ -58,6 +59,7 @@ def test_where_all_runs_on_one_machine_nothing_is_copied() -> None:
     assert {it.staged for it in plan.walk()} == {()}
 
 
+@pytest.mark.clause("ng-stage-transformer")
 @pytest.mark.parametrize(
     ("site", "says"),
     [
@@ -184,6 +186,7 @@ def test_what_is_beside_the_runs_below_the_home_directory_is_seen_by_nodes(
     assert is_seen_as(tmp_path / folder, tmp_path / path) is is_seen
 
 
+@pytest.mark.clause("ng-stage", "ng-stage-transformer")
 @pytest.mark.parametrize("system", [it for it in SYSTEMS if it != "local"], indirect=True)
 @pytest.mark.parametrize("where", ["task", "group"])
 def test_a_job_gets_on_its_node_what_only_the_submit_host_has(

@@ -40,6 +40,7 @@ def test_columns_that_the_user_has_chosen_are_not_those_that_are_read() -> None:
     assert "LSB_BJOBS_*" in lsf("bjobs").unset
 
 
+@pytest.mark.clause("state-mapping")
 @pytest.mark.parametrize(
     ("values", "expected"),
     [

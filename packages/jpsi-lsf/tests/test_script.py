@@ -29,6 +29,7 @@ def _asking(**resources: Any) -> JobSpec:
     return JobSpec("/bin/true", resources=ResourceSpecV1(**resources))
 
 
+@pytest.mark.clause("attributes-duration", "attributes-queue", "attributes-project")
 def test_what_each_job_has() -> None:
     assert hooks.render_script(JobSpec("/bin/true"), CONTEXT).text.splitlines() == [
         "#!/bin/sh",
@@ -42,6 +43,7 @@ def test_what_each_job_has() -> None:
     ]
 
 
+@pytest.mark.clause("attributes-queue", "attributes-project", "attributes-reservation")
 def test_names_queues_projects_and_reservations() -> None:
     attributes = JobAttributes(queue_name="short", project_name="p 1", reservation_id="user1#0")
     spec = JobSpec("/bin/true", name="my job", attributes=attributes)
@@ -50,6 +52,7 @@ def test_names_queues_projects_and_reservations() -> None:
     assert "#BSUB -J 'my job'" in hooks.render_script(spec, CONTEXT).text
 
 
+@pytest.mark.clause("attributes-duration-seconds")
 @pytest.mark.parametrize(
     ("limit", "expected"),
     [(timedelta(seconds=61), ["-W 2"]), (timedelta(hours=25), ["-W 1500"]), (timedelta(0), [])],
@@ -61,6 +64,14 @@ def test_time_limits_are_whole_minutes(limit: timedelta, expected: list[str]) ->
     assert [line.removeprefix("#BSUB ") for line in lines.splitlines() if "-W" in line] == expected
 
 
+@pytest.mark.clause(
+    "spec-resources",
+    "resources-nodes",
+    "resources-processes",
+    "resources-exclusive-node",
+    "resources-cores",
+    "resources-gpus",
+)
 @pytest.mark.parametrize(
     ("asked", "config", "expected"),
     [

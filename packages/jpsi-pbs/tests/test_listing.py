@@ -378,11 +378,22 @@ def test_an_unknown_state_is_passed_on_and_costs_nothing() -> None:
     assert (PBS.parse_status(answered(output), ["7"])["7"].state, "L") == (None, "L")
 
 
-@pytest.mark.parametrize("state", "BEHMQRSTUWFXC")
-def test_every_state_of_the_manual_is_known(state: str) -> None:
-    output = in_json("7", job_state=state, substate=91)
+@pytest.mark.clause("state-mapping")
+@pytest.mark.parametrize(
+    ("states", "meant"),
+    {
+        "wait": ("HMQTW", JobState.QUEUED),
+        "run": ("BERSU", JobState.ACTIVE),
+        "were ended before they ran": ("FXC", JobState.CANCELED),
+    }.values(),
+    ids=str,
+)
+def test_every_state_of_the_manual_is_known(states: str, meant: JobState) -> None:
+    outputs = {state: in_json("7", job_state=state, substate=91) for state in states}
 
-    assert PBS.parse_status(answered(output), ["7"])["7"].state is not None
+    found = {state: PBS.parse_status(answered(it), ["7"])["7"].state for state, it in outputs.items()}
+
+    assert found == dict.fromkeys(states, meant)
 
 
 def test_a_job_is_found_by_its_tag_however_its_variables_are_shown() -> None:

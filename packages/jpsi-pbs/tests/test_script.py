@@ -42,6 +42,7 @@ def _problems(spec: JobSpec, hooks: Hooks = PBS) -> list[str]:
     return hooks.check_spec(spec, SITE)
 
 
+@pytest.mark.clause("attributes-duration", "attributes-queue", "attributes-project")
 def test_a_plain_job() -> None:
     assert PBS.render_script(spec(), CONTEXT).text.splitlines() == [
         "#!/bin/sh",
@@ -74,6 +75,7 @@ EVERYTHING = spec(
 )
 
 
+@pytest.mark.clause("resources-exclusive-node", "attributes-queue", "attributes-project")
 def test_everything() -> None:
     assert _options(EVERYTHING) == {
         "-N": "my_job",
@@ -91,6 +93,7 @@ def test_everything() -> None:
     }
 
 
+@pytest.mark.clause("resources-exclusive-node", "resources-gpus")
 def test_everything_in_torque() -> None:
     assert {
         name: value
@@ -104,6 +107,7 @@ def test_everything_in_torque() -> None:
     }
 
 
+@pytest.mark.clause("attributes-duration-seconds")
 @pytest.mark.parametrize(
     ("duration", "limit"),
     [
@@ -123,6 +127,7 @@ def test_time_is_whole_seconds_and_never_too_few(
     assert _options(spec(duration=duration), hooks).get("-l walltime") == limit
 
 
+@pytest.mark.clause("spec-resources", "resources-nodes", "resources-cores", "resources-gpus")
 @pytest.mark.parametrize(
     ("resources", "select", "place", "nodes"),
     [
@@ -167,7 +172,7 @@ def test_resources(resources: dict[str, Any], select: str, place: str | None, no
     assert _options(spec(resources), TORQUE).get("-l nodes") == nodes
 
 
-@pytest.mark.clause("resources-processes")
+@pytest.mark.clause("resources-processes", "resources-cores-nodes")
 @pytest.mark.parametrize(
     ("resources", "cores_per_node", "options"),
     [
@@ -304,6 +309,7 @@ def test_no_process_gets_less_than_it_asked_for(spec: JobSpec) -> None:
         assert sum(it["n"] for it in chunks) == sum(it.computed_node_count for it in kinds)
 
 
+@pytest.mark.clause("attributes-reservation")
 def test_a_reservation_is_a_queue() -> None:
     assert _options(spec(reservation_id="R12.server"))["-q"] == "R12"
     assert _problems(spec(reservation_id="R12", queue_name="main")) == [

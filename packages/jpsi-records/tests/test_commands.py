@@ -91,6 +91,7 @@ def test_what_can_never_run_says_so(run: Run, tmp_path: Path) -> None:
     assert done.stderr.endswith("has no execution: dependency_failed\n")
 
 
+@pytest.mark.clause("records-use-cases")
 def test_every_use_case_of_a_request_that_was_made(run: Run) -> None:
     request = json.loads(run("submit", "words.yaml", "--priority", "0", "--label", "a=b", "--json").stdout)
     execution = request["execution"]

@@ -81,6 +81,7 @@ def test_of_several_engines_one_without_a_service_is_taken() -> None:
     assert why_not("docker", says_cwd=False) is None
 
 
+@pytest.mark.clause("records-record", "records-image")
 def test_the_digest_of_the_image_is_what_counts(records: Records, on_path: OnPath) -> None:
     on_path("podman")
     first = records.submit(contained("a")).execution

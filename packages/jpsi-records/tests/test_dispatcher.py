@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 from collections.abc import Iterator
 from datetime import timedelta
@@ -55,6 +56,7 @@ def content(records: Records, digest: str | None) -> dict[str, str]:
     return {at: records.blobs.path(it.digest).read_text() for at, it in manifest.items()}
 
 
+@pytest.mark.clause("records-streams", "records-output", "records-collection", "records-places")
 def test_a_result_is_computed_once_and_kept(records: Records, tmp_path: Path) -> None:
     asked = wish(
         "sh",
@@ -109,6 +111,7 @@ def test_what_is_kept_is_what_patterns_choose(records: Records) -> None:
     assert "out is a link that leads out" in execution.status["warning"]
 
 
+@pytest.mark.clause("records-collection")
 def test_the_output_of_one_is_the_input_of_another(records: Records) -> None:
     script = "echo one >a; mkdir b; echo two >b/c; chmod +x a"
     first = executed(
@@ -137,6 +140,39 @@ def test_the_output_of_one_is_the_input_of_another(records: Records) -> None:
     assert second.exit_code == 0
 
 
+@pytest.mark.clause("records-collection")
+def test_what_a_job_writes_to_its_input_is_not_saved_back(records: Records) -> None:
+    digest = executed(
+        records,
+        *("sh", "-c", "echo one >a"),
+        cwd="/out",
+        mounts={"/out": {"kind": "collection"}},
+        output_path="/out",
+    ).output
+
+    second = executed(
+        records,
+        *("sh", "-c", "echo two >a; echo three >b; cat a b"),
+        cwd="/in",
+        mounts={"/in": {"kind": "collection", "digest": digest, "writable": True}},
+    )
+
+    assert content(records, second.log)["stdout"] == "two\nthree\n"
+    assert content(records, digest) == {"a": "one\n"}
+
+
+@pytest.mark.clause("records-tmp")
+def test_a_temporary_directory_is_empty_and_nothing_of_it_is_kept(records: Records) -> None:
+    command = ("sh", "-c", "ls -A; echo x >left")
+    executions = [
+        executed(records, *command, cwd="/scratch", mounts={"/scratch": {"kind": "tmp"}}, reuse="never")
+        for _ in range(2)
+    ]
+
+    assert [content(records, it.log)["stdout"] for it in executions] == ["", ""]
+    assert list((records.directory / "executions").rglob("left")) == []
+
+
 def test_a_failed_computation_is_complete_and_has_its_exit_code(records: Records) -> None:
     execution = executed(records, "sh", "-c", "exit 3")
 
@@ -154,6 +190,7 @@ def test_a_job_that_cannot_be_says_why(records: Records) -> None:
     assert "no-such" in nowhere.status["error"]
 
 
+@pytest.mark.clause("records-priority")
 def test_what_nobody_wants_to_run_is_not_run(records: Records, tmp_path: Path) -> None:
     request = records.submit(wish("touch", str(tmp_path / "ran")), priority=0)
 
@@ -184,6 +221,7 @@ def test_a_job_ends_when_the_last_who_is_interested_cancels(client: Client, reco
     assert {it.outcome for it in records.requests(execution=execution)} == {"cancelled"}
 
 
+@pytest.mark.clause("records-progress")
 def test_progress_is_what_the_job_says(records: Records, tmp_path: Path) -> None:
     script = f'echo 0.25 >"$JPSI_PROGRESS"; while [ ! -e {tmp_path}/go ]; do sleep 0.05; done'
     request = records.submit(wish("sh", "-c", script))
@@ -351,7 +389,7 @@ def test_a_job_whose_records_were_lost_is_adopted(records: Records, tmp_path: Pa
     assert (tmp_path / "runs").read_text() == "ran\n"
 
 
-@pytest.mark.clause("records-git-tree")
+@pytest.mark.clause("records-git-tree", "records-git-commit", "records-git-revisions")
 def test_a_git_tree_is_laid_out_without_git(records: Records, tmp_path: Path) -> None:
     repository = tmp_path / "repository"
     for command in (
@@ -373,6 +411,10 @@ def test_a_git_tree_is_laid_out_without_git(records: Records, tmp_path: Path) ->
         return executed(records, "sh", "-c", "ls -A; cat a", cwd="/src", mounts={"/src": tree})
 
     newest = asked(commit="main", path="/src")
+    tree = subprocess.run(
+        ["git", "-C", str(repository), "rev-parse", "main:src"], check=True, capture_output=True, text=True
+    ).stdout.strip()
+    assert json.loads(newest.preimage)["mounts"]["/src"] == {"kind": "git_tree", "tree": tree}
     assert content(records, newest.log)["stdout"] == "a\n2\n"
     # the directory has not changed between these commits
     assert asked(commit="main~1", path="/src").id == newest.id

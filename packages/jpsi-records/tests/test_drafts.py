@@ -102,6 +102,7 @@ def test_a_draft_can_be_changed_until_it_is_committed(
     changed = user.update(draft.id, more=About(name="y", labels={"a": "b"}))
 
     assert (changed.wish, changed.name, changed.labels) == (wish("b"), "y", {"a": "b"})
+    assert changed.priority is None
     assert user.requests(state=RequestState.DRAFT) == [changed]
     user.commit(draft.id)
     see_to(server)

@@ -52,12 +52,14 @@ def test_of_several_results_the_oldest_is_taken(records: Records, clock: Clock) 
     assert records.submit(wish("a")).execution == first
 
 
+@pytest.mark.clause("records-reuse-never")
 def test_a_request_without_reuse_has_an_execution_of_its_own(records: Records) -> None:
     one, other = (records.submit(wish("a", reuse="never")).execution for _ in range(2))
 
     assert one != other
 
 
+@pytest.mark.clause("records-reuse-only")
 def test_a_request_that_must_reuse_causes_no_run(records: Records) -> None:
     only = wish("a", reuse="only")
 
@@ -89,6 +91,7 @@ def test_an_execution_that_ends_between_preview_and_submission_is_the_same(recor
     assert records.submit(wish("a"), plan=plan.id).execution == execution
 
 
+@pytest.mark.clause("records-record")
 def test_a_run_again_computes_exactly_the_same(records: Records) -> None:
     document = {
         "environment": {"A": "b"},
@@ -152,6 +155,7 @@ def test_a_result_whose_output_has_gone_satisfies_nobody(records: Records) -> No
     assert near.objections == ("of its output, result is not there any more",)
 
 
+@pytest.mark.clause("records-given")
 def test_constraints_are_checked_against_what_an_execution_has_recorded(records: Records) -> None:
     ran(records, "a", processes=2, topology="any", runtime_constraints={"ram": [1000, None]})
 
@@ -166,6 +170,7 @@ def test_constraints_are_checked_against_what_an_execution_has_recorded(records:
         assert (records.find(asked) is not None) is is_hit
 
 
+@pytest.mark.clause("records-filters")
 def test_filters_choose_among_those_that_are_there(records: Records, clock: Clock) -> None:
     first = ran(records, "a")
     clock.advance(3600)
@@ -198,6 +203,7 @@ def test_a_filter_that_cannot_be_is_refused(filters: object, told: str) -> None:
         wish("a", filters=filters)
 
 
+@pytest.mark.clause("records-equal")
 def test_near_misses_tell_where_they_differ_the_closest_first(records: Records) -> None:
     far = ran(records, "a", "1", environment={"X": "1", "Y": "1"})
     near = ran(records, "a", "2", environment={"X": "1"})
@@ -209,6 +215,7 @@ def test_near_misses_tell_where_they_differ_the_closest_first(records: Records) 
     assert [str(it) for it in found[0].differences] == ['environment.X: "2", there "1"']
 
 
+@pytest.mark.clause("records-equal")
 def test_a_chosen_execution_is_attached_if_it_satisfies_the_request(records: Records) -> None:
     first = ran(records, "a")
     second = records.rerun(first).execution or ""
@@ -236,6 +243,7 @@ def test_what_cannot_be_attached_leaves_no_request(records: Records) -> None:
     assert records.submit(wish("other"), execution=done.execution).execution == done.execution
 
 
+@pytest.mark.clause("records-draft", "records-reset")
 def test_a_draft_has_no_priority_and_its_execution_can_be_reset(records: Records) -> None:
     done = ran(records, "a")
     draft = records.draft(wish("a"))
@@ -247,6 +255,7 @@ def test_a_draft_has_no_priority_and_its_execution_can_be_reset(records: Records
     assert records.reset(draft.id).execution is None
 
 
+@pytest.mark.clause("records-draft", "records-priority")
 def test_only_the_priority_of_a_committed_request_changes(records: Records) -> None:
     request = records.submit(wish("a"))
 
@@ -262,10 +271,24 @@ def test_only_the_priority_of_a_committed_request_changes(records: Records) -> N
     assert records.execution(request.execution or "").priority == 0
 
 
+@pytest.mark.clause("records-priority")
 @pytest.mark.parametrize("priority", [float("nan"), float("inf"), True, "1"], ids=repr)
 def test_a_priority_is_a_finite_number(records: Records, priority: float) -> None:
     with pytest.raises(InvalidRequestError, match="finite number"):
         records.submit(wish("a"), priority=priority)
+
+
+@pytest.mark.clause("records-attributes")
+def test_a_request_says_whose_it_is_and_when_it_was_made_and_changed(client: Client, clock: Clock) -> None:
+    records, begin = client("ca"), clock()
+    request = records.submit(wish("a"), About(name="n", description="d"))
+    clock.advance(5)
+
+    changed = records.set_priority(request.id, 2)
+
+    assert (changed.name, changed.description) == ("n", "d")
+    assert (changed.owner, changed.modified_by) == ("ca", "ca")
+    assert (changed.created_at, changed.modified_at) == (begin, begin + timedelta(seconds=5))
 
 
 def test_requests_of_others_are_read_and_not_changed(client: Client) -> None:
@@ -277,6 +300,7 @@ def test_requests_of_others_are_read_and_not_changed(client: Client) -> None:
         other.cancel(request.id)
 
 
+@pytest.mark.clause("records-requesting")
 def test_children_are_as_urgent_as_their_parent_and_end_with_it(records: Records) -> None:
     parent = records.submit(wish("parent"), priority=5)
     assert parent.execution is not None
@@ -301,6 +325,7 @@ def test_children_are_as_urgent_as_their_parent_and_end_with_it(records: Records
     assert records.execution(shared.execution).priority == 2
 
 
+@pytest.mark.clause("records-missing")
 def test_a_missing_input_is_named_and_nothing_is_committed(records: Records) -> None:
     nowhere = wish(
         "a",
@@ -350,6 +375,7 @@ def test_reuse_is_no_part_of_what_is_computed(records: Records) -> None:
     assert one.resolution == other.resolution
 
 
+@pytest.mark.clause("records-expires")
 def test_what_expires_counts_no_more_and_is_cancelled_where_nobody_else_wants_it(
     records: Records, clock: Clock
 ) -> None:
@@ -369,6 +395,7 @@ def test_what_expires_counts_no_more_and_is_cancelled_where_nobody_else_wants_it
     assert {it.end for it in records.usage(execution=alone.execution)} == {clock()}
 
 
+@pytest.mark.clause("records-after")
 def test_a_request_that_is_after_another_gets_an_execution_once_that_has_ended(records: Records) -> None:
     first = records.submit(wish("first"))
     second = records.submit(wish("second", after=[first.id]))

@@ -80,6 +80,7 @@ def test_a_directory_of_a_collection_is_the_collection_of_what_is_in_it(
     assert found == fingerprints(records, {"kind": "collection", "digest": inner}, "/in")
 
 
+@pytest.mark.clause("records-equal")
 def test_where_it_is_open_whether_it_is_writable_either_will_do(records: Records) -> None:
     mount = {"kind": "collection", "digest": put(records, {"a": "1"})}
     either = fingerprints(records, mount, "/in")
@@ -115,6 +116,7 @@ def test_how_large_a_temporary_directory_may_be_means_nothing(records: Records) 
     assert fingerprints(records, small, "/tmp") == fingerprints(records, large, "/tmp")
 
 
+@pytest.mark.clause("records-equal")
 def test_where_it_is_mounted_means_something(records: Records) -> None:
     mount = {"kind": "tmp"}
 

@@ -57,6 +57,7 @@ def test_a_request_gets_its_execution_from_the_dispatcher(records: Records, role
     assert ca.execution(execution).priority == 3
 
 
+@pytest.mark.clause("records-permission")
 def test_who_reads_a_request_reads_its_execution_and_nobody_else_does(records: Records, role: Client) -> None:
     ca, cb, cc = role("ca"), role("cb"), role("cc")
     one = submitted(records, ca, "compute")
@@ -165,6 +166,7 @@ WRITES = {
 }
 
 
+@pytest.mark.clause("records-system")
 def test_what_follows_from_requests_is_written_by_the_dispatcher_alone(
     records: Records, role: Client
 ) -> None:

@@ -19,7 +19,7 @@ def to_be_run(server: Records) -> list[str]:
         return [it.id for it in executions.due(connection, server.now())]
 
 
-@pytest.mark.clause("records-life", "records-cancel")
+@pytest.mark.clause("records-life", "records-cancel", "records-accounting", "records-permission")
 @pytest.mark.parametrize("has_roles", [False, True], ids=["one-user", "roles"])
 def test_the_life_cycle_of_the_draft(
     has_roles: bool, url: str, client: Client, role: Client, clock: Clock, tmp_path: Path

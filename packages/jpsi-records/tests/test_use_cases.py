@@ -23,6 +23,7 @@ def quoted(cell: str) -> list[str]:
     return re.findall(r"`([^`]+)`", cell)
 
 
+@pytest.mark.clause("records-use-cases")
 @pytest.mark.parametrize(("what", "call", "command", "tests"), ROWS, ids=[row[0] for row in ROWS])
 def test_what_a_use_case_names_is_there(what: str, call: str, command: str, tests: str) -> None:
     for name in quoted(call):

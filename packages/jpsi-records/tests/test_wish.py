@@ -53,6 +53,7 @@ def test_everything_that_is_wrong_is_named_at_once() -> None:
         assert word in told
 
 
+@pytest.mark.clause("records-output")
 @pytest.mark.parametrize(
     ("document", "told"),
     [
@@ -81,6 +82,7 @@ def test_what_is_wrong_is_told(document: Any, told: str) -> None:
         read_wish(document)
 
 
+@pytest.mark.clause("records-arvados")
 def test_the_words_of_the_draft_are_understood() -> None:
     wish = read_wish(
         {

@@ -32,7 +32,7 @@ def _options(spec: JobSpec, context: SubmitContext = CONTEXT) -> dict[str, str]:
     return {name[2:]: value for name, _, value in (word.partition("=") for word in words)}
 
 
-@pytest.mark.clause("spec-attributes", "attributes-duration")
+@pytest.mark.clause("spec-attributes", "attributes-duration", "attributes-queue", "attributes-project")
 def test_a_plain_job() -> None:
     assert hooks.render_script(_spec(), CONTEXT).text.splitlines() == [
         "#!/bin/sh",

@@ -27,14 +27,20 @@ def test_every_state_that_squeue_knows_has_a_meaning() -> None:
     assert set(listed.split(",")) <= STATES.keys()
 
 
-def test_a_job_that_is_put_back_or_cleaned_up_has_not_ended() -> None:
-    ended = {word for word, meaning in STATES.items() if meaning.state.final}
-
-    assert ended == {
-        *("BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL"),
-        *("OUT_OF_MEMORY", "PREEMPTED", "TIMEOUT"),
-    }
-    assert STATES["COMPLETING"].state is JobState.ACTIVE
+@pytest.mark.clause("state-mapping")
+@pytest.mark.parametrize(
+    ("state", "words"),
+    {
+        JobState.ACTIVE: "RUNNING SUSPENDED COMPLETING RESIZING SIGNALING STAGE_OUT STOPPED UPDATE_DB",
+        JobState.COMPLETED: "COMPLETED",
+        JobState.CANCELED: "CANCELLED",
+        JobState.FAILED: "BOOT_FAIL DEADLINE FAILED NODE_FAIL OUT_OF_MEMORY PREEMPTED TIMEOUT",
+    }.items(),
+    ids=str,
+)
+def test_a_job_that_is_put_back_or_cleaned_up_has_not_ended(state: JobState, words: str) -> None:
+    """All other words are of jobs that wait."""
+    assert {word for word, meaning in STATES.items() if meaning.state is state} == set(words.split())
 
 
 def test_every_failure_that_slurm_names_has_a_reason() -> None:

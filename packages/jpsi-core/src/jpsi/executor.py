@@ -395,8 +395,11 @@ class JobExecutor(Many):
             raise SubmitException(msg)
 
     def list(self) -> list[str]:
-        """The native ids of the jobs of this executor that are not final; each can be attached."""
-        return self._engine.native_ids()
+        """Return the native ids of the jobs of this executor that are not final; each can be attached.
+
+        An id stands there once, whatever the number of `Job` objects that are attached to it.
+        """
+        return list(dict.fromkeys(self._engine.native_ids()))
 
     def streams(self, job: Job) -> Streams | None:
         """Where the output of a job goes, or None if that is not known."""

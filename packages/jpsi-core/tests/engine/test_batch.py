@@ -194,7 +194,7 @@ def test_of_a_job_that_is_seen_only_at_its_end_the_runner_tells_when_it_began(be
     assert {it.metadata["time.source"] for _, it in bench.published} == {"marker"}
 
 
-@pytest.mark.clause("state-mapping")
+@pytest.mark.clause("state-mapping", "python-polling")
 def test_queue_tells_the_state_where_there_is_no_marker(bench: Bench) -> None:
     bench.submit("a1")
     bench.submit("a2")
@@ -338,6 +338,38 @@ def test_word_that_nobody_knows_is_warned_of_once(bench: Bench, caplog: pytest.L
 
 
 # ----------------------------------------------------------------------------------------- submission
+
+
+@pytest.mark.clause("python-submit-script", "python-submit-command")
+def test_the_submit_command_reads_directives_and_one_line_that_runs_what_is_in_the_work_directory(
+    bench: Bench,
+) -> None:
+    native_id = bench.submit("a1", pre_launch=Path("/x"), environment={"A": "#TOY seconds=1"})
+
+    (call,) = [it.invocation for it in bench.scheduler.log if it.invocation.argv[0] == "tsubmit"]
+    first, *directives, line = call.stdin.splitlines()
+    run = bench.root / "toy/jobs/a1/run.1"
+    assert native_id == bench.scheduler.jobs[0].native_id
+    assert first == "#!/bin/sh"
+    assert directives == ["#TOY tag=jpsi-a1-1", "#TOY seconds=600"]
+    assert f"exec /bin/sh {run}" in line
+    assert "/bin/true" in run.read_text()
+
+
+@pytest.mark.clause("python-final-removed")
+def test_the_system_is_not_asked_about_a_job_that_is_final(bench: Bench) -> None:
+    ended, other = bench.submit("a1"), bench.submit("a2")
+    bench.leave("active", "exit.run.0", job_id="a1")
+    bench.see()
+    begin = len(bench.scheduler.log)
+
+    bench.ask()
+
+    asked = [word for it in list(bench.scheduler.log)[begin:] for word in it.invocation.argv[1:]]
+    assert bench.last("a1")[0] is JobState.COMPLETED
+    assert bench.engine.native_ids() == [other]
+    assert other in asked
+    assert ended not in asked
 
 
 @pytest.mark.clause("submit-which")
@@ -668,6 +700,29 @@ def test_cancel_of_a_waiting_job(bench: Bench) -> None:
     assert bench.last("a2") == (JobState.CANCELED, None, Reason.CANCELLED, Evidence.QUEUE)
 
 
+@pytest.mark.clause("state-canceled")
+def test_a_job_that_was_told_to_end_is_not_cancelled_before_it_has_ended(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    native_id = bench.submit("a1")
+    bench.leave("active")
+    with monkeypatch.context() as patched:
+        # a batch system that takes its time
+        patched.setattr(FakeScheduler, "cancel", lambda scheduler, it: it == native_id)
+        patched.setattr(FakeScheduler, "cancel_all", lambda *_: None)
+        bench.engine.cancel("a1")
+        bench.see()
+        bench.ask()
+    before = bench.states("a1")
+
+    bench.scheduler.cancel(native_id)
+    bench.clock.advance(GRACE)
+    bench.ask()
+
+    assert set(before) == {JobState.ACTIVE}
+    assert bench.states("a1")[-1] is JobState.CANCELED
+
+
 def test_own_cancel_is_remembered_when_the_system_forgets(bench: Bench) -> None:
     bench.submit("a1")
     native_id = bench.submit("a2")
@@ -683,6 +738,7 @@ def test_own_cancel_is_remembered_when_the_system_forgets(bench: Bench) -> None:
     assert bench.last("a2") == (JobState.CANCELED, None, Reason.CANCELLED, Evidence.ABSENCE)
 
 
+@pytest.mark.clause("cancel-asks")
 def test_cancel_that_does_not_reach_the_system_is_told(bench: Bench) -> None:
     bench.submit()
     bench.scheduler.faults.down()

@@ -81,7 +81,7 @@ def graph_document(nodes: int | None, slots: int, cores: int, gpus: int, count: 
     )
 
 
-@pytest.mark.clause("document-slot-exclusive", "document-tasks-per-slot")
+@pytest.mark.clause("document-tasks-per-slot")
 @pytest.mark.parametrize(
     ("graph", "nodes", "processes", "per_node", "cores", "gpus"),
     [

@@ -48,6 +48,13 @@ def test_exactly_three_states_are_final() -> None:
     assert {COMPLETED, FAILED, CANCELED} == {state for state in JobState if state.final}
 
 
+@pytest.mark.clause("status-metadata", "status-exit-code", "status-message")
+def test_of_a_status_that_says_no_more_the_metadata_are_empty_and_the_rest_is_none() -> None:
+    status = JobStatus(QUEUED)
+
+    assert (status.metadata, status.exit_code, status.message) == ({}, None, None)
+
+
 @pytest.mark.clause("status-final")
 @pytest.mark.parametrize("state", JobState, ids=str)
 def test_status_is_final_as_its_state_is(state: JobState) -> None:

@@ -37,6 +37,17 @@ def test_installed_plugins_are_found_and_not_imported(site: Path) -> None:
     assert "never_imported" not in sys.modules
 
 
+@pytest.mark.clause("python-path")
+def test_of_several_versions_on_the_path_of_python_only_the_first_is_there(
+    site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lay(site, version="2.0", executors={"mine": "never_imported"})
+    lay(tmp_path / "before", version="1.0", executors={"mine": "never_imported"})
+    monkeypatch.syspath_prepend(str(tmp_path / "before"))
+
+    assert [it.version for it in installed().of(EXECUTORS) if it.name == "mine"] == ["1.0"]
+
+
 def test_plugins_of_another_group_are_not_found(site: Path) -> None:
     lay(site, launchers={"mine": "mine"})
 

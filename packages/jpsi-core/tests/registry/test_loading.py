@@ -49,6 +49,19 @@ def test_attribute_of_a_part_of_a_package(tmp_path: Path, value: str) -> None:
     assert find(tmp_path).load() == "found"
 
 
+@pytest.mark.clause("python-restricted")
+def test_what_a_directory_lacks_is_taken_from_nowhere_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "mine.py").write_text("VALUE = 1\n")
+    monkeypatch.syspath_prepend(str(tmp_path / "elsewhere"))
+    lay(tmp_path / "plugins", executors={"mine": "mine"})
+
+    with pytest.raises(PluginError, match="No module named 'mine'"):
+        find(tmp_path / "plugins").load()
+
+
 def test_part_of_a_namespace(tmp_path: Path) -> None:
     files = {
         "company/mine/__init__.py": "from .x import X\nimport company.shared\n",
@@ -147,6 +160,7 @@ def test_entry_point_that_leads_nowhere(
         find().load()
 
 
+@pytest.mark.clause("python-restricted")
 def test_entry_point_of_a_directory_that_leads_nowhere_is_told_without_private_names(tmp_path: Path) -> None:
     lay(tmp_path / "a", executors={"mine": "bree"})
     lay(

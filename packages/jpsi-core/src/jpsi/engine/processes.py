@@ -248,12 +248,12 @@ class ProcessEngine:
             self._open()
             for intent, runner_process in attempts.find(self._spool, native_id):
                 self._follower.add(attrs.evolve(self._followed(intent, runner_process), job_id=job_id))
-                return native_id
+                return attempts.native_id_of(intent, runner_process)
         process = parse_native_id(native_id)
         if process is not None and not (process.is_alive() and belongs_to_user(process.pid)):
             process = None
         self._follower.add(Followed(job_id, job_id, 0, process, is_child=False, started=datetime.now(UTC)))
-        return native_id
+        return native_id if process is None else process.native_id
 
     def recover(self) -> Sequence[Recovered]:
         """Find the jobs on disk that are not final; see `jpsi.plugin.Engine`."""

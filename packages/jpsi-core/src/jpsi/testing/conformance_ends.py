@@ -35,6 +35,7 @@ class EndTests(Kit):
 
         job.cancel()
 
+        assert fake.job(job.native_id or "").state is FakeState.CANCELLED, "it has heard of it by then"
         status = self.end(job)
         assert (status.state, status.reason, status.exit_code) == (JobState.CANCELED, Reason.CANCELLED, None)
         assert proof.runs == 0
@@ -59,7 +60,7 @@ class EndTests(Kit):
 
         assert self.end(job).state is JobState.CANCELED
 
-    @pytest.mark.clause("cancel-race")
+    @pytest.mark.clause("cancel-race", "cancel-wait", "cancel-wait-canceled")
     def test_to_cancel_what_has_ended_does_nothing(self, executor: JobExecutor) -> None:
         job = Job(shell("exit 7"))
         executor.submit(job)
@@ -68,6 +69,9 @@ class EndTests(Kit):
         job.cancel()
 
         assert job.status == status
+        assert job.wait() == status
+        with pytest.raises(jpsi.UnreachableStateException):
+            job.wait(JobState.CANCELED)
 
     @pytest.mark.clause("cancel-new")
     def test_what_was_never_submitted_cannot_be_cancelled(self) -> None:
@@ -91,7 +95,6 @@ class EndTests(Kit):
 
         assert self.end(job).state is JobState.CANCELED
 
-    @pytest.mark.clause("spec-resources")
     @pytest.mark.parametrize("text", ["sleep 1000", _OBEDIENT], ids=["plain", "exits 0"])
     def test_a_time_limit_is_told(self, executor: JobExecutor, fake: FakeScheduler, text: str) -> None:
         job = Job(shell(text))

@@ -56,7 +56,6 @@ class HookTests(Kit):
         said = [script.text, *command.argv, command.stdin or "", *command.environment.values()]
         assert any(TAG in text for text in said), "the job could not be found again: its tag is nowhere"
 
-    @pytest.mark.clause("python-submit-command")
     @settings(max_examples=60, deadline=None, suppress_health_check=_HARMLESS)
     @given(spec=specs())
     def test_what_it_writes_it_reads(self, hooks: Hooks, spec: JobSpec) -> None:

@@ -184,18 +184,22 @@ class JobTests(LaunchKit):
         assert (place / "out 'put").read_text() == f"{place}\n" * self.max_processes
         assert (place / 'err "or').read_text() == 'it\'s an "argument" \\ $x\n' * self.max_processes
 
-    @pytest.mark.clause("pre-launch-exports", "pre-launch-forwarded")
+    @pytest.mark.clause("pre-launch-sourced", "pre-launch-exports", "pre-launch-forwarded")
     def test_what_pre_launch_exports_reaches_every_process(
         self, executor: JobExecutor, place: Path, tmp_path: Path
     ) -> None:
         pre = tmp_path / "pre it's.sh"
-        pre.write_text('export FROM_PRE="it\'s a \\"value\\"" PLAIN=1\ncd /\n')
+        exported = 'export FROM_PRE="it\'s a \\"value\\"" PLAIN=1\n'
+        pre.write_text(exported + 'echo once >>"$PROOF"\n[ -z "$(ls "$PLACE")" ]\ncd /\n')
+        proof = tmp_path / "proof"
+        environment = {"A": "2", "PROOF": str(proof), "PLACE": str(place)}
 
         self.completed(
             executor,
-            self.spec('echo "$FROM_PRE" $PLAIN $A >"$1/$$"', place, pre_launch=pre, environment={"A": "2"}),
+            self.spec('echo "$FROM_PRE" $PLAIN $A >"$1/$$"', place, pre_launch=pre, environment=environment),
         )
 
+        assert proof.read_text() == "once\n"
         assert self.written(place) == ['it\'s a "value" 1 2\n'] * self.max_processes
 
     def test_a_pre_launch_that_fails_starts_no_process(
