@@ -195,6 +195,9 @@ class Round(abc.ABC):
     def are_final(self) -> bool:
         """Return True if all jobs of the round that the batch system knows have ended."""
 
+    def let_go(self) -> None:
+        """Let jobs run that the batch system keeps from running until their owner does something."""
+
     @abc.abstractmethod
     def mend(self) -> None:
         """Have the batch system be as it should."""
@@ -297,10 +300,14 @@ class Round(abc.ABC):
         """Have a client tell all ends."""
         if not self.clients.is_one_there:
             self.start()
-        if not self.clients.are_over(self.patience):
+        if not self.until(self._are_clients_over, self.patience):
             self.clients.show_stacks()
         # what still runs may prove that it has run twice
         self.until(self.are_final, self.patience)
+
+    def _are_clients_over(self) -> bool:
+        self.let_go()
+        return self.clients.are_over(1.0)
 
     def _verdict(self) -> Verdict:
         jobs = list(proofs.facts(self.folder, self.count))

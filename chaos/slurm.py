@@ -58,12 +58,17 @@ class SlurmRound(Round):
         return len([it for it in proofs.notes(self.folder) if it["what"] == "submitted"]) >= count
 
     def are_final(self) -> bool:
-        """See `Round`; jobs that Slurm holds are released, as their owner would."""
-        listed = _run("squeue", "-h", "--me", "-n", ",".join(self.names()), "-o", "%A|%r")
+        """See `Round`."""
+        self.let_go()
+        listed = _run("squeue", "-h", "--me", "-n", ",".join(self.names()), "-o", "%A")
+        return listed.returncode == 0 and not listed.stdout.strip()
+
+    def let_go(self) -> None:
+        """Release jobs that Slurm holds, as their owner would."""
+        listed = _run("squeue", "-h", "--me", "-t", "PD", "-n", ",".join(self.names()), "-o", "%A|%r")
         for native_id, _, reason in (line.partition("|") for line in listed.stdout.splitlines()):
             if reason == _HELD_BY_SLURM:
                 _run("scontrol", "release", native_id)
-        return listed.returncode == 0 and not listed.stdout.strip()
 
     def mend(self) -> None:
         """See `Round`."""
