@@ -89,7 +89,7 @@ class _Planner:
         """The entries that are submitted."""
         scope = self._graph.scopes[""]
         entries = [self._top_entry(scope, number) for number in scope.order]
-        found = tuple(_watched(entries))
+        found = tuple(_shown(_watched(entries)))
         return found if self._site.is_one_machine else tuple(_staged(found))
 
     def _files(self, steps: Iterable[Step]) -> tuple[str, ...]:
@@ -359,6 +359,13 @@ def _watched(entries: list[Entry]) -> Iterator[Entry]:
         yield entry if waits == entry.after else attrs.evolve(entry, after=waits)
         if entry.attributes.watch:
             held_by = After(entry.id, "started" if entry.kind is Kind.SERVICE else "any")
+
+
+def _shown(entries: Iterable[Entry], *, is_shown: bool = False) -> Iterator[Entry]:
+    """Yield the entries, where all in a group that is watched is known to be shown."""
+    for entry in entries:
+        inside = _shown(entry.inside, is_shown=is_shown or bool(entry.attributes.watch))
+        yield attrs.evolve(entry, is_shown=is_shown, inside=tuple(inside))
 
 
 def _top_kind(task: Task) -> Kind:
