@@ -79,18 +79,17 @@ def test_the_plan_says_what_becomes_of_files(site: Site, says: str) -> None:
     assert f"    file: {says}" in list(lines(planned(text, site)))
 
 
-@pytest.mark.parametrize("kind", ["file", "directory", "link"])
+@pytest.mark.parametrize("kind", ["file", "directory"])
 def test_a_node_takes_from_the_archive_what_it_does_not_have(kind: str, tmp_path: Path) -> None:
     path, folder = tmp_path / "it's a place" / "x y", tmp_path / "staged"
     path.parent.mkdir()
     if kind == "directory":
         (path / "in").mkdir(parents=True)
         (path / "in/file").write_text("a")
-    elif kind == "file":
+        (path / "link").symlink_to("nowhere")
+    else:
         path.write_text("a")
         path.chmod(0o700)
-    else:
-        path.symlink_to("nowhere")
     before = [(it.name, it.lstat().st_mode) for it in sorted(path.parent.rglob("*"))]
     pack(str(path), folder)
     shutil.rmtree(path.parent)
@@ -99,6 +98,45 @@ def test_a_node_takes_from_the_archive_what_it_does_not_have(kind: str, tmp_path
 
     assert (done.returncode, done.stdout, done.stderr) == (0, "it runs a  b\n", "")
     assert [(it.name, it.lstat().st_mode) for it in sorted(path.parent.rglob("*"))] == before
+
+
+def test_of_a_link_a_node_gets_what_it_leads_to(tmp_path: Path) -> None:
+    """The node would not find that by the link."""
+    (tmp_path / "real").mkdir()
+    (tmp_path / "real/file").write_text("a")
+    (tmp_path / "link").symlink_to("real")
+    pack(str(tmp_path / "link"), tmp_path / "staged")
+    shutil.rmtree(tmp_path / "real")
+    (tmp_path / "link").unlink()
+
+    assert run_on_node([str(tmp_path / "link")], tmp_path / "staged").returncode == 0
+    assert (tmp_path / "link/file").read_text() == "a"
+
+
+def test_a_link_of_the_node_that_leads_nowhere_is_told_of(tmp_path: Path) -> None:
+    path = tmp_path / "x"
+    path.write_text("a")
+    pack(str(path), tmp_path / "staged")
+    path.unlink()
+    path.symlink_to("nowhere")
+
+    done = run_on_node([str(path)], tmp_path / "staged")
+
+    assert (done.returncode, done.stdout) == (125, "")
+    assert f"jpsi: {path} could not be staged on " in done.stderr
+    assert sorted(it.name for it in tmp_path.iterdir()) == ["staged", "x"]
+
+
+@pytest.mark.parametrize("system", ["slurm", "local"], indirect=True)
+def test_a_link_that_leads_nowhere_cannot_be_staged(system: str, tmp_path: Path, log: Log) -> None:
+    (tmp_path / "x").symlink_to("nowhere")
+    text = f"{HEAD}tasks: [{{name: s, steps: [{{name: stage, path: {tmp_path}/x}}]}}]\n"
+
+    journal = driven(text, system, tmp_path)
+
+    (part,) = journal.parts["s"]
+    assert (part.state, part.reason) == (JobState.FAILED, "staging")
+    assert "it is to be staged, and is not here" in str(part.message)
 
 
 def test_a_path_that_looks_like_an_option_is_a_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
