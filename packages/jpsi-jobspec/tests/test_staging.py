@@ -64,11 +64,11 @@ def test_where_all_runs_on_one_machine_nothing_is_copied() -> None:
         (Site(is_one_machine=True), "/data/x has to be on this machine"),
         (
             Site(target="slurm"),
-            "/data/x each process sees first that it is on its node, and copies it there where it is not",
+            "/data/x is looked for by each process on its node, and copied there if it is missing",
         ),
         (
             Site(target="far", is_elsewhere=True),
-            "/data/x is put on 'far'; each process sees first that it is on its node",
+            "/data/x is put on 'far', and looked for by each process on its node",
         ),
     ],
     ids=["local", "a batch system", "another machine"],

@@ -94,9 +94,9 @@ class _Planner:
 
     def _files(self, steps: Iterable[Step]) -> tuple[str, ...]:
         """Return what becomes of the files of steps."""
-        put = f"is put on {self._site.target!r}; " if self._site.is_elsewhere else ""
-        copied = "" if put else ", and copies it there where it is not"
-        then = f"{put}each process sees first that it is on its node{copied}"
+        then = "is looked for by each process on its node, and copied there if it is missing"
+        if self._site.is_elsewhere:
+            then = f"is put on {self._site.target!r}, and looked for by each process on its node"
         staged = "has to be on this machine" if self._site.is_one_machine else then
         return tuple(f"{it.path} {staged if it.content is None else 'is written'}" for it in steps)
 
