@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import signal
 import subprocess
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -137,6 +139,37 @@ def test_a_link_that_leads_nowhere_cannot_be_staged(system: str, tmp_path: Path,
     (part,) = journal.parts["s"]
     assert (part.state, part.reason) == (JobState.FAILED, "staging")
     assert "it is to be staged, and is not here" in str(part.message)
+
+
+@pytest.mark.parametrize(("number", "code"), [("TERM", 143), ("INT", 130), ("HUP", 129)])
+def test_what_is_ended_as_it_copies_leaves_nothing_of_that(
+    number: str, code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As when a job is cancelled; the signal comes in the middle of it."""
+    path, tar = tmp_path / "x", tmp_path / "bin/tar"
+    path.write_text("a")
+    pack(str(path), tmp_path / "staged")
+    path.unlink()
+    tar.parent.mkdir()
+    tar.write_text(f'#!/bin/sh\necho half >"$4/half"\nkill -{number} "$PPID"\n')
+    tar.chmod(0o700)
+    monkeypatch.setenv("PATH", f"{tar.parent}:{os.environ['PATH']}")
+
+    done = run_on_node([str(path)], tmp_path / "staged")
+
+    assert (done.returncode, done.stdout) == (code, "")
+    assert sorted(it.name for it in tmp_path.iterdir()) == ["bin", "staged"]
+
+
+def test_signals_reach_the_command_after_all_was_copied(tmp_path: Path) -> None:
+    path = tmp_path / "x"
+    path.write_text("a")
+    pack(str(path), tmp_path / "staged")
+    path.unlink()
+
+    done = run_on_node([str(path)], tmp_path / "staged", "sh", "-c", "kill -TERM $$; echo it runs on")
+
+    assert (done.returncode, done.stdout) == (-signal.SIGTERM, "")
 
 
 def test_a_path_that_looks_like_an_option_is_a_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

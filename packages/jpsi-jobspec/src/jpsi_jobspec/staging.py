@@ -13,9 +13,13 @@ from pathlib import Path
 _MEMBER = "staged"
 
 # `mv -T` puts a directory where nothing is, and never into one that another process has put there meanwhile.
+# What is ended as it copies, as a job that is cancelled, leaves nothing half done behind.
 _UNPACK = """\
-folder=$1 left=$2
+folder=$1 left=$2 new=
 shift 2
+trap 'rm -rf -- "$new"; exit 129' HUP
+trap 'rm -rf -- "$new"; exit 130' INT
+trap 'rm -rf -- "$new"; exit 143' TERM
 while [ "$left" -gt 0 ]; do
   path=$1 archive=$folder/$2 left=$((left - 1))
   shift 2
@@ -27,11 +31,12 @@ while [ "$left" -gt 0 ]; do
   fi
   parent=$(dirname -- "$path") && mkdir -p -- "$parent" && new=$(mktemp -d "$parent/.jpsi.XXXXXX") || exit 125
   tar -xf "$archive" -C "$new" && { mv -nT -- "$new/staged" "$path" || :; }
-  rm -rf -- "$new"
+  rm -rf -- "$new" && new=
   [ -e "$path" ] && continue
   echo "jpsi: $path could not be staged on $(hostname)" >&2
   exit 125
 done
+trap - HUP INT TERM
 exec "$@"
 """
 
