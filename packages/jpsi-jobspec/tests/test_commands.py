@@ -78,6 +78,27 @@ def test_each_mistake_is_told_on_a_line_with_its_place(run: Run) -> None:
     ]
 
 
+def test_what_is_no_yaml_is_shown_with_a_caret_below_it(run: Run) -> None:
+    _, _, err = run("validate", flow("tasks:\n- a: 1\n - b: 2\n"))
+
+    line, shown, caret, _ = err.splitlines()
+    assert line.startswith("jpsi: flow.yaml:3:2: JS000: it is not YAML: ")
+    assert (shown, caret) == ("     - b: 2", "     ^")
+
+
+@pytest.mark.parametrize(("executor", "is_told"), [("lokal", True), ("local", False), ("LOCAL", False)])
+@pytest.mark.parametrize("command", ["plan", "graph"])
+def test_an_executor_that_is_not_here_is_told(command: str, executor: str, is_told: bool, run: Run) -> None:
+    code, out, err = run(command, "-x", executor, flow(f"{HEAD}- {{command: a, resources: r}}\n"))
+
+    assert (code, bool(out)) == (0, True)
+    expected = (
+        "jpsi: warning: flow.yaml: JS095: it is planned for 'lokal', and no executor and no target is called"
+        " so; did you mean 'local'?\n"
+    )
+    assert err == (expected if is_told else "")
+
+
 def test_mistakes_are_told_to_programs_as_json(run: Run) -> None:
     code, out, _ = run("validate", "--json", flow(f"{HEAD}- {{command: a, resorces: r}}\n"))
 

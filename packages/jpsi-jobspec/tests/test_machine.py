@@ -70,6 +70,18 @@ def test_if_the_machine_has_none_of_them_that_is_said() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("machine", "notes"),
+    [(PLAIN, ("this machine has 0 GPUs of 2, and it runs here all the same",)), (None, ())],
+)
+def test_what_the_machine_does_not_have_is_told_where_there_is_no_choice(
+    machine: Machine | None, notes: tuple[str, ...]
+) -> None:
+    plan = planned(f"{HEAD}tasks: [{{name: t, command: a, resources: fast}}]\n", here(machine))
+
+    assert entries(plan)["t"].lost == notes
+
+
 def test_the_example_takes_what_there_is() -> None:
     plan = planned(example("06-mini-mummi-mended"), here(PLAIN))
 

@@ -73,6 +73,10 @@ BROKEN = [
     ("JS003", group("name: a, command: x", "dependson: [a], command: y"), False, 9, "write 'depends_on'"),
     ("JS003", one("command: a, resources: r, <<: {a: b}"), True, 5, "<<"),
     ("JS003", one("command: a, resources: r, environment: {A: b}"), False, 5, "beside attributes"),
+    ("JS003", one("command: a, resources: r, watch: true"), False, 5, "move it into `attributes:`"),
+    ("JS003", one("command: a, resources: r, durration: 1h"), False, 5, "'duration', in `attributes:`"),
+    ("JS003", resource("{type: node, count: 1, cwd: /}"), False, 3, "move it into `attributes:`"),
+    ("JS003", resource("{type: node, count: 1, with: [{type: core, count: 1, cwd: /}]}"), False, 3, "known"),
     ("JS004", "version: 1\nversion: 1\n", True, 2, "twice"),
     ("JS004", one("command: a, depends_on: [], dependson: []"), True, 5, "twice"),
     ("JS005", one("name: no, command: a, resources: r"), True, 5, "put it in quotes: 'no'"),
@@ -220,6 +224,8 @@ BROKEN = [
         "without limit",
     ),
     ("JS064", one("command: a, resources: r, attributes: {nice: 4}"), False, 5, "SYSTEM.nice"),
+    ("JS064", one("command: a, resources: r, attributes: {duraton: 4}"), False, 5, "did you mean 'duration'"),
+    ("JS064", one("command: a, resources: r, attributes: {enviroment: {}}"), False, 5, "'environment'"),
     (
         "JS070",
         (
@@ -497,9 +503,9 @@ def test_what_nobody_can_tell_is_wrong_where_that_was_asked_for() -> None:
 def test_every_code_that_there_is_has_a_document_that_breaks_it() -> None:
     source = Path(__file__).parents[1] / "src/jpsi_jobspec"
     codes = {code for it in source.glob("*.py") for code in re.findall(r'"(JS[0-9]{3})"', it.read_text())}
-    # of what there is: test_satisfy; of what is installed: test_nodes; of where it runs: test_elsewhere,
-    # test_limits
-    elsewhere = {"JS091", "JS092", "JS093", "JS094"}
+    # of what there is: test_satisfy; of what is installed: test_nodes, test_commands; of where it runs:
+    # test_elsewhere, test_limits
+    elsewhere = {"JS091", "JS092", "JS093", "JS094", "JS095"}
 
     assert codes - elsewhere == {it[0] for it in BROKEN}
 

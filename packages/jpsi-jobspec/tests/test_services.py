@@ -201,6 +201,32 @@ def test_what_is_watched_in_a_group_is_shown_and_nothing_else_of_it(
     assert where == "g" or log() == ["talked", "talked"]
 
 
+@pytest.mark.parametrize("watched", ["g", "h", "r"], ids=["group", "group in it", "resource"])
+def test_of_a_group_that_is_watched_all_is_shown_that_runs_in_it(
+    watched: str, tmp_path: Path, log: Log
+) -> None:
+    given = {name: "  attributes: {watch: true}\n" if name == watched else "" for name in "gh"}
+    own = ", attributes: {watch: true}" if watched == "r" else ""
+    text = (
+        "version: 1\nresources:\n  g: {type: core, replicas: 2}\n  one: {type: core, count: 1}\n"
+        f"  r: {{type: core, count: 1{own}}}\n"
+        f"groups:\n- name: g\n  resources: g\n{given['g']}  tasks:\n"
+        "  - {name: first, command: echo first, resources: one}\n  - {group: h}\n"
+        f"- name: h\n  resources: r\n{given['h']}  commands: [echo local]\n"
+        "  tasks:\n  - {name: last, command: echo last; echo wrong >&2}\n"
+    )
+    shown: list[tuple[bytes, str]] = []
+    journal = begun(text, "local", tmp_path)
+
+    Driver(
+        journal, JobExecutor("local"), lambda *_: None, show=lambda data, stream: shown.append((data, stream))
+    ).run()
+
+    lines = sorted(joined(shown)["stdout"].decode().split())
+    assert lines == ["first", "last", "local"][0 if watched == "g" else 1 :]
+    assert joined(shown)["stderr"] == b"wrong\n"
+
+
 def test_what_has_ended_is_shown_once_however_late_its_end_is_heard_of(log: Log) -> None:
     shown: list[bytes] = []
     job = Job(JobSpec("/bin/sh", ["-c", "echo said"]))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import signal
 import subprocess
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -66,11 +68,11 @@ def test_where_all_runs_on_one_machine_nothing_is_copied() -> None:
         (Site(is_one_machine=True), "/data/x has to be on this machine"),
         (
             Site(target="slurm"),
-            "/data/x each process sees first that it is on its node, and copies it there where it is not",
+            "/data/x is looked for by each process on its node, and copied there if it is missing",
         ),
         (
             Site(target="far", is_elsewhere=True),
-            "/data/x is put on 'far'; each process sees first that it is on its node",
+            "/data/x is put on 'far', and looked for by each process on its node",
         ),
     ],
     ids=["local", "a batch system", "another machine"],
@@ -81,18 +83,17 @@ def test_the_plan_says_what_becomes_of_files(site: Site, says: str) -> None:
     assert f"    file: {says}" in list(lines(planned(text, site)))
 
 
-@pytest.mark.parametrize("kind", ["file", "directory", "link"])
+@pytest.mark.parametrize("kind", ["file", "directory"])
 def test_a_node_takes_from_the_archive_what_it_does_not_have(kind: str, tmp_path: Path) -> None:
     path, folder = tmp_path / "it's a place" / "x y", tmp_path / "staged"
     path.parent.mkdir()
     if kind == "directory":
         (path / "in").mkdir(parents=True)
         (path / "in/file").write_text("a")
-    elif kind == "file":
+        (path / "link").symlink_to("nowhere")
+    else:
         path.write_text("a")
         path.chmod(0o700)
-    else:
-        path.symlink_to("nowhere")
     before = [(it.name, it.lstat().st_mode) for it in sorted(path.parent.rglob("*"))]
     pack(str(path), folder)
     shutil.rmtree(path.parent)
@@ -101,6 +102,76 @@ def test_a_node_takes_from_the_archive_what_it_does_not_have(kind: str, tmp_path
 
     assert (done.returncode, done.stdout, done.stderr) == (0, "it runs a  b\n", "")
     assert [(it.name, it.lstat().st_mode) for it in sorted(path.parent.rglob("*"))] == before
+
+
+def test_of_a_link_a_node_gets_what_it_leads_to(tmp_path: Path) -> None:
+    """The node would not find that by the link."""
+    (tmp_path / "real").mkdir()
+    (tmp_path / "real/file").write_text("a")
+    (tmp_path / "link").symlink_to("real")
+    pack(str(tmp_path / "link"), tmp_path / "staged")
+    shutil.rmtree(tmp_path / "real")
+    (tmp_path / "link").unlink()
+
+    assert run_on_node([str(tmp_path / "link")], tmp_path / "staged").returncode == 0
+    assert (tmp_path / "link/file").read_text() == "a"
+
+
+def test_a_link_of_the_node_that_leads_nowhere_is_told_of(tmp_path: Path) -> None:
+    path = tmp_path / "x"
+    path.write_text("a")
+    pack(str(path), tmp_path / "staged")
+    path.unlink()
+    path.symlink_to("nowhere")
+
+    done = run_on_node([str(path)], tmp_path / "staged")
+
+    assert (done.returncode, done.stdout) == (125, "")
+    assert f"jpsi: {path} could not be staged on " in done.stderr
+    assert sorted(it.name for it in tmp_path.iterdir()) == ["staged", "x"]
+
+
+@pytest.mark.parametrize("system", ["slurm", "local"], indirect=True)
+def test_a_link_that_leads_nowhere_cannot_be_staged(system: str, tmp_path: Path, log: Log) -> None:
+    (tmp_path / "x").symlink_to("nowhere")
+    text = f"{HEAD}tasks: [{{name: s, steps: [{{name: stage, path: {tmp_path}/x}}]}}]\n"
+
+    journal = driven(text, system, tmp_path)
+
+    (part,) = journal.parts["s"]
+    assert (part.state, part.reason) == (JobState.FAILED, "staging")
+    assert "it is to be staged, and is not here" in str(part.message)
+
+
+@pytest.mark.parametrize(("number", "code"), [("TERM", 143), ("INT", 130), ("HUP", 129)])
+def test_what_is_ended_as_it_copies_leaves_nothing_of_that(
+    number: str, code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As when a job is cancelled; the signal comes in the middle of it."""
+    path, tar = tmp_path / "x", tmp_path / "bin/tar"
+    path.write_text("a")
+    pack(str(path), tmp_path / "staged")
+    path.unlink()
+    tar.parent.mkdir()
+    tar.write_text(f'#!/bin/sh\necho half >"$4/half"\nkill -{number} "$PPID"\n')
+    tar.chmod(0o700)
+    monkeypatch.setenv("PATH", f"{tar.parent}:{os.environ['PATH']}")
+
+    done = run_on_node([str(path)], tmp_path / "staged")
+
+    assert (done.returncode, done.stdout) == (code, "")
+    assert sorted(it.name for it in tmp_path.iterdir()) == ["bin", "staged"]
+
+
+def test_signals_reach_the_command_after_all_was_copied(tmp_path: Path) -> None:
+    path = tmp_path / "x"
+    path.write_text("a")
+    pack(str(path), tmp_path / "staged")
+    path.unlink()
+
+    done = run_on_node([str(path)], tmp_path / "staged", "sh", "-c", "kill -TERM $$; echo it runs on")
+
+    assert (done.returncode, done.stdout) == (-signal.SIGTERM, "")
 
 
 def test_a_path_that_looks_like_an_option_is_a_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

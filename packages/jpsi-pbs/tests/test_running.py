@@ -57,6 +57,67 @@ def test_torque_tells_of_nodes_as_recorded(scheduler: FakeScheduler) -> None:
 
 
 @_BOTH
+@pytest.mark.parametrize(
+    ("joined", "streams"),
+    [("oe", ("/w/o", "/w/o")), ("eo", ("/w/e", "/w/e")), ("n", ("/w/o", "/w/e")), (None, ("/w/o", "/w/e"))],
+)
+def test_streams_are_joined(
+    scheduler: FakeScheduler, name: str, joined: str | None, streams: tuple[str, str]
+) -> None:
+    words = ["-o", "o", "-e", "e", *(("-j", joined) if joined else ())]
+    call = Invocation(argv=["qsub", *words], stdin="#!/bin/sh\n", directory="/w")
+    answer(scheduler, _DIALECTS[name], call)
+
+    job = scheduler.jobs[-1]
+    assert (job.stdout, job.stderr) == streams
+
+
+@pytest.mark.parametrize(
+    ("name", "asked", "nodes"),
+    [
+        ("pbs", "nodes=2:ppn=2", "1122"),
+        ("pbs", "nodes=1:ppn=2+2", "1123"),
+        ("pbs", "nodes=3", "123"),
+        ("pbs", "ncpus=4", "1"),
+        ("torque", "nodes=1:ppn=2+2", "1123"),
+        ("torque", "procs=3", "111"),
+    ],
+)
+def test_nodes_are_given_as_they_were_asked_for(
+    scheduler: FakeScheduler, name: str, asked: str, nodes: str
+) -> None:
+    """OpenPBS makes chunks of the old form, each on a node of its own; pbs_resources(7B)."""
+    call = Invocation(argv=["qsub", "-l", asked], stdin="#!/bin/sh\n")
+    assert answer(scheduler, _DIALECTS[name], call).returncode == 0
+
+    job = scheduler.jobs[-1]
+    assert [it.removeprefix("node0") for it in job.files["PBS_NODEFILE"].split()] == list(nodes)
+
+
+@pytest.mark.parametrize(
+    ("name", "asked", "refusal"),
+    [
+        ("pbs", "nodes=2:ppn=x", "Illegal attribute or resource value Resource_List.nodes"),
+        ("pbs", "nodes=0", "Illegal attribute or resource value Resource_List.nodes"),
+        ("pbs", "nodes=node01:ppn=2", "this fake PBS has no nodes by name"),
+        ("pbs", "select=1:mpiprocs=x", "Illegal attribute or resource value Resource_List.select"),
+        ("torque", "nodes=2:ppn=x", "Illegal attribute or resource value for Resource_List.nodes"),
+        ("torque", "nodes=0", "Illegal attribute or resource value for Resource_List.nodes"),
+        ("torque", "nodes=node01:ppn=2", "this fake Torque has no nodes by name"),
+        ("torque", "procs=x", "Illegal attribute or resource value for Resource_List.procs"),
+    ],
+)
+def test_resources_that_are_none_are_refused(
+    scheduler: FakeScheduler, name: str, asked: str, refusal: str
+) -> None:
+    call = Invocation(argv=["qsub", "-l", asked], stdin="#!/bin/sh\n")
+
+    refused = answer(scheduler, _DIALECTS[name], call)
+
+    assert (refused.returncode > 0, refusal in refused.stderr, scheduler.jobs) == (True, True, [])
+
+
+@_BOTH
 def test_pbsdsh_starts_a_task_for_each_process(scheduler: FakeScheduler, name: str) -> None:
     environment = _job(scheduler, name)
 

@@ -243,7 +243,8 @@ def test_the_environment_of_the_caller_directs_nothing(
     job = scheduler.job(native_id)
     assert (job.name, job.queue, job.time_limit) == ("mine", "main", 600)
     assert job.environment["SLURM_CONF"] == "/etc/slurm/slurm.conf"
-    assert not {"SBATCH_JOB_NAME", "SLURM_JOB_NAME", "SLURM_EXPORT_ENV"} & job.environment.keys()
+    assert job.environment["SLURM_JOB_NAME"] == "mine"
+    assert not {"SBATCH_JOB_NAME", "SLURM_EXPORT_ENV"} & job.environment.keys()
 
 
 def test_what_the_user_wrote_directs_nothing(transport: FakeTransport, scheduler: FakeScheduler) -> None:
@@ -327,3 +328,35 @@ def test_a_command_may_stand_in_an_option(scheduler: FakeScheduler) -> None:
 
     (job,) = scheduler.jobs
     assert (job.name, job.script, job.stdout) == ("wrap", "#!/bin/sh\necho a b\n", "slurm-1.out")
+
+
+@pytest.mark.parametrize(
+    "recorded",
+    [it for it in recordings("sbatch-errors") if "Invalid numeric value" in it.result.stderr],
+    ids=lambda it: " ".join(it.argv),
+)
+def test_numbers_that_are_none_are_refused_as_recorded(scheduler: FakeScheduler, recorded: Recording) -> None:
+    call = Invocation(argv=[*recorded.argv[:-1]], stdin="#!/bin/sh\n")
+
+    found = answer(scheduler, dialect, call)
+
+    assert (found.returncode, found.stderr) == (recorded.result.returncode, recorded.result.stderr)
+
+
+@pytest.mark.parametrize("words", [["-N", "abc"], ["-N", "0"], ["-N", "3-2"], ["-n", "1.5"]], ids=" ".join)
+def test_counts_that_are_none_are_refused(scheduler: FakeScheduler, words: list[str]) -> None:
+    refused = answer(scheduler, dialect, Invocation(argv=["sbatch", *words], stdin="#!/bin/sh\n"))
+
+    assert (refused.returncode, scheduler.jobs) == (1, [])
+    assert "Invalid n" in refused.stderr or "Invalid --nodes" in refused.stderr
+
+
+def test_directives_are_refused_as_options_are(scheduler: FakeScheduler) -> None:
+    script = "#!/bin/sh\n#SBATCH -n 1\n#SBATCH hetjob\n#SBATCH -n x\n"
+
+    refused = answer(scheduler, dialect, Invocation(argv=["sbatch"], stdin=script))
+
+    assert (refused.returncode, refused.stderr) == (
+        1,
+        'sbatch: error: Invalid numeric value "x" for --ntasks.\n',
+    )

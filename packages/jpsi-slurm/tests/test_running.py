@@ -53,6 +53,13 @@ SLURM_WORKING_CLUSTER
 """
 
 
+def _recorded_in_script() -> dict[str, str]:
+    """The variables of the script of a job with 2 nodes."""
+    (output,) = recordings("job-environment")[0].details["files_after"].values()
+    lines = output.partition("== srun\n")[0].splitlines()
+    return dict(it.split("=", 1) for it in lines if it.startswith("SLURM"))
+
+
 def _recorded() -> tuple[list[str], dict[str, str]]:
     """What the tasks of a step over 2 nodes printed, and the variables of one task alone."""
     (output,) = recordings("job-environment")[0].details["files_after"].values()
@@ -87,6 +94,32 @@ def test_a_task_has_the_variables_that_were_recorded(scheduler: FakeScheduler) -
     names = recorded.keys() - set(_OF_THE_RECORDING.split())
     assert {name: found.get(name) for name in names} == {name: recorded[name] for name in names}
     assert (found["SLURM_JOB_ID"], found["SLURM_JOBID"]) == ("1", "1")
+
+
+def test_the_script_of_a_job_has_the_variables_that_were_recorded(scheduler: FakeScheduler) -> None:
+    """All but those of the site, and of the machine that it was recorded on."""
+    recorded = _recorded_in_script()
+    options = ["-N2", "--ntasks-per-node=2", "-c2", "-J", "envjob", "-A", "proj1", "-p", "debug"]
+    call = Invocation(argv=["sbatch", *options], stdin="#!/bin/sh\n", directory=recorded["SLURM_SUBMIT_DIR"])
+    answer(scheduler, dialect, call)
+
+    found = scheduler.jobs[-1].environment
+
+    of_the_site = """
+    SLURM_CONF SLURM_CPUS_ON_NODE SLURM_JOBID SLURM_JOB_CPUS_PER_NODE SLURM_JOB_GID SLURM_JOB_ID SLURM_JOB_QOS
+    SLURM_JOB_UID SLURM_JOB_USER SLURM_MEM_PER_CPU SLURM_NODE_ALIASES SLURM_PRIO_PROCESS SLURM_SUBMIT_HOST
+    SLURM_TASK_PID SLURM_TOPOLOGY_ADDR SLURM_TOPOLOGY_ADDR_PATTERN SLURM_WORKING_CLUSTER
+    """
+    names = recorded.keys() - set(of_the_site.split())
+    assert {name: found.get(name) for name in names} == {name: recorded[name] for name in names}
+
+
+def test_a_script_knows_how_many_processors_it_has(scheduler: FakeScheduler) -> None:
+    names = ("SLURM_CPUS_ON_NODE", "SLURM_JOB_CPUS_PER_NODE")
+
+    uneven, one = _job(scheduler, "-N2", "-n3", "-c2"), _job(scheduler)
+
+    assert [[found[name] for name in names] for found in (uneven, one)] == [["4", "4,2"], ["1", "1"]]
 
 
 @pytest.mark.parametrize(
@@ -161,6 +194,12 @@ def test_steps_are_counted_and_a_job_of_its_own_has_a_number(scheduler: FakeSche
         (["--distribution=arbitrary", "true"], "Unable to read SLURM_HOSTFILE"),
         (["--nonsense", "true"], "unrecognized option '--nonsense'"),
         (["-n1"], "No command given to execute."),
+        (["-n", "x", "true"], 'Invalid numeric value "x" for --ntasks.'),
+        (["-n0", "true"], 'Invalid numeric value "0" for --ntasks.'),
+        (["-c", "-1", "true"], 'Invalid numeric value "-1" for --cpus-per-task.'),
+        (["--ntasks-per-node=1k", "true"], 'Invalid numeric value "1k" for --ntasks-per-node.'),
+        (["-N", "abc", "true"], "Invalid --nodes specification"),
+        (["-N", "2-1", "true"], "Invalid --nodes specification"),
     ],
     ids=lambda it: it[0] if isinstance(it, list) else "",
 )

@@ -38,8 +38,10 @@ def _ranks(result: CommandResult) -> list[tuple[str, ...]]:
         (["-n", "2"], ["0202", "1212"]),
         (["-np", "3", "--map-by", "slot:PE=1", "--mca", "a", "b", "-x", "A"], ["0302", "1312", "2301"]),
         (["--hostfile", "hosts", "-n", "2"], ["0201", "1201"]),
+        (["--oversubscribe", "-n", "5"], ["0504", "1514", "2501", "3524", "4534"]),
+        (["-n", "2", "-oversubscribe"], ["0202", "1212"]),
     ],
-    ids=["all slots", "number", "options", "hosts"],
+    ids=["all slots", "number", "options", "hosts", "more than slots", "fewer than slots"],
 )
 def test_ranks_know_their_places(
     scheduler: FakeScheduler,

@@ -308,6 +308,20 @@ def test_a_script_runs_with_its_environment_directory_and_streams(
     assert (tmp_path / "err").read_text() == "wrong\n"
 
 
+@pytest.mark.parametrize("stderr", ["out", "../{folder}/out", "link"])
+def test_streams_into_one_file_keep_all_that_is_written(
+    real: FakeScheduler, tmp_path: Path, stderr: str
+) -> None:
+    (tmp_path / "link").symlink_to("out")
+    script = "echo first; echo second >&2; echo third; ls /no/such 2>/dev/null || echo fourth >&2"
+    streams = {"stdout": str(tmp_path / "out"), "stderr": stderr.format(folder=tmp_path.name)}
+
+    job = submit(real, script, environment={"PATH": "/bin:/usr/bin"}, directory=str(tmp_path), **streams)
+    ended(real, job)
+
+    assert (tmp_path / "out").read_text() == "first\nsecond\nthird\nfourth\n"
+
+
 def test_a_script_has_files_made_anew_for_each_start(real: FakeScheduler, tmp_path: Path) -> None:
     script = '#!/bin/sh\ncat "$NODES" "$OTHER"; echo changed >"$NODES"'
     files = {"NODES": "n1\nn2\n", "OTHER": "n3\n"}

@@ -70,8 +70,8 @@ class Chooser:
             (str(Expression((it,))), self._weigh(it, allowed, may_differ=may_differ))
             for it in resources.alternatives
         ]
-        if len(weighed) > 1:
-            weighed = [(name, self._on_machine(it)) for name, it in weighed]
+        has_choice = len(weighed) > 1
+        weighed = [(name, self._on_machine(it, has_choice=has_choice)) for name, it in weighed]
         if allowed is not None and len(weighed) > 1:
             weighed = [(name, self._within(it, asking)) for name, it in weighed]
         found = [it for _, it in weighed if isinstance(it, Choice)]
@@ -82,11 +82,14 @@ class Chooser:
             return [Choice()]
         return [attrs.evolve(it, why=(*it.why, *refused)) if refused else it for it in found]
 
-    def _on_machine(self, choice: Choice | str) -> Choice | str:
-        """Return a choice, or what this machine does not have of it if it is to run here."""
+    def _on_machine(self, choice: Choice | str, *, has_choice: bool) -> Choice | str:
+        """Return a choice if it is to run here, or why it cannot; the only one is tried all the same."""
         if isinstance(choice, str) or self.machine is None:
             return choice
-        return self.machine.lack(choice.shape) or choice
+        lack = self.machine.lack(choice.shape)
+        if lack is None or has_choice:
+            return lack or choice
+        return attrs.evolve(choice, lost=(*choice.lost, f"{lack}, and it runs here all the same"))
 
     def _within(self, choice: Choice | str, asking: Task | Group) -> Choice | str:
         """A choice, or why no queue takes it."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from jpsi import InvalidJobException, configuration
+from jpsi import InvalidJobException, configuration, plugins
 
 from .engines import shortcomings, usable
 from .given import Given
@@ -16,7 +16,7 @@ from .model import Document
 from .options import Mapped, configured
 from .plan import Site, draft
 from .planned import Plan
-from .problems import NOWHERE, Findings, Position
+from .problems import NOWHERE, Findings, Position, instead
 from .subsystems import DIRECTORY, Subsystems, read_subsystems
 
 
@@ -91,11 +91,22 @@ def prepared(given: Given, *, is_to_run: bool = False) -> tuple[Plan, Findings, 
     document, findings = opened(given)
     found = site(given, document)
     plan = draft(document, found, findings)
+    if not is_to_run:
+        _check_target(found.target, findings)
     note = findings.wrong if is_to_run else findings.loose
     for name, says, do in shortcomings(plan, usable()):
         note("JS092", _place(name, document), says, do)
     findings.check()
     return plan, findings, found
+
+
+def _check_target(target: str, findings: Findings) -> None:
+    """Note that what is planned for is not here; whoever would run it learns of that by an error."""
+    names = {name for it in plugins() if it.kind == "executor" for name in (it.name, *it.aliases)}
+    names |= configuration().targets.keys()
+    if target.lower() not in {it.lower() for it in names}:
+        says = f"it is planned for {target!r}, and no executor and no target is called so"
+        findings.loose("JS095", NOWHERE, says, instead(target, names))
 
 
 def _place(name: str, document: Document) -> Position:

@@ -89,14 +89,14 @@ class _Planner:
         """The entries that are submitted."""
         scope = self._graph.scopes[""]
         entries = [self._top_entry(scope, number) for number in scope.order]
-        found = tuple(_watched(entries))
+        found = tuple(_shown(_watched(entries)))
         return found if self._site.is_one_machine else tuple(_staged(found))
 
     def _files(self, steps: Iterable[Step]) -> tuple[str, ...]:
         """Return what becomes of the files of steps."""
-        put = f"is put on {self._site.target!r}; " if self._site.is_elsewhere else ""
-        copied = "" if put else ", and copies it there where it is not"
-        then = f"{put}each process sees first that it is on its node{copied}"
+        then = "is looked for by each process on its node, and copied there if it is missing"
+        if self._site.is_elsewhere:
+            then = f"is put on {self._site.target!r}, and looked for by each process on its node"
         staged = "has to be on this machine" if self._site.is_one_machine else then
         return tuple(f"{it.path} {staged if it.content is None else 'is written'}" for it in steps)
 
@@ -359,6 +359,13 @@ def _watched(entries: list[Entry]) -> Iterator[Entry]:
         yield entry if waits == entry.after else attrs.evolve(entry, after=waits)
         if entry.attributes.watch:
             held_by = After(entry.id, "started" if entry.kind is Kind.SERVICE else "any")
+
+
+def _shown(entries: Iterable[Entry], *, is_shown: bool = False) -> Iterator[Entry]:
+    """Yield the entries, where all in a group that is watched is known to be shown."""
+    for entry in entries:
+        inside = _shown(entry.inside, is_shown=is_shown or bool(entry.attributes.watch))
+        yield attrs.evolve(entry, is_shown=is_shown, inside=tuple(inside))
 
 
 def _top_kind(task: Task) -> Kind:

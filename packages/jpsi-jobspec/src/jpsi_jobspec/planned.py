@@ -75,6 +75,8 @@ class Entry:
     #: Options of the batch system that the requirements come to.
     constraints: Mapping[str, Any] = attrs.field(factory=dict)
     ready: Ready | None = None
+    #: Whether a group that it stands in is watched.
+    is_shown: bool = False
     #: Why it is as it is, a sentence each.
     why: tuple[str, ...] = ()
     #: What the document says that it does not come to, a sentence each.
@@ -89,8 +91,8 @@ class Entry:
 
     @property
     def is_watched(self) -> bool:
-        """True if what it writes is shown as it comes; a group writes what is watched in it."""
-        return any(it.attributes.watch for it in self.walk() if it.kind is not Kind.POOL)
+        """True if what it writes is shown as it comes; a group writes what is watched in it, or all."""
+        return self.is_shown or any(it.attributes.watch for it in self.walk())
 
     @property
     def replicated(self) -> Entry | None:

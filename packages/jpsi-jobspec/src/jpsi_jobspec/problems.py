@@ -124,11 +124,16 @@ def shown(value: object) -> str:
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
 
 
+def meant(word: str, known: Iterable[str]) -> str | None:
+    """Return which of the known names was probably meant by one that is not known."""
+    return next(iter(difflib.get_close_matches(word, sorted(known), n=1)), None)
+
+
 def instead(word: str, known: Iterable[str]) -> str:
     """What to do about a name that is not known: what was probably meant, else all that there is."""
     names = sorted(known)
-    if close := difflib.get_close_matches(word, names, n=1):
-        return f"did you mean {close[0]!r}?"
+    if close := meant(word, names):
+        return f"did you mean {close!r}?"
     if not names:
         return "there is none; define one"
     more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""

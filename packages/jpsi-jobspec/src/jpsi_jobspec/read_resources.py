@@ -8,15 +8,14 @@ import attrs
 
 from .matchers import names
 from .model import Attributes, Requirement, Resource, Vertex
-from .problems import instead
+from .problems import instead, meant
 from .text import Value
-from .values import Entries, Reader, kind, plain
+from .values import ATTRIBUTES, Entries, Reader, kind, plain
 
 _TYPES = ("node", "socket", "core", "gpu", "memory", "storage", "rack", "slot")
 _SIZED = {"memory", "storage"}
 _VERTEX = ("type", "count", "replicas", "with", "requires", "size", "unit", "exclusive", "label")
 _RESOURCE = (*_VERTEX, "attributes", "environment", "schedule")
-_ATTRIBUTES = ("duration", "environment", "cwd", "watch")
 _REQUIREMENT = ("name", "field", "match", "attribute", "value", "matcher")
 
 #: What people write for keys.
@@ -179,15 +178,17 @@ def read_attributes(entries: Entries, reader: Reader) -> Attributes:
 
 def _attributes(value: Value, reader: Reader) -> Attributes:
     if not isinstance(value.content, dict):
-        reader.mapping(value, "JS064", _ATTRIBUTES, ALSO)
+        reader.mapping(value, "JS064", ATTRIBUTES, ALSO)
         return Attributes(at=value.at)
-    others = {key: it for key, it in value.content.items() if ALSO.get(key, key) not in _ATTRIBUTES}
+    others = {key: it for key, it in value.content.items() if ALSO.get(key, key) not in ATTRIBUTES}
     known = {key: it for key, it in value.content.items() if key not in others}
-    entries = reader.mapping(attrs.evolve(value, content=known), "JS064", _ATTRIBUTES, ALSO)
+    entries = reader.mapping(attrs.evolve(value, content=known), "JS064", ATTRIBUTES, ALSO)
     for key, it in others.items():
         if "." not in key:
             at = attrs.evolve(it.at, path=(*value.at.path, key))
-            do = f"write `SYSTEM.{key}`, as in slurm.{key}, if it is an option of a batch system"
+            close = meant(key, ATTRIBUTES)
+            option = f"write `SYSTEM.{key}`, as in slurm.{key}, if it is an option of a batch system"
+            do = option if close is None else f"did you mean {close!r}?"
             reader.findings.loose("JS064", at, "is kept, but nothing comes of it", do)
     duration, cwd = entries.get("duration"), entries.get("cwd")
     environment, watch = entries.get("environment"), entries.get("watch")

@@ -13,25 +13,30 @@ from pathlib import Path
 _MEMBER = "staged"
 
 # `mv -T` puts a directory where nothing is, and never into one that another process has put there meanwhile.
+# What is ended as it copies, as a job that is cancelled, leaves nothing half done behind.
 _UNPACK = """\
-folder=$1 left=$2
+folder=$1 left=$2 new=
 shift 2
+trap 'rm -rf -- "$new"; exit 129' HUP
+trap 'rm -rf -- "$new"; exit 130' INT
+trap 'rm -rf -- "$new"; exit 143' TERM
 while [ "$left" -gt 0 ]; do
   path=$1 archive=$folder/$2 left=$((left - 1))
   shift 2
   case $path in '~/'*) path=$HOME/${path#'~/'} ;; esac
-  [ -e "$path" ] || [ -L "$path" ] && continue
+  [ -e "$path" ] && continue
   if [ ! -f "$archive" ]; then
     echo "jpsi: $path is to be staged, and is neither on $(hostname) nor in an archive of the run" >&2
     exit 125
   fi
   parent=$(dirname -- "$path") && mkdir -p -- "$parent" && new=$(mktemp -d "$parent/.jpsi.XXXXXX") || exit 125
   tar -xf "$archive" -C "$new" && { mv -nT -- "$new/staged" "$path" || :; }
-  rm -rf -- "$new"
-  [ -e "$path" ] || [ -L "$path" ] && continue
+  rm -rf -- "$new" && new=
+  [ -e "$path" ] && continue
   echo "jpsi: $path could not be staged on $(hostname)" >&2
   exit 125
 done
+trap - HUP INT TERM
 exec "$@"
 """
 
@@ -41,6 +46,12 @@ def archive(path: str, folder: Path) -> Path:
     return folder / f"{hashlib.sha256(os.fsencode(path)).hexdigest()[:32]}.tar"
 
 
+def is_here(path: str) -> bool:
+    """Return True if a path is on this machine, and leads somewhere if it is a link."""
+    # no error where nobody may look
+    return os.path.exists(Path(path).expanduser())  # noqa: PTH110
+
+
 def pack(path: str, folder: Path) -> None:
     """Make the archive of a path; who reads it at the same time sees the last one, or this, as a whole."""
     folder.mkdir(mode=0o700, exist_ok=True)
@@ -48,7 +59,8 @@ def pack(path: str, folder: Path) -> None:
     file, new = tempfile.mkstemp(dir=folder, prefix="new.")
     try:
         with os.fdopen(file, "wb") as written, tarfile.open(fileobj=written, mode="w") as found:
-            found.add(Path(path).expanduser(), _MEMBER)
+            # what a link leads to, as the node would not find that by the link
+            found.add(Path(path).expanduser().resolve(), _MEMBER)
             found.close()
             written.flush()
             os.fsync(written.fileno())
@@ -66,7 +78,7 @@ def is_seen_as(folder: Path, path: Path) -> bool:
     home, parent = Path.home().resolve(), folder.parent.resolve()
     if not (parent.is_relative_to(home) and path.resolve().is_relative_to(home)):
         return False
-    return parent.stat().st_dev == path.lstat().st_dev
+    return parent.stat().st_dev == path.stat().st_dev
 
 
 def with_staged(paths: Iterable[str], folder: Path, command: Iterable[str]) -> tuple[str, ...]:

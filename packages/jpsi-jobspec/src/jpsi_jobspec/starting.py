@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 
 import attrs
 
@@ -19,6 +17,7 @@ from .planned import Entry, Kind
 from .progress import Next
 from .room import Room
 from .shape import ONE_SLOT, Shape
+from .staging import is_here
 from .steps import do_steps
 
 # What a pilot says of where it runs a job.
@@ -133,7 +132,7 @@ class Starting:
             return None
         inside = (it for inner in entry.inside for it in inner.walk() if it.staged)
         steps = [it for inner in inside for it in inner.steps if it.content is None]
-        here = [it for it in steps if os.path.lexists(Path(it.path).expanduser())]
+        here = [it for it in steps if is_here(it.path)]
         return do_steps(here, self._executor.files, self._journal.staging)
 
     def _job(self, place: Place, shape: Shape) -> Job:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 from collections.abc import Iterable
 from pathlib import Path
@@ -10,7 +9,7 @@ from pathlib import Path
 from jpsi import JobFiles, JpsiError
 
 from .model import Step
-from .staging import archive, is_seen_as, pack
+from .staging import archive, is_here, is_seen_as, pack
 
 
 def do_steps(steps: Iterable[Step], files: JobFiles, staging: Path | None) -> str | None:
@@ -39,7 +38,7 @@ def do_steps(steps: Iterable[Step], files: JobFiles, staging: Path | None) -> st
 
 def _stage(path: str, files: JobFiles, staging: Path | None) -> None:
     here = Path(path).expanduser()
-    if not os.path.lexists(here):
+    if not is_here(path):
         if staging is not None and archive(path, staging).exists():
             # it was where the group was submitted, and processes take it from there
             return

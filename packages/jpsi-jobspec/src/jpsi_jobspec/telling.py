@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 import click
 
 from jpsi import InvalidJobException, JpsiError
+from jpsi.plugin import printable
 
 from .problems import WorkflowError
 
@@ -21,7 +22,8 @@ def fenced(command: Callable[[], int]) -> int:
     except WorkflowError as e:
         # a key that nobody knows may be all of the reason for the rest
         warn(e.loose)
-        complain(e.problems)
+        # of what is no YAML, the line is shown with a caret below it
+        complain(printable(str(it)) for it in e.found)
         return MISTAKE
     except InvalidJobException as e:
         complain(e.problems if len(e.problems) > 1 else [str(e)])

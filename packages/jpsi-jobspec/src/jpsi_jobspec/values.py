@@ -12,11 +12,13 @@ import attrs
 
 from jpsi import parse_duration
 
-from .problems import Findings, Position, instead, shown
+from .problems import Findings, Position, instead, meant, shown
 from .text import Value
 
 #: What a name looks like; what joins names is in none.
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
+#: The attributes of jobs, besides options of batch systems.
+ATTRIBUTES = ("duration", "environment", "cwd", "watch")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _ISO = re.compile(r"P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+)S)?)?")
 _SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?) *([kKMGTPE]?i?)[bB]?")
@@ -46,7 +48,8 @@ class Reader:
             name = also.get(key, key)
             if name not in known:
                 at = attrs.evolve(item.at, path=(*value.at.path, key))
-                self.findings.loose("JS003", at, "is a key that nobody knows", instead(key, known))
+                do = _elsewhere(key, known) or instead(key, known)
+                self.findings.loose("JS003", at, "is a key that nobody knows", do)
                 continue
             if name != key:
                 self.findings.loose("JS003", item.at, f"is another word for {name!r}", f"write {name!r}")
@@ -169,6 +172,16 @@ class Entries:
         """The value of a key; None if it is not there or empty."""
         value = self.found.get(key)
         return None if value is None or value.content is None else value
+
+
+def _elsewhere(key: str, known: Collection[str]) -> str | None:
+    """Return what to do about a key that is meant for the attributes beside it."""
+    if "attributes" not in known or meant(key, known) is not None:
+        return None
+    if key in ATTRIBUTES:
+        return "move it into `attributes:`"
+    close = meant(key, ATTRIBUTES)
+    return None if close is None else f"did you mean {close!r}, in `attributes:`?"
 
 
 def kind(value: Value) -> str:

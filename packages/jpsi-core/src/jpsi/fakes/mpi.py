@@ -6,6 +6,7 @@ MPI_Init there finds itself alone.
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -25,7 +26,7 @@ _COUNT = frozenset({"n", "np", "c"})
 _HOSTFILE = frozenset({"hostfile", "machinefile"})
 _IGNORED = {
     **dict.fromkeys(("allow-run-as-root", "bind-to-core", "bind-to-none", "nooversubscribe"), 0),
-    **dict.fromkeys(("oversubscribe", "q", "quiet", "report-bindings", "v", "verbose"), 0),
+    **dict.fromkeys(("q", "quiet", "report-bindings", "v", "verbose"), 0),
     **dict.fromkeys(("bind-to", "map-by", "rank-by", "stdin"), 1),
     **dict.fromkeys(("gmca", "mca"), 2),
 }
@@ -48,7 +49,7 @@ def mpirun_commands(slots: Slots) -> Mapping[str, CommandFunction]:
 
 
 def _launch(words: list[str], slots: Sequence[str]) -> TaskLaunch:
-    count = None
+    count, is_crowded = None, False
     exported: dict[str, str] = {}
     while words and words[0].startswith("-"):
         option = words.pop(0).lstrip("-")
@@ -59,6 +60,8 @@ def _launch(words: list[str], slots: Sequence[str]) -> TaskLaunch:
         elif option == "x":
             name, is_set, value = _value(option, words).partition("=")
             exported.update({name: value} if is_set else {})
+        elif option == "oversubscribe":
+            is_crowded = True
         elif option in _IGNORED:
             del words[: _IGNORED[option]]
         else:
@@ -67,11 +70,13 @@ def _launch(words: list[str], slots: Sequence[str]) -> TaskLaunch:
     if not words:
         msg = "it was told no program to run"
         raise ValueError(msg)
-    if slots and count is not None and count > len(slots):
+    if slots and count is not None and count > len(slots) and not is_crowded:
         msg = f"there are not enough slots available in the system: {count} were asked for, of {len(slots)}"
         raise ValueError(msg)
-    ranks = (slots or ["localhost"] * (count or 1))[:count]
-    return TaskLaunch(tasks=_tasks(words, ranks, exported), ends_on_failure=True)
+    slots = slots or ["localhost"] * (count or 1)
+    # all of them once, and then again from the first
+    ranks = itertools.islice(itertools.cycle(slots), len(slots) if count is None else count)
+    return TaskLaunch(tasks=_tasks(words, list(ranks), exported), ends_on_failure=True)
 
 
 def _value(option: str, words: list[str]) -> str:

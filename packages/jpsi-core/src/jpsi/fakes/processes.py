@@ -56,7 +56,8 @@ def start(job: FakeJob, file: Path, ended: Callable[[int], None]) -> RunningScri
             env={**job.environment, **{name: str(path) for name, path in files.items()}},
             stdin=subprocess.DEVNULL,
             stdout=stdout,
-            stderr=stderr,
+            # two places in one file would overwrite each other's output
+            stderr=stdout if os.path.sameopenfile(stdout.fileno(), stderr.fileno()) else stderr,
             start_new_session=True,
         )
     thread = threading.Thread(

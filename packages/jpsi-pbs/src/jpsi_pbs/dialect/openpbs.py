@@ -17,7 +17,15 @@ from .arrays import array_of, by_array, called, elements_of, in_place_of, index_
 from .changing import Words
 from .depending import VAIN, WAITS
 from .ids import SERVER, full, is_here, node, places
-from .submitting import MAX_ARRAY_SIZE, Rules, seconds, variables_of
+from .submitting import (
+    MAX_ARRAY_SIZE,
+    NamedNodeError,
+    Rules,
+    nodes_asked,
+    positive,
+    seconds,
+    variables_of,
+)
 
 _VERSION = "23.06.06"
 _CHUNK = frozenset({"ncpus", "mpiprocs", "ompthreads", "mem", "host"})
@@ -36,16 +44,34 @@ def _refused_resources(resources: Mapping[str, str]) -> tuple[int, str] | None:
         return 166, "Illegal attribute or resource value Resource_List.walltime"
     if "place" in resources and "select" not in resources:
         return 7, 'Cannot have "place" without "select"'
-    for number, parts in _chunks(resources):
-        if not number.isdecimal() or number == "0":
-            return 166, "Illegal attribute or resource value Resource_List.select"
-        for name in parts:
-            if name not in _CHUNK:
-                return 187, f"Unknown resource: {name}"
-    return None
+    return _refused_chunks(resources)
+
+
+def _refused_chunks(resources: Mapping[str, str]) -> tuple[int, str] | None:
+    name = "select" if "select" in resources else "nodes"
+    try:
+        chunks = _chunks(resources)
+        for number, parts in chunks:
+            for count in (number, parts.get("ncpus") or "1", parts.get("mpiprocs") or "1"):
+                positive(count)
+    except NamedNodeError:
+        return 1, "this fake PBS has no nodes by name"
+    except ValueError:
+        return 166, f"Illegal attribute or resource value Resource_List.{name}"
+    unknown = next((it for _, parts in chunks for it in parts if it not in _CHUNK), None)
+    return None if unknown is None else (187, f"Unknown resource: {unknown}")
+
+
+def _is_of_old(resources: Mapping[str, str]) -> bool:
+    """Return True if a job asks for nodes in the form that `select` has replaced."""
+    return "nodes" in resources and "select" not in resources
 
 
 def _chunks(resources: Mapping[str, str]) -> list[tuple[str, dict[str, str]]]:
+    if _is_of_old(resources):
+        # pbs_resources(7B): each node of the old form is a chunk of its own
+        asked = nodes_asked(resources["nodes"])
+        return [(str(number), {"ncpus": str(it), "mpiprocs": str(it)}) for number, it in asked]
     split = [chunk.split(":") for chunk in resources.get("select", "1").split("+")]
     return [(number, dict(part.partition("=")[::2] for part in parts)) for number, *parts in split]
 
@@ -53,9 +79,9 @@ def _chunks(resources: Mapping[str, str]) -> list[tuple[str, dict[str, str]]]:
 def _nodes(resources: Mapping[str, str]) -> list[str]:
     """The node of each process; chunks are together unless they are to be scattered."""
     chunks = [
-        int(parts.get("mpiprocs", "1")) for number, parts in _chunks(resources) for _ in range(int(number))
+        int(parts.get("mpiprocs") or "1") for number, parts in _chunks(resources) for _ in range(int(number))
     ]
-    is_scattered = "scatter" in resources.get("place", "").split(":")
+    is_scattered = _is_of_old(resources) or "scatter" in resources.get("place", "").split(":")
     return [node(at if is_scattered else 0) for at, count in enumerate(chunks) for _ in range(count)]
 
 

@@ -179,6 +179,9 @@ def _job(native_id: str, options: Arguments, resources: Mapping[str, str], invoc
     # PBS_ names do not reach the job, and HOME is the user's own.
     own = {key: value for key, value in surrounding.items() if not key.startswith("PBS_O_")}
     home = invocation.environment.get("HOME", "/")
+    files = {it: options.last(it, f"{name}.{it}{number}") for it in "oe"}
+    streams = {it: posixpath.join(invocation.directory, file) for it, file in files.items()}
+    joined = options.last("j", "n")
     return FakeJob(
         native_id,
         script=invocation.stdin,
@@ -199,8 +202,8 @@ def _job(native_id: str, options: Arguments, resources: Mapping[str, str], invoc
             "PBS_TASKNUM": "1",
         },
         directory=home,
-        stdout=posixpath.join(invocation.directory, options.last("o", f"{name}.o{number}")),
-        stderr=posixpath.join(invocation.directory, options.last("e", f"{name}.e{number}")),
+        stdout=streams["e" if joined == "eo" else "o"],
+        stderr=streams["o" if joined == "oe" else "e"],
         time_limit=seconds(resources.get("walltime", "")),
         starting=_count_runs,
         attributes={"variables": [*{**own, **variables}], "resources": dict(resources), "runs": 0},
@@ -222,6 +225,35 @@ def _pairs(values: list[str]) -> Iterator[tuple[str, str]]:
     for text in values:
         parts = [text] if text.startswith("depend=") else text.split(",")
         yield from (part.partition("=")[::2] for part in parts)
+
+
+class NamedNodeError(ValueError):
+    """A node that is asked for by its name."""
+
+
+def nodes_asked(text: str) -> Iterator[tuple[int, int]]:
+    """Yield the numbers of nodes in a `-l nodes=`, each with how many processes there are on every one.
+
+    Raises:
+        ValueError: a number is none; a `NamedNodeError` if there is a name in its place.
+    """
+    for part in text.split("+"):
+        number, *properties = part.split(":")
+        if not number.isdecimal():
+            raise NamedNodeError(number)
+        yield positive(number), positive(dict(it.partition("=")[::2] for it in properties).get("ppn", "1"))
+
+
+def positive(text: str) -> int:
+    """Return a number that is at least 1.
+
+    Raises:
+        ValueError: it is none.
+    """
+    number = int(text)
+    if number < 1:
+        raise ValueError(text)
+    return number
 
 
 def seconds(text: str) -> float | None:

@@ -14,7 +14,15 @@ from .arrays import LIMITED, array_of, by_array, elements_of, index_of, whole
 from .changing import Words
 from .depending import VAIN, WAITS
 from .ids import SERVER, full, node, places
-from .submitting import MAX_ARRAY_SIZE, Rules, seconds, variables_of
+from .submitting import (
+    MAX_ARRAY_SIZE,
+    NamedNodeError,
+    Rules,
+    nodes_asked,
+    positive,
+    seconds,
+    variables_of,
+)
 
 _RESOURCES = frozenset({"nodes", "walltime", "mem", "pmem", "ncpus", "cput", "procs"})
 _CORES_PER_NODE = 64
@@ -28,7 +36,14 @@ def _refused_resources(resources: Mapping[str, str]) -> tuple[int, str] | None:
             return 189, f"submit error (Unknown resource type  Resource_List.{name})"
     if seconds(resources.get("walltime", "0")) is None:
         return 168, "submit error (Illegal attribute or resource value for Resource_List.walltime)"
-    if any(cores > _CORES_PER_NODE for _, cores in _parts(resources)):
+    try:
+        is_too_large = any(cores > _CORES_PER_NODE for _, cores in _parts(resources))
+    except NamedNodeError:
+        return 1, "submit error (this fake Torque has no nodes by name)"
+    except ValueError:
+        name = "nodes" if "nodes" in resources else "procs"
+        return 168, f"submit error (Illegal attribute or resource value for Resource_List.{name})"
+    if is_too_large:
         return 190, "submit error (Job exceeds queue resource limits MSG=cannot locate feasible nodes)"
     return None
 
@@ -37,15 +52,12 @@ def _parts(resources: Mapping[str, str]) -> Iterator[tuple[int, int]]:
     """So many nodes, and so many cores on each."""
     if "procs" in resources and "nodes" not in resources:
         # wherever there are cores
-        full, rest = divmod(int(resources["procs"]), _CORES_PER_NODE)
+        full, rest = divmod(positive(resources["procs"]), _CORES_PER_NODE)
         yield from (
             (number, cores) for number, cores in ((full, _CORES_PER_NODE), (1, rest)) if number * cores
         )
         return
-    for part in resources.get("nodes", "1").split("+"):
-        number, *properties = part.split(":")
-        named = dict(it.partition("=")[::2] for it in properties)
-        yield int(number), int(named.get("ppn", "1"))
+    yield from nodes_asked(resources.get("nodes", "1"))
 
 
 def _nodes(resources: Mapping[str, str]) -> list[str]:

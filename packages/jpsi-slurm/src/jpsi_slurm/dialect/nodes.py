@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Mapping, Sequence
 
 
@@ -26,6 +27,26 @@ def node_list(names: Sequence[str]) -> str:
     numbers = [name.removeprefix("node") for name in names]
     is_range = [int(it) for it in numbers] == list(range(int(numbers[0]), int(numbers[0]) + len(numbers)))
     return f"node[{numbers[0]}-{numbers[-1]}]" if is_range else f"node[{','.join(numbers)}]"
+
+
+_COUNTS = ("ntasks", "cpus-per-task", "ntasks-per-node")
+_NODES = re.compile(r"([1-9][0-9]*)(?:-([1-9][0-9]*))?")
+
+
+def wrong_count(options: Mapping[str, str]) -> str | None:
+    """Return what sbatch and srun say of a number of tasks, processors or nodes that is none.
+
+    >>> wrong_count({"ntasks": "two"}), wrong_count({"nodes": "1-4"})
+    ('Invalid numeric value "two" for --ntasks.', None)
+    """
+    for name in _COUNTS:
+        value = options.get(name, "1")
+        if not (value.isascii() and value.isdecimal() and int(value)):
+            return f'Invalid numeric value "{value}" for --{name}.'
+    match = _NODES.fullmatch(options.get("nodes", "1"))
+    if match is None or int(match[2] or match[1]) < int(match[1]):
+        return "Invalid --nodes specification"
+    return None
 
 
 def tasks_of(options: Mapping[str, str], nodes: int) -> int:

@@ -12,7 +12,7 @@ from jpsi.plugin import CommandResult, hostlist
 
 from .arguments import UnknownOptionError, parse
 from .arrays import number_of
-from .nodes import node_list, node_names, tasks_of, tasks_per_node
+from .nodes import node_list, node_names, tasks_of, tasks_per_node, wrong_count
 
 # srun(1), OPTIONS: those that are heeded or make no difference to processes of one machine, and those that
 # nobody is to believe in
@@ -129,6 +129,8 @@ def _split(words: Sequence[str]) -> Iterator[list[str]]:
 
 def _part(words: Sequence[str], environment: Mapping[str, str]) -> _Part:
     options, command = parse(words, _KNOWN, _SHORT, is_script=True)
+    if wrong := wrong_count(options):
+        raise RefusedError(wrong)
     if lacking := _LACKING & options.keys():
         msg = f"this fake Slurm has no --{min(lacking)}"
         raise RefusedError(msg)

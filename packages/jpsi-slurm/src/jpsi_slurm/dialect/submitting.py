@@ -17,7 +17,7 @@ from . import components
 from .arguments import UnknownOptionError, parse
 from .arrays import apart, array_refusal, keep_limit, native_ids, variables
 from .depending import blocked, dependency_refusal
-from .nodes import node_list, node_names, tasks_of, tasks_per_node
+from .nodes import node_list, node_names, tasks_of, tasks_per_node, wrong_count
 
 #: The cluster, and what there is on it.
 CLUSTER = "ci"
@@ -67,6 +67,8 @@ _INPUT = {
     "SBATCH_RESERVATION": "reservation",
     "SBATCH_TIMELIMIT": "time",
 }
+# The script is the first task of a step.
+_FIRST_TASK = dict.fromkeys(("SLURM_GTIDS", "SLURM_LOCALID", "SLURM_NODEID", "SLURM_PROCID"), "0")
 _TIME = re.compile(r"(?:(?P<days>\d+)-)?(?P<first>\d+)(?::(?P<second>\d+))?(?::(?P<third>\d+))?\Z")
 
 
@@ -92,7 +94,8 @@ def sbatch(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
     name = "wrap" if "wrap" in given else posixpath.basename(words[0]) if words else "sbatch"
     options = {"job-name": name, **first, **environment, **given}
     parts = components.all_of(options, others)
-    if refusal := _unreadable(invocation.stdin) or components.contradiction(parts):
+    wrong = next(filter(None, map(wrong_count, parts)), None)
+    if refusal := _unreadable(invocation.stdin) or wrong or components.contradiction(parts):
         return CommandResult(returncode=1, stderr=f"sbatch: error: {refusal}\n")
     # A refused submission uses up an id.
     number = str(scheduler.next_number())
@@ -179,13 +182,22 @@ def _environment(options: Mapping[str, str], invocation: Invocation) -> dict[str
     """The variables that all jobs of a submission have."""
     nodes = _nodes(options)
     names = node_list(node_names(nodes))
+    cpus = [tasks * int(options.get("cpus-per-task", "1")) for tasks in _spread(options, nodes)]
     return {
         **invocation.environment,
+        **_FIRST_TASK,
+        "SLURMD_NODENAME": node_names(1)[0],
         "SLURM_CLUSTER_NAME": CLUSTER,
+        "SLURM_CPUS_ON_NODE": str(cpus[0]),
+        "SLURM_JOB_ACCOUNT": options.get("account", "proj1"),
+        "SLURM_JOB_CPUS_PER_NODE": tasks_per_node(cpus),
+        "SLURM_JOB_NAME": options["job-name"],
         "SLURM_JOB_NODELIST": names,
         "SLURM_JOB_NUM_NODES": str(nodes),
+        "SLURM_JOB_PARTITION": options.get("partition", "main"),
         "SLURM_NNODES": str(nodes),
         "SLURM_NODELIST": names,
+        "SLURM_SUBMIT_DIR": invocation.directory,
         **({"SLURM_CPUS_PER_TASK": options["cpus-per-task"]} if "cpus-per-task" in options else {}),
         **_tasks(options, nodes),
     }
@@ -206,8 +218,13 @@ def _tasks(options: Mapping[str, str], nodes: int) -> dict[str, str]:
         each = options["ntasks-per-node"]
         told = tasks_per_node([int(each)] * nodes)
         return {**total, "SLURM_NTASKS_PER_NODE": each, "SLURM_TASKS_PER_NODE": told}
-    few, more = divmod(tasks, nodes)
-    return {**total, "SLURM_TASKS_PER_NODE": tasks_per_node([few + (node < more) for node in range(nodes)])}
+    return {**total, "SLURM_TASKS_PER_NODE": tasks_per_node(_spread(options, nodes))}
+
+
+def _spread(options: Mapping[str, str], nodes: int) -> list[int]:
+    """Return the number of tasks on each node, as even as can be; each has processors for one at least."""
+    few, more = divmod(tasks_of(options, nodes), nodes)
+    return [max(1, few + (node < more)) for node in range(nodes)]
 
 
 def _start(scheduler: FakeScheduler, environment: Mapping[str, str], job: FakeJob) -> None:
