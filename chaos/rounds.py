@@ -195,6 +195,7 @@ class Round(abc.ABC):
     def are_final(self) -> bool:
         """Return True if all jobs of the round that the batch system knows have ended."""
 
+    @abc.abstractmethod
     def let_go(self) -> None:
         """Let jobs run that the batch system keeps from running until their owner does something."""
 
