@@ -110,7 +110,7 @@ def test_what_was_not_asked_for_was_not_given(
 def test_gpus_that_an_older_version_wrote_down_and_asked_nobody_for_do_not_count(records: Records) -> None:
     execution = records.submit(wish("a")).execution or ""
     with records.database.writing() as connection:
-        executions.change(connection, execution, recorded={"vcpus": 1, "gpus": 2})
+        executions.change(connection, execution, records.now(), recorded={"vcpus": 1, "gpus": 2})
 
     assert records.find(wish("a", runtime_constraints={"gpus": 2})) is None
     assert records.find(wish("a", runtime_constraints={"gpus": False})) is not None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -167,3 +168,18 @@ def test_what_was_not_committed_has_no_copy_that_is_newer(records: Records, tmp_
 
     with lost(records, tmp_path) as new:
         assert new.request(request.id).outcome == "complete"
+
+
+@pytest.mark.parametrize("url", ["sqlite"], indirect=True)
+def test_a_copy_of_a_version_that_did_not_say_who_has_changed_an_execution_is_read(
+    records: Records, tmp_path: Path
+) -> None:
+    execution = records.submit(wish("a")).execution or ""
+    copy = records.execution_directory(execution) / "record.json"
+    document = json.loads(copy.read_text())
+    del document["execution"]["modified_at"], document["execution"]["modified_by"]
+    copy.write_text(json.dumps(document))
+
+    with lost(records, tmp_path) as new:
+        found = new.execution(execution)
+        assert (found.modified_at, found.modified_by) == (found.created_at, "")

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from pathlib import Path
 
 import attrs
 import pytest
@@ -317,8 +318,8 @@ def test_a_missing_input_is_named_and_nothing_is_committed(records: Records) -> 
     assert records.requests() == []
 
 
-def test_a_name_is_resolved_when_the_request_is_committed(records: Records) -> None:
-    source = records.directory / "in"
+def test_a_name_is_resolved_when_the_request_is_committed(records: Records, tmp_path: Path) -> None:
+    source = tmp_path / "in"
     source.mkdir()
     (source / "a").write_text("1")
     records.put(source, "words")

@@ -81,6 +81,7 @@ def request_copy(records: Reading, request_id: str) -> Path:
 
 
 def _write(records: Reading, path: Path, document: Mapping[str, Any]) -> None:
+    records.make_directory()
     try:
         if path.parent.name == _REQUESTS:
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -153,6 +154,8 @@ def _add_execution(connection: Connection, row: Mapping[str, Any], now: datetime
     """Add an execution if it is missing; returns whether it was."""
     if not _is_missing(connection, EXECUTION, row["id"]):
         return False
+    # Versions before 0.2 did not write who has changed it, and when.
+    row = {"modified_at": row["finished_at"] or row["created_at"], "modified_by": "", **row}
     late = {} if ExecutionState(row["state"]).ended else {"lease_until": now}
     connection.execute(insert(EXECUTION).values({**_row(EXECUTION, row), **late}))
     return True

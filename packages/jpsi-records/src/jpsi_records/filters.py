@@ -9,9 +9,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 _PARTS = 3
-_TIMES = frozenset({"created_at", "started_at", "finished_at"})
+_TIMES = frozenset({"created_at", "started_at", "finished_at", "modified_at"})
 _NUMBERS = frozenset({"exit_code", "progress", "priority"})
-_TEXTS = frozenset({"id", "state", "fingerprint", "output"})
+_TEXTS = frozenset({"id", "state", "fingerprint", "output", "modified_by"})
 _OPERATORS: Mapping[str, Callable[[Any, Any], bool]] = {
     "=": operator.eq,
     "!=": operator.ne,

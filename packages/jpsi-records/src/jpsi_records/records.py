@@ -394,9 +394,10 @@ class Records(Previewing):
         execution_id = self.execution(execution_id).id
         with self.database.writing() as connection:
             executions.get(connection, execution_id)
-            executions.change(connection, execution_id, invalidated_by=self.user, is_shared=0)
+            now = self.now()
+            executions.change(connection, execution_id, now, invalidated_by=self.user, is_shared=0)
             told = {"by": self.user, "why": why}
-            events.add(connection, self.now(), "invalidated", execution=execution_id, data=told)
+            events.add(connection, now, "invalidated", execution=execution_id, data=told)
         keep_copy(self, execution_id)
         return self.execution(execution_id)
 
@@ -420,10 +421,12 @@ class Records(Previewing):
                 msg = f"execution {execution_id} is {execution.state.value}; only a running one has progress"
                 raise StateError(msg)
             values: dict[str, Any] = {} if progress is None else {"progress": progress}
-            executions.change(connection, execution_id, **values, status=report.added_to(execution.status))
+            values["status"] = report.added_to(execution.status)
+            now = self.now()
+            executions.change(connection, execution_id, now, **values)
             if report.is_success is not None:
                 data = {"reported": report.word, "message": report.message, "by": self.user}
-                events.add(connection, self.now(), "reported", execution=execution_id, data=data)
+                events.add(connection, now, "reported", execution=execution_id, data=data)
             return executions.get(connection, execution_id)
 
     def _own(self, request_id: str) -> Request:

@@ -170,12 +170,14 @@ def details(
             f"priority   {'-' if found.priority is None else f'{found.priority:g}'}",
         ]
         lines += [] if found.expires_at is None else [f"expires    {_time(found.expires_at)}"]
+        lines.append(_modified(found))
     if execution is not None:
         lines += [
             f"execution  {execution.id}",
             f"           {state(execution)}",
             f"output     {execution.output or '-'}",
             f"log        {execution.log or '-'}",
+            _modified(execution),
         ]
         lines += [f"{key:<10} {printable(it)}" for key, it in execution.status.items()]
     lines += [
@@ -184,6 +186,11 @@ def details(
     ]
     lines += ["", *(_event(it) for it in events)]
     return "\n".join(lines).rstrip() + "\n"
+
+
+def _modified(record: Request | Execution) -> str:
+    by = f" by {printable(record.modified_by)}" if record.modified_by else ""
+    return f"modified   {_time(record.modified_at)}{by}"
 
 
 def _event(event: Event) -> str:

@@ -41,6 +41,12 @@ def changed_in(connection: Connection) -> Changed:
     return found
 
 
+def writer(connection: Connection) -> str:
+    """Return who writes; empty if nobody in particular."""
+    found: str = connection.get_execution_options().get("jpsi_user", "")
+    return found
+
+
 class Database:
     """One database. Any thread may use it, and any process that opens it by itself."""
 
