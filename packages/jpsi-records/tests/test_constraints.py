@@ -78,6 +78,7 @@ def test_constraints_are_requests(records: Records, document: dict[str, Any], as
         ({"runtime_constraints": {"vcpus": False}}, "vcpus is 1, not False"),
         ({"runtime_constraints": {"vcpus": [2, None]}}, "vcpus is 1"),
         ({"runtime_constraints": {"vcpus": [1.2, 1.8]}, "topology": "any"}, "vcpus is 2"),
+        ({"runtime_constraints": {"ram": ["8e9", None]}}, "8e9 is text in YAML, 8000000000 is a number"),
         ({"runtime_constraints": {"internet": True}}, "'internet' is not recorded"),
     ],
     ids=str,

@@ -94,8 +94,10 @@ def state(execution: Execution) -> str:
 
 def explanation(request: Request, events: Sequence[Event], near: Sequence[NearMiss]) -> str:
     """Why a request has the execution that it has."""
-    assigned = next((it for it in reversed(events) if it.kind == "assigned"), None)
-    if assigned is None:
+    # a draft that was satisfied is assigned the same again when it is committed
+    mine = (it for it in events if it.kind == "assigned" and it.execution == request.execution)
+    assigned = next(mine, None)
+    if assigned is None or request.execution is None:
         return f"request {request.id} is {request.state.value} and has no execution\n"
     if not assigned.data.get("is_new"):
         return (

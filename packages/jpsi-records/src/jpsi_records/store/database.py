@@ -33,6 +33,8 @@ class Changed:
     requests: set[str] = attrs.field(factory=set)
     #: Those that it has made.
     executions: set[str] = attrs.field(factory=set)
+    #: The names of collections that it has given.
+    collections: set[str] = attrs.field(factory=set)
 
 
 def changed_in(connection: Connection) -> Changed:
@@ -121,7 +123,7 @@ class Database:
                 connection.begin(),
             ):
                 yield connection
-                if self.before_commit is not None and (changed.requests or changed.executions):
+                if self.before_commit is not None and changed != Changed():
                     self.before_commit(connection, changed)
         except DBAPIError as e:
             msg = f"the records cannot be {'written' if writes else 'read'}: {e.orig}"
