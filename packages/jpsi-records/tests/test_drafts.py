@@ -136,11 +136,23 @@ def test_a_draft_of_a_job_that_has_ended_is_not_committed(records: Records) -> N
 
 @pytest.mark.parametrize("url", ["postgresql"], indirect=True)
 def test_who_may_not_dispatch_is_told_what_to_do(records: Records, role: Client) -> None:
-    draft = role("ca").draft(wish("a"))
+    ca = role("ca")
+    draft = ca.draft(wish("a"))
+    request = ca.submit(wish("b"))
+    see_to(records)
+    execution = ca.request(request.id).execution or ""
+    before = [ca.request(draft.id), ca.execution(execution)]
 
-    for call in (role("ca").satisfy, role("ca").reset):
-        with pytest.raises(StateError, match="commit the request instead"):
-            call(draft.id)
+    calls = {
+        "satisfy a draft": lambda: ca.satisfy(draft.id),
+        "reset a draft": lambda: ca.reset(draft.id),
+        "invalidate an execution": lambda: ca.invalidate(execution),
+        "tell the progress of an execution": lambda: ca.set_progress(execution, 0.5),
+    }
+    for what, call in calls.items():
+        with pytest.raises(StateError, match=f"the role {ca.user} may not {what}: only jpsi may"):
+            call()
+    assert [ca.request(draft.id), ca.execution(execution)] == before
 
 
 @pytest.fixture

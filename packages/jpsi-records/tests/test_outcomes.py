@@ -156,6 +156,7 @@ def test_what_was_cancelled_and_waits_is_held_and_can_go_on(records: Records) ->
     assert records.execution(request.execution or "").priority == 1
 
 
+@pytest.mark.clause("records-modified")
 def test_each_change_says_who_has_made_it_and_when(client: Client, clock: Clock) -> None:
     server, user = client("server"), client("ca")
     found = []
@@ -184,6 +185,7 @@ def lease(records: Records, execution: str) -> None:
         assert executions.change(connection, execution, now, holder="it", lease_until=now)
 
 
+@pytest.mark.clause("records-modified")
 def test_each_change_of_an_execution_says_who_has_made_it_and_when(client: Client, clock: Clock) -> None:
     server, user, begun = client("server"), client("ca"), clock()
     request = user.submit(wish("a"))

@@ -411,7 +411,7 @@ def test_what_is_over_is_cancelled_already(records: Records) -> None:
 
     assert records.cancel(request.id) == over
     assert over.outcome == "complete"
-    with pytest.raises(StateError, match="only a committed one has a priority"):
+    with pytest.raises(StateError, match="is over, complete, and has no priority any more"):
         records.set_priority(request.id, 1)
     with pytest.raises(StateError, match="is draft"):
         records.cancel(records.draft(wish("a")).id)

@@ -141,7 +141,7 @@ class Records(Previewing):
             NothingToReuseError: nothing satisfies it, and it may not cause a run.
         """
         request = self._own(request_id)
-        self._check_may_dispatch("satisfy")
+        self._check_may_dispatch("satisfy a draft", _COMMIT)
         resolution = self._kept(request.wish)
         with self.database.writing() as connection:
             request = self._draft(connection, request.id)
@@ -164,7 +164,7 @@ class Records(Previewing):
     def reset(self, request_id: str) -> Request:
         """Let a draft have no execution again; one that waits, and that nobody else has, is cancelled."""
         request_id = self._own(request_id).id
-        self._check_may_dispatch("reset")
+        self._check_may_dispatch("reset a draft", _COMMIT)
         with self.database.writing() as connection:
             self._reset(connection, self._draft(connection, request_id))
             return requests.get(connection, request_id)
@@ -176,9 +176,10 @@ class Records(Previewing):
         if request.execution is not None:
             ledger.discard(connection, request.execution, now)
 
-    def _check_may_dispatch(self, what: str) -> None:
+    def _check_may_dispatch(self, what: str, instead: str = "") -> None:
         if not self.may_dispatch:
-            msg = f"only the dispatcher may {what}; commit the request instead, which then gets its execution"
+            owner = self.database.owner
+            msg = f"the role {self.user} may not {what}: only {owner} may, which owns the tables{instead}"
             raise StateError(msg)
 
     def attach(self, request_id: str, execution_id: str) -> Request:
@@ -379,6 +380,10 @@ class Records(Previewing):
         request = requests.get(connection, request_id)
         if request.state is RequestState.FINAL and priority <= 0:
             return request
+        if request.state is RequestState.FINAL:
+            over = f"over, {request.outcome}, and has no priority any more"
+            msg = f"request {request_id} is {over}; make another"
+            raise StateError(msg)
         if request.state is not RequestState.COMMITTED:
             msg = f"request {request_id} is {request.state.value}; only a committed one has a priority"
             raise StateError(msg)
@@ -403,8 +408,8 @@ class Records(Previewing):
     def invalidate(self, execution_id: str, why: str = "") -> Execution:
         """Let an execution satisfy nobody any more."""
         execution_id = self.execution(execution_id).id
+        self._check_may_dispatch("invalidate an execution")
         with self.database.writing() as connection:
-            executions.get(connection, execution_id)
             now = self.now()
             executions.change(connection, execution_id, now, invalidated_by=self.user, is_shared=0)
             told = {"by": self.user, "why": why}
@@ -426,6 +431,7 @@ class Records(Previewing):
         if progress is not None:
             check_progress(progress)
         execution_id = self.execution(execution_id).id
+        self._check_may_dispatch("tell the progress of an execution")
         with self.database.writing() as connection:
             execution = executions.get(connection, execution_id)
             if execution.state is not ExecutionState.RUNNING:
@@ -456,6 +462,9 @@ class Records(Previewing):
             msg = f"request {request_id} is {request.state.value}, and not a draft any more"
             raise StateError(msg)
         return request
+
+
+_COMMIT = "; a request that is committed gets its execution from the dispatcher, a draft needs none before"
 
 
 def _was_done(connection: Connection, change: Update) -> bool:

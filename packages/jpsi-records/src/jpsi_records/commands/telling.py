@@ -126,7 +126,9 @@ def cancelled(found: Request, execution: Execution | None) -> str:
     is_wanted = execution is not None and not execution.state.ended and execution.priority > 0
     more = "; another request still wants this execution" if is_wanted else ""
     told = "" if execution is None else f" execution {execution.id},"
-    back = "" if found.outcome else f"; `jpsi request priority {found.id} 1` takes that back"
+    has_job = execution is not None and execution.state is not ExecutionState.QUEUED
+    until = " as long as its job runs" if has_job else ""
+    back = "" if found.outcome else f"; `jpsi request priority {found.id} 1` takes that back{until}"
     return f"request {found.id}:{told} cancelled{more}{back}"
 
 

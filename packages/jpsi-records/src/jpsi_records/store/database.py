@@ -84,6 +84,13 @@ class Database:
             asked = text("SELECT current_user WHERE row_security_active('execution')")
             return connection.execute(asked).scalar()
 
+    @functools.cached_property
+    def owner(self) -> str:
+        """The role that owns the tables in PostgreSQL, and so may write everything."""
+        with self.reading() as connection:
+            asked = "SELECT pg_get_userbyid(relowner) FROM pg_class WHERE oid = 'execution'::regclass"
+            return str(connection.execute(text(asked)).scalar())
+
     def _turns_if_shared(self) -> Turns | None:
         path = self._url.database
         if not self.is_sqlite or not path or not is_on_network(Path(path).absolute().parent):
