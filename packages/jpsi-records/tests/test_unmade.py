@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -76,6 +77,15 @@ def test_whoever_writes_first_makes_it_and_who_has_looked_before_sees_that(tmp_p
         assert looking.request(request.id) == request
         assert looking.cancel(request.id).priority == 0
         assert writing.request(request.id).priority == 0
+
+
+def test_who_does_not_look_makes_nothing_to_look_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "tmp"))
+    (tmp_path / "tmp").mkdir()
+
+    with Records(tmp_path / "records") as records:
+        records.draft(wish("a"))
+        assert list((tmp_path / "tmp").iterdir()) == []
 
 
 def test_the_directory_is_private_whoever_makes_it(tmp_path: Path) -> None:

@@ -79,12 +79,11 @@ class Reading:
 
         database = UnmadeDatabase(url, make)
         try:
-            # whether it can be reached, and is of this version
-            with database.reading():
-                return database
+            database.check()
         except BaseException:
             database.close()
             raise
+        return database
 
     def make_directory(self) -> None:
         """Make the directory for files, unless it is there.

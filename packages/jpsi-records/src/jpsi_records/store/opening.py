@@ -47,6 +47,11 @@ class UnmadeDatabase(Database):
         self._empty: Database | None = None
         self._folder: tempfile.TemporaryDirectory[str] | None = None
 
+    def check(self) -> None:
+        """Raise `StoreError` if it is there and cannot be read, or is of a newer version."""
+        with self._lock:
+            self._is_there()
+
     @property
     def restricted_to(self) -> str | None:
         """The user to whom PostgreSQL restricts what is read and written; None if it restricts nobody."""
