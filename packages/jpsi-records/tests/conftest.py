@@ -11,6 +11,7 @@ from sqlalchemy import create_engine, make_url, text
 
 from engines import STAND_IN, OnPath, without_engines
 from jpsi_records.records import Records
+from jpsi_records.store.opening import open_database
 from playing import Client, Clock
 
 #: A database of a server in which others can be made, as ci/postgres/up prints it.
@@ -81,8 +82,15 @@ def client(url: str, tmp_path: Path, clock: Clock) -> Iterator[Client]:
 
 
 @pytest.fixture
-def role(url: str, tmp_path: Path, clock: Clock) -> Iterator[Client]:
+def role(url: str, early_role: Client) -> Client:
     """Records as users of PostgreSQL have them who own nothing of it."""
+    open_database(url).close()
+    return early_role
+
+
+@pytest.fixture
+def early_role(url: str, tmp_path: Path, clock: Clock) -> Iterator[Client]:
+    """As `role`, but nobody has made the tables yet."""
     server = create_engine(url, isolation_level="AUTOCOMMIT")
     opened: dict[str, Records] = {}
 

@@ -106,6 +106,22 @@ def test_what_does_not_fit_is_refused_if_that_is_asked_for(tmp_path: Path, comma
     assert "warning: mounts: /scratch" in plain.stdout + plain.stderr
 
 
+def test_nothing_is_refused_for_want_of_room_if_nothing_runs(tmp_path: Path) -> None:
+    mounts = {"/scratch": {"kind": "tmp", "capacity": TOO_MUCH}}
+    (tmp_path / "a.json").write_text(json.dumps({"command": ["true"], "mounts": mounts}))
+
+    def run(*words: str) -> str:
+        line = [sys.executable, "-m", "jpsi_cli", "request", *words, "--records", str(tmp_path / "r")]
+        done = subprocess.run(line, check=True, capture_output=True, text=True, cwd=tmp_path, timeout=300)
+        return done.stdout + done.stderr
+
+    draft = run("draft", "a.json").split()[1]
+    assert "bytes must fit" in run("commit", draft)
+    run("dispatch", "--until-idle")
+
+    assert "bytes must fit" not in run("run", "a.json", "--strict") + run("submit", "a.json")
+
+
 def test_a_run_again_has_the_same_room(records: Records) -> None:
     first = records.submit(scratch(10, "a")).execution or ""
 

@@ -81,6 +81,21 @@ def test_a_failure_is_the_exit_code(run: Run, tmp_path: Path) -> None:
     assert done.stderr.endswith("complete with exit code 3\nno\n")
 
 
+def test_who_has_reported_a_failure_is_not_taken_for_a_success(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "fails.yaml").write_text("command: [sh, -c, 'echo failure no input >$JPSI_PROGRESS']")
+
+    done = run("run", "fails.yaml", code=1)
+
+    assert "complete with exit code 0\njpsi: no input\n" in done.stderr
+
+
+def test_what_is_no_progress_is_told(run: Run) -> None:
+    execution = json.loads(run("submit", "words.yaml", "--json").stdout)["execution"]
+
+    for wrong in ("nan", "1.5"):
+        assert "0" in run("progress", execution, wrong, code=2).stderr
+
+
 def test_what_can_never_run_says_so(run: Run, tmp_path: Path) -> None:
     (tmp_path / "fails.yaml").write_text("command: ['false']")
     failed = json.loads(run("submit", "fails.yaml", "--json").stdout)["id"]
@@ -145,6 +160,13 @@ def test_a_mistake_is_told_and_nothing_is_done(run: Run, tmp_path: Path, text: s
 
 def test_what_is_not_there_is_told(run: Run) -> None:
     assert "there is no execution x" in run("show", "x", code=2).stderr
+
+
+def test_what_could_be_several_is_told(run: Run) -> None:
+    for _ in range(2):
+        run("submit", "words.yaml")
+
+    assert "several requests begin with 0" in run("show", "0", code=2).stderr
 
 
 WAITING = "command: [sh, -c, 'echo ran >>{0}/runs; while [ ! -e {0}/go ]; do sleep 0.05; done']"

@@ -78,6 +78,7 @@ def test_constraints_are_requests(records: Records, document: dict[str, Any], as
         ({"runtime_constraints": {"vcpus": False}}, "vcpus is 1, not False"),
         ({"runtime_constraints": {"vcpus": [2, None]}}, "vcpus is 1"),
         ({"runtime_constraints": {"vcpus": [1.2, 1.8]}, "topology": "any"}, "vcpus is 2"),
+        ({"runtime_constraints": {"ram": ["8e9", None]}}, "8e9 is text in YAML, 8000000000 is a number"),
         ({"runtime_constraints": {"internet": True}}, "'internet' is not recorded"),
     ],
     ids=str,
@@ -110,7 +111,7 @@ def test_what_was_not_asked_for_was_not_given(
 def test_gpus_that_an_older_version_wrote_down_and_asked_nobody_for_do_not_count(records: Records) -> None:
     execution = records.submit(wish("a")).execution or ""
     with records.database.writing() as connection:
-        executions.change(connection, execution, recorded={"vcpus": 1, "gpus": 2})
+        executions.change(connection, execution, records.now(), recorded={"vcpus": 1, "gpus": 2})
 
     assert records.find(wish("a", runtime_constraints={"gpus": 2})) is None
     assert records.find(wish("a", runtime_constraints={"gpus": False})) is not None

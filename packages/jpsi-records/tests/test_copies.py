@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -13,7 +14,7 @@ import pytest
 from jpsi_records.copies import keep_copy, reindex
 from jpsi_records.model import RequestState
 from jpsi_records.records import Records
-from playing import finish, start, wish
+from playing import Client, finish, see_to, start, wish
 
 # Each time in a process of its own, which kills itself before or after the nth thing that it writes.
 ASKING = """\
@@ -167,3 +168,47 @@ def test_what_was_not_committed_has_no_copy_that_is_newer(records: Records, tmp_
 
     with lost(records, tmp_path) as new:
         assert new.request(request.id).outcome == "complete"
+
+
+@pytest.mark.parametrize("url", ["sqlite"], indirect=True)
+def test_a_copy_of_a_version_that_did_not_say_who_has_changed_an_execution_is_read(
+    records: Records, tmp_path: Path
+) -> None:
+    execution = records.submit(wish("a")).execution or ""
+    copy = records.execution_directory(execution) / "record.json"
+    document = json.loads(copy.read_text())
+    del document["execution"]["modified_at"], document["execution"]["modified_by"]
+    copy.write_text(json.dumps(document))
+
+    with lost(records, tmp_path) as new:
+        found = new.execution(execution)
+        assert (found.modified_at, found.modified_by) == (found.created_at, "")
+
+
+@pytest.mark.parametrize("url", ["sqlite"], indirect=True)
+def test_the_names_of_collections_are_not_lost_with_the_database(records: Records, tmp_path: Path) -> None:
+    first = records.submit(wish("a"))
+    for text in ("1", "2"):
+        (tmp_path / "in").write_text(text)
+        digest = records.put(tmp_path / "in", "my words/\u2028").digest
+    mounts = {"/in": {"kind": "collection", "name": "my words/\u2028"}}
+    waits = records.submit(wish("b", mounts=mounts, after=[first.id]))
+
+    with lost(records, tmp_path) as new:
+        start(new, first.execution or "")
+        finish(new, first.execution or "")
+        new.advance()
+        assert digest in new.execution(new.request(waits.id).execution or "").preimage
+
+
+@pytest.mark.parametrize("url", ["postgresql"], indirect=True)
+def test_the_names_that_users_of_a_server_give_are_not_lost(
+    records: Records, role: Client, tmp_path: Path
+) -> None:
+    (tmp_path / "in").write_text("1")
+    digest = role("ca").put(tmp_path / "in", "words").digest
+    see_to(records)
+
+    with lost(records, tmp_path) as new:
+        mounts = {"/in": {"kind": "collection", "name": "words"}}
+        assert digest in new.preview(wish("b", mounts=mounts)).resolution.wanted

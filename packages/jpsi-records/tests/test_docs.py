@@ -5,6 +5,9 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import yaml
+
+from jpsi_records.constraints import problems
 from pages import Reader
 
 PAGE = Path(__file__).parents[3] / "docs/guide/requests.md"
@@ -13,6 +16,13 @@ README = Path(__file__).parents[1] / "README.md"
 
 def test_who_follows_the_page_sees_what_it_shows(tmp_path: Path) -> None:
     Reader(tmp_path).follow(PAGE.read_text())
+
+
+def test_the_constraints_of_the_page_are_constraints() -> None:
+    found = re.findall(r"`(\{(?:vcpus|ram|gpus): .*?\})`", PAGE.read_text())
+
+    assert len(found) == 2
+    assert [list(problems(yaml.safe_load(it))) for it in found] == [[], []]
 
 
 def test_the_program_of_the_readme_does_what_it_says(tmp_path: Path) -> None:

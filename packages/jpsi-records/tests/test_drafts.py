@@ -115,19 +115,45 @@ def test_a_draft_that_says_something_else_has_no_execution(records: Records) -> 
     draft = records.draft(wish("a"))
     execution = records.satisfy(draft.id).execution or ""
 
+    assert records.update(draft.id, wish("a"), About(name="x")).execution == execution
     assert records.update(draft.id, wish("b")).execution is None
     assert records.execution(execution).state is ExecutionState.CANCELLED
     with pytest.raises(InvalidRequestError):
         wish("a", after=[1])
 
 
+def test_a_draft_of_a_job_that_has_ended_is_not_committed(records: Records) -> None:
+    parent = records.submit(wish("a")).execution or ""
+    start(records, parent)
+    draft = records.draft(wish("b"), About(parent=parent[:20]))
+    changed = records.update(draft.id, more=About(parent=parent[:20], name="x"))
+    assert (changed.parent, changed.name) == (parent, "x")
+    finish(records, parent)
+
+    with pytest.raises(StateError, match="which is to be the parent, has ended"):
+        records.commit(draft.id)
+    assert records.request(draft.id).state is RequestState.DRAFT
+
+
 @pytest.mark.parametrize("url", ["postgresql"], indirect=True)
 def test_who_may_not_dispatch_is_told_what_to_do(records: Records, role: Client) -> None:
-    draft = role("ca").draft(wish("a"))
+    ca = role("ca")
+    draft = ca.draft(wish("a"))
+    request = ca.submit(wish("b"))
+    see_to(records)
+    execution = ca.request(request.id).execution or ""
+    before = [ca.request(draft.id), ca.execution(execution)]
 
-    for call in (role("ca").satisfy, role("ca").reset):
-        with pytest.raises(StateError, match="commit the request instead"):
-            call(draft.id)
+    calls = {
+        "satisfy a draft": lambda: ca.satisfy(draft.id),
+        "reset a draft": lambda: ca.reset(draft.id),
+        "invalidate an execution": lambda: ca.invalidate(execution),
+        "tell the progress of an execution": lambda: ca.set_progress(execution, 0.5),
+    }
+    for what, call in calls.items():
+        with pytest.raises(StateError, match=f"the role {ca.user} may not {what}: only jpsi may"):
+            call()
+    assert [ca.request(draft.id), ca.execution(execution)] == before
 
 
 @pytest.fixture
@@ -158,6 +184,7 @@ def test_every_call_for_drafts_is_a_command(run: Run) -> None:
     assert changed["wish"]["command"] == ["echo", "b"]
     assert "already" in run("satisfy", run("satisfy", draft, "--json")["id"], code=125)
     assert run("commit", draft, "--priority", "3", "--json")["priority"] == 3
+    assert "was made for it" in run("explain", draft)
     run("dispatch", "--until-idle")
     assert run("ls", "--json")[0]["outcome"] == "complete"
     assert "not a draft any more" in run("update", draft, "--name", "z", code=125)
@@ -248,3 +275,11 @@ def test_no_mistake_in_a_mount_is_told_in_the_words_of_python(kind: str) -> None
     with pytest.raises(ValueError, match="do not have") as raised:
         read_mount({"kind": kind, "no such": 1})
     assert "argument" not in str(raised.value)
+
+
+def test_a_filter_by_a_state_that_there_is_not_is_refused() -> None:
+    for wrong in ("Complete", "failed"):
+        with pytest.raises(InvalidRequestError, match="one of queued, claimed, running, "):
+            wish("a", filters=["state", "!=", wrong])
+    for it in ExecutionState:
+        assert wish("a", filters=[["state", "in", [it.value]]]).filters

@@ -60,6 +60,7 @@ def test_records_of_the_first_version_are_brought_up_to_date(url: str, tmp_path:
 
         assert (request.priority, request.labels, request.wish) == (2, {"a": "b"}, wish("sort", "-u"))
         assert (execution.exit_code, execution.finished_at) == (0, datetime(2026, 1, 1, 0, 0, 2, tzinfo=UTC))
+        assert (execution.modified_at, execution.modified_by) == (execution.finished_at, "")
         assert [it.job for it in records.attempts(execution.id)] == ["j1"]
         assert [it.kind for it in records.events()] == ["created"]
         assert [(it.priority, it.state.value) for it in records.usage()] == [(2, "queued")]

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from jpsi_records import filters
 from jpsi_records.dispatcher import Dispatcher
 from jpsi_records.errors import InvalidRequestError, StateError
 from jpsi_records.ledger import give_up, move
 from jpsi_records.model import Execution, ExecutionState, Request, RequestState
 from jpsi_records.records import Records
 from jpsi_records.reports import Report
+from jpsi_records.store import executions
 from playing import Client, Clock, finish, see_to, start, wish
 
 
@@ -154,6 +156,7 @@ def test_what_was_cancelled_and_waits_is_held_and_can_go_on(records: Records) ->
     assert records.execution(request.execution or "").priority == 1
 
 
+@pytest.mark.clause("records-modified")
 def test_each_change_says_who_has_made_it_and_when(client: Client, clock: Clock) -> None:
     server, user = client("server"), client("ca")
     found = []
@@ -173,6 +176,52 @@ def test_each_change_says_who_has_made_it_and_when(client: Client, clock: Clock)
     note(user.request(request.id))
 
     assert found == [("ca", 0), ("ca", 1), ("ca", 2), ("ca", 3), ("server", 4)]
+
+
+def lease(records: Records, execution: str) -> None:
+    """What a dispatcher does to keep an execution."""
+    with records.database.writing() as connection:
+        now = records.now()
+        assert executions.change(connection, execution, now, holder="it", lease_until=now)
+
+
+@pytest.mark.clause("records-modified")
+def test_each_change_of_an_execution_says_who_has_made_it_and_when(client: Client, clock: Clock) -> None:
+    server, user, begun = client("server"), client("ca"), clock()
+    request = user.submit(wish("a"))
+    execution = request.execution or ""
+    clock.advance(1)
+    changes: dict[str, Callable[[], object]] = {
+        "made": lambda: None,
+        "started": lambda: start(server, execution),
+        "leased": lambda: lease(server, execution),
+        "told": lambda: server.set_progress(execution, 0.5),
+        "wanted more": lambda: user.set_priority(request.id, 2),
+        "wanted as much": lambda: user.submit(wish("a")),
+        "ended": lambda: finish(server, execution),
+        "wrong": lambda: user.invalidate(execution),
+    }
+
+    found = {}
+    for name, change in changes.items():
+        change()
+        it = user.execution(execution)
+        found[name] = (it.modified_by, (it.modified_at - begun).seconds)
+        clock.advance(1)
+
+    assert found == {
+        "made": ("ca", 0),
+        "started": ("server", 2),
+        "leased": ("server", 2),
+        "told": ("server", 4),
+        "wanted more": ("ca", 5),
+        "wanted as much": ("ca", 5),
+        "ended": ("server", 7),
+        "wrong": ("ca", 8),
+    }
+    wanted = [["modified_by", "=", "ca"], ["modified_at", "<", "2026-01-01T00:00:08"]]
+    (wrong,) = filters.unmet(wanted, user.execution(execution))
+    assert wrong.startswith("its modified_at is 2026-01-01 00:00:08")
 
 
 @pytest.fixture
@@ -219,4 +268,24 @@ def test_a_job_says_that_it_fails_in_its_file(real: Records) -> None:
 
     assert (execution.exit_code, execution.has_failed) == (0, True)
     assert execution.status == {"reported": "failure", "error": "no input"}
+    assert [it.outcome for it in real.requests()] == ["failed"]
+
+
+def test_a_failure_that_is_reported_from_elsewhere_outlasts_progress(
+    real: Records, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    note, go = Dispatcher._note_progress, tmp_path / "go"
+
+    def noted(it: Dispatcher, held: Any) -> None:
+        note(it, held)
+        if held.execution.progress == 0.5 and not go.exists():
+            real.set_progress(held.execution.id, report=Report(is_success=False, message="wrong input"))
+            go.touch()
+
+    monkeypatch.setattr(Dispatcher, "_note_progress", noted)
+    wait = f"until [ -e {go} ]; do sleep 0.1; done"
+
+    execution = executed(real, f'echo 0.5 >"$JPSI_PROGRESS"; {wait}; echo 0.7 >"$JPSI_PROGRESS"')
+
+    assert execution.status == {"reported": "failure", "error": "wrong input"}
     assert [it.outcome for it in real.requests()] == ["failed"]

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from pathlib import Path
 
 import attrs
 import pytest
@@ -342,8 +343,8 @@ def test_a_missing_input_is_named_and_nothing_is_committed(records: Records) -> 
     assert records.requests() == []
 
 
-def test_a_name_is_resolved_when_the_request_is_committed(records: Records) -> None:
-    source = records.directory / "in"
+def test_a_name_is_resolved_when_the_request_is_committed(records: Records, tmp_path: Path) -> None:
+    source = tmp_path / "in"
     source.mkdir()
     (source / "a").write_text("1")
     records.put(source, "words")
@@ -437,7 +438,7 @@ def test_what_is_over_is_cancelled_already(records: Records) -> None:
 
     assert records.cancel(request.id) == over
     assert over.outcome == "complete"
-    with pytest.raises(StateError, match="only a committed one has a priority"):
+    with pytest.raises(StateError, match="is over, complete, and has no priority any more"):
         records.set_priority(request.id, 1)
     with pytest.raises(StateError, match="is draft"):
         records.cancel(records.draft(wish("a")).id)

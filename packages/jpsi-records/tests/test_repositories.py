@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -9,9 +10,11 @@ from pathlib import Path
 import pytest
 
 from jpsi_records.errors import InvalidRequestError, StoreError
+from jpsi_records.inbox import Inbox
 from jpsi_records.mounts import GitTree
+from jpsi_records.records import Records
 from jpsi_records.repositories import Repositories
-from playing import wish
+from playing import finish, see_to, start, wish
 
 Git = Callable[..., str]
 
@@ -284,6 +287,59 @@ def test_a_url_that_is_a_path_is_that_of_where_it_is(
     assert found == [["one"], ["two"]]
     with pytest.raises(StoreError, match="has no commit"):
         repositories.resolve(GitTree(url="r", commit=tip(tmp_path / "one" / "r")[:12]))
+
+
+def test_a_request_means_the_repository_where_it_was_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for folder in ("one", "two"):
+        commit(git_in(tmp_path / folder / "r"), tmp_path / folder / "r", folder)
+    with Records(tmp_path / "records", user="ca") as records:
+        first = records.submit(wish("a"))
+        mounts = {"/src": {"kind": "git_tree", "url": "r", "commit": "main"}}
+        monkeypatch.chdir(tmp_path / "one")
+        waits = records.submit(wish("b", mounts=mounts, after=[first.id]))
+        draft = records.draft(wish("b", mounts=mounts))
+        changed = records.update(records.draft(wish("c")).id, wish("b", mounts=mounts))
+        job = Inbox({"JPSI_EXECUTION": "x", "JPSI_INBOX": str(tmp_path)})
+        asked = json.loads((tmp_path / f"{job.submit(wish('b', mounts=mounts))}.json").read_text())
+        monkeypatch.chdir(tmp_path / "two")
+
+        start(records, first.execution or "")
+        finish(records, first.execution or "")
+        see_to(records)
+        for it in (draft, changed):
+            records.commit(it.id)
+
+        found = [records.request(it.id).execution or "" for it in (waits, draft, changed)]
+        tree = records.repositories.resolve(GitTree(url="../one/r", commit="main"))[0].tree or ""
+        assert [tree in records.execution(it).preimage for it in found] == [True, True, True]
+        assert asked["wish"]["mounts"]["/src"]["url"] == str(tmp_path / "one" / "r")
+
+
+def test_what_git_writes_for_itself_is_no_commit_of_the_repository(
+    repositories: Repositories, history: Path
+) -> None:
+    with pytest.raises(StoreError, match="has no commit"):
+        repositories.resolve(GitTree(url=str(history), commit="FETCH_HEAD"))
+
+
+def test_a_tree_is_laid_out_as_it_is_whatever_the_user_has_configured(
+    repositories: Repositories, history: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    (home / "attributes").write_text("* filter=loud\n")
+    (home / ".gitconfig").write_text(
+        f'[core]\nautocrlf = true\nattributesFile = {home}/attributes\n[filter "loud"]\nsmudge = echo loud\n'
+    )
+    monkeypatch.setenv("HOME", str(home))
+    commit(git_in(history), history, "one\ntwo\n")
+
+    tree = GitTree(url=str(history), commit="main")
+    repositories.lay_out(repositories.resolve(tree)[0], tmp_path / "laid")
+
+    assert (tmp_path / "laid" / "f").read_bytes() == b"one\ntwo\n"
 
 
 def test_trees_that_an_older_version_has_fetched_are_laid_out(

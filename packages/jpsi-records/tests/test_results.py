@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from jpsi_records.dispatcher import Dispatcher
-from jpsi_records.errors import StateError, StoreError
+from jpsi_records.errors import InvalidRequestError, StateError, StoreError
 from jpsi_records.inbox import Inbox
 from jpsi_records.intake import take_in, tell_ends
 from jpsi_records.model import Execution
@@ -72,12 +72,22 @@ def test_a_request_that_is_refused_keeps_no_job_waiting(records: Records, inbox:
     assert (result.outcome, "there is no request nothing" in result.why) == ("refused", True)
 
 
+@pytest.mark.parametrize("wrong", ["", "nonsense", "01a20793", "../x"])
+def test_nobody_waits_for_what_is_no_whole_id(records: Records, inbox: Path, wrong: str) -> None:
+    job = of_job(running(records), inbox)
+
+    with pytest.raises(InvalidRequestError, match="whole id"):
+        job.wait(wrong, sleep=lambda _: pytest.fail("it waits"))
+
+
 def test_whoever_waits_for_a_time_waits_no_longer(records: Records, inbox: Path) -> None:
     times = iter([0.0, 1.0, 2.0, 3.0])
 
     job = of_job("x", inbox)
 
-    assert job.wait("never", timeout=2, sleep=lambda _: None, clock=lambda: next(times)) is None
+    child = job.submit(wish("child"))
+
+    assert job.wait(child, timeout=2, sleep=lambda _: None, clock=lambda: next(times)) is None
     assert next(times) == 3
     with pytest.raises(StateError, match="JPSI_INBOX is not set"):
         Inbox({"JPSI_EXECUTION": "x"}).wait("a")

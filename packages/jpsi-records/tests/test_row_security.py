@@ -107,7 +107,9 @@ CALLS: dict[str, Callable[[Records, Request], object]] = {
     "set_progress": lambda user, it: user.set_progress(it.execution or "", 0.5),
 }
 #: Those that have nothing to do with what others have.
-NEUTRAL = {"advance", "attempt_directory", "close", "execution_directory", "put", "warnings"}
+NEUTRAL = {
+    *("advance", "attempt_directory", "close", "execution_directory", "make_directory", "put", "warnings"),
+}
 
 
 def test_no_method_tells_or_changes_what_somebody_else_has(

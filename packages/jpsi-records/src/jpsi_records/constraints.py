@@ -21,7 +21,12 @@ def problems(constraints: Mapping[str, Any]) -> Iterator[str]:
         if name not in KNOWN:
             yield f"runtime_constraints: {name!r} is not recorded of executions; what is: {', '.join(KNOWN)}"
         elif not _is_range(wanted) and not _is_value(wanted):
-            yield f"runtime_constraints: {name} is true, false, a number or [least, most], not {wanted!r}"
+            told = f"runtime_constraints: {name} is true, false, a number or [least, most], not {wanted!r}"
+            yield f"{told}; 8e9 is text in YAML, 8000000000 is a number" if _holds_text(wanted) else told
+
+
+def _holds_text(wanted: Any) -> bool:  # noqa: ANN401  as below
+    return any(isinstance(it, str) for it in (wanted if isinstance(wanted, list | tuple) else [wanted]))
 
 
 def _is_value(wanted: Any) -> bool:  # noqa: ANN401  whatever a document says

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -19,11 +20,13 @@ from .reading import Reading
 from .store import events, executions, requests
 from .store.database import Changed
 from .store.rows import attempt_row, execution_row, request_row
-from .store.schema import ATTEMPT, EVENT, EXECUTION, REQUEST, Moment
+from .store.schema import ATTEMPT, COLLECTION, EVENT, EXECUTION, REQUEST, Moment
 
 # Beside the files of an execution what the records say of it; in a directory of their own, each request.
 # Versions before 0.2 kept requests that were satisfied at once beside their executions.
 _NAME, _REQUESTS = "record.json", "requests"
+# The names of collections, each by its digest, as a name may be any text.
+_COLLECTIONS = "names"
 _PLACES = (f"executions/*/{_NAME}", f"executions/*/{_REQUESTS}/*.json", f"{_REQUESTS}/*.json")
 _VERSION = 1
 
@@ -34,6 +37,8 @@ class Restored:
 
     executions: int
     requests: int
+    #: The names of collections.
+    names: int = 0
     #: The copies that cannot be read, each with the reason.
     unreadable: tuple[str, ...] = ()
 
@@ -64,6 +69,36 @@ def keep_changed(records: Reading, connection: Connection, changed: Changed) -> 
     for request_id in sorted(changed.requests):
         keep_request(records, connection, requests.get(connection, request_id))
 
+    for name in sorted(changed.collections):
+        _keep_name(records, connection, name)
+
+
+class NameCopies:
+    """The copies of the names that were given by those who may write none."""
+
+    def __init__(self, records: Reading) -> None:
+        self._records = records
+        self._known: dict[str, datetime] = {}
+
+    def keep(self, connection: Connection) -> None:
+        """Write those that were given since this was called last.
+
+        Raises:
+            StoreError: they cannot be written.
+        """
+        given = connection.execute(select(COLLECTION.c.name, COLLECTION.c.modified_at))
+        new = {name: time for name, time in given if self._known.get(name) != time}
+        for name, time in new.items():
+            _keep_name(self._records, connection, name)
+            self._known[name] = time
+
+
+def _keep_name(records: Reading, connection: Connection, name: str) -> None:
+    row = connection.execute(select(COLLECTION).where(COLLECTION.c.name == name)).mappings().one()
+    digest = hashlib.sha256(name.encode()).hexdigest()
+    path = records.directory / _COLLECTIONS / f"{digest}.json"
+    _write(records, path, {"v": _VERSION, "collection": dict(row)})
+
 
 def keep_request(records: Reading, connection: Connection, request: Request) -> None:
     """Write what the records say of a request.
@@ -81,8 +116,9 @@ def request_copy(records: Reading, request_id: str) -> Path:
 
 
 def _write(records: Reading, path: Path, document: Mapping[str, Any]) -> None:
+    records.make_directory()
     try:
-        if path.parent.name == _REQUESTS:
+        if path.parent.name in {_REQUESTS, _COLLECTIONS}:
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             # whatever the umask
             path.parent.chmod(0o700)
@@ -125,7 +161,8 @@ def reindex(records: Reading) -> Restored:
         StoreError: the records cannot be written.
     """
     unreadable: list[str] = []
-    found = list(_copies(records.directory, unreadable.append))
+    found = list(_copies(records.directory, _PLACES, unreadable.append))
+    names = list(_copies(records.directory, [f"{_COLLECTIONS}/*.json"], unreadable.append))
     now = records.now()
     with records.database.writing() as connection:
         made = [_add_execution(connection, it["execution"], now) for it in found if "execution" in it]
@@ -137,9 +174,10 @@ def reindex(records: Reading) -> Restored:
         for it in found:
             if "execution" in it and not _is_missing(connection, EXECUTION, it["execution"]["id"]):
                 ledger.settle(connection, it["execution"]["id"], now)
-        told = {"executions": sum(made), "requests": sum(asked)}
+        named = [_add_name(connection, it["collection"]) for it in names]
+        told = {"executions": sum(made), "requests": sum(asked), "names": sum(named)}
         events.add(connection, now, "reindexed", data=told)
-    return Restored(sum(made), sum(asked), tuple(unreadable))
+    return Restored(sum(made), sum(asked), sum(named), tuple(unreadable))
 
 
 def _newest(found: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
@@ -153,6 +191,8 @@ def _add_execution(connection: Connection, row: Mapping[str, Any], now: datetime
     """Add an execution if it is missing; returns whether it was."""
     if not _is_missing(connection, EXECUTION, row["id"]):
         return False
+    # Versions before 0.2 did not write who has changed it, and when.
+    row = {"modified_at": row["finished_at"] or row["created_at"], "modified_by": "", **row}
     late = {} if ExecutionState(row["state"]).ended else {"lease_until": now}
     connection.execute(insert(EXECUTION).values({**_row(EXECUTION, row), **late}))
     return True
@@ -171,6 +211,15 @@ def _add_request(connection: Connection, row: Mapping[str, Any], complain: Calla
             complain(f"request {row['id']} is left out, as execution {needed} is not there")
             return False
     connection.execute(insert(REQUEST).values(_row(REQUEST, row)))
+    return True
+
+
+def _add_name(connection: Connection, row: Mapping[str, Any]) -> bool:
+    """Add the name of a collection if it is missing; returns whether it was."""
+    wanted = select(COLLECTION.c.name).where(COLLECTION.c.name == row["name"])
+    if connection.execute(wanted).first() is not None:
+        return False
+    connection.execute(insert(COLLECTION).values(_row(COLLECTION, row)))
     return True
 
 
@@ -196,8 +245,10 @@ def _what(event: Mapping[str, Any]) -> str:
     return json.dumps(told, default=datetime.isoformat, sort_keys=True)
 
 
-def _copies(directory: Path, complain: Callable[[str], None]) -> Iterator[Mapping[str, Any]]:
-    for path in sorted(it for pattern in _PLACES for it in directory.glob(pattern)):
+def _copies(
+    directory: Path, places: Iterable[str], complain: Callable[[str], None]
+) -> Iterator[Mapping[str, Any]]:
+    for path in sorted(it for pattern in places for it in directory.glob(pattern)):
         try:
             document = json.loads(path.read_text())
             if document["v"] != _VERSION:

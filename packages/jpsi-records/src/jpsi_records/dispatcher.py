@@ -37,7 +37,7 @@ from .laying import Laying, clear, revoke
 from .leases import Leases
 from .model import Attempt, Execution, ExecutionState
 from .records import Records
-from .reports import read_progress
+from .reports import NO_REPORT, Report, read_progress
 from .store import events, executions
 
 log = logging.getLogger(__name__)
@@ -60,6 +60,8 @@ class _Held:
     attempt: Attempt
     job: Job
     is_told_to_end: bool = False
+    #: What its file of progress has said last.
+    said: tuple[float | None, Report] = (None, NO_REPORT)
 
 
 class Dispatcher:
@@ -193,7 +195,8 @@ class Dispatcher:
                 msg = f"runtime_constraints: {it}: local gives out no GPUs; name another executor"
                 raise InvalidJobException(msg)
         with self._records.database.writing() as connection:
-            executions.change(connection, execution.id, self._leases.are_mine, recorded=recorded)
+            now = self._records.now()
+            executions.change(connection, execution.id, now, self._leases.are_mine, recorded=recorded)
             return executions.get(connection, execution.id)
 
     def _submit(self, executor: JobExecutor, execution: Execution, attempt: Attempt, job: Job) -> None:
@@ -246,18 +249,24 @@ class Dispatcher:
                 progress, report = read_progress(file.read(_MOST_PROGRESS_BYTES).decode(errors="replace"))
         except OSError:
             return
-        before = held.execution
-        progress = before.progress if progress is None else progress
-        status = report.added_to(before.status)
-        if (progress, status) == (before.progress, before.status):
+        said, held.said = held.said, (progress, report)
+        if held.said == said:
             return
-        held.execution = attrs.evolve(before, progress=progress, status=status)
-        values: dict[str, Any] = {"progress": progress, "status": status}
-        with self._records.database.writing() as connection:
-            executions.change(connection, before.id, self._leases.are_mine, **values)
-            if status != before.status:
+        # What the file has said before may have been changed by somebody else since.
+        report = NO_REPORT if report == said[1] else report
+        records, execution_id = self._records, held.execution.id
+        with records.database.writing() as connection:
+            before = executions.get(connection, execution_id)
+            values: dict[str, Any] = {} if progress in {None, before.progress} else {"progress": progress}
+            status = report.added_to(before.status)
+            values |= {} if status == before.status else {"status": status}
+            now, mine = records.now(), self._leases.are_mine
+            if not values or not executions.change(connection, execution_id, now, mine, **values):
+                return
+            if "status" in values:
                 told = {"reported": report.word, "message": report.message}
-                events.add(connection, self._records.now(), "reported", execution=before.id, data=told)
+                events.add(connection, now, "reported", execution=execution_id, data=told)
+            held.execution = executions.get(connection, execution_id)
 
     def _watch_capacities(self, held: _Held) -> str | None:
         """Cancel a job that has written more into a temporary directory than fits; returns what, if so."""
@@ -267,7 +276,8 @@ class Dispatcher:
             held.execution = attrs.evolve(held.execution, reason=TMP_CAPACITY)
             with self._records.database.writing() as connection:
                 values = {"reason": TMP_CAPACITY, "is_shared": 0}
-                executions.change(connection, held.execution.id, self._leases.are_mine, **values)
+                now = self._records.now()
+                executions.change(connection, held.execution.id, now, self._leases.are_mine, **values)
         if found is not None and not held.is_told_to_end and not held.job.status.final:
             held.is_told_to_end = True
             self._cancel(held)
@@ -295,8 +305,7 @@ class Dispatcher:
         kept: dict[str, Any] = {"log": left.log}
         if end.state is ExecutionState.COMPLETE:
             kept["output"] = left.output
-            warning = {"warning": "; ".join(left.problems)} if left.problems else {}
-            kept["status"] = {**self._records.execution(held.execution.id).status, **warning}
+            kept["status"] = {"warning": "; ".join(left.problems)} if left.problems else {}
         elif end.reason == TMP_CAPACITY:
             kept["status"] = {"error": over or "it wrote more into a temporary directory than fits"}
         elif end.state is ExecutionState.CANCELLED and status.message:
@@ -342,6 +351,9 @@ class Dispatcher:
                 values["reason"] = None
             else:
                 values |= {"finished_at": status.time, **kept}
+                if end.state is ExecutionState.COMPLETE:
+                    # with what was reported of it up to now
+                    values["status"] = {**found.status, **kept["status"]}
                 if end.exit_code == 0:
                     values["progress"] = 1.0
             return ledger.move(connection, execution.id, now, end.state, self._leases.are_mine, **values)

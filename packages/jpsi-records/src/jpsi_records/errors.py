@@ -56,5 +56,9 @@ class NotFoundError(RecordsError):
     """There is no record with this id."""
 
 
+class AmbiguousError(NotFoundError):
+    """Several records have an id that begins like this."""
+
+
 class StoreError(RecordsError):
     """The records, or the files beside them, cannot be read or written."""

@@ -9,9 +9,11 @@ from datetime import UTC, datetime
 from typing import Any
 
 _PARTS = 3
-_TIMES = frozenset({"created_at", "started_at", "finished_at"})
+_TIMES = frozenset({"created_at", "started_at", "finished_at", "modified_at"})
 _NUMBERS = frozenset({"exit_code", "progress", "priority"})
-_TEXTS = frozenset({"id", "state", "fingerprint", "output"})
+_TEXTS = frozenset({"id", "state", "fingerprint", "output", "modified_by"})
+# As `ExecutionState` has them.
+_STATES = ("queued", "claimed", "running", "complete", "cancelled")
 _OPERATORS: Mapping[str, Callable[[Any, Any], bool]] = {
     "=": operator.eq,
     "!=": operator.ne,
@@ -35,13 +37,14 @@ def problems(filters: Any) -> Iterator[str]:  # noqa: ANN401  whatever a documen
             yield f"a filter is [attribute, operator, value], not {it!r}"
             continue
         attribute, sign, wanted = it
-        known = sorted(_TIMES | _NUMBERS | _TEXTS)
-        if attribute not in known:
-            yield f"filters: {attribute!r} is none of {', '.join(known)}"
+        attributes = sorted(_TIMES | _NUMBERS | _TEXTS)
+        if attribute not in attributes:
+            yield f"filters: {attribute!r} is none of {', '.join(attributes)}"
         elif not isinstance(sign, str) or sign not in _OPERATORS:
             yield f"filters: {sign!r} is none of {', '.join(_OPERATORS)}"
         elif not _can_be(attribute, wanted, is_list=sign in _OF_LISTS):
-            yield f"filters: {attribute} {sign} cannot be {wanted!r}"
+            known = f"; it is one of {', '.join(_STATES)}" if attribute == "state" else ""
+            yield f"filters: {attribute} {sign} cannot be {wanted!r}{known}"
 
 
 def _can_be(attribute: str, wanted: Any, *, is_list: bool) -> bool:  # noqa: ANN401  as above
@@ -53,6 +56,8 @@ def _can_be(attribute: str, wanted: Any, *, is_list: bool) -> bool:  # noqa: ANN
         return isinstance(wanted, int | float) and not isinstance(wanted, bool)
     if not isinstance(wanted, str):
         return False
+    if attribute == "state":
+        return wanted in _STATES
     try:
         return attribute not in _TIMES or bool(_time(wanted))
     except ValueError:

@@ -23,7 +23,7 @@ from .model import NOTHING_MORE, About
 from .priorities import check_priority
 from .reports import NO_REPORT, Report, read_progress, write_progress
 from .results import RequestResult, read_result, result_path
-from .wish import Wish, check, read_wish, write_wish
+from .wish import Wish, check, read_wish, with_absolute_urls, write_wish
 
 #: The variables by which a job knows to which execution it belongs, the file in which it may say how far it
 #: is, and the directory into which it puts requests.
@@ -32,7 +32,8 @@ EXECUTION, PROGRESS, INBOX = "JPSI_EXECUTION", "JPSI_PROGRESS", "JPSI_INBOX"
 _VERSION = 1
 # How often a job looks whether its requests have ended.
 _LOOK_SECONDS = 1.0
-_NAME = re.compile(r"([0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12})\.json")
+_ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
+_NAME = re.compile(rf"({_ID.pattern})\.json")
 
 
 def is_in_job(environment: Mapping[str, str] = os.environ) -> bool:
@@ -89,6 +90,7 @@ class Inbox:
             StateError: it is to be the child of another execution.
             StoreError: it cannot be written down; there is no request then.
         """
+        wish = with_absolute_urls(wish)
         check(wish)
         check_priority(priority)
         if more.parent not in {None, self.execution}:
@@ -123,12 +125,17 @@ class Inbox:
             clock: tells seconds.
 
         Raises:
+            InvalidRequestError: that is no id.
             StateError: the job has no inbox.
             StoreError: what the dispatcher has left cannot be read.
         """
         if self._directory is None:
             msg = f"this job can wait for no requests: {INBOX} is not set"
             raise StateError(msg)
+        for it in request_ids:
+            if _ID.fullmatch(it) is None:
+                msg = f"{it!r} is no request of this job; here it takes the whole id"
+                raise InvalidRequestError(msg)
         end = None if timeout is None else clock() + timeout
         while True:
             found = [read_result(result_path(Path(self._directory), it)) for it in request_ids]

@@ -64,7 +64,7 @@ class Leases:
             if _is_gone(execution.holder):
                 # one that is gone does not come back, so that it is enough that nobody has followed it yet
                 is_free |= (EXECUTION.c.holder == execution.holder) & ~_IS_SUBMITTING
-            return executions.change(connection, execution.id, _HELD & is_free, **mine)
+            return executions.change(connection, execution.id, now, _HELD & is_free, **mine)
 
     def renew(self, held: Collection[str]) -> list[str]:
         """Keep what was taken, once in a while; returns what somebody else has taken over."""
@@ -75,7 +75,9 @@ class Leases:
         until = now + self._lease
         with self._records.database.writing() as connection:
             return [
-                it for it in held if not executions.change(connection, it, self.are_mine, lease_until=until)
+                it
+                for it in held
+                if not executions.change(connection, it, now, self.are_mine, lease_until=until)
             ]
 
     def give_back(self) -> None:
@@ -83,7 +85,7 @@ class Leases:
         now = self._records.now()
         with self._records.database.writing() as connection:
             for it in executions.some(connection, _HELD, self.are_mine, ~_IS_SUBMITTING):
-                executions.change(connection, it.id, self.are_mine, holder=None, lease_until=now)
+                executions.change(connection, it.id, now, self.are_mine, holder=None, lease_until=now)
 
     def other(self, execution: Execution) -> str | None:
         """Whose an execution is that another dispatcher sees to, for users; None if none does."""

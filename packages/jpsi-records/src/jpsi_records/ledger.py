@@ -43,7 +43,7 @@ def _settle(connection: Connection, execution_id: str, now: datetime, seen: set[
     if not execution.state.ended:
         priority = effective((_interest(connection, it) for it in interested), now)
         if priority != execution.priority:
-            executions.change(connection, execution_id, priority=priority)
+            executions.change(connection, execution_id, now, priority=priority)
             events.add(connection, now, "priority", execution=execution_id, data={"priority": priority})
     for request in interested:
         events.account(connection, now, request, execution, is_interested=True)
@@ -72,7 +72,7 @@ def move(
     unended = [it.value for it in ExecutionState if not it.ended]
     still = EXECUTION.c.state.in_(unended)
     was_given_up = executions.get(connection, execution_id).reason == UNWANTED
-    if not executions.change(connection, execution_id, still, *conditions, state=state.value, **values):
+    if not executions.change(connection, execution_id, now, still, *conditions, state=state.value, **values):
         return False
     told = {"state": state.value, **{key: it for key, it in values.items() if key in {"exit_code", "reason"}}}
     events.add(connection, now, "state", execution=execution_id, data=told)
@@ -172,7 +172,7 @@ def unwanted(connection: Connection) -> Iterator[Execution]:
 def give_up(connection: Connection, execution: Execution, now: datetime) -> bool:
     """Let nobody join an execution any more that is about to be cancelled, if nobody is interested in it."""
     is_given_up = executions.change(
-        connection, execution.id, EXECUTION.c.priority <= 0, is_shared=0, reason=UNWANTED
+        connection, execution.id, now, EXECUTION.c.priority <= 0, is_shared=0, reason=UNWANTED
     )
     if is_given_up:
         events.add(connection, now, "given up", execution=execution.id)

@@ -120,6 +120,9 @@ class Execution:
     created_at: datetime
     started_at: datetime | None = None
     finished_at: datetime | None = None
+    #: When what it says was last changed, and who has changed it; a lease is no change.
+    modified_at: datetime = attrs.field(default=attrs.Factory(lambda it: it.created_at, takes_self=True))
+    modified_by: str = ""
 
     @property
     def has_failed(self) -> bool:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
 import attrs
@@ -168,6 +170,17 @@ class Blob:
     def problems(self) -> Iterator[str]:
         """Everything that is wrong with it by itself."""
         yield from _collection_problems(self.digest, None, "/")
+
+
+def absolute_url(url: str) -> str:
+    """Return the URL of a repository, a path as what it is from everywhere.
+
+    >>> absolute_url("https://host/r"), absolute_url("me@host:r")
+    ('https://host/r', 'me@host:r')
+    """
+    # As git does it: `host:r` is no path, `./host:r` is one.
+    is_path = ":" not in url.partition("/")[0] or os.path.exists(url)  # noqa: PTH110  of any text at all
+    return str(Path(url).absolute()) if is_path else url
 
 
 def revision_words(revisions: str) -> list[str]:

@@ -21,7 +21,7 @@ from .resolving import Lookup, Resolution, Resolver
 from .store import executions, requests
 from .store.ids import full_id
 from .store.schema import COLLECTION, REQUEST
-from .wish import Reuse, Wish, check
+from .wish import Reuse, Wish, check, with_absolute_urls
 
 
 class Previewing(Reading):
@@ -58,7 +58,8 @@ class Previewing(Reading):
             return passed_over(connection, request, self.now(), self._evidence(request.owner))
 
     def _with_full_ids(self, wish: Wish) -> Wish:
-        """A wish that names other requests by the whole of their ids."""
+        """A wish that names other requests by the whole of their ids, and repositories from everywhere."""
+        wish = with_absolute_urls(wish)
         if not wish.predecessors:
             return wish
         with self.database.reading() as connection:

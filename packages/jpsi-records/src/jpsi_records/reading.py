@@ -57,31 +57,35 @@ class Reading:
         place = self.directory / "records.sqlite"
         if self.directory.exists() and url is None:
             self._make_private()
-        elif url is not None:
-            self._make_directory()
         else:
             self._check_ancestors()
         self.now = now
-        self.blobs = Blobs(self.directory / "blobs", self._make_directory)
-        self.repositories = Repositories(self.directory / "git", self._make_directory)
+        self.blobs = Blobs(self.directory / "blobs", self.make_directory)
+        self.repositories = Repositories(self.directory / "git", self.make_directory)
         self.database = self._opened(url or f"sqlite:///{place}", is_beside=url is None)
         self.user = user or self.database.restricted_to or getpass.getuser()
         self.database.user = self.user
 
     def _opened(self, url: str, *, is_beside: bool) -> Database:
-        """The database; one of SQLite that is not there yet is made by whoever writes first."""
+        """The database; one that is not there yet is made by whoever writes first."""
         path = sqlite_path(url)
-        if path is None or path.exists():
+        if path is not None and path.exists():
             return open_database(url)
 
         def make() -> None:
-            self._make_directory()
-            if is_beside:
+            self.make_directory()
+            if is_beside and path is not None:
                 os.close(open_private(path, os.O_RDWR | os.O_CREAT))
 
-        return UnmadeDatabase(url, make)
+        database = UnmadeDatabase(url, make)
+        try:
+            database.check()
+        except BaseException:
+            database.close()
+            raise
+        return database
 
-    def _make_directory(self) -> None:
+    def make_directory(self) -> None:
         """Make the directory for files, unless it is there.
 
         Raises:

@@ -15,7 +15,7 @@ from sqlalchemy import Connection, Update
 from . import ledger
 from .blobs import Captured
 from .committing import Outlook, execution_for, of_choice, outlook, there_already
-from .copies import keep_changed, keep_copy, keep_request, request_copy
+from .copies import NameCopies, keep_changed, keep_copy, keep_request, request_copy
 from .errors import InvalidRequestError, NothingToReuseError, StateError
 from .ids import new_id
 from .inbox import check_progress
@@ -27,6 +27,7 @@ from .reading import utc_now
 from .reports import NO_REPORT, Report
 from .resolving import Resolution
 from .store import events, executions, requests
+from .store.database import changed_in
 from .store.ids import full_id
 from .store.schema import COLLECTION, EXECUTION
 from .wish import Wish, check, read_wish, write_wish
@@ -46,6 +47,7 @@ class Records(Previewing):
         super().__init__(directory, url=url, user=user, now=now)
         if self.may_dispatch:
             self.database.before_commit = functools.partial(keep_changed, self)
+        self._names = NameCopies(self)
 
     # Collections.
 
@@ -64,6 +66,7 @@ class Records(Previewing):
         elif not _was_done(connection, COLLECTION.update().where(COLLECTION.c.name == name).values(values)):
             msg = f"{name} is the name that somebody else has given to a collection"
             raise StateError(msg)
+        changed_in(connection).collections.add(name)
         events.add(connection, self.now(), "named", data={"name": name, "digest": digest, "by": self.user})
 
     # What would be, and what is to be.
@@ -76,7 +79,7 @@ class Records(Previewing):
             return self._draw_up(connection, wish, more)
 
     def update(self, request_id: str, wish: Wish | None = None, more: About | None = None) -> Request:
-        """Change what a draft says; an execution that it has it has no more then.
+        """Change what a draft says; an execution that it has it has no more if it wants something else then.
 
         Args:
             request_id: the draft.
@@ -92,14 +95,20 @@ class Records(Previewing):
         request_id = self._own(request_id).id
         with self.database.writing() as connection:
             request = self._draft(connection, request_id)
-            said = {} if more is None else attrs.asdict(more)
+            said = {} if more is None else attrs.asdict(self._with_full_parent(connection, more))
             values = {name: it for name, it in said.items() if it != getattr(request, name)}
             values |= {} if wish is None else {"wish": write_wish(wish)}
             self._check_parent(connection, values.get("parent"))
-            if request.execution is not None:
+            wants_another = wish is not None and wish != request.wish
+            if wants_another and request.execution is not None:
                 self._reset(connection, request)
             requests.change(connection, request_id, self.now(), **values)
             return requests.get(connection, request_id)
+
+    def _with_full_parent(self, connection: Connection, more: About) -> About:
+        if more.parent is None:
+            return more
+        return attrs.evolve(more, parent=full_id(connection, EXECUTION.c.id, more.parent))
 
     def _check_parent(self, connection: Connection, parent: str | None) -> None:
         if parent is not None and executions.get(connection, parent).state.ended:
@@ -107,8 +116,7 @@ class Records(Previewing):
             raise StateError(msg)
 
     def _draw_up(self, connection: Connection, wish: Wish, more: About) -> Request:
-        if more.parent is not None:
-            more = attrs.evolve(more, parent=full_id(connection, EXECUTION.c.id, more.parent))
+        more = self._with_full_parent(connection, more)
         self._check_parent(connection, more.parent)
         now = self.now()
         request = Request(
@@ -133,7 +141,7 @@ class Records(Previewing):
             NothingToReuseError: nothing satisfies it, and it may not cause a run.
         """
         request = self._own(request_id)
-        self._check_may_dispatch("satisfy")
+        self._check_may_dispatch("satisfy a draft", _COMMIT)
         resolution = self._kept(request.wish)
         with self.database.writing() as connection:
             request = self._draft(connection, request.id)
@@ -156,7 +164,7 @@ class Records(Previewing):
     def reset(self, request_id: str) -> Request:
         """Let a draft have no execution again; one that waits, and that nobody else has, is cancelled."""
         request_id = self._own(request_id).id
-        self._check_may_dispatch("reset")
+        self._check_may_dispatch("reset a draft", _COMMIT)
         with self.database.writing() as connection:
             self._reset(connection, self._draft(connection, request_id))
             return requests.get(connection, request_id)
@@ -168,9 +176,10 @@ class Records(Previewing):
         if request.execution is not None:
             ledger.discard(connection, request.execution, now)
 
-    def _check_may_dispatch(self, what: str) -> None:
+    def _check_may_dispatch(self, what: str, instead: str = "") -> None:
         if not self.may_dispatch:
-            msg = f"only the dispatcher may {what}; commit the request instead, which then gets its execution"
+            owner = self.database.owner
+            msg = f"the role {self.user} may not {what}: only {owner} may, which owns the tables{instead}"
             raise StateError(msg)
 
     def attach(self, request_id: str, execution_id: str) -> Request:
@@ -214,7 +223,7 @@ class Records(Previewing):
             plan: the id of the preview that is to come true.
 
         Raises:
-            StateError: it is no draft.
+            StateError: it is no draft, or the job whose child it is has ended.
             ChangedError: something else would come of it than the preview showed.
             NothingToReuseError: nothing satisfies it, and it may not cause a run.
         """
@@ -273,6 +282,8 @@ class Records(Previewing):
         priority: float,
         plan: str | None,
     ) -> Request:
+        # Whoever ends that one ends its committed children with it.
+        self._check_parent(connection, request.parent)
         now = self.now()
         values: dict[str, Any] = {"state": RequestState.COMMITTED.value, "priority": priority}
         if resolution is not None and not self.may_dispatch:
@@ -305,6 +316,7 @@ class Records(Previewing):
     def advance(self) -> None:
         """Let requests go on whose predecessors have ended; dispatchers see to it."""
         with self.database.reading() as connection:
+            self._names.keep(connection)
             waiting = ledger.waiting(connection)
             for it in waiting:
                 # who may not dispatch writes none
@@ -368,6 +380,10 @@ class Records(Previewing):
         request = requests.get(connection, request_id)
         if request.state is RequestState.FINAL and priority <= 0:
             return request
+        if request.state is RequestState.FINAL:
+            over = f"over, {request.outcome}, and has no priority any more"
+            msg = f"request {request_id} is {over}; make another"
+            raise StateError(msg)
         if request.state is not RequestState.COMMITTED:
             msg = f"request {request_id} is {request.state.value}; only a committed one has a priority"
             raise StateError(msg)
@@ -392,11 +408,12 @@ class Records(Previewing):
     def invalidate(self, execution_id: str, why: str = "") -> Execution:
         """Let an execution satisfy nobody any more."""
         execution_id = self.execution(execution_id).id
+        self._check_may_dispatch("invalidate an execution")
         with self.database.writing() as connection:
-            executions.get(connection, execution_id)
-            executions.change(connection, execution_id, invalidated_by=self.user, is_shared=0)
+            now = self.now()
+            executions.change(connection, execution_id, now, invalidated_by=self.user, is_shared=0)
             told = {"by": self.user, "why": why}
-            events.add(connection, self.now(), "invalidated", execution=execution_id, data=told)
+            events.add(connection, now, "invalidated", execution=execution_id, data=told)
         keep_copy(self, execution_id)
         return self.execution(execution_id)
 
@@ -414,16 +431,19 @@ class Records(Previewing):
         if progress is not None:
             check_progress(progress)
         execution_id = self.execution(execution_id).id
+        self._check_may_dispatch("tell the progress of an execution")
         with self.database.writing() as connection:
             execution = executions.get(connection, execution_id)
             if execution.state is not ExecutionState.RUNNING:
                 msg = f"execution {execution_id} is {execution.state.value}; only a running one has progress"
                 raise StateError(msg)
             values: dict[str, Any] = {} if progress is None else {"progress": progress}
-            executions.change(connection, execution_id, **values, status=report.added_to(execution.status))
+            values["status"] = report.added_to(execution.status)
+            now = self.now()
+            executions.change(connection, execution_id, now, **values)
             if report.is_success is not None:
                 data = {"reported": report.word, "message": report.message, "by": self.user}
-                events.add(connection, self.now(), "reported", execution=execution_id, data=data)
+                events.add(connection, now, "reported", execution=execution_id, data=data)
             return executions.get(connection, execution_id)
 
     def _own(self, request_id: str) -> Request:
@@ -442,6 +462,9 @@ class Records(Previewing):
             msg = f"request {request_id} is {request.state.value}, and not a draft any more"
             raise StateError(msg)
         return request
+
+
+_COMMIT = "; a request that is committed gets its execution from the dispatcher, a draft needs none before"
 
 
 def _was_done(connection: Connection, change: Update) -> bool:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from .errors import StoreError
-from .mounts import GitTree, revision_words
+from .mounts import GitTree, absolute_url, revision_words
 
 _ENVIRONMENT = {
     # What surrounds us must not decide which repository is asked, nor may git ask anybody anything.
@@ -22,6 +22,8 @@ _ENVIRONMENT = {
     "GIT_NO_REPLACE_OBJECTS": "1",
     "LC_ALL": "C",
 }
+# The content of a tree is that of its hash, whatever the user's configuration makes of files.
+_AS_IT_IS = ("-c", "core.autocrlf=false", "-c", f"core.attributesFile={os.devnull}")
 _PATIENCE = 600
 _HASH = re.compile(r"[0-9a-f]{40,64}")
 # What HEAD is where the other repository has none: a reference that is never made.
@@ -60,7 +62,7 @@ class Repositories:
             target.write_bytes(copy.git("cat-file", "blob", wanted))
             return
         target.mkdir(exist_ok=True)
-        _run(["tar", "-xf", "-", "-C", str(target)], copy.git("archive", "--format=tar", wanted))
+        _run(["tar", "-xf", "-", "-C", str(target)], copy.git(*_AS_IT_IS, "archive", "--format=tar", wanted))
 
     def _copy_with(self, wanted: str) -> _Copy:
         """The copy that has a tree or a blob."""
@@ -77,7 +79,7 @@ class Repositories:
     def _fetched(self, url: str) -> Iterator[_Copy]:
         """The copy of a repository as that is now; nobody else changes it meanwhile."""
         # `git fetch` finds a path from where it runs.
-        place = str(Path(url).absolute()) if os.path.exists(url) else url  # noqa: PTH110  of any text at all
+        place = absolute_url(url)
         # Whatever two URLs have in common, they have no reference and no object in common.
         name = hashlib.sha256(place.encode()).hexdigest()
         folder = self._root / "of" / name
@@ -115,6 +117,8 @@ class _Copy:
         wanted = ["+refs/*:refs/*", *(["HEAD"] if head is not None else ())]
         options = ("-c", "gc.auto=0", "-c", "maintenance.auto=false")
         self.git(*options, "fetch", "--quiet", "--no-tags", "--prune", "--", place, *wanted)
+        # which that has written, and which means nothing there
+        (self._directory / "FETCH_HEAD").unlink(missing_ok=True)
         if head is not None and _HASH.fullmatch(head):
             self.git("update-ref", "--no-deref", "HEAD", head)
         else:

@@ -16,7 +16,7 @@ from . import placement as placements
 from .canonical import canonical
 from .computation import Computation, Purity, Topology
 from .errors import InvalidRequestError
-from .mounts import Output, Tmp, read_mount, write_mount
+from .mounts import GitTree, Output, Tmp, absolute_url, read_mount, write_mount
 from .placement import Placement
 
 
@@ -169,6 +169,19 @@ def _constraints(constraints: Any) -> Iterator[str]:  # noqa: ANN401  not yet ch
 
 def _unmet(wish: Wish) -> Iterator[str]:
     return runtime.unmet(wish.runtime_constraints, wish.recorded)
+
+
+def with_absolute_urls(wish: Wish) -> Wish:
+    """A wish in which the paths of repositories mean the same wherever it is read."""
+    mounts = {
+        target: attrs.evolve(it, url=absolute_url(it.url))
+        if isinstance(it, GitTree) and isinstance(it.url, str) and it.url
+        else it
+        for target, it in wish.computation.mounts.items()
+    }
+    if mounts == wish.computation.mounts:
+        return wish
+    return attrs.evolve(wish, computation=attrs.evolve(wish.computation, mounts=mounts))
 
 
 _COMPUTATION = {it.name for it in attrs.fields(Computation)}

@@ -16,7 +16,7 @@ from jpsi import ConfigError, JobExecutor, PluginError
 
 from ..copies import reindex
 from ..dispatcher import Dispatcher
-from ..errors import InvalidRequestError, NotFoundError
+from ..errors import AmbiguousError, InvalidRequestError, NotFoundError
 from ..model import About, Execution, ExecutionState, Request, RequestState
 from ..records import Records
 from ..reports import Report
@@ -76,9 +76,12 @@ def _check_executor(records: Records, wish: Wish) -> None:
             raise InvalidRequestError(msg, e) from e
 
 
-def _warn(records: Records, wish: Wish, *, is_strict: bool) -> None:
+def _warn(records: Records, wish: Wish, *, is_strict: bool = False) -> None:
     """Tell what a new execution may lack here, or refuse it."""
     found = records.warnings(wish)
+    # what waits for others will run, as far as anybody knows
+    if found and not wish.predecessors and not records.preview(wish).runs:
+        return
     if is_strict and found:
         raise InvalidRequestError.of(found)
     for it in found:
@@ -114,6 +117,7 @@ def update(  # noqa: PLR0913  options
 
 def satisfy(records: Records, request: str, *, as_json: bool) -> int:
     """Find an execution for a draft, or create one."""
+    _warn(records, records.request(request).wish)
     return _told(records, records.satisfy(request), as_json=as_json)
 
 
@@ -124,7 +128,10 @@ def reset(records: Records, request: str, *, as_json: bool) -> int:
 
 def commit(records: Records, request: str, *, priority: float, as_json: bool) -> int:
     """Commit a draft."""
-    _check_executor(records, records.request(request).wish)
+    found = records.request(request)
+    _check_executor(records, found.wish)
+    if found.execution is None:
+        _warn(records, found.wish)
     return _told(records, records.commit(request, priority=priority), as_json=as_json)
 
 
@@ -163,7 +170,11 @@ def run(records: Records, wish: Wish, more: About, *, priority: float, is_strict
     if "error" in execution.status:
         click.echo(f"jpsi: {telling.printable(execution.status['error'])}", err=True)
     _show_log(records, execution)
-    return NO_EXIT_CODE if execution.exit_code is None else execution.exit_code
+    if execution.exit_code is None:
+        return NO_EXIT_CODE
+    # a job that has reported a failure has failed, whatever it has returned
+    has_only_said_so = execution.exit_code == 0 and request.outcome == "failed"
+    return NOT_COMPLETE if has_only_said_so else execution.exit_code
 
 
 def wait(records: Records, requests: Sequence[str], *, timeout: float | None) -> int:
@@ -302,6 +313,8 @@ def show(records: Records, subject: str, *, as_json: bool) -> int:
     """Tell everything about a request or an execution."""
     try:
         request: Request | None = records.request(subject)
+    except AmbiguousError:
+        raise
     except NotFoundError:
         request = None
     wanted = subject if request is None else request.execution
@@ -344,7 +357,8 @@ def restore(records: Records) -> int:
     found = reindex(records)
     for it in found.unreadable:
         click.echo(f"jpsi: warning: {telling.printable(it)}", err=True)
-    click.echo(f"{found.executions} executions and {found.requests} requests were made again")
+    made = f"{found.executions} executions, {found.requests} requests and {found.names} names"
+    click.echo(f"{made} were made again")
     return 0
 
 

@@ -53,7 +53,7 @@ def wait(inbox: Inbox, requests: Sequence[str], *, timeout: float | None) -> int
 
 def progress(inbox: Inbox, execution: str, value: float | None, report: Report) -> int:
     """Say how much of the work is done, or that it succeeds or fails."""
-    if execution != inbox.execution:
+    if not execution or not inbox.execution.startswith(execution):
         msg = f"a job tells the progress of its own execution, {inbox.execution}, and not of {execution}"
         raise StateError(msg)
     inbox.set_progress(value, report)

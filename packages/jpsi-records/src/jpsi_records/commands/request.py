@@ -16,6 +16,7 @@ Exit codes:
   125  jpsi failed
 {codes}"""
 _RUN_CODES = """\
+  1  the job has reported a failure, though its exit code is 0
   130  the request was cancelled, or the waiting was interrupted (the job goes on)
 Any other, and each of these as well, may be the exit code of the computation.
 """
@@ -154,6 +155,9 @@ def _progress(
     if (value is None and not is_success and failure is None) or (is_success and failure is not None):
         msg = "say a number from 0 to 1, and one of --success and --failure, or one of these"
         raise InvalidRequestError(msg)
+    if value is not None and not 0 <= value <= 1:
+        msg = f"progress is a number from 0 to 1, not {value}"
+        raise InvalidRequestError(msg)
     reported = None if failure is None and not is_success else is_success
     report = Report(reported, failure or "")
     code: int = _room(door).progress(door, execution, value, report)
@@ -244,7 +248,7 @@ REQUEST = click.Group(
             _command(
                 "update",
                 _update,
-                "Change what a draft says; an execution that it has it has no more then.",
+                "Change what a draft says; if it wants something else then, it has no execution any more.",
                 (
                     _REQUEST,
                     click.Argument(["file"], metavar="[FILE]", required=False),

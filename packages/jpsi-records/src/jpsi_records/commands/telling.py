@@ -94,8 +94,10 @@ def state(execution: Execution) -> str:
 
 def explanation(request: Request, events: Sequence[Event], near: Sequence[NearMiss]) -> str:
     """Why a request has the execution that it has."""
-    assigned = next((it for it in reversed(events) if it.kind == "assigned"), None)
-    if assigned is None:
+    # a draft that was satisfied is assigned the same again when it is committed
+    mine = (it for it in events if it.kind == "assigned" and it.execution == request.execution)
+    assigned = next(mine, None)
+    if assigned is None or request.execution is None:
         return f"request {request.id} is {request.state.value} and has no execution\n"
     if not assigned.data.get("is_new"):
         return (
@@ -124,7 +126,9 @@ def cancelled(found: Request, execution: Execution | None) -> str:
     is_wanted = execution is not None and not execution.state.ended and execution.priority > 0
     more = "; another request still wants this execution" if is_wanted else ""
     told = "" if execution is None else f" execution {execution.id},"
-    back = "" if found.outcome else f"; `jpsi request priority {found.id} 1` takes that back"
+    has_job = execution is not None and execution.state is not ExecutionState.QUEUED
+    until = " as long as its job runs" if has_job else ""
+    back = "" if found.outcome else f"; `jpsi request priority {found.id} 1` takes that back{until}"
     return f"request {found.id}:{told} cancelled{more}{back}"
 
 
@@ -170,12 +174,14 @@ def details(
             f"priority   {'-' if found.priority is None else f'{found.priority:g}'}",
         ]
         lines += [] if found.expires_at is None else [f"expires    {_time(found.expires_at)}"]
+        lines.append(_modified(found))
     if execution is not None:
         lines += [
             f"execution  {execution.id}",
             f"           {state(execution)}",
             f"output     {execution.output or '-'}",
             f"log        {execution.log or '-'}",
+            _modified(execution),
         ]
         lines += [f"{key:<10} {printable(it)}" for key, it in execution.status.items()]
     lines += [
@@ -184,6 +190,11 @@ def details(
     ]
     lines += ["", *(_event(it) for it in events)]
     return "\n".join(lines).rstrip() + "\n"
+
+
+def _modified(record: Request | Execution) -> str:
+    by = f" by {printable(record.modified_by)}" if record.modified_by else ""
+    return f"modified   {_time(record.modified_at)}{by}"
 
 
 def _event(event: Event) -> str:

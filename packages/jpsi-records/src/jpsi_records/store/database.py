@@ -33,11 +33,19 @@ class Changed:
     requests: set[str] = attrs.field(factory=set)
     #: Those that it has made.
     executions: set[str] = attrs.field(factory=set)
+    #: The names of collections that it has given.
+    collections: set[str] = attrs.field(factory=set)
 
 
 def changed_in(connection: Connection) -> Changed:
     """Return what a transaction has changed so far, for others to add to it."""
     found: Changed = connection.get_execution_options().get("jpsi_changed", Changed())
+    return found
+
+
+def writer(connection: Connection) -> str:
+    """Return who writes; empty if nobody in particular."""
+    found: str = connection.get_execution_options().get("jpsi_user", "")
     return found
 
 
@@ -75,6 +83,13 @@ class Database:
         with self.reading() as connection:
             asked = text("SELECT current_user WHERE row_security_active('execution')")
             return connection.execute(asked).scalar()
+
+    @functools.cached_property
+    def owner(self) -> str:
+        """The role that owns the tables in PostgreSQL, and so may write everything."""
+        with self.reading() as connection:
+            asked = "SELECT pg_get_userbyid(relowner) FROM pg_class WHERE oid = 'execution'::regclass"
+            return str(connection.execute(text(asked)).scalar())
 
     def _turns_if_shared(self) -> Turns | None:
         path = self._url.database
@@ -115,7 +130,7 @@ class Database:
                 connection.begin(),
             ):
                 yield connection
-                if self.before_commit is not None and (changed.requests or changed.executions):
+                if self.before_commit is not None and changed != Changed():
                     self.before_commit(connection, changed)
         except DBAPIError as e:
             msg = f"the records cannot be {'written' if writes else 'read'}: {e.orig}"

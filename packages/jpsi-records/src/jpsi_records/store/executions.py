@@ -13,7 +13,7 @@ from sqlalchemy.sql.expression import text
 
 from ..errors import NotFoundError
 from ..model import Attempt, Execution, ExecutionState
-from .database import changed_in
+from .database import changed_in, writer
 from .rows import attempt_of, attempt_row, execution_of, execution_row
 from .schema import ATTEMPT, EXECUTION, LIVE
 
@@ -83,6 +83,7 @@ def add(connection: Connection, execution: Execution, *, is_shared: bool) -> Exe
     Of several who do so at the same time all get the same.
     """
     row = {**execution_row(execution), "program": _program(execution.preimage), "is_shared": int(is_shared)}
+    row["modified_by"] = writer(connection)
     dialect = sqlite if connection.dialect.name == "sqlite" else postgresql
     statement = dialect.insert(EXECUTION).values(row)
     is_new = connection.execute(
@@ -90,7 +91,7 @@ def add(connection: Connection, execution: Execution, *, is_shared: bool) -> Exe
     ).rowcount
     if is_new:
         changed_in(connection).executions.add(execution.id)
-        return execution
+        return get(connection, execution.id)
     (found,) = some(connection, EXECUTION.c.fingerprint == execution.fingerprint, text(LIVE))
     return found
 
@@ -101,13 +102,23 @@ def _program(preimage: str) -> str:
     return program
 
 
+# For how long whose an execution is; it says nothing else then.
+_LEASE = frozenset({"holder", "lease_until"})
+
+
 def change(
     connection: Connection,
     execution_id: str,
+    now: datetime,
     *conditions: ColumnElement[bool],
     **values: Any,  # noqa: ANN401  columns are of any type
 ) -> bool:
-    """Change an execution if conditions hold; returns whether they did."""
+    """Change an execution if conditions hold; returns whether they did.
+
+    Who does so, and when, is written with it, unless that is a lease alone.
+    """
+    if not values.keys() <= _LEASE:
+        values |= {"modified_at": now, "modified_by": writer(connection)}
     statement = update(EXECUTION).where(EXECUTION.c.id == execution_id, *conditions)
     return connection.execute(statement.values(values)).rowcount == 1
 

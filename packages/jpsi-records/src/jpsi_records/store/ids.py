@@ -6,7 +6,7 @@ import re
 
 from sqlalchemy import Column, Connection, select
 
-from ..errors import NotFoundError
+from ..errors import AmbiguousError, NotFoundError
 
 _BEGINNING = re.compile(r"[0-9a-f-]{1,36}")
 _TOLD = 3
@@ -16,7 +16,8 @@ def full_id(connection: Connection, column: Column[str], beginning: str) -> str:
     """Return the one id of a table that begins like this.
 
     Raises:
-        NotFoundError: there is none, or there are several.
+        NotFoundError: there is none.
+        AmbiguousError: there are several.
     """
     what = column.table.name
     found: list[str] = []
@@ -28,6 +29,6 @@ def full_id(connection: Connection, column: Column[str], beginning: str) -> str:
         return beginning if beginning in found else found[0]
     if found:
         msg = f"several {what}s begin with {beginning}: {', '.join(found)}; write more of it"
-        raise NotFoundError(msg)
+        raise AmbiguousError(msg)
     msg = f"there is no {what} {beginning}"
     raise NotFoundError(msg)

@@ -32,10 +32,10 @@ def open_database(url: str | URL) -> Database:
 
 
 class UnmadeDatabase(Database):
-    """An SQLite database that is not there yet: it is empty, and made by whoever writes first.
+    """A database that may not be there yet: it is empty then, and made by whoever writes first.
 
     Args:
-        url: where it is to be.
+        url: where it is, or is to be.
         make: makes what it needs to be there.
     """
 
@@ -43,31 +43,63 @@ class UnmadeDatabase(Database):
         super().__init__(url)
         self._make = make
         self._is_made = False
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._empty: Database | None = None
         self._folder: tempfile.TemporaryDirectory[str] | None = None
+
+    def check(self) -> None:
+        """Raise `StoreError` if it is there and cannot be read, or is of a newer version."""
+        with self._lock:
+            self._is_there()
+
+    @property
+    def restricted_to(self) -> str | None:
+        """The user to whom PostgreSQL restricts what is read and written; None if it restricts nobody."""
+        with self._lock:
+            return super().restricted_to if self._is_there() else None
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[Connection]:
         """A transaction that sees one state of the records: none, as long as nobody has written any."""
         with self._lock:
-            if not self._is_made and Path(self._url.database or "").exists():
-                _check_version(super())
-                self._is_made = True
-            database = None if self._is_made else self._nothing()
+            database = None if self._is_there() else self._nothing()
         with super().reading() if database is None else database.reading() as connection:
             yield connection
+
+    def _is_there(self) -> bool:
+        if not self._is_made and self._has_tables():
+            _check_version(super())
+            self._is_made = True
+        return self._is_made
+
+    def _has_tables(self) -> bool:
+        if self.is_sqlite:
+            return Path(self._url.database or "").exists()
+        with super().reading() as connection:
+            return _version(connection) is not None
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[Connection]:
         """A transaction of the one writer; everything or nothing of it is kept."""
         with self._lock:
-            if not self._is_made:
+            if not self._is_there():
                 self._make()
-                _check_version(super())
+                self._make_tables()
                 self._is_made = True
         with super().writing() as connection:
             yield connection
+
+    def _make_tables(self) -> None:
+        try:
+            _check_version(super())
+        except StoreError as e:
+            if self.is_sqlite:
+                raise
+            msg = (
+                "this database has no tables yet, which the role that is to be the dispatcher makes, by "
+                f"`jpsi request dispatch`; {self.engine.url.username or 'your role'} cannot: {e}"
+            )
+            raise StoreError(msg, e) from e
 
     def _nothing(self) -> Database:
         if self._empty is None:

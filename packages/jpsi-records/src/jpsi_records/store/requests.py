@@ -9,7 +9,7 @@ from sqlalchemy import ColumnElement, Connection, insert, select, update
 
 from ..errors import NotFoundError
 from ..model import Request
-from .database import changed_in
+from .database import changed_in, writer
 from .rows import request_of, request_row
 from .schema import REQUEST
 
@@ -49,6 +49,6 @@ def change(connection: Connection, request_id: str, now: datetime, **values: Any
     """Change a request; who does so, and when, is written with it."""
     changed_in(connection).requests.add(request_id)
     values["modified_at"] = now
-    if user := connection.get_execution_options().get("jpsi_user"):
+    if user := writer(connection):
         values["modified_by"] = user
     connection.execute(update(REQUEST).where(REQUEST.c.id == request_id).values(values))

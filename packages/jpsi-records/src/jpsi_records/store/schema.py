@@ -32,7 +32,7 @@ NAMING = {
 }
 
 #: The newest of the migrations.
-HEAD = "0003"
+HEAD = "0004"
 
 #: Which executions can be joined by whoever wants the same: at most one of a fingerprint.
 LIVE = "is_shared = 1 AND state IN ('queued', 'claimed', 'running')"
@@ -99,6 +99,9 @@ EXECUTION = Table(
     Column("created_at", Moment, nullable=False),
     Column("started_at", Moment),
     Column("finished_at", Moment),
+    # in the order in which they were added, as `same_computation` returns them
+    Column("modified_at", Moment, nullable=False),
+    Column("modified_by", Text, nullable=False),
     Index("ix_execution_fingerprint", "fingerprint"),
     Index("ix_execution_program", "program", "created_at"),
     Index("ix_execution_state", "state", "priority"),

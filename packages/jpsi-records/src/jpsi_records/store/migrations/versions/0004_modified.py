@@ -1,0 +1,22 @@
+"""Who has last changed an execution, and when."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0004"
+down_revision = "0003"
+
+
+def upgrade() -> None:
+    """Of those that are there nobody is known, and the time is that of the last change that is."""
+    op.add_column("execution", sa.Column("modified_at", sa.String(32), nullable=False, server_default=""))
+    op.add_column("execution", sa.Column("modified_by", sa.Text, nullable=False, server_default=""))
+    op.execute("UPDATE execution SET modified_at = COALESCE(finished_at, started_at, created_at)")
+
+
+def downgrade() -> None:
+    """Forget that."""
+    op.drop_column("execution", "modified_by")
+    op.drop_column("execution", "modified_at")
