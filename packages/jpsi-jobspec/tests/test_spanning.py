@@ -77,6 +77,26 @@ def test_a_task_of_several_nodes_has_a_process_on_each_and_runs_once(
         check_ended(journal)
 
 
+def test_tasks_that_run_at_once_are_on_nodes_of_their_own(
+    tmp_path: Path, log: Log, fake_commands: Callable[..., FakeScheduler]
+) -> None:
+    fake_commands("slurm")
+    # all have begun before any ends
+    meet = 'echo "$JPSI_REPLICA $SLURMD_NODENAME" >>ran; until [ "$(wc -l <ran)" -ge 4 ]; do sleep 0.1; done'
+    text = (
+        "version: 1\nresources:\n  whole: {type: node, count: 4, with: [{type: core, count: 1}]}\n"
+        f"  two: {{type: node, count: 2}}\nattributes: {{cwd: {tmp_path}}}\n"
+        "groups:\n- name: g\n  resources: whole\n"
+        f"  tasks: [{{name: pair, resources: two, replicas: 2, command: '{meet}'}}]\n"
+    )
+
+    check_ended(driven(text, "slurm", tmp_path))
+
+    ran = [it.split() for it in (tmp_path / "ran").read_text().splitlines()]
+    assert sorted(replica for replica, _ in ran) == ["1", "1", "2", "2"]
+    assert sorted(node for _, node in ran) == ["node01", "node02", "node03", "node04"]
+
+
 def test_each_process_has_the_gpus_of_its_node_that_the_pilot_has_given_the_task() -> None:
     both = ResourceSpecV1(node_count=2, processes_per_node=1, gpu_cores_per_process=1)
     spec = JobSpec("/bin/sh", ["-c", 'echo "$CUDA_VISIBLE_DEVICES $0"', "a b"], resources=both)

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from jpsi import JobSpec, ResourceSpecV1, escape
 
 # The pilot has chosen the nodes, and names them in the file that srun goes by then. It has chosen the GPUs as
 # well, while a step would get the first ones of each node, whoever has these.
-_OPTIONS = {"srun.distribution": "arbitrary", "srun.gpus-per-task": False}
+# Without memory of its own a step shares that of the group: srun(1), --mem.
+_OPTIONS = {"srun.distribution": "arbitrary", "srun.gpus-per-task": False, "srun.mem": "0"}
+# srun(1), INPUT ENVIRONMENT VARIABLES: what was asked for the group would be asked for the step as well.
+_OF_THE_GROUP: Mapping[str, str | None] = {"SLURM_GPUS_PER_TASK": None}
 # A step sees all GPUs that the allocation has on a node.
 _OWN_DEVICES = """\
 while read -r node variable; do
@@ -44,6 +49,7 @@ def name_nodes(spec: JobSpec, cores: int, gpus: int) -> None:
 def launch_on_nodes(spec: JobSpec, launcher: str) -> None:
     """Have a launcher start the processes of a spec on the nodes and GPUs that the pilot chooses."""
     spec.launcher = launcher
+    spec.environment = {**_OF_THE_GROUP, **(spec.environment or {})}
     spec.attributes.custom_attributes = {**(spec.attributes.custom_attributes or {}), **_OPTIONS}
     if isinstance(spec.resources, ResourceSpecV1) and spec.resources.gpu_cores_per_process:
         own = [escape(_OWN_DEVICES), "task", spec.executable or "", *(spec.arguments or ())]
