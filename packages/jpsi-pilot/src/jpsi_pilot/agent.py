@@ -152,7 +152,7 @@ class Agent:
 
     async def _submit(self, request: Request) -> dict[str, Any]:  # as above
         values = dict(request.values)
-        has_launcher = values.pop("has_launcher")
+        has_launcher = values.pop("has_launcher", False)
         settings, need = Settings.of(values["settings"]), Need.of(values["need"])
         try:
             engine = await self._scheduling.ready_engine(settings)
