@@ -59,6 +59,10 @@ class Package:
         """What it needs to run."""
         return list(self.settings["project"].get("dependencies", ()))
 
+    def needed_by(self, extra: str) -> list[str]:
+        """Return what it needs besides for an extra."""
+        return list(self.settings["project"].get("optional-dependencies", {}).get(extra, ()))
+
     def built(self, ending: str) -> Path:
         """The one file in dist with this ending that was built of it."""
         (path,) = ROOT.glob(f"dist/{self.stem}*{ending}")
@@ -187,8 +191,9 @@ def e2e_pilot(session: nox.Session) -> None:
 @nox.session(venv_backend="none")
 def e2e_jobspec(session: nox.Session) -> None:
     """Run workflows on a real Slurm, which ci/ brings up here (as root); `--long` tries everything."""
-    packages = ("jpsi-jobspec", "jpsi-slurm", "jpsi-launchers")
-    _e2e(session, "slurm", *packages, choices=(WORKERS,), folders=("e2e", "tests"))
+    packages = ("jpsi-jobspec", "jpsi-slurm")
+    gpus = {"CI_SLURM_GPUS": "2"}
+    _e2e(session, "slurm", *packages, choices=(WORKERS,), folders=("e2e", "tests"), settings=gpus)
 
 
 @nox.session
@@ -268,21 +273,22 @@ def _why_no_answer(question: Sequence[str]) -> str:
     return ""
 
 
-def _e2e(
+def _e2e(  # noqa: PLR0913  what a session has
     session: nox.Session,
     system: str,
     name: str,
     *others: str,
     choices: Iterable[Sequence[str]] = ((),),
     folders: Sequence[str] = ("e2e",),
+    settings: Mapping[str, str] | None = None,
 ) -> None:
     """Run the e2e tests of a package, as the user that ci/ makes, while the batch system is up.
 
-    They need it, these other packages, and what is in these folders of their own.
+    They need it, with these settings, these other packages, and what is in these folders of their own.
     """
     _root(session, system)
     place = Path("/opt/jpsi-ci") / system
-    session.run(f"ci/{system}/up", external=True)
+    session.run(f"ci/{system}/up", external=True, env=settings)
     try:
         python = _e2e_environment(session, place, name, *others, folders=folders)
         shared = "PYTHONPATH=" + ":".join(str(place / folder) for folder in folders)
@@ -617,7 +623,9 @@ def _from_here(requirements: Iterable[str]) -> dict[str, str]:
             if name not in extras:
                 extras[name] = set()
                 pending += PACKAGES[name].requirements
-            extras[name] |= Requirement(requirement).extras
+            for extra in Requirement(requirement).extras - extras[name]:
+                extras[name].add(extra)
+                pending += PACKAGES[name].needed_by(extra)
     first = sorted(extras.items(), key=lambda it: not it[1])
     return {name: f"[{','.join(sorted(wanted))}]" if wanted else "" for name, wanted in first}
 

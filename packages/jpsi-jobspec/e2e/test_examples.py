@@ -16,8 +16,8 @@ from jobspec_support import INVALID, VALID, driven, example
 from jpsi_jobspec.planned import Kind
 
 Log = Callable[[], list[str]]
-#: Two nodes with eight cores each, and no GPUs.
-NODES = Place(nodes=2, slots=4, replicas=4)
+#: Two nodes with eight cores each; GPUs are fewer than some ask for.
+NODES = Place(nodes=2, slots=4, replicas=4, nodes_of_a_task=2)
 #: What the short form runs: dependencies, replicas in one allocation, and groups.
 SHORT = {"00-spack-and-ior", "07-count", "08-replicas", "16-services-mended", "17-nested"}
 

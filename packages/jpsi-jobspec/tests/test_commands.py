@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from xml.etree import ElementTree as ET
@@ -11,6 +12,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from jobspec_support import EXAMPLES, example
+from jpsi import Launcher
 from jpsi.fakes import FakeScheduler
 from jpsi_jobspec.commands import WORKFLOW
 
@@ -245,14 +247,46 @@ def test_tasks_on_several_nodes_of_a_group_are_planned_with_a_warning_and_refuse
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("jpsi_jobspec.opening.usable", lambda: frozenset({"dask"}))
-    says = "JS092: groups[0] has tasks that need several of its nodes each, for which Flux is not here: "
+    says = "JS092: groups[0] has tasks that need several of its nodes each, which mpirun does not start: "
     file = str(EXAMPLES / "06-mini-mummi-mended.yaml")
 
-    planned, refused = run("plan", "-x", "slurm", file), run("run", "-x", "slurm", file)
+    planned, refused = run("plan", "-x", "pbs", file), run("run", "-x", "pbs", file)
 
     assert (planned[0], refused[0]) == (0, 2)
     assert says in planned[2]
     assert says in refused[2]
+    assert "JS092" not in run("plan", "-x", "slurm", file)[2]
+
+
+@pytest.mark.parametrize("missing", ["jpsi_pilot", "distributed", "srun"])
+def test_one_extra_installs_what_groups_of_several_nodes_need_and_one_sentence_says_so(
+    missing: str, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lacking(missing, monkeypatch)
+    file = str(EXAMPLES / "17-nested.yaml")
+
+    planned, refused = run("plan", "-x", "slurm", file), run("run", "-x", "slurm", file)
+
+    says = (
+        "JS092: groups[0] has 4 nodes, which its tasks can use only by jpsi-pilot, dask and jpsi-launchers; "
+        "try: pip install 'jpsi-jobspec[groups]'"
+    )
+    assert (planned[0], refused[0]) == (0, 2)
+    assert [it.partition("JS092")[2] for it in planned[2].splitlines() if "JS092" in it] == [says[5:]]
+    assert [it.partition("JS092")[2] for it in refused[2].splitlines() if "JS092" in it] == [says[5:]]
+
+
+def lacking(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have something not be installed: a package, or a launcher."""
+    if name == "jpsi_pilot":
+        monkeypatch.setitem(sys.modules, name, None)
+    elif name == "srun":
+        plain = Launcher.get_instance
+        monkeypatch.setattr(
+            Launcher, "get_instance", lambda it, *more: plain("none" if it == name else it, *more)
+        )
+    else:
+        monkeypatch.setattr("jpsi_pilot.engines.find_spec", lambda it: None if it == name else it)
 
 
 def test_what_is_not_installed_is_told_besides_what_cannot_be_had(

@@ -118,24 +118,37 @@ def test_what_needs_several_nodes_has_room_only_where_something_can_run_it() -> 
     assert [it.id for it in spanning(allocation)] == ["g/a"]
 
 
+_LACKING = "has 2 nodes, which its tasks can use only by jpsi-pilot, dask and jpsi-launchers"
+_WIDE = "has tasks that need several of its nodes each, which mpirun does not start: g/a"
+
+
 @pytest.mark.parametrize(
-    ("task", "engines", "says"),
+    ("task", "engines", "launcher", "says"),
     [
-        ("resources: one", {DASK}, ""),
-        ("resources: one", set(), "has 2 nodes, which its tasks can use only by jpsi-pilot and dask"),
-        ("resources: both", {DASK}, "has tasks that need several of its nodes each"),
-        ("replicas: 2", {DASK}, "has tasks that need several of its nodes each"),
-        ("resources: both", {FLUX}, ""),
-        ("local: true", {DASK}, ""),
-        ("resources: both|one", {DASK}, ""),
+        ("resources: one", {DASK}, "srun", ""),
+        ("resources: one", set(), "srun", _LACKING),
+        ("resources: one", {DASK}, "", _LACKING),
+        ("resources: one", {DASK}, "mpirun", ""),
+        ("resources: both", {DASK}, "srun", ""),
+        ("resources: both", {DASK}, "mpirun", _WIDE),
+        ("replicas: 2", {DASK}, "srun", ""),
+        ("replicas: 2", {DASK}, "mpirun", _WIDE),
+        ("resources: both", {FLUX}, "flux", ""),
+        ("resources: both", {FLUX, DASK}, "mpirun", ""),
+        ("local: true", {DASK}, "mpirun", ""),
+        ("resources: both|one", {DASK}, "mpirun", ""),
     ],
 )
-def test_a_group_that_nothing_here_can_run_is_named(task: str, engines: set[str], says: str) -> None:
+def test_a_group_that_nothing_here_can_run_is_named(
+    task: str, engines: set[str], launcher: str, says: str
+) -> None:
     plan = planned(f"{HEAD}  - {{name: a, command: x, {task}}}\n", SLURM)
 
-    found = list(shortcomings(plan, frozenset(engines)))
+    found = list(shortcomings(plan, frozenset(engines), launcher))
 
-    assert [(name, it.startswith(says)) for name, it, _ in found] == ([("g", True)] if says else [])
+    assert [(name, it, "jpsi-jobspec[groups]" in do) for name, it, do in found] == (
+        [("g", says, says == _LACKING)] if says else []
+    )
 
 
 def test_a_local_service_takes_no_part_of_its_group() -> None:

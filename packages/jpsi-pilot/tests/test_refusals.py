@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -12,8 +13,11 @@ import pytest
 import jpsi
 from jpsi import Job, JobExecutor, JobSpec, JobState
 from jpsi.testing.waiting import eventually
+from jpsi_pilot import client
+from jpsi_pilot.asking import settings
 from jpsi_pilot.config import PilotConfig
-from pilot_support import end_agent
+from jpsi_pilot.values import Need
+from pilot_support import ask, end_agent
 
 
 @pytest.fixture
@@ -35,6 +39,31 @@ def test_an_engine_that_is_not_there_is_told_at_submit(place: Path) -> None:
         executor.submit(job)
 
     assert job.status.state is JobState.NEW
+
+
+@pytest.mark.parametrize("has_launcher", [False, True])
+def test_a_job_of_several_nodes_names_the_launcher_that_dask_does_not_have(
+    place: Path, *, has_launcher: bool
+) -> None:
+    """No launcher is installed with this package that could start it."""
+    config = PilotConfig(work_directory=place, engine="dask", nodes_per_pilot=2)
+    asked = {
+        "tag": "a-tag",
+        "script": "true",
+        "elements": None,
+        "at_a_time": None,
+        "need": Need(nodes=2, seconds=60).plain(),
+        "settings": settings(config).plain(),
+        "retry": False,
+        "has_launcher": has_launcher,
+    }
+
+    if has_launcher:
+        assert ask(place / "pilots", "submit", **asked)["id"]
+    else:
+        with pytest.raises(subprocess.CalledProcessError) as raised:
+            ask(place / "pilots", "submit", **asked)
+        assert raised.value.returncode == client.REFUSED
 
 
 def test_a_network_that_is_not_there_is_told_at_submit(place: Path) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import json
 import os
+import signal
 import subprocess
 import threading
 from collections.abc import Callable
@@ -14,6 +16,7 @@ import pytest
 
 from jpsi.testing.conformance_kit import Sign
 from jpsi_pilot.client import process
+from jpsi_pilot.devices import NoDeviceError
 from jpsi_pilot.node_log import NodeLog, story
 from jpsi_pilot.runs import Runs
 from jpsi_pilot.sessions import members
@@ -203,6 +206,49 @@ def test_a_run_for_which_the_node_has_too_few_gpus_does_not_begin(
     assert (end.code, end.why) == (None, "unable")
     assert "it needs 2 GPUs" in end.message
     assert not (tmp_path / "ran").exists()
+
+
+def test_gpus_that_are_kept_for_a_job_of_several_nodes_are_no_others(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, log: NodeLog
+) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "GPU-a,GPU-b")
+    (tmp_path / "environment").write_text("{}")
+    runs = Runs(tmp_path, log)
+    show = f'printf %s "$CUDA_VISIBLE_DEVICES" >{tmp_path}'
+
+    assert runs.hold("a-1", 1) == {"CUDA_VISIBLE_DEVICES": "GPU-a"}
+    assert runs.hold("a-2", None) == {}
+    assert runs.run(task(f"{show}/beside", "a-3", gpus=1)).code == 0
+    with pytest.raises(NoDeviceError, match="it needs 2 GPUs"):
+        runs.hold("a-4", 2)
+    runs.release("a-1")
+    assert runs.run(task(f"{show}/after", "a-5", gpus=2)).code == 0
+
+    assert (tmp_path / "beside").read_text() == "GPU-b"
+    assert (tmp_path / "after").read_text() == "GPU-a,GPU-b"
+
+
+def test_what_a_job_of_several_nodes_has_left_on_one_is_ended_and_nothing_else(
+    monkeypatch: pytest.MonkeyPatch, runs: Runs
+) -> None:
+    monkeypatch.setenv("SLURM_JOB_ID", "7")
+    environments = [
+        {"JPSI_PILOT_JOB": "of-this-1", "SLURM_JOB_ID": "7"},
+        # a job of Slurm that it has submitted, and another job in the pilot
+        {"JPSI_PILOT_JOB": "of-this-1", "SLURM_JOB_ID": "8"},
+        {"JPSI_PILOT_JOB": "of-this-10", "SLURM_JOB_ID": "7"},
+    ]
+    with contextlib.ExitStack() as stack:
+        processes = [
+            stack.enter_context(subprocess.Popen(["/bin/sleep", "600"], env=it)) for it in environments
+        ]
+        for process in processes:
+            stack.callback(process.kill)
+
+        runs.release("of-this-1")
+
+        assert processes[0].wait(PATIENCE) == -signal.SIGKILL
+        assert [it.poll() for it in processes[1:]] == [None, None]
 
 
 @pytest.mark.parametrize("line", ["beginning", "begun"])

@@ -47,6 +47,7 @@ class FakeEngine:
 
     name = "fake"
     spans_nodes = True
+    needs_launcher = False
 
     def __init__(self) -> None:
         self.here: dict[str, Place] = {}

@@ -23,10 +23,10 @@ from jpsi import (
 )
 
 from . import stalls
-from .engines import DASK, FLUX, usable
-from .nodes import spanning
+from .engines import DASK, engine_for, usable
 from .planned import Entry
 from .shape import ONE_SLOT
+from .spanning import launch_on_nodes, name_nodes, node_count
 
 # A pilot lets a job begin only if that may end before the pilot does. What ends both is the allocation.
 _NO_LIMIT = timedelta(days=365)
@@ -80,6 +80,10 @@ class Split:
     _is_local: Callable[[Job], bool]
     #: The cores of a slot of the allocation; 0 is none that are counted, but slots alone.
     _cores: int
+    _cores_per_node: int
+    _gpus_per_node: int
+    #: The launcher of what has several nodes; empty leaves it to the pilot.
+    _launcher: str
     #: The job that was submitted last to run on any node.
     latest: Job | None = attrs.field(default=None, init=False)
 
@@ -115,6 +119,9 @@ class Split:
             self.latest = job
             if job.spec is not None:
                 _for_pilot(job.spec, self._cores)
+                name_nodes(job.spec, self._cores_per_node, self._gpus_per_node)
+                if self._launcher and node_count(job.spec) > 1:
+                    launch_on_nodes(job.spec, self._launcher)
         done: list[Job] = []
         failed: dict[Job, JpsiError] = {}
         for executor, some in ((self._first, here), (self._nodes, there)):
@@ -160,10 +167,11 @@ def opened(allocation: Entry, nodes: Sequence[int], launcher: str, folder: Path)
     from jpsi_pilot.leaving import leave  # noqa: PLC0415  as above
 
     shape = allocation.shape or ONE_SLOT
+    engine = engine_for(allocation, usable())
     config = PilotConfig(
         work_directory=folder,
         target="here",
-        engine=FLUX if any(spanning(allocation)) or DASK not in usable() else DASK,
+        engine=engine,
         nodes_per_pilot=len(nodes),
         cores_per_node=nodes[0] * (shape.cores or 1),
         gpus_per_node=nodes[0] * shape.gpus,
@@ -180,7 +188,15 @@ def opened(allocation: Entry, nodes: Sequence[int], launcher: str, folder: Path)
 
     try:
         with JobExecutor("local") as first, JobExecutor.get_instance("pilot", config=config) as pilots:
-            split = Split(first, pilots, is_local, shape.cores)
+            split = Split(
+                first,
+                pilots,
+                is_local,
+                cores=shape.cores,
+                cores_per_node=config.cores_per_node,
+                gpus_per_node=config.gpus_per_node,
+                launcher=launcher if engine == DASK else "",
+            )
             with stalls.told(pilots, lambda: split.latest):
                 yield split
     finally:

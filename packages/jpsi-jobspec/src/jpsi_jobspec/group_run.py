@@ -19,7 +19,7 @@ from jpsi import JobExecutor, JobState
 from . import again, telling
 from .drive import Driver
 from .ending import TIMEOUT, listen, time_to_run
-from .engines import usable
+from .engines import INSTALL, usable
 from .events import CANCELLED
 from .executors import opened
 from .exit_codes import code
@@ -79,7 +79,7 @@ def _nodes(allocation: Entry) -> tuple[int, ...]:
     names = Path(file).read_text(encoding="utf-8").split() if file else []
     nodes = slots_of_nodes(allocation.shape or ONE_SLOT, names)
     if len(nodes) > 1 and not is_spread(allocation) and not usable():
-        log.warning("without jpsi-pilot and its engine the group %s uses the first node alone", allocation.id)
+        log.warning("the group %s uses the first node alone; %s", allocation.id, INSTALL)
         return nodes[:1]
     return nodes
 

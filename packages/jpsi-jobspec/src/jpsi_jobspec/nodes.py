@@ -28,6 +28,15 @@ def slots_of_nodes(shape: Shape, names: Sequence[str]) -> tuple[int, ...]:
     return (min(counts.values()),) * len(counts)
 
 
+def even(slots: int, most: int) -> int:
+    """Return how many slots are on each node, where they are spread evenly over as few as can be.
+
+    >>> even(9, most=4), even(4, most=4)
+    (3, 4)
+    """
+    return -(-slots // -(-slots // most))
+
+
 def is_spread(allocation: Entry) -> bool:
     """Whether it asks for several nodes; one whose slots may be anywhere can have several, too."""
     return allocation.shape is not None and (allocation.shape.nodes or 1) > 1

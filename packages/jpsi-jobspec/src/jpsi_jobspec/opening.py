@@ -7,7 +7,7 @@ from pathlib import Path
 
 from jpsi import InvalidJobException, configuration, plugins
 
-from .engines import shortcomings, usable
+from .engines import groups_of_several_nodes, launcher_of, shortcomings, usable
 from .given import Given
 from .limits import asked, has_choice, has_pieces, takes_several_kinds, usual_duration
 from .load import load
@@ -94,7 +94,8 @@ def prepared(given: Given, *, is_to_run: bool = False) -> tuple[Plan, Findings, 
     if not is_to_run:
         _check_target(found.target, findings)
     note = findings.wrong if is_to_run else findings.loose
-    for name, says, do in shortcomings(plan, usable()):
+    launcher = launcher_of(plan.target) if groups_of_several_nodes(plan) else ""
+    for name, says, do in shortcomings(plan, usable(), launcher):
         note("JS092", _place(name, document), says, do)
     findings.check()
     return plan, findings, found

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 import attrs
 
+from .nodes import even
 from .planned import Entry, Kind
 from .shape import ONE_SLOT, Shape
 
@@ -150,16 +151,24 @@ class Room:
         return self._spread(shape, free) if self._can_span else None
 
     def _spread(self, shape: Shape, free: Sequence[Amount]) -> Places | None:
-        """Its slots on several nodes: as many on each as it says, else as many as there is room for."""
+        """Its slots on several nodes: as many on each as it says, else the same on as few as can be.
+
+        A pilot takes as much of each node of a job as the fullest of them needs.
+        """
+        each = self._amount(shape, shape.slots_per_node or self._evenly(shape))
         found: dict[int, Amount] = {}
         left = shape.slots
         for number, it in enumerate(free):
-            most = shape.slots_per_node or left
-            count = next((n for n in range(most, 0, -1) if self._is_enough(it, self._amount(shape, n))), 0)
-            if left and count and count >= (shape.slots_per_node or 1):
-                found[number] = self._amount(shape, count)
-                left -= count
-        return None if left else found
+            if left > 0 and each.slots and self._is_enough(it, each):
+                found[number] = each
+                left -= each.slots
+        return None if left > 0 else found
+
+    def _evenly(self, shape: Shape) -> int:
+        """Return how many slots are on each of as few nodes as have room for all; 0 if none has."""
+        sizes = range(shape.slots, 0, -1)
+        most = next((n for n in sizes if self._is_enough(self._nodes[0], self._amount(shape, n))), 0)
+        return even(shape.slots, most) if most else 0
 
     def _amount(self, shape: Shape, slots: int) -> Amount:
         return Amount.of(shape, self._shape, slots)

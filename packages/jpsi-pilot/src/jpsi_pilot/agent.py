@@ -151,7 +151,9 @@ class Agent:
                 }
 
     async def _submit(self, request: Request) -> dict[str, Any]:  # as above
-        settings, need = Settings.of(request.values["settings"]), Need.of(request.values["need"])
+        values = dict(request.values)
+        has_launcher = values.pop("has_launcher", False)
+        settings, need = Settings.of(values["settings"]), Need.of(values["need"])
         try:
             engine = await self._scheduling.ready_engine(settings)
         except EngineMissing as e:
@@ -166,11 +168,16 @@ class Agent:
             return {
                 "refused": f"the engine {engine.name} runs a job on one node, and it needs {need.nodes} nodes"
             }
+        if need.nodes > 1 and engine.needs_launcher and not has_launcher:
+            why = (
+                f"of a job on {need.nodes} nodes the engine {engine.name} starts the processes by a launcher"
+            )
+            return {"refused": f"{why} that the job names, such as srun; the engine flux needs none"}
         self._linger = settings.idle
         self._scheduling.count_clients()
         self._changed.set()
         return self._desk.submit(
-            **request.values,
+            **values,
             environment=request.environment,
             umask=request.umask,
             client=request.client,

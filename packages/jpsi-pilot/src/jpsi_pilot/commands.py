@@ -55,6 +55,7 @@ def submit(script: Script, spec: JobSpec, context: SubmitContext) -> Command:
         elements=context.elements,
         at_a_time=context.at_a_time,
         need=need(spec, config).plain(),
+        has_launcher=spec.launcher is not None,
         settings=settings(config).plain(),
         retry=runs_again(spec, config),
     )

@@ -7,7 +7,7 @@ import contextlib
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import attrs
 import dask
@@ -15,27 +15,38 @@ from distributed import Scheduler
 from distributed.diagnostics.plugin import SchedulerPlugin
 
 from .certificates import Authority, security
-from .dask_worker import ADDRESS, ENDED, RUN, SETTINGS, STOP
+from .dask_worker import ADDRESS, ENDED, HELD, HOLD, RELEASE, RUN, SETTINGS, STOP
 from .engines import Equipment, Place, PlaceLost
-from .values import End, Settings, Task
+from .values import End, Settings, Share, Task
 
 _FOLDER = Path("dask")
 _CLOSING = 5.0
+T = TypeVar("T")
 
 
 class _PilotScheduler(Scheduler):
     """A scheduler that listens for nothing but its workers, and is told by them how runs have ended."""
 
-    def __init__(self, ended: Callable[[int, End], None], **options: Any) -> None:  # noqa: ANN401  dask's
+    def __init__(
+        self,
+        ended: Callable[[int, End], None],
+        held: Callable[[int, Share], None],
+        **options: Any,  # noqa: ANN401  dask's
+    ) -> None:
         super().__init__(**options)
         self._ended = ended
+        self._held = held
         self.stream_handlers[ENDED] = self._hear
+        self.stream_handlers[HELD] = self._hear_held
 
     def start_http_server(self, *_: object, **__: object) -> None:
         """Nothing: what it would serve is open to everybody."""
 
     def _hear(self, number: int, end: dict[str, Any], worker: str) -> None:  # noqa: ARG002  Any: as JSON has it
         self._ended(number, End.of(end))
+
+    def _hear_held(self, number: int, share: dict[str, Any], worker: str) -> None:  # noqa: ARG002  as above
+        self._held(number, Share.of(share))
 
 
 @attrs.define(slots=True)
@@ -52,8 +63,9 @@ class DaskEngine:
     """See `jpsi_pilot.engines.PilotEngine`."""
 
     name = "dask"
-    #: A worker runs what it gets by itself.
-    spans_nodes = False
+    #: The script of a job of several nodes runs on one of them; its launcher reaches the others.
+    spans_nodes = True
+    needs_launcher = True
 
     def __init__(self, changed: Callable[[], None], settings: Settings) -> None:
         self._changed = changed
@@ -61,6 +73,7 @@ class DaskEngine:
         self._authority = Authority()
         self._workers: dict[str, _Worker] = {}
         self._ends: dict[int, asyncio.Future[End]] = {}
+        self._shares: dict[int, asyncio.Future[Share]] = {}
         self._count = 0
         self._scheduler: Scheduler | None = None
 
@@ -71,7 +84,12 @@ class DaskEngine:
         _FOLDER.mkdir(mode=0o700, exist_ok=True)  # noqa: ASYNC240  it takes no time
         self._authority.write(_FOLDER, "agent")
         self._scheduler = await _PilotScheduler(
-            self.ended, protocol="tls", interface=self._interface, security=security(_FOLDER), dashboard=False
+            self.ended,
+            self.held,
+            protocol="tls",
+            interface=self._interface,
+            security=security(_FOLDER),
+            dashboard=False,
         )
         self._scheduler.add_plugin(_Listener(self))
 
@@ -87,19 +105,54 @@ class DaskEngine:
         return {name: worker.place for name, worker in self._workers.items()}
 
     async def run(self, places: Sequence[str], task: Task) -> End:
-        """See `PilotEngine`."""
-        worker = self._worker(places[0])
+        """See `PilotEngine`; on several places the script runs on the first, and all keep GPUs for it."""
+        if len(places) == 1:
+            return await self._run(places[0], task)
+        # nothing is given back if this is cancelled: then the agent goes, and jobs run on
+        try:
+            end = await self._run_on_several(places, task)
+        except PlaceLost:
+            self._release(places, task)
+            raise
+        self._release(places, task)
+        return end
+
+    async def _run_on_several(self, places: Sequence[str], task: Task) -> End:
+        asked = await asyncio.gather(*(self._hold(it, task) for it in places), return_exceptions=True)
+        shares: list[Share] = []
+        for it in asked:
+            if isinstance(it, BaseException):
+                raise it
+            if it.problem:
+                return End(code=None, why="unable", message=it.problem)
+            shares.append(it)
+        return await self._run(places[0], _of_several(task, shares))
+
+    def _release(self, places: Sequence[str], task: Task) -> None:
+        for worker in (self._workers[it] for it in places if it in self._workers):
+            self._send(worker, {"op": RELEASE, "native_id": task.native_id})
+
+    async def _run(self, place: str, task: Task) -> End:
+        # what is sent at about the same time is one message
+        return await self._told(place, self._ends, {"op": RUN, "task": task.plain()})
+
+    async def _hold(self, place: str, task: Task) -> Share:
+        message = {"op": HOLD, "native_id": task.native_id, "gpus": task.gpus}
+        return await self._told(place, self._shares, message)
+
+    async def _told(self, place: str, told: dict[int, asyncio.Future[T]], message: dict[str, Any]) -> T:
+        """Send a worker a message with a number, and return what it tells of that."""
+        worker = self._worker(place)
         self._count += 1
         number = self._count
-        ended: asyncio.Future[End] = asyncio.get_running_loop().create_future()
-        self._ends[number] = ended
+        answer: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        told[number] = answer
         worker.runs.add(number)
-        # what is sent at about the same time is one message
-        self._send(worker, {"op": RUN, "number": number, "task": task.plain()})
+        self._send(worker, {**message, "number": number})
         try:
-            return await ended
+            return await answer
         finally:
-            del self._ends[number]
+            del told[number]
             worker.runs.discard(number)
 
     async def stop(self, place: str, native_id: str) -> None:
@@ -144,10 +197,25 @@ class DaskEngine:
         if number in self._ends and not self._ends[number].done():
             self._ends[number].set_result(end)
 
+    def held(self, number: int, share: Share) -> None:
+        """A worker keeps what it was asked for, or cannot."""
+        if number in self._shares and not self._shares[number].done():
+            self._shares[number].set_result(share)
+
     def _lost(self, number: int) -> None:
-        """Nobody will be told how a run ends."""
-        if number in self._ends and not self._ends[number].done():
-            self._ends[number].set_exception(PlaceLost(number))
+        """Nobody will be told what a worker was asked."""
+        for told in (self._ends.get(number), self._shares.get(number)):
+            if told is not None and not told.done():
+                told.set_exception(PlaceLost(number))
+
+
+def _of_several(task: Task, shares: Sequence[Share]) -> Task:
+    """Return a task that finds its nodes, and its GPUs on each of them."""
+    variables = {**shares[0].allocation, "JPSI_PILOT_NODES": " ".join(it.node for it in shares)}
+    if task.gpus is not None:
+        lines = [f"{it.node} {name}={value}" for it in shares for name, value in it.variables.items()]
+        variables["JPSI_PILOT_DEVICES"] = "\n".join(lines)
+    return attrs.evolve(task, variables={**task.variables, **variables}, gpus=None)
 
 
 class _Listener(SchedulerPlugin):

@@ -12,10 +12,11 @@ import asyncio
 import contextlib
 import os
 import signal
+import socket
 import sys
 import tempfile
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -24,22 +25,30 @@ import dask
 from distributed import Worker
 
 from .certificates import security
+from .devices import NoDeviceError
 from .node_log import NodeLog, log_of
 from .runs import Runs
-from .values import Task
+from .values import ALLOCATION, Share, Task
 
 #: The file in a pilot's folder that tells where the scheduler listens.
 ADDRESS = "address"
 #: What a worker is told: to run a task, which has a number, and to end the run of a job.
 RUN, STOP = "jpsi-run", "jpsi-stop"
-#: What it tells: how the run of this number has ended.
-ENDED = "jpsi-ended"
+#: What it is told of a job whose script runs on another node: to keep GPUs for it, and that it is over.
+HOLD, RELEASE = "jpsi-hold", "jpsi-release"
+#: What it tells: how the run of this number has ended, and what it keeps for the one of this number.
+ENDED, HELD = "jpsi-ended", "jpsi-held"
 #: How rarely dask is to measure itself: by itself it does so a hundred times a second, for nobody here.
 SETTINGS = {
     "distributed.worker.profile.enabled": False,
     "distributed.admin.tick.interval": "1s",
     "distributed.admin.system-monitor.interval": "10s",
 }
+# srun(1), INPUT and OUTPUT ENVIRONMENT VARIABLES: with these it makes a step of the allocation, and the
+# launcher knows that the pilot is one that holds all of it.
+_OF_THE_ALLOCATION = (
+    *(ALLOCATION, "SLURM_JOBID", "SLURM_JOB_NODELIST", "SLURM_JOB_NUM_NODES", "SLURM_STEP_ID", "SLURM_CONF"),
+)
 _PATIENCE = "60s"
 _CLOSING = 2.0
 
@@ -54,6 +63,8 @@ class PilotWorker(Worker):
         self._threads = ThreadPoolExecutor(nthreads)
         self.stream_handlers[RUN] = self._run
         self.stream_handlers[STOP] = runs.stop
+        self.stream_handlers[HOLD] = self._hold
+        self.stream_handlers[RELEASE] = runs.release
 
     def start_http_server(self, *_: object, **__: object) -> None:
         """Nothing: what it would serve is open to everybody."""
@@ -61,11 +72,32 @@ class PilotWorker(Worker):
     def _run(self, number: int, task: dict[str, Any]) -> None:  # Any: as JSON has it
         self._threads.submit(self._carry, number, Task.of(task))
 
+    def _hold(self, number: int, native_id: str, gpus: int | None) -> None:
+        try:
+            held = self._runs.hold(native_id, gpus)
+            share = Share(node=node_name(os.environ), variables=held, allocation=_allocation(os.environ))
+        except NoDeviceError as e:
+            share = Share(problem=f"the job could not be started on a node of it: {e}")
+        self.batched_send({"op": HELD, "number": number, "share": share.plain()})
+
     def _carry(self, number: int, task: Task) -> None:
         end = self._runs.run(task)
         message = {"op": ENDED, "number": number, "end": end.plain()}
         # nobody is told without a connection: whoever asks later finds it in the log
         self.loop.add_callback(self.batched_send, message)
+
+
+def node_name(environment: Mapping[str, str]) -> str:
+    """Return the name by which a launcher knows this node: Slurm's own, where that is told, else the host's.
+
+    >>> node_name({"SLURMD_NODENAME": "n7"})
+    'n7'
+    """
+    return environment.get("SLURMD_NODENAME") or socket.gethostname()
+
+
+def _allocation(environment: Mapping[str, str]) -> Mapping[str, str]:
+    return {name: environment[name] for name in _OF_THE_ALLOCATION if name in environment}
 
 
 async def serve(folder: Path, cores: int, place: str) -> None:

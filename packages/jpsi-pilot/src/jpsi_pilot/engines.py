@@ -75,7 +75,9 @@ class PilotEngine(Protocol):
         """Whether a job can have several places of a pilot; one that needs them is refused if not.
 
         Such a job's script runs on the first of them, in whatever order, and finds their nodes in that order,
-        separated by blanks, in `JPSI_PILOT_NODES`. There must be a launcher that starts its processes.
+        separated by blanks, in `JPSI_PILOT_NODES`. There must be a launcher that starts its processes. Where
+        the engine shares out GPUs by itself, `JPSI_PILOT_DEVICES` has those of the job, a line
+        `NODE NAME=VALUE` for each variable on each node.
         """
 
     async def start(self) -> None:
@@ -83,6 +85,13 @@ class PilotEngine(Protocol):
 
         Raises:
             OSError: it cannot be done here.
+        """
+
+    @property
+    def needs_launcher(self) -> bool:
+        """Whether a job of several places has to name the launcher that starts its processes.
+
+        Otherwise that is `flux`, and the engine sees to it that it works.
         """
 
     def equip(self, folder: Path, settings: Settings) -> Equipment:

@@ -51,6 +51,7 @@ class FluxEngine:
 
     name = "flux"
     spans_nodes = True
+    needs_launcher = False
 
     def __init__(self, changed: Callable[[], None], settings: Settings) -> None:
         self._changed = changed

@@ -18,8 +18,8 @@ from . import stops
 from .devices import Devices, NoDeviceError
 from .node_log import NodeLog
 from .process_end import ends_within
-from .sessions import end_session, has_members
-from .values import End, Task
+from .sessions import end_marked, end_session, has_members
+from .values import ALLOCATION, JOB_VARIABLE, End, Task
 
 log = logging.getLogger(__name__)
 
@@ -58,6 +58,8 @@ class Runs:
         self._devices = Devices(os.environ)
         self._runs: dict[str, _Run] = {}
         self._never: set[str] = set()
+        # the GPUs of jobs whose scripts run on other nodes
+        self._held: dict[str, Sequence[int]] = {}
         self._is_closed = False
 
     def run(self, task: Task) -> End:
@@ -108,6 +110,34 @@ class Runs:
                 self._never.add(native_id)
         if run is not None:
             self._end(run, "cancel", run.task.kill_delay)
+
+    def hold(self, native_id: str, gpus: int | None) -> Mapping[str, str]:
+        """Keep GPUs for a job whose script runs on another node; return the variables that name them.
+
+        Args:
+            native_id: the job.
+            gpus: how many; None where the pilot has none to share out.
+
+        Raises:
+            NoDeviceError: there are not as many.
+        """
+        if gpus is None:
+            return {}
+        with self._lock:
+            held = self._devices.take(gpus)
+            self._held[native_id] = held
+            return self._devices.variables(held)
+
+    def release(self, native_id: str) -> None:
+        """Give back what was kept for a job that is over, and end what it has left on this node.
+
+        It has left something where its launcher was killed. What it has submitted as another job of Slurm
+        has its variable, too, and goes on.
+        """
+        if ALLOCATION in os.environ:
+            end_marked({JOB_VARIABLE: native_id, ALLOCATION: os.environ[ALLOCATION]})
+        with self._lock:
+            self._devices.give_back(self._held.pop(native_id, ()))
 
     def close(self) -> None:
         """Whatever ends from now on ends because of the pilot, and nothing begins."""

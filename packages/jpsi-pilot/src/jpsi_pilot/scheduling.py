@@ -19,7 +19,7 @@ from .pilot_steps import PilotSteps
 from .pilots import PilotJobs
 from .placing import Room, placed
 from .steps import Steps
-from .values import Settings, Task
+from .values import JOB_VARIABLE, Settings, Task
 
 PILOTS = "pilots"
 # How often clients are looked for.
@@ -130,7 +130,7 @@ class Scheduling:
     async def _carry(self, job: Job, places: tuple[str, ...]) -> None:
         run, pilot, submission = job.run, job.pilot, job.submission
         settings = self._book.settings[submission.settings]
-        variables = {"JPSI_PILOT_JOB": job.native_id}
+        variables = {JOB_VARIABLE: job.native_id}
         if job.index is not None:
             variables["JPSI_PILOT_ARRAY"] = self._book.native_id(submission.number, None)
             variables["JPSI_PILOT_INDEX"] = str(job.index)

@@ -6,7 +6,8 @@ import contextlib
 import os
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import NamedTuple
 
 _TICK = 0.02
@@ -58,6 +59,16 @@ def end_session(
             for pid, _ in left:
                 _send(pid, signal.SIGKILL)
         sleep(_TICK)
+
+
+def end_marked(variables: Mapping[str, str]) -> None:
+    """Kill all processes of this user that were started with all of these variables; none without /proc."""
+    marks = {os.fsencode(f"{name}={value}") for name, value in variables.items()}
+    for path in Path("/proc").glob("[0-9]*/environ"):
+        # of another user, or gone
+        with contextlib.suppress(OSError):
+            if marks <= set(path.read_bytes().split(b"\0")):
+                _send(int(path.parent.name), signal.SIGKILL)
 
 
 def _send(pid: int, number: int) -> None:

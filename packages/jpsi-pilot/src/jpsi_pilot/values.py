@@ -10,6 +10,11 @@ from typing import Any, Self
 
 import attrs
 
+#: The variable that has the native id of a job, in it.
+JOB_VARIABLE = "JPSI_PILOT_JOB"
+#: The variable that has the id of Slurm's job that a pilot is in, where it is in one.
+ALLOCATION = "SLURM_JOB_ID"
+
 
 class _Plain:
     """Values that JSON can say."""
@@ -110,3 +115,17 @@ class End(_Plain):
     why: str = ""
     #: What is told of that.
     message: str = ""
+
+
+@attrs.frozen(slots=True, kw_only=True)
+class Share(_Plain):
+    """What a node keeps for a job that has several nodes."""
+
+    #: How a launcher calls the node.
+    node: str = ""
+    #: The variables that name its GPUs there; empty where the pilot has none to share out.
+    variables: Mapping[str, str] = attrs.field(factory=dict)
+    #: The variables by which a launcher finds the allocation that the pilot has; none that it knows of.
+    allocation: Mapping[str, str] = attrs.field(factory=dict)
+    #: Why it keeps nothing; empty if it does.
+    problem: str = ""
