@@ -175,7 +175,7 @@ def drained(job: Job) -> None:
 
 
 def unfinished() -> list[str]:
-    """The ids of this user's jobs that have not ended; a heterogeneous job has one id, not one a component."""
+    """The ids of this user's jobs that have not ended; one for a heterogeneous job, not one a component."""
     shown = command("squeue", "-h", "--me", "-o", "%i").split()
     return sorted({job_id.partition("+")[0] for job_id in shown})
 

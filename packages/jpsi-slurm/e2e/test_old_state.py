@@ -15,8 +15,8 @@ from jpsi.testing.conformance_kit import Gate, Proof, shell
 
 pytestmark = pytest.mark.alone
 
-# A job that its node does not know counts as lost this long after the controller has come back: slurm.conf(5),
-# the defaults of BatchStartTimeout and MessageTimeout, 10 s each, and a little more.
+# A job that its node does not know counts as lost this long after the controller has come back:
+# slurm.conf(5), the defaults of BatchStartTimeout and MessageTimeout, 10 s each, and a little more.
 _BATCH_START_SECONDS = 23
 CODES = (0, 3, 0, 7)
 #: Their ends, as the controller has them.
