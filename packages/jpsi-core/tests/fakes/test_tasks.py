@@ -92,22 +92,10 @@ def test_one_task_has_standard_input(scheduler: FakeScheduler, chosen: int | Non
     assert sorted(done.stdout.splitlines()) == told
 
 
-@pytest.fixture
-def heeded(request: pytest.FixtureRequest) -> Iterator[signal.Signals]:
-    """A signal that programs heed, whatever started the tests, such as nohup(1)."""
-    number: signal.Signals = request.param
-    before = signal.signal(number, signal.SIG_DFL)
-    yield number
-    signal.signal(number, before)
-
-
-@pytest.mark.parametrize(
-    "heeded", [signal.SIGTERM, signal.SIGINT, signal.SIGUSR1, signal.SIGHUP], indirect=True
-)
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGUSR1, signal.SIGHUP])
 def test_signals_are_passed_on_to_every_task(
-    scheduler: FakeScheduler, tmp_path: Path, heeded: signal.Signals
+    scheduler: FakeScheduler, tmp_path: Path, number: signal.Signals
 ) -> None:
-    number = heeded
     program = "import os, signal, sys, pathlib\n"
     program += f"signal.signal({number:d}, lambda *_: sys.exit(40 + int(os.environ['RANK'])))\n"
     program += "pathlib.Path(os.environ['RANK']).touch()\nwhile True: signal.pause()\n"
