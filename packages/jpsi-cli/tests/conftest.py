@@ -23,18 +23,6 @@ _UNSET = {"NO_COLOR", "FORCE_COLOR", "JPSI_CONFIG", "JPSI_PLUGIN_PATH"}
 _TERMINAL = {"TERM": "xterm-256color", "COLUMNS": "160"}
 
 
-@pytest.fixture(scope="session", autouse=True)
-def _nothing_is_ignored() -> Iterator[None]:
-    """What is ignored when a program starts, as INT is in what a shell runs in the background, stays so."""
-    numbers = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM)
-    ignored = [it for it in numbers if signal.getsignal(it) is signal.SIG_IGN]
-    for number in ignored:
-        signal.signal(number, signal.SIG_DFL)
-    yield
-    for number in ignored:
-        signal.signal(number, signal.SIG_IGN)
-
-
 class Started:
     """A running `jpsi`; what it wrote can be waited for."""
 
