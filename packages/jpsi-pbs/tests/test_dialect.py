@@ -256,6 +256,20 @@ def test_a_requeued_job_counts(transport: FakeTransport, hooks: Hooks, scheduler
     assert (seen.state, seen.restarts, seen.reason) == (JobState.QUEUED, 1, Reason.REQUEUED)
 
 
+def test_a_strangers_job_begins_at_one_run(
+    transport: FakeTransport, hooks: Hooks, scheduler: FakeScheduler
+) -> None:
+    """Whatever the job did that had its native id before."""
+    native_id = _submit(transport, hooks)
+    scheduler.requeue(native_id)
+
+    scheduler.supplant(native_id)
+
+    seen = _seen(transport, hooks, native_id)
+    assert seen is not None
+    assert (seen.state, seen.restarts) == (JobState.ACTIVE, 0)
+
+
 def test_so_many_elements_of_an_array_run_at_a_time(clock: FakeClock, hooks: Hooks) -> None:
     """Torque holds the others, and tells of no kind of hold."""
     limited = attrs.evolve(CONTEXT, elements=3, at_a_time=2)

@@ -53,6 +53,18 @@ def word_of(job: FakeJob) -> str | None:
     return word
 
 
+def run_count(job: FakeJob) -> int:
+    """Return how often a job has begun to run; 0 for an array as a whole, or what stands in its place."""
+    if elements_of(job) or is_in_place(job):
+        return 0
+    return job.restarts + (job.started is not None)
+
+
+def is_in_place(job: FakeJob) -> bool:
+    """Return True if `in_place_of` made it."""
+    return word_of(job) is not None and index_of(job) is None
+
+
 def by_array(jobs: Iterable[FakeJob]) -> dict[str, list[FakeJob]]:
     """The elements among jobs, by array."""
     found: dict[str, list[FakeJob]] = {}
@@ -81,7 +93,7 @@ def whole(array: str, elements: Sequence[FakeJob]) -> FakeJob:
     """An array as if it were a job."""
     job = copy.copy(elements[0])
     job.native_id = array
-    job.attributes = {**job.attributes, _ELEMENTS: elements, "runs": 0}
+    job.attributes = {**job.attributes, _ELEMENTS: elements}
     del job.attributes[_ARRAY], job.attributes[_INDEX]
     job.started = min((it.started for it in elements if it.started is not None), default=None)
     job.ended = None

@@ -13,7 +13,19 @@ from jpsi.plugin import CommandResult, write_indices
 
 from . import table
 from .arguments import Arguments, WrongOptionError, parse
-from .arrays import array_of, by_array, called, elements_of, in_place_of, index_of, named, whole, word_of
+from .arrays import (
+    array_of,
+    by_array,
+    called,
+    elements_of,
+    in_place_of,
+    index_of,
+    is_in_place,
+    named,
+    run_count,
+    whole,
+    word_of,
+)
 from .changing import Words
 from .depending import VAIN, WAITS
 from .ids import SERVER, full, is_here, node, places
@@ -158,7 +170,7 @@ def _element(job: FakeJob, array: FakeJob, *, is_kept: bool) -> FakeJob:
     """An element as it is told of: with attributes of its own only if it began and was not forgotten."""
     if job.state.final and (job.started is None or not is_kept):
         return in_place_of(job, array, "F" if array.state.final else "X")
-    if not job.state.final and not job.attributes["runs"]:
+    if not job.state.final and not run_count(job):
         return in_place_of(job, array, "Q")
     return called(job, "X") if job.state.final and not array.state.final else job
 
@@ -224,7 +236,7 @@ def frame(now: float, jobs: Mapping[str, Mapping[str, Any]]) -> str:
 
 def _attributes(job: FakeJob, zone: timezone) -> dict[str, Any]:
     word, substate = _state(job)
-    runs = job.attributes["runs"]
+    runs = run_count(job)
     moments = {
         "ctime": job.submitted,
         "qtime": job.submitted,
@@ -259,7 +271,7 @@ def _attributes(job: FakeJob, zone: timezone) -> dict[str, Any]:
 def _of_array(job: FakeJob) -> dict[str, str]:
     """What is told of an array as a whole, and of elements in whose place it stands."""
     told = {"Exit_status": str(job.exit_code), "comment": "Job Array Began at Sat Nov 21 at 09:03"}
-    if word_of(job) is not None and index_of(job) is None:
+    if is_in_place(job):
         return told if job.started is not None else {}
     elements = elements_of(job)
     if not elements:

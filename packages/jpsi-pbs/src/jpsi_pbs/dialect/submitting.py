@@ -205,8 +205,7 @@ def _job(native_id: str, options: Arguments, resources: Mapping[str, str], invoc
         stdout=streams["e" if joined == "eo" else "o"],
         stderr=streams["o" if joined == "oe" else "e"],
         time_limit=seconds(resources.get("walltime", "")),
-        starting=_count_runs,
-        attributes={"variables": [*{**own, **variables}], "resources": dict(resources), "runs": 0},
+        attributes={"variables": [*{**own, **variables}], "resources": dict(resources)},
         state=FakeState.HELD if "h" in options.options else FakeState.PENDING,
     )
 
@@ -214,10 +213,6 @@ def _job(native_id: str, options: Arguments, resources: Mapping[str, str], invoc
 def variables_of(job: FakeJob) -> dict[str, str]:
     """The variables that a job was submitted with, as qstat tells of them."""
     return {name: job.environment[name] for name in job.attributes["variables"] if name in job.environment}
-
-
-def _count_runs(job: FakeJob) -> None:
-    job.attributes["runs"] += 1
 
 
 def _pairs(values: list[str]) -> Iterator[tuple[str, str]]:

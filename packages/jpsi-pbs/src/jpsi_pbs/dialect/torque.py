@@ -10,7 +10,7 @@ from jpsi.plugin import CommandResult
 
 from . import table
 from .arguments import Arguments, WrongOptionError, parse
-from .arrays import LIMITED, array_of, by_array, elements_of, index_of, whole
+from .arrays import LIMITED, array_of, by_array, elements_of, index_of, run_count, whole
 from .changing import Words
 from .depending import VAIN, WAITS
 from .ids import SERVER, full, node, places
@@ -144,7 +144,7 @@ def _asked(scheduler: FakeScheduler, arguments: Arguments) -> tuple[list[FakeJob
 
 
 def _job(job: FakeJob) -> str:
-    runs = job.attributes["runs"]
+    runs = run_count(job)
     attributes = {
         "Job_Id": job.native_id,
         "Job_Name": job.name,
