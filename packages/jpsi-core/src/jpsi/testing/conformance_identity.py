@@ -116,6 +116,21 @@ class IdentityTests(Kit):
         status = self.end(job)
         assert (status.state, status.exit_code) == (JobState.FAILED, 7)
 
+    def test_a_killed_job_does_not_wait_for_the_end_of_a_stranger(
+        self, executor: JobExecutor, fake: FakeScheduler, tmp_path: Path
+    ) -> None:
+        """A job that ran and left no exit code is lost, while the job that has its native id runs on."""
+        job = Job(Gate(tmp_path / "gate").job())
+        executor.submit(job)
+        self.active(job)
+
+        later(fake)
+        other = fake.supplant(job.native_id or "", _SCRIPTS["runs"])
+
+        status = self.end(job)
+        assert (status.state, status.reason, status.exit_code) == (JobState.FAILED, Reason.LOST, None)
+        assert (other.state, other.ending) == (FakeState.RUNNING, None)
+
     def test_a_stranger_of_the_same_second_is_left_alone(
         self, executor: JobExecutor, fake: FakeScheduler, tmp_path: Path
     ) -> None:
