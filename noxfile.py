@@ -44,6 +44,11 @@ class Package:
         return f"packages/{self.name}"
 
     @property
+    def has_code(self) -> bool:
+        """Whether it has an import package; the distribution `jpsi` has none."""
+        return "packages" in self.settings["tool"]["hatch"]["build"]["targets"]["wheel"]
+
+    @property
     def source(self) -> str:
         """The folder of its import package, relative to the root."""
         (source,) = self.settings["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
@@ -82,6 +87,7 @@ PACKAGES = {
     path.parent.name: Package(path.parent.name, _toml(path))
     for path in sorted(ROOT.glob("packages/*/pyproject.toml"))
 }
+WITH_CODE = {name: package for name, package in PACKAGES.items() if package.has_code}
 TOOLS = _toml(ROOT / "pyproject.toml")
 
 # More at a time than there are processors, as many a test waits most of the time.
@@ -92,6 +98,11 @@ SIDE_BY_SIDE = ("-m", "not alone", *WORKERS)
 ALONE = ("-m", "alone")
 # As many pilots as have room there beside each other.
 IN_PAIRS = ("--numprocesses=2", "--dist=worksteal")
+
+# A test that has not ended by then hangs, and fails. (For tests without a batch system see pyproject.toml.)
+# The longest kill clients four times, or thirty times with `--long`, and give each that goes on 400 seconds.
+E2E_SECONDS = 30 * 60
+LONG_E2E_SECONDS = 4 * 60 * 60
 
 
 @nox.session
@@ -104,7 +115,7 @@ def demo(session: nox.Session) -> None:
 
 
 @nox.session
-@nox.parametrize("name", [nox.param(name, id=name) for name in PACKAGES])
+@nox.parametrize("name", [nox.param(name, id=name) for name in WITH_CODE])
 def tests(session: nox.Session, name: str) -> None:
     """Run the tests and doctests of a package; arguments are packages, paths and pytest's options."""
     package = PACKAGES[name]
@@ -128,7 +139,7 @@ def tests(session: nox.Session, name: str) -> None:
 
 def _paths(argument: str) -> list[str]:
     """The paths that an argument of `tests` stands for, relative to the root; none for an option."""
-    if argument in PACKAGES:
+    if argument in WITH_CODE:
         return [PACKAGES[argument].source, f"{PACKAGES[argument].path}/tests"]
     return [argument] if argument.startswith("packages/") else []
 
@@ -208,7 +219,11 @@ def e2e_postgres(session: nox.Session) -> None:
     try:
         server = {"JPSI_CI_POSTGRES": str(url).strip(), "JPSI_CI_TRIES": "1000" if is_long else "100"}
         variables = {**_homes(session), **server}
-        session.run("pytest", "-q", "packages/jpsi-records/tests", *WORKERS, *chosen, *options, env=variables)
+        session.run(
+            *("pytest", "-q", "packages/jpsi-records/tests", *_time_limit(session), *WORKERS),
+            *(*chosen, *options),
+            env=variables,
+        )
     finally:
         session.run("ci/postgres/down", external=True)
 
@@ -244,7 +259,7 @@ def e2e_flux(session: nox.Session) -> None:
 @nox.session
 def e2e_pilot_flux(session: nox.Session) -> None:
     """Run jobs in pilots that are instances of the Flux on PATH, as whoever runs this."""
-    needed = ("jpsi-core", "jpsi-flux", "jpsi-launchers")
+    needed = ("jpsi-engine", "jpsi-flux", "jpsi-launchers")
     _e2e_of_path(session, "jpsi-pilot", "flux", "--version", tests="e2e/test_flux.py", others=needed)
 
 
@@ -256,8 +271,15 @@ def _e2e_of_path(
         session.skip(why)
     _install(session, name, *others, *nox.project.dependency_groups(PACKAGES[name].settings, "test"))
     session.run(
-        "pytest", "-q", "-rs", f"{PACKAGES[name].path}/{tests}", *session.posargs, env=_homes(session)
+        *("pytest", "-q", "-rs", f"{PACKAGES[name].path}/{tests}", *_time_limit(session), *session.posargs),
+        env=_homes(session),
     )
+
+
+def _time_limit(session: nox.Session) -> tuple[str, str]:
+    """Return the options by which pytest ends tests on a real batch system that hang."""
+    seconds = LONG_E2E_SECONDS if "--long" in session.posargs else E2E_SECONDS
+    return f"--timeout={seconds}", "--timeout-method=signal"
 
 
 def _why_no_answer(question: Sequence[str]) -> str:
@@ -318,7 +340,7 @@ def _as_ordinary_user(
             *(python, "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", "-o", "faulthandler_timeout=0"),
             # what the short form must leave out is seen here
             *("--durations=10", "--durations-min=10"),
-            *(str(tests), *choice, *session.posargs),
+            *(str(tests), *_time_limit(session), *choice, *session.posargs),
             external=True,
             success_codes=[0, 5] if choice is ALONE or session.posargs else [0],
         )
@@ -387,8 +409,8 @@ def benchmarks(session: nox.Session) -> None:
     name, *options = session.posargs if is_named else ["many", *session.posargs]
     _install(
         session,
-        "jpsi-core",
-        "jpsi-cli",
+        "jpsi-testing",
+        "jpsi-cli[fake]",
         "jpsi-slurm",
         "jpsi-ssh",
         "jpsi-launchers",
@@ -450,7 +472,7 @@ def _is_clean(
     return True
 
 
-_BACKENDS = ("jpsi-core", "jpsi-slurm", "jpsi-pbs", "jpsi-lsf", "jpsi-flux", "jpsi-gridengine")
+_BACKENDS = ("jpsi-testing", "jpsi-slurm", "jpsi-pbs", "jpsi-lsf", "jpsi-flux", "jpsi-gridengine")
 
 
 @nox.session
@@ -460,7 +482,7 @@ def lint(session: nox.Session) -> None:
     fix = "--fix" in session.posargs
     session.run("ruff", "check", *(["--fix"] if fix else []), ".")
     session.run("ruff", "format", *([] if fix else ["--check"]), ".")
-    sources = [str(ROOT.joinpath(package.source).parent) for package in PACKAGES.values()]
+    sources = [str(ROOT.joinpath(package.source).parent) for package in WITH_CODE.values()]
     session.run("lint-imports", "--no-cache", env={"PYTHONPATH": ":".join(sources)})
     session.run("sh", "-n", "dev", external=True)
     session.run("bash", "-n", ".ci/run", external=True)
@@ -469,8 +491,8 @@ def lint(session: nox.Session) -> None:
 @nox.session
 def types(session: nox.Session) -> None:
     """Check the types of every package, of benchmarks, chaos and examples with mypy --strict."""
-    _install(session, *PACKAGES, "jpsi-core[testing]", "jpsi-cli[top]", "jpsi-pilot[dask]", *_tools("types"))
-    for package in PACKAGES.values():
+    _install(session, *PACKAGES, "jpsi-testing", "jpsi-cli[top]", "jpsi-pilot[dask]", *_tools("types"))
+    for package in WITH_CODE.values():
         session.run("mypy", "--strict", *session.posargs, package.source)
     session.run("mypy", "--strict", *session.posargs, "benchmarks")
     session.run("mypy", "--strict", *session.posargs, "chaos")
@@ -481,7 +503,7 @@ def types(session: nox.Session) -> None:
 def docs(session: nox.Session) -> None:
     """Build the documentation into docs/_build/html; a warning is an error."""
     # The reference is made from the packages themselves.
-    _install(session, *PACKAGES, "jpsi-core[testing]", *_tools("docs"))
+    _install(session, *PACKAGES, "jpsi-testing", *_tools("docs"))
     session.run("sphinx-build", "-q", "-W", "--keep-going", *session.posargs, "docs", "docs/_build/html")
 
 
@@ -498,6 +520,8 @@ def build(session: nox.Session) -> None:
         session.error(*problems)
     for package in PACKAGES.values():
         _try_wheel(session, package)
+    _try_core_alone(session)
+    _try_readme(session)
 
 
 def _archive_problems(package: Package) -> Iterator[str]:
@@ -507,37 +531,87 @@ def _archive_problems(package: Package) -> Iterator[str]:
     with tarfile.open(package.built(".tar.gz")) as sdist:
         in_sdist = {name.partition("/")[2] for name in sdist.getnames()}
     metadata = f"{package.stem}.dist-info"
-    for name in {f"{package.module}/py.typed", f"{metadata}/licenses/LICENSE"} - in_wheel:
+    typed = {f"{package.module}/py.typed"} if package.has_code else set()
+    for name in {*typed, f"{metadata}/licenses/LICENSE"} - in_wheel:
         yield f"the wheel lacks {name}"
     for name in {"LICENSE", "README.md", "CHANGELOG.md", "pyproject.toml"} - in_sdist:
         yield f"the sdist lacks {name}"
-    for name in {name.partition("/")[0] for name in in_wheel} - {package.module, metadata}:
-        yield f"the wheel holds {name} beside {package.module}"
+    for name in {name.partition("/")[0] for name in in_wheel} - {
+        package.module if package.has_code else "",
+        metadata,
+    }:
+        yield f"the wheel holds {name}, which does not belong there"
     if "hatchling" not in map(_name, package.settings["build-system"]["requires"]):
         yield "its pyproject.toml does not say that hatchling builds it"
 
 
 def _try_wheel(session: nox.Session, package: Package) -> None:
     """Import a package and load its entry points in an environment made of wheels alone."""
-    environment = Path(session.create_tmp(), package.name).absolute()
-    python = str(environment / "bin" / "python")
+    python = _empty_environment(session, package.name)
+    _install_wheels(session, python, package.name)
+    module = package.module if package.has_code else "jpsi"
+    session.run(python, "-c", TRY_DISTRIBUTION, package.name, module, "", external=True, log=False)
+    if "jpsi.fakes" in package.settings["project"].get("entry-points", {}):
+        # A fake is for tests, and needs what is needed for these.
+        _install_wheels(session, python, package.name, "jpsi-testing")
+        session.run(
+            python, "-c", TRY_DISTRIBUTION, package.name, module, "jpsi.fakes", external=True, log=False
+        )
+
+
+def _try_core_alone(session: nox.Session) -> None:
+    """See that jpsi-core is of use where nothing else of jpsi is installed."""
+    python = _empty_environment(session, "core-alone")
+    _install_wheels(session, python, "jpsi-core")
+    session.run(python, f"{PACKAGES['jpsi-core'].path}/e2e/alone.py", external=True, log=False)
+
+
+def _try_readme(session: nox.Session) -> None:
+    """Install by the line that the README has for a clone, and run a job."""
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    match = re.search(r"^python -m pip install (?P<paths>\./packages/.+)$", readme, re.MULTILINE)
+    if match is None:
+        session.error("README.md has no line `python -m pip install ./packages/...` for a clone")
+    python = _empty_environment(session, "readme")
+    session.run(python, "-m", "pip", "install", "--quiet", *match["paths"].split(), external=True)
+    session.run(python, "-m", "pip", "check", external=True)
+    command = str(Path(python).with_name("jpsi"))
+    said = session.run(
+        *(command, "run", "--", "sh", "-c", "echo the job has run"),
+        env=_homes(session),
+        external=True,
+        silent=True,
+    )
+    if "the job has run\n" not in str(said):
+        session.error(f"the job printed {said!r}")
+    session.log("README.md: installed, and a job has run")
+
+
+def _empty_environment(session: nox.Session, name: str) -> str:
+    """Make an environment that holds nothing; returns its Python."""
+    environment = Path(session.create_tmp(), name).absolute()
     session.run("virtualenv", "--quiet", "--clear", str(environment))
+    return str(environment / "bin" / "python")
+
+
+def _install_wheels(session: nox.Session, python: str, *names: str) -> None:
+    """Install packages that were built into dist, with what they need, and see that all fits."""
     # Packages of this repository are named by file, so that none can come from an index.
-    wheels = [str(PACKAGES[name].built(".whl")) for name in _from_here([package.name])]
+    wheels = [str(PACKAGES[name].built(".whl")) for name in _from_here(names)]
     session.run(python, "-m", "pip", "install", "--quiet", *wheels, external=True)
     session.run(python, "-m", "pip", "check", external=True)
-    session.run(python, "-c", TRY_DISTRIBUTION, package.name, package.module, external=True, log=False)
 
 
 TRY_DISTRIBUTION = """\
 import importlib, importlib.metadata, subprocess, sys, sysconfig
 
-name, module = sys.argv[1:]
+name, module, group = sys.argv[1:]  # an empty group is all that need nothing else
 importlib.import_module(module)
 print(f"{name}: import {module}")
 for entry_point in importlib.metadata.distribution(name).entry_points:
-    if entry_point.group == "pytest11":
-        continue  # pytest's own plugins, which nobody loads where pytest is not installed, as here
+    # pytest's own plugins, which nobody loads where pytest is not installed, as here; fakes are tried apart
+    if entry_point.group not in {group} if group else entry_point.group in {"pytest11", "jpsi.fakes"}:
+        continue
     entry_point.load()
     print(f"{name}: {entry_point.group}: {entry_point.name} = {entry_point.value}")
     if entry_point.group == "console_scripts":

@@ -60,6 +60,6 @@ def _run(library: Library, count: int, folder: Path, calls: Calls) -> dict[str, 
 
 def _without_inotify() -> None:
     """Have jpsi look for markers as on a network file system, which announces nothing."""
-    from jpsi.engine import rounds
+    from jpsi_engine.monitor import poll_loop
 
-    vars(rounds)["_watch"] = lambda _: None  # there is no other way to have none
+    vars(poll_loop)["_watch"] = lambda _: None  # there is no other way to have none

@@ -1,6 +1,6 @@
 """A Slurm that takes every job and starts none: commands of a line or two, which answer at once.
 
-`jpsi.fakes` has one that behaves like a Slurm; what it costs to behave would be measured here as well.
+`jpsi_testing.fake` has one that behaves like a Slurm; what it costs to behave would be measured here as well.
 """
 
 from __future__ import annotations

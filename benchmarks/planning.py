@@ -16,9 +16,8 @@ from collections.abc import Callable
 
 import yaml
 
-from jpsi_jobspec.load import load
-from jpsi_jobspec.plan import Site, make_plan
-from jpsi_jobspec.problems import Findings
+from jpsi_jobspec.document import Findings, load
+from jpsi_jobspec.planning import Site, make_plan
 
 TASKS = 10_000
 HEAD = "version: 1\nresources:\n  r: {type: node, count: 1}\ntasks:\n"

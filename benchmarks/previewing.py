@@ -22,12 +22,10 @@ from pathlib import Path
 from sqlalchemy import insert
 
 from jpsi_records import Execution, ExecutionState, Records, Wish, read_wish
-from jpsi_records.ids import new_id
-from jpsi_records.manifests import EMPTY, collection_digest, digest_of
-from jpsi_records.mounts import Blob, Collection, write_mount
-from jpsi_records.preimage import fingerprint, preimage
-from jpsi_records.store.rows import execution_row
-from jpsi_records.store.schema import EXECUTION
+from jpsi_records.files import EMPTY, collection_digest, digest_of
+from jpsi_records.model import Blob, Collection, new_id, write_mount
+from jpsi_records.reuse import fingerprint, preimage
+from jpsi_records.store import EXECUTION, execution_row
 
 AT_ONCE = 1000
 BEGUN = datetime(2026, 1, 1, tzinfo=UTC)

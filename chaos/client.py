@@ -180,10 +180,10 @@ class Program:
 
         What was taken back, as it could not be submitted, is not one of them: it can run no more.
         """
-        from jpsi import spooled
+        from jpsi_engine import job_store
 
         try:
-            found = spooled.jobs(also=[Path(self._plan["work"])])
+            found = job_store.jobs(also=[Path(self._plan["work"])])
         except self._jpsi.JpsiError as e:
             self._complain(-1, f"jobs: {e}")
             return None

@@ -15,7 +15,7 @@ from chaos.referee import StrangerFacts, Verdict
 from chaos.rounds import GRACE, SECONDS, Client, Round, Trial
 from chaos.systems import SYSTEMS, Tampered, toy_plugin
 from chaos.tampering import tamperings
-from jpsi.fakes import FakeJob, FakeScheduler, FakeState, on_path
+from jpsi_testing.fake import FakeJob, FakeScheduler, FakeState, on_path
 
 _STRANGERS = ("exit 0", "exit 3", "sleep 300 & wait $!", "sleep 0.3; exit 0")
 # How much longer a controller takes to start again than it does here.

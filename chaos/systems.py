@@ -11,9 +11,9 @@ from typing import Any
 import attrs
 
 from chaos.tampering import Tamper
-from jpsi.fakes import CommandFunction, Dialect, FakeScheduler, Invocation
-from jpsi.fakes import dialect as dialect_of
 from jpsi.plugin import CommandResult
+from jpsi_testing.fake import CommandFunction, Dialect, FakeScheduler, Invocation
+from jpsi_testing.fake import dialect as dialect_of
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ SYSTEMS: Mapping[str, System] = {
 
 
 class Tampered:
-    """A dialect whose answers about jobs are not what they were; a `jpsi.fakes.Dialect`."""
+    """A dialect whose answers about jobs are not what they were; a `jpsi_testing.fake.Dialect`."""
 
     def __init__(self, system: System) -> None:
         self._system = system
@@ -90,5 +90,5 @@ def toy_plugin(folder: Path) -> Path:
     if not info.exists():
         info.mkdir(parents=True)
         (info / "METADATA").write_text("Metadata-Version: 2.1\nName: toy\nVersion: 1.0\n")
-        (info / "entry_points.txt").write_text("[jpsi.executors]\ntoy = jpsi.testing.toy\n")
+        (info / "entry_points.txt").write_text("[jpsi.executors]\ntoy = jpsi_testing.toy\n")
     return folder

@@ -31,6 +31,6 @@ def jump(file: Path) -> None:
 
 def delay(folder: Path, seconds: float) -> None:
     """Have files below a folder that other processes make show only after a while, as on NFS."""
-    from jpsi.testing.late_files import LateFiles
+    from jpsi_testing.late_files import LateFiles
 
     LateFiles(folder, seconds).install()

@@ -3,8 +3,13 @@
 import logging
 import sys
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+from docutils import nodes
+from docutils.parsers.rst import Directive
+from docutils.statemachine import StringList
 from sphinx.application import Sphinx
 from sphinx.util.logging import getLogger
 
@@ -41,6 +46,8 @@ html_show_sphinx = False
 def setup(app: Sphinx) -> None:
     """Have the build warn where a page that is made from something else does not say what that says."""
     app.connect("builder-inited", _compare)
+    app.add_directive("door", Door)
+    app.add_directive("rooms", Rooms)
     app.connect("autodoc-skip-member", _is_elsewhere)
     # napoleon, at 500, takes what stands before a colon in the docstring of an attribute for its type.
     app.connect("autodoc-process-docstring", _keep, priority=400)
@@ -48,26 +55,91 @@ def setup(app: Sphinx) -> None:
 
 
 def _compare(_: Sphinx) -> None:
-    import conformance
+    import doors
     import fields
+    import rooms
 
-    for mistake in [*conformance.mistakes(), *fields.mistakes()]:
-        getLogger(__name__).warning("%s", mistake)
+    import conformance
+
+    for checked in (conformance, doors, fields, rooms):
+        for mistake in checked.mistakes():
+            getLogger(__name__).warning("%s", mistake)
+
+
+class _Made(Directive):
+    """Something that is made while the docs are built, from what its one argument names."""
+
+    required_arguments = 1
+
+    def run(self) -> list[nodes.Node]:
+        """Return what stands there, and have each build read the page anew: no file of its own changes."""
+        self.state.document.settings.env.note_reread()
+        return self.made(self.arguments[0])
+
+    def made(self, what: str) -> list[nodes.Node]:
+        """Return what stands there."""
+        raise NotImplementedError
+
+    def _read(self, lines: list[str]) -> list[nodes.Node]:
+        parent = nodes.container()
+        self.state.nested_parse(StringList(lines, "made"), 0, parent)
+        return parent.children
+
+
+class Door(_Made):
+    """The names of a door, `:::{door} jpsi.plugin.kit`, each with a sentence and what tells more."""
+
+    def made(self, what: str) -> list[nodes.Node]:
+        """Return a table for each purpose."""
+        import doors
+
+        return self._read(list(self._lines(what, doors.groups(what))))
+
+    def _lines(self, door: str, groups: dict[str, list[Any]]) -> Iterator[str]:
+        for purpose, entries in groups.items():
+            yield from ("", f"**{purpose}**", "", "| name | |", "|---|---|")
+            for it in entries:
+                sentence = it.sentence.replace("|", r"\|")
+                yield f"| {{py:obj}}`{it.name} <{_place(door, it.name)}>` | {sentence} |"
+
+
+class Rooms(_Made):
+    """A picture of rooms, `:::{rooms} jpsi_engine`, and below it what each is for."""
+
+    def made(self, what: str) -> list[nodes.Node]:
+        """Return the picture and the table."""
+        import rooms
+
+        picture = nodes.raw("", f"<p>{rooms.picture(what)}</p>", format="html")
+        if what == "distributions":
+            return [picture]
+        rows = [f"| `{name}` | {about} |" for name, about in rooms.sentences(what)]
+        return [picture, *self._read(["| room | what it is for |", "|---|---|", *rows])]
+
+
+def _place(door: str, name: str) -> str:
+    """Return where a name is documented: what programs have is on the page of that."""
+    import jpsi
+
+    return f"jpsi.{name}" if name in jpsi.__all__ else f"{door}.{name}"
 
 
 def _is_elsewhere(
     app: Sphinx,
     what: str,
     name: str,
-    _: object,
+    member: object,
     skip: bool,  # noqa: FBT001  as Sphinx calls it
     __: object,
 ) -> bool:
     """Whether the page about door 2 leaves something to another: what door 1 has, and the hooks."""
     import jpsi
+    from jpsi_engine import job_store
 
+    short = name.rpartition(".")[2]
     is_door_2 = what == "module" and app.env.docname == "reference/plugin"
-    return skip or (is_door_2 and (name.rpartition(".")[2] in jpsi.__all__ or name.endswith("Hooks")))
+    is_of_store = short in job_store.__all__ and getattr(job_store, short) is member
+    return skip or (is_door_2 and (short in jpsi.__all__ or is_of_store or name.endswith("Hooks")))
 
 
 _kept: dict[str, list[str]] = {}

@@ -25,7 +25,7 @@ PAGE = DOCS / "conformance.md"
 TABLE = DOCS / "conformance.yaml"
 #: Where tests are: those of a package, and those that every backend or launcher inherits.
 TESTS = "packages/*/tests/**/test_*.py"
-INHERITED = "packages/jpsi-core/src/jpsi/testing/*.py"
+INHERITED = "packages/jpsi-testing/src/jpsi_testing/conformance/*.py"
 #: The classes that backends and launchers inherit; theirs are the tests of all that they inherit themselves.
 INHERITING = ("ExecutorConformance", "LauncherConformance")
 
@@ -43,7 +43,7 @@ not built if a clause has none, or one that is never run. What jpsi does where a
 open stands with
 [the rules for workflows](reference/workflow-rules.md).
 
-In front of a test stands its package. All *backends* and *launchers* inherit theirs from `jpsi.testing`, and
+In front of a test stands its package. All *backends* and *launchers* inherit theirs from `jpsi_testing`, and
 so do those that [others write](plugins/testing.md).
 """
 
@@ -211,7 +211,7 @@ def clauses_of(function: Function) -> Iterator[str]:
 def called(path: Path, test: str) -> str:
     """What the page calls a test."""
     if path.match(INHERITED):
-        whose = "launchers" if "_launch_" in path.name else "backends"
+        whose = "launchers" if path.name.startswith("launcher") else "backends"
         return f"*{whose}*: `{test}`"
     package, _, *below = path.relative_to(ROOT / "packages").parts
     return f"{package.removeprefix('jpsi-')}: `{'/'.join(below)}::{test}`"

@@ -2,7 +2,7 @@
 
     python docs/fields.py [--check]
 
-It takes all backends, and jpsi-core[testing]. With `--check` nothing is written, and a page that is not what
+It takes all backends, and jpsi-testing. With `--check` nothing is written, and a page that is not what
 the backends say is an error.
 """
 
@@ -29,7 +29,7 @@ from jpsi.plugin import (
     Site,
     SubmitContext,
 )
-from jpsi.testing import hooks_of
+from jpsi_testing import hooks_of
 
 PAGE = Path(__file__).parent / "reference" / "fields.md"
 #: By the name of the executor: the plugin, and what is configured.

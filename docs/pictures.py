@@ -26,8 +26,8 @@ from rich.console import Console
 from rich.text import Text
 
 import jpsi
-from jpsi.fakes import FakeScheduler, on_path
-from jpsi_cli.top import Top
+from jpsi_cli.jobs.top import Top
+from jpsi_testing.fake import FakeScheduler, on_path
 
 GUIDE = Path(__file__).parent / "guide"
 COLUMNS, LINES = 100, 16

@@ -2,7 +2,7 @@
 
     python docs/requests_picture.py
 
-It takes jpsi-records, jpsi-core[testing] and selenium, and what ci/chromium/up installs. A job of this
+It takes jpsi-records, jpsi-testing and selenium, and what ci/chromium/up installs. A job of this
 machine runs for some seconds; the picture is written beside the guide.
 """
 
@@ -18,9 +18,9 @@ from pathlib import Path
 from selenium.webdriver import Chrome, ChromeOptions
 from selenium.webdriver.chrome.service import Service
 
-from jpsi.testing.waiting import eventually
 from jpsi_records import About, Dispatcher, Records, read_wish
-from jpsi_records.web.server import Server
+from jpsi_records.web import Server
+from jpsi_testing.waiting import eventually
 
 PICTURE = Path(__file__).parent / "guide" / "requests-page.png"
 WIDTH, HEIGHT = 900, 988

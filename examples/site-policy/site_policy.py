@@ -7,7 +7,8 @@ from pathlib import Path
 
 import attrs
 
-from jpsi.plugin import Directive, JobAttributes, JobSpec, JobStatus, Script, hookimpl
+from jpsi import JobStatus
+from jpsi.plugin import Directive, JobAttributes, JobSpec, Script, hookimpl
 
 #: The account that pays for each project.
 ACCOUNTS = {"climate": "proj1", "ocean": "proj1", "proteins": "proj2"}

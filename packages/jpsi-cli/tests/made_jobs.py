@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from jpsi import Evidence, JobState, JobStatus, Reason
-from jpsi.engine.markers import Marker
-from jpsi.engine.past import Past
-from jpsi.engine.written import Written
-from jpsi.model.plain import encode_status
-from jpsi.spooled import Origin, SpooledJob
+from jpsi.model.plain_values import encode_status
+from jpsi_engine.job_store import Origin, SpooledJob
+from jpsi_engine.spool.history import Past
+from jpsi_engine.spool.job_records import JobRecord
+from jpsi_engine.verdict.markers import Marker
 
 #: When they were submitted.
 THEN = datetime(2026, 1, 1, 12, 0, tzinfo=UTC)
@@ -23,7 +23,7 @@ def made(job_id: str, name: str | None = None, native_id: str | None = "17", **f
     origin = fields.pop("origin", SLURM)
     spec = {"executable": "simulate", **({} if name is None else {"name": name})}
     intent = {"time": THEN.isoformat(), "directory": "/home/me", "spec": spec}
-    written = Written(job_id=job_id, attempt=1, intent=intent, native_id=native_id, **fields)
+    written = JobRecord(job_id=job_id, attempt=1, intent=intent, native_id=native_id, **fields)
     return SpooledJob(origin, Past(written, frozenset({99})))
 
 

@@ -10,17 +10,8 @@ import pytest
 
 import jpsi
 from jpsi.plugin import TransportError
-from jpsi_cli.checks import findings
-from jpsi_cli.checkup import (
-    NAMED,
-    PLAIN,
-    SIZED,
-    Facts,
-    Trial,
-    Verdict,
-    configuration,
-    is_healthy,
-)
+from jpsi_cli.doctor.checks import findings
+from jpsi_cli.doctor.facts import NAMED, PLAIN, SIZED, Facts, Trial, Verdict, configuration, is_healthy
 
 OK, WARNING, WRONG, SKIPPED = Verdict
 

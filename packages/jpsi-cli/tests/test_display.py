@@ -9,8 +9,8 @@ import attrs
 import pytest
 
 import jpsi
-from jpsi_cli import explain
-from jpsi_cli.display import JsonLines, Quiet, Terminal
+from jpsi_cli.output import outcome
+from jpsi_cli.output.display import JsonLines, Quiet, Terminal
 
 NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
 QUEUED = jpsi.JobStatus(jpsi.JobState.QUEUED, time=NOON)
@@ -171,5 +171,5 @@ def test_a_job_that_never_ran_has_no_time(job: jpsi.Job) -> None:
 
 
 def test_an_end_without_a_message_has_its_exit_code(job: jpsi.Job) -> None:
-    assert explain.why(job, jpsi.JobStatus(jpsi.JobState.FAILED, exit_code=4)) == "exit code 4"
-    assert explain.why(job, jpsi.JobStatus(jpsi.JobState.FAILED)) == "no reason is known"
+    assert outcome.why(job, jpsi.JobStatus(jpsi.JobState.FAILED, exit_code=4)) == "exit code 4"
+    assert outcome.why(job, jpsi.JobStatus(jpsi.JobState.FAILED)) == "no reason is known"

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import jpsi
-from jpsi.fakes import on_path
+from jpsi_testing.fake import on_path
 from pages import Reader
 
 ROOT = Path(__file__).parents[3]
@@ -101,6 +101,6 @@ def test_the_commands_of_the_readme_of_the_command_line_can_be_typed(block: str,
 
 
 def test_the_readme_names_packages_that_there_are() -> None:
-    named = set(re.findall(r"packages/jpsi-\w+", (ROOT / "README.md").read_text()))
+    named = set(re.findall(r"\]\((packages/[\w-]+)/README.md\)", (ROOT / "README.md").read_text()))
 
-    assert named == {f"packages/{path.name}" for path in ROOT.glob("packages/jpsi-*")}
+    assert named == {f"packages/{path.name}" for path in ROOT.glob("packages/jpsi*")}

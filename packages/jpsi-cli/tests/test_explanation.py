@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jpsi import JobAttributes, JobSpec, JobState, JobStatus, Reason, ResourceSpecV1
-from jpsi_cli.explanation import Facts, explain
+from jpsi_cli.jobs.explanation import Facts, explain
 
 SPEC = JobSpec(
     "simulate",

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from jpsi.testing.waiting import eventually
-from jpsi_cli import companion
+from jpsi_cli.cluster import sidecar
+from jpsi_testing.waiting import eventually
 
 if TYPE_CHECKING:
     from conftest import Presence, Started
@@ -47,6 +47,23 @@ def test_the_program_has_the_commands_on_its_path(run: Run) -> None:
     assert result.returncode == 7
     assert result.stdout == b"accepted as job 1\n1 DONE 0\n"
     assert result.stderr == b""
+
+
+def test_without_the_test_kit_the_extra_is_named(
+    run: Run, environment: dict[str, str], tmp_path: Path
+) -> None:
+    hiding = tmp_path / "hiding"
+    hiding.mkdir()
+    (hiding / "jpsi_testing.py").write_text(
+        "raise ModuleNotFoundError(\"No module named 'jpsi_testing'\", name='jpsi_testing')\n"
+    )
+    environment["PYTHONPATH"] = str(hiding)
+
+    result = run("fake", "slurm", "--", "true")
+
+    assert result.returncode == 125
+    assert result.stdout == b""
+    assert result.stderr == b"jpsi: jpsi fake needs the package jpsi-testing: pip install 'jpsi-cli[fake]'\n"
 
 
 def test_a_job_that_has_failed_is_listed_as_such_though_nobody_follows_it(run: Run) -> None:
@@ -204,7 +221,7 @@ def test_without_pidfds_the_end_is_noticed_too(monkeypatch: pytest.MonkeyPatch) 
             naps.append(seconds)
             process.communicate()
 
-        monkeypatch.setattr(companion.time, "sleep", nap)
-        companion._wait(process.pid, None)
+        monkeypatch.setattr(sidecar.time, "sleep", nap)
+        sidecar._wait(process.pid, None)
 
     assert len(naps) == 1

@@ -11,8 +11,8 @@ from typing import Any, cast
 import pytest
 
 import jpsi
-from jpsi_cli.display import Quiet
-from jpsi_cli.foreground import Foreground, _Refusal
+from jpsi_cli.output.display import Quiet
+from jpsi_cli.submission.foreground import Foreground, _Refusal
 
 QUEUED = jpsi.JobStatus(jpsi.JobState.QUEUED)
 CANCELED = jpsi.JobStatus(jpsi.JobState.CANCELED, exit_code=143)

@@ -7,8 +7,8 @@ import attrs
 import pytest
 
 from jpsi import JobState, Reason
-from jpsi.spooled import Origin
-from jpsi_cli.job_table import Row, lines
+from jpsi_cli.jobs.job_table import Row, lines
+from jpsi_engine.job_store import Origin
 from made_jobs import THEN, began, ended, made
 
 NOW = THEN + timedelta(hours=2)

@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import pytest
 
-from jpsi_cli import codes
-from jpsi_cli.arguments import PARAMETERS
+from jpsi_cli import exit_codes
+from jpsi_cli.options.arguments import RUN_PARAMETERS
 
 Run = Callable[..., subprocess.CompletedProcess[bytes]]
 
@@ -20,9 +20,9 @@ def test_help_names_every_option_and_every_exit_code(run: Run, environment: dict
 
     text = result.stdout.decode()
     assert result.returncode == 0
-    options = [option for parameter in PARAMETERS for option in parameter.opts if option.startswith("-")]
+    options = [option for parameter in RUN_PARAMETERS for option in parameter.opts if option.startswith("-")]
     assert [option for option in options if option not in text] == []
-    assert [meaning for meaning in codes.MEANINGS.values() if meaning not in text] == []
+    assert [meaning for meaning in exit_codes.MEANINGS.values() if meaning not in text] == []
     assert max(map(len, text.splitlines())) <= 90
     assert "jpsi run -f job.yaml" in text
 

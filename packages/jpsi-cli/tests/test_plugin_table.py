@@ -7,7 +7,7 @@ import attrs
 import pytest
 
 from jpsi import Plugin
-from jpsi_cli.plugin_table import lines
+from jpsi_cli.installation.plugin_table import lines
 
 TOY = Plugin(
     kind="executor",

@@ -15,9 +15,9 @@ import pytest
 from jpsi import Plugin
 from jpsi.registry.candidate import GROUPS
 from jpsi.registry.candidate import kind as kind_of
-from jpsi.testing import PluginDirectory
-from jpsi_cli.arguments import PLUGIN_PARAMETERS
-from jpsi_cli.plugins import unusable
+from jpsi_cli.installation.plugins import unusable
+from jpsi_cli.options.arguments import PLUGIN_PARAMETERS
+from jpsi_testing import PluginDirectory
 
 if TYPE_CHECKING:
     from conftest import Started
@@ -54,7 +54,7 @@ def test_what_comes_with_jpsi_is_shown_and_works(run: Run) -> None:
     assert (result.returncode, result.stderr) == (0, b"")
     assert shown["NAME"] == ["KIND", "NAME", "VERSION", "CHOSEN", "DISTRIBUTION", "ORIGIN", "WHY"]
     assert shown["local"][0::3] == ["executor", "yes"]
-    assert shown["single"][4:] == ["jpsi-core", "environment"]
+    assert shown["single"][4:] == ["jpsi-engine", "environment"]
 
 
 BROKEN = {

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jpsi_cli import quantities
+from jpsi_cli.output import quantities
 
 SIZES = {
     "1": 1,

@@ -10,7 +10,7 @@ from datetime import timedelta
 import pytest
 
 import jpsi
-from jpsi_cli.queues import table
+from jpsi_cli.cluster.queues import table
 
 Run = Callable[..., subprocess.CompletedProcess[bytes]]
 _FAKES = ("slurm", "pbs", "torque", "lsf", "gridengine", "flux")

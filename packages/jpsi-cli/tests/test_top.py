@@ -14,10 +14,11 @@ from textual.pilot import Pilot
 from textual.widgets import DataTable, Static
 
 import jpsi
-from jpsi import JobState, Reason, spooled
-from jpsi.engine.files_here import FilesHere
-from jpsi.spooled import Origin, SpooledJob
-from jpsi_cli.top import Top, matching, tail
+from jpsi import JobState, Reason
+from jpsi_cli.jobs.top import Top, matching, tail
+from jpsi_engine import job_store
+from jpsi_engine.job_store import Origin, SpooledJob
+from jpsi_engine.transfer.local_files import FilesHere
 from made_jobs import THEN, ended, made
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ def test_the_end_of_a_file_is_shown(tmp_path: Path) -> None:
 @pytest.fixture(autouse=True)
 def _read_when_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     """On a busy machine it would be read again while a test looks at what was read."""
-    monkeypatch.setattr("jpsi_cli.top._INTERVAL_SECONDS", 3600)
+    monkeypatch.setattr("jpsi_cli.jobs.top._INTERVAL_SECONDS", 3600)
 
 
 def played(
@@ -153,7 +154,7 @@ def test_a_job_is_cancelled_if_that_is_meant(running: jpsi.Job) -> None:
         await pilot.press("c", "y")
         await settled(app, pilot)
 
-    played(spooled.jobs, scenario)
+    played(job_store.jobs, scenario)
 
     status = running.wait(60)
     assert status is not None
@@ -187,7 +188,7 @@ def test_why_a_job_is_where_it_is(running: jpsi.Job) -> None:
         await settled(app, pilot)
         assert "ACTIVE: it runs, for" in shown(app, "pane")
 
-    played(spooled.jobs, scenario)
+    played(job_store.jobs, scenario)
     running.cancel()
     running.wait(60)
 

@@ -7,7 +7,7 @@ import warnings
 
 import pytest
 
-from jpsi.model.document import read_document
+from jpsi.document.documents import read_document
 from jpsi.model.errors import DocumentError, DocumentWarning
 from jpsi.model.spec import JobSpec
 

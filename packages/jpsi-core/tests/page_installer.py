@@ -2,18 +2,21 @@
 
     page_installer.py REPOSITORY SITE install [-q] [-e] [--no-deps] [--target DIRECTORY] WHAT...
 
-WHAT is the folder of a project, whose pyproject.toml is believed, or a package of this repository.
+WHAT is the folder of a project, whose pyproject.toml is believed, or a package of this repository: that comes
+with the packages of this repository that it requires, also by its extras, unless they are there already.
 """
 
 from __future__ import annotations
 
 import argparse
 import tomllib
+from collections.abc import Iterator
+from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
-from distributions import lay
+from packaging.requirements import Requirement
 
-_OURS = "jpsi-core"
+from distributions import lay
 
 
 def main() -> None:
@@ -23,15 +26,39 @@ def main() -> None:
     parser.add_argument("command", choices=["install"])
     parser.add_argument("-q", "--quiet", action="store_true", required=True)
     parser.add_argument("-e", "--editable", action="store_true")
-    parser.add_argument("--no-deps", action="store_true", help="nothing else is ever installed")
+    parser.add_argument("--no-deps", action="store_true", help="none is installed for a folder")
     parser.add_argument("--target", type=Path)
     parser.add_argument("what", nargs="+")
     options = parser.parse_args()
     for what in options.what:
         name = what.partition("[")[0]
-        project = Path(name) if "/" in name or name == "." else options.repository / "packages" / name
-        if name != _OURS:
-            install(project, options.target or options.site, is_linked=options.target is None)
+        if "/" in name or name == ".":
+            install(Path(name), options.target or options.site, is_linked=options.target is None)
+            continue
+        for project in required(options.repository, Requirement(what)):
+            if not is_installed(project.name):
+                install(project, options.site, is_linked=True)
+
+
+def required(repository: Path, requirement: Requirement) -> Iterator[Path]:
+    """Yield the folders of the packages of this repository that a requirement leads to."""
+    folder = repository / "packages" / requirement.name
+    if not folder.is_dir():
+        return
+    yield folder
+    settings = tomllib.loads((folder / "pyproject.toml").read_text())["project"]
+    extras = settings.get("optional-dependencies", {})
+    for needed in (settings.get("dependencies", []), *(extras[it] for it in requirement.extras)):
+        for it in needed:
+            yield from required(repository, Requirement(it))
+
+
+def is_installed(name: str) -> bool:
+    try:
+        distribution(name)
+    except PackageNotFoundError:
+        return False
+    return True
 
 
 def install(project: Path, target: Path, *, is_linked: bool) -> None:

@@ -1,9 +1,9 @@
-"""The strategies of `jpsi.testing`, by the names that tests of the core use."""
+"""The strategies of `jpsi_testing`, by the names that tests of the core use."""
 
 from __future__ import annotations
 
-from jpsi.testing import strategies
-from jpsi.testing.strategies import HOSTILE
+from jpsi_testing import strategies
+from jpsi_testing.strategies import HOSTILE
 
 __all__ = ["HOSTILE", "job_specs", "json_values", "texts"]
 

@@ -12,7 +12,7 @@ import pytest
 import jpsi
 from distributions import lay
 from jpsi import Job, JobAttributes, JobExecutor, JobSpec, JobState
-from jpsi.testing.waiting import eventually
+from jpsi_testing.waiting import eventually
 
 PATIENCE = 30
 

@@ -64,7 +64,7 @@ def laid_out(root: Path, files: dict[str, str]) -> Path:
 
 MARK = "@pytest.mark.clause('a')\n"
 IN_CLASS = "class %s:\n    @pytest.mark.clause('a')\n    def test_it(self) -> None: ...\n"
-INHERITED = "packages/jpsi-core/src/jpsi/testing/"
+INHERITED = "packages/jpsi-testing/src/jpsi_testing/conformance/"
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ def test_tests_that_are_run_are_no_mistake(tmp_path: Path) -> None:
     files = {
         "packages/jpsi-x/tests/test_x.py": f"{MARK}def test_it(): ...\n{IN_CLASS % 'TestSome'}",
         f"{INHERITED}some.py": IN_CLASS % "SomeTests",
-        f"{INHERITED}executor_conformance.py": "class ExecutorConformance(OtherTests): ...",
+        f"{INHERITED}executor.py": "class ExecutorConformance(OtherTests): ...",
         f"{INHERITED}other.py": "class OtherTests(SomeTests): ...",
     }
 

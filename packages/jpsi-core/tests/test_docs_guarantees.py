@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[3]
 _PLACES = (
     "packages/*/tests/**/*.py",
     "packages/*/e2e/**/*.py",
-    "packages/*/src/*/testing/*.py",
+    "packages/jpsi-testing/src/jpsi_testing/conformance/*.py",
     "chaos/**/*.py",
 )
 # A name in brackets, as the page has it.

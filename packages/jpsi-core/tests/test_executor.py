@@ -88,7 +88,7 @@ def test_a_failing_disk_leaves_nothing_and_the_job_can_be_submitted_again(
 ) -> None:
     job = Job(JobSpec("/bin/true"))
     with monkeypatch.context() as patch:
-        patch.setattr("jpsi.engine.spool.write_new", _failing(number))
+        patch.setattr("jpsi_engine.spool.spool.write_new", _failing(number))
         with pytest.raises(jpsi.SubmitException) as caught:
             executor.submit(job)
 
@@ -161,7 +161,7 @@ def test_importing_jpsi_imports_no_plugin_and_no_engine() -> None:
     program = (
         "import jpsi, sys\n"
         "jpsi.Job, jpsi.JobSpec\n"
-        "bad = [m for m in sys.modules if m.startswith(('jpsi.builtin', 'jpsi.registry', 'pluggy',"
+        "bad = [m for m in sys.modules if m.startswith(('jpsi_engine', 'jpsi.registry', 'pluggy',"
         " 'importlib_metadata', 'yaml', 'packaging'))]\n"
         "assert not bad, bad\n"
     )

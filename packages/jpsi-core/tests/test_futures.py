@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import builtins
-import io
-import sys
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from concurrent.futures import FIRST_COMPLETED, wait
 from datetime import timedelta
-from types import ModuleType
 
 import pytest
 
@@ -17,6 +13,8 @@ import jpsi
 from gate import PATIENCE, Gate
 from jpsi import Job, JobState, JobStatus
 from jpsi.futures import as_completed, as_future, wait_all
+from jpsi.model import PluginError
+from jpsi.registry import Plugins
 
 QUEUED, ACTIVE, COMPLETED, FAILED = JobState.QUEUED, JobState.ACTIVE, JobState.COMPLETED, JobState.FAILED
 
@@ -185,60 +183,10 @@ def test_nothing_to_wait_for_is_waited_for_at_once() -> None:
 # -------------------------------------------------------------------------------------------- progress
 
 
-class Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
-
-
-def finished() -> Sequence[Job]:
-    first, second, third = gates(3)
-    first.publish(QUEUED, COMPLETED)
-    second.publish(QUEUED, FAILED)
-    third.publish(QUEUED, COMPLETED)
-    return [gate.job for gate in (first, second, third)]
-
-
-def written(stream: io.StringIO, monkeypatch: pytest.MonkeyPatch, *, progress: bool) -> str:
-    """What standard error gets while three jobs that have ended are waited for."""
-    monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.setenv("COLUMNS", "100")
-    monkeypatch.setattr(sys, "stderr", stream)
-    wait_all(finished(), progress=progress)
-    return stream.getvalue()
-
-
-def test_a_terminal_sees_how_many_jobs_are_in_which_state(monkeypatch: pytest.MonkeyPatch) -> None:
-    text = written(Terminal(), monkeypatch, progress=True)
-
-    assert "3/3" in text
-    assert "2 completed, 1 failed" in text
-
-
-def test_what_is_no_terminal_gets_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert written(io.StringIO(), monkeypatch, progress=True) == ""
-
-
-def test_no_progress_is_shown_unless_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert written(Terminal(), monkeypatch, progress=False) == ""
-
-
-def test_the_extra_that_is_missing_is_named_before_anything_is_waited_for(
+def test_the_bar_that_is_missing_is_named_before_anything_is_waited_for(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    imported = builtins.__import__
+    monkeypatch.setattr("jpsi.registry.installed", lambda: Plugins(()))
 
-    def without_rich(
-        name: str,
-        globals: Mapping[str, object] | None = None,  # noqa: A002  as of __import__
-        locals: Mapping[str, object] | None = None,  # noqa: A002
-        fromlist: Sequence[str] = (),
-        level: int = 0,
-    ) -> ModuleType:
-        if name.startswith("rich"):
-            raise ModuleNotFoundError(name=name)
-        return imported(name, globals, locals, fromlist, level)
-
-    monkeypatch.setattr(builtins, "__import__", without_rich)
-
-    with pytest.raises(ModuleNotFoundError, match=r"jpsi-core\[progress\]"):
+    with pytest.raises(PluginError, match="pip install jpsi-cli"):
         wait_all([Job()], progress=True)

@@ -13,7 +13,7 @@ import pytest
 import jpsi
 from gate import PATIENCE, Gate
 from jpsi import Job, JobExecutor, JobSpec, JobState, JobStatus
-from jpsi.testing.waiting import eventually
+from jpsi_testing.waiting import eventually
 
 
 @pytest.mark.clause("job-new", "job-id", "job-native-id")

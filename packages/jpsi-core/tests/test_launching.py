@@ -13,9 +13,9 @@ import pytest
 
 import jpsi
 from jpsi import Evidence, Job, JobExecutor, JobSpec, JobState, JobStatus, Reason, ResourceSpecV1
-from jpsi.fakes import FakeScheduler
 from jpsi.plugin import BatchConfig
-from jpsi.testing import PluginDirectory, toy
+from jpsi_testing import PluginDirectory, toy
+from jpsi_testing.fake import FakeScheduler
 
 PATIENCE = 60
 
@@ -44,7 +44,7 @@ text = Launcher('"$@"', patterns="PMI_*")
 """
 OWN = """
 from pathlib import Path
-from jpsi.plugin import ScriptLauncher
+from jpsi.plugin.kit import ScriptLauncher
 launcher = ScriptLauncher(Path(__file__).with_name("launch.sh"), interpreter="/bin/sh")
 """
 # It gets the id, a log, pre_launch, post_launch, stdin, stdout and stderr, then the command.

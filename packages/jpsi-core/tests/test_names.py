@@ -12,7 +12,7 @@ import yaml
 
 import jpsi
 from jpsi import Job, JobAttributes, JobExecutor, JobSpec, JobState, JobStatus, aio
-from jpsi.testing import PluginDirectory
+from jpsi_testing import PluginDirectory
 
 PATIENCE = 60.0
 FINAL = [JobState.COMPLETED, JobState.FAILED, JobState.CANCELED]

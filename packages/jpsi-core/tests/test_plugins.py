@@ -18,6 +18,7 @@ from distributions import install, lay, wheel
 from jpsi import Job, JobExecutor, JobSpec, JobState, PluginError
 from jpsi.registry.candidate import EXECUTORS
 from jpsi.registry.discovery import installed as installed_plugins
+from jpsi.registry.loading import load_plugin
 
 PATIENCE = 30
 
@@ -216,7 +217,9 @@ def test_threads_that_load_one_plugin_get_one_module(
     found = []
 
     threads = [
-        threading.Thread(target=lambda: found.append(installed_plugins().find(EXECUTORS, "torque").load()))
+        threading.Thread(
+            target=lambda: found.append(load_plugin(installed_plugins().find(EXECUTORS, "torque")))
+        )
         for _ in range(8)
     ]
     for thread in threads:
@@ -340,7 +343,7 @@ def test_import_scans_nothing_and_imports_no_plugin(installed: Path) -> None:
         "sys.addaudithook(hear)\n"
         "import jpsi\n"
         "jpsi.Job(jpsi.JobSpec('/bin/true'))\n"
-        "bad = [m for m in sys.modules if m.startswith(('jpsi.builtin', 'jpsi.registry', 'pluggy', 'toy_',"
+        "bad = [m for m in sys.modules if m.startswith(('jpsi_engine', 'jpsi.registry', 'pluggy', 'toy_',"
         " 'importlib_metadata', 'importlib.metadata', 'yaml', 'cattrs', 'packaging', 'platformdirs'))]\n"
         "bad += [name for name in opened if '.dist-info' in name or '/installed' in name]\n"
         "assert not bad, bad\n"
@@ -352,3 +355,166 @@ def test_import_scans_nothing_and_imports_no_plugin(installed: Path) -> None:
     environment = {**os.environ, "JPSI_PLUGIN_PATH": str(installed / "0.1")}
 
     subprocess.run([sys.executable, "-c", program], check=True, env=environment)
+
+
+OTHER_ENGINE = """
+from jpsi.plugin import hookimpl
+
+MADE = []
+
+@hookimpl
+def local_transport():
+    return Transport()
+
+@hookimpl
+def batch_engine(setup, hooks):
+    MADE.append((setup.executor, setup.transport.name))
+    return Engine(setup)
+
+@hookimpl
+def process_engine(setup):
+    return Engine(setup)
+
+@hookimpl
+def open_files(transport):
+    raise NotImplementedError
+
+class Transport:
+    is_local, name = True, "other"
+
+class Engine:
+    def __init__(self, setup):
+        self.publish = setup.publish
+    def offers(self):
+        return {}
+    def problems(self, spec):
+        return []
+    def submit(self, submission):
+        return "other-1"
+    def track(self, job_id):
+        from jpsi import Evidence, JobState, JobStatus
+        self.publish(job_id, JobStatus(JobState.COMPLETED, exit_code=0, evidence=Evidence.QUEUE))
+"""
+
+
+def lay_engine(place: Path, version: str, **more: list[str]) -> None:
+    files = {"other_engine.py": OTHER_ENGINE}
+    lay(place, "other-engine", version, files=files, engines={"batch": "other_engine"}, **more)
+
+
+@pytest.mark.parametrize("name", ["toy", "local"])
+def test_engine_from_outside_takes_the_place_of_jpsi_engine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """Backends of command lines and `local` are carried out by what has the higher version."""
+    lay_engine(tmp_path / "place", "9.5")
+    files = {"my_toy.py": "from jpsi_testing.toy import *\n"}
+    lay(tmp_path / "place", "my-toy", "1", files=files, executors={"toy": "my_toy"})
+    monkeypatch.setenv("JPSI_PLUGIN_PATH", str(tmp_path / "place"))
+    job = Job(JobSpec("/no/such/program"))
+
+    JobExecutor.get_instance(name).submit(job)
+
+    status = job.wait(PATIENCE)
+    assert status is not None
+    assert (status.state, job.native_id) == (JobState.COMPLETED, "other-1")
+    engines = {(it.distribution, it.chosen, it.why_not) for it in jpsi.plugins() if it.kind == "engine"}
+    assert engines == {("other-engine", True, None), ("jpsi-engine", False, "9.5 is higher")}
+
+
+@pytest.mark.parametrize(
+    ("version", "requires"), [("0.1", []), ("9.5", ["jpsi-core>=99"]), ("9.5", ["jpsi-engine<0.1"])]
+)
+def test_engine_that_is_older_or_does_not_fit_takes_no_place(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    version: str,
+    requires: list[str],
+    config: jpsi.ExecutorConfig,
+) -> None:
+    lay_engine(tmp_path / "place", version, requires=requires)
+    monkeypatch.setenv("JPSI_PLUGIN_PATH", str(tmp_path / "place"))
+
+    assert run(JobExecutor.get_instance("local", config=config)) == []
+
+    (other,) = [it for it in jpsi.plugins() if it.distribution == "other-engine"]
+    assert not other.chosen
+
+
+def test_engine_that_pip_put_beside_a_plugin_is_ignored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, config: jpsi.ExecutorConfig
+) -> None:
+    files = {"jpsi_engine/__init__.py": "raise RuntimeError\n"}
+    lay(tmp_path, "jpsi-engine", "99", files=files, engines={"batch": "jpsi_engine"})
+    monkeypatch.setenv("JPSI_PLUGIN_PATH", str(tmp_path))
+
+    assert run(JobExecutor.get_instance("local", config=config)) == []
+
+
+def test_executor_that_requires_another_engine_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lay(
+        tmp_path,
+        files={"mine.py": ANY_EXECUTOR},
+        executors={"mine": "mine"},
+        requires=["jpsi-core>=0.2", "jpsi-engine>=99"],
+    )
+    monkeypatch.setenv("JPSI_PLUGIN_PATH", str(tmp_path))
+
+    with pytest.raises(
+        PluginError, match=r"my-plugin 1\.2 in .*: it requires jpsi-engine>=99, but jpsi-engine 0\."
+    ):
+        JobExecutor.get_instance("mine")
+
+
+OWN_ENGINE = """
+from jpsi.plugin import ExecutorConfig, SubmitException, hookimpl
+
+@hookimpl
+def config_class():
+    return ExecutorConfig
+
+@hookimpl
+def make_engine(setup):
+    return Engine(setup)
+
+class Engine:
+    def __init__(self, setup):
+        self.publish = setup.publish
+    def offers(self):
+        return {}
+    def problems(self, spec):
+        return []
+    def submit(self, submission):
+        assert list(submission.launch) == [], submission
+        return "own-1"
+    def track(self, job_id):
+        from jpsi import Evidence, JobState, JobStatus
+        self.publish(job_id, JobStatus(JobState.COMPLETED, exit_code=0, evidence=Evidence.QUEUE))
+"""
+
+
+@pytest.mark.parametrize("is_refused", [True, False], ids=["refused", "missing"])
+def test_executor_with_an_engine_of_its_own_needs_no_jpsi_engine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_refused: bool
+) -> None:
+    """Nor its launcher `single`, for a job of one process that names none."""
+    front = tmp_path / "front"
+    if is_refused:
+        lay(front, "jpsi-engine", "0.0.1", requires=["jpsi-core>=99"], engines={"batch": "nothing"})
+    else:
+        lay(front, "jpsi-engine", "0.0.1")
+    monkeypatch.syspath_prepend(str(front))
+    lay(tmp_path / "place", files={"mine.py": OWN_ENGINE}, executors={"mine": "mine"})
+    monkeypatch.setenv("JPSI_PLUGIN_PATH", str(tmp_path / "place"))
+    job = Job(JobSpec("/bin/true"))
+
+    executor = JobExecutor.get_instance("mine")
+    executor.submit(job)
+
+    assert job.native_id == "own-1"
+    with pytest.raises(jpsi.InvalidJobException, match=r"no launcher 'single'.*pip install jpsi-engine"):
+        executor.submit(Job(JobSpec("/bin/true", launcher="single")))
+    with pytest.raises(PluginError, match="executor 'local'"):
+        JobExecutor.get_instance("local")

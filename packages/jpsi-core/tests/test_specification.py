@@ -17,8 +17,8 @@ from documents import DOCUMENT, mistakes, system
 from gate import PATIENCE, Gate
 from jpsi import Job, JobAttributes, JobExecutor, JobSpec, JobState, JobStatus, read_document
 from jpsi.contract.hookspecs import ExecutorHooks
-from jpsi.registry import hooks as hook_checks
-from jpsi.testing import toy
+from jpsi.layers import hooks as hook_checks
+from jpsi_testing import toy
 
 
 @pytest.mark.clause("submit-refused")

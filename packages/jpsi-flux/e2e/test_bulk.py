@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from jpsi import Job, JobExecutor, JobState, JobStatus
-from jpsi.testing.conformance_kit import shell
 from jpsi_flux import FluxConfig
+from jpsi_testing.conformance.base import shell
 
 PATIENCE = 120
 # Submits many jobs at once, each of which proves that it ran and ends with a code of its own; or finds them.

@@ -7,9 +7,9 @@ import subprocess
 
 import pytest
 
-from jpsi.fakes import FakeScheduler
-from jpsi.testing import ExecutorConformance
 from jpsi_flux import FluxConfig
+from jpsi_testing import ExecutorConformance
+from jpsi_testing.fake import FakeScheduler
 
 
 def _why_not() -> str:

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from jpsi.plugin import CommandResult, Site, SubmitContext
-from jpsi.testing import Recording, answered, read_recordings
 from jpsi_flux.config import FluxConfig
+from jpsi_testing import Recording, answered, read_recordings
 
 RECORDINGS = Path(__file__).parent / "recordings"
 VERSIONS = ("0.58.0", "0.88.0")

@@ -10,7 +10,6 @@ import attrs
 import pytest
 
 from flux_support import CONTEXT, listed, recordings
-from jpsi.fakes import FakeClock, FakeScheduler, FakeState, Invocation, answer, on_path
 from jpsi.plugin import (
     NOT_OFFERED,
     Command,
@@ -22,8 +21,9 @@ from jpsi.plugin import (
     ResourceSpecV1,
     ShellLine,
 )
-from jpsi.testing import answered
-from jpsi_flux import dialect, hooks
+from jpsi_flux import fake, hooks
+from jpsi_testing import answered
+from jpsi_testing.fake import FakeClock, FakeScheduler, FakeState, Invocation, answer, on_path
 
 CONTEXTS = [attrs.evolve(CONTEXT, tag=f"jpsi-{name}-1") for name in "abc"]
 
@@ -125,7 +125,7 @@ def test_where_some_were_submitted_it_is_looked_for_which(
 
 
 def bulksubmit(scheduler: FakeScheduler, *argv: str) -> CommandResult:
-    return answer(scheduler, dialect, Invocation(argv=["flux", "bulksubmit", *argv]))
+    return answer(scheduler, fake, Invocation(argv=["flux", "bulksubmit", *argv]))
 
 
 def test_the_fake_replaces_inputs_as_the_real_one_does() -> None:

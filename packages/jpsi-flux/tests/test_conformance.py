@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from jpsi.fakes import FakeScheduler
-from jpsi.testing import ExecutorConformance
 from jpsi_flux import hooks
 from jpsi_flux.config import FluxConfig
+from jpsi_testing import ExecutorConformance
+from jpsi_testing.fake import FakeScheduler
 
 
 class TestFlux(ExecutorConformance):

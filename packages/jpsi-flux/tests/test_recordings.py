@@ -11,10 +11,12 @@ from typing import Any
 import pytest
 
 from flux_support import HOOKED, RECORDINGS, VERSIONS, recordings
-from jpsi.plugin import FailureKind, JobState, Observation, Reason, SubmitException, carried_tag
-from jpsi.testing import Recording, answered
-from jpsi_flux import hooks, ids, submission
+from jpsi.plugin import FailureKind, JobState, Observation, Reason, SubmitException
+from jpsi.plugin.kit import carried_tag
+from jpsi_flux import hooks, native_ids
 from jpsi_flux.states import STATES
+from jpsi_flux.submission import flux_submit
+from jpsi_testing import Recording, answered
 
 # Scenarios of the transcripts that are not kept here.
 UNUSED = {
@@ -56,7 +58,7 @@ NEVER_CALLED = {
     "pkill": "`flux cancel` takes ids",
     "proxy": "FLUX_URI does as well",
     "python": "the script that it is given stands in events.py; test_events has what this one was told",
-    "queue": "test_queues reads what it says",
+    "queue": "test_queue_list reads what it says",
     "resource": "about nodes",
     "run": "the launcher's",
     "shutdown": "not for users",
@@ -214,12 +216,12 @@ def test_ids_are_understood_as_flux_does(version: str) -> None:
         else:
             assert hooks.canonical_id(text) == native_id
     plain = {step.argv[3]: step.result.stdout.strip() for step in told if "--to=f58plain" in step.argv}
-    assert ids.f58("7290690207744") in {"f4JWpL1vw", *plain.values()}
+    assert native_ids.f58("7290690207744") in {"f4JWpL1vw", *plain.values()}
 
 
 def test_nothing_of_a_surrounding_job_reaches_a_new_one() -> None:
     """Of the variables that Flux sets in jobs, those by which Flux is found stay."""
-    unset = submission.NOT_THIS_JOBS
+    unset = flux_submit.NOT_THIS_JOBS
     pattern = re.compile("|".join(re.escape(name).replace(r"\*", ".*") for name in unset) + r"\Z")
     printed = [it for it in recordings("job-environment") if it.argv[0] == "cat"]
     names = {
@@ -373,8 +375,8 @@ def test_a_lost_node_is_told() -> None:
 def test_ids_above_what_a_float_holds_keep_every_digit() -> None:
     largest = max(int(native_id) for step in _of("jobs") for native_id in _ids(step))
 
-    assert hooks.canonical_id(ids.f58(str(largest))) == str(largest)
-    assert hooks.canonical_id(ids.f58(str(2**63 + 1))) == str(2**63 + 1)
+    assert hooks.canonical_id(native_ids.f58(str(largest))) == str(largest)
+    assert hooks.canonical_id(native_ids.f58(str(2**63 + 1))) == str(2**63 + 1)
 
 
 def test_a_broker_that_is_down_says_nothing_of_any_job() -> None:

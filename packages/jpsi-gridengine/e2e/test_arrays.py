@@ -23,8 +23,8 @@ from jpsi import (
     JobStatus,
     Reason,
 )
-from jpsi.testing.conformance_kit import Gate, Proof, shell
 from jpsi_gridengine import GridEngineConfig
+from jpsi_testing.conformance.base import Gate, Proof, shell
 
 PATIENCE = 300.0
 

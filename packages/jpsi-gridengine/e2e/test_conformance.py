@@ -7,9 +7,9 @@ from typing import ClassVar
 
 import pytest
 
-from jpsi.fakes import FakeScheduler
-from jpsi.testing import ExecutorConformance
 from jpsi_gridengine import GridEngineConfig
+from jpsi_testing import ExecutorConformance
+from jpsi_testing.fake import FakeScheduler
 
 pytestmark = pytest.mark.skipif(shutil.which("qsub") is None, reason="there is no qsub on PATH")
 

@@ -12,8 +12,8 @@ import pytest
 
 import jpsi
 from jpsi import Job, JobAttributes, JobExecutor, JobSpec, JobState, Reason, ResourceSpecV1
-from jpsi.testing.conformance_kit import Gate, Proof, shell
 from jpsi_gridengine import GridEngineConfig
+from jpsi_testing.conformance.base import Gate, Proof, shell
 
 PATIENCE = 120.0
 

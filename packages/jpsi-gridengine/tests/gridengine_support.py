@@ -10,9 +10,9 @@ from typing import Any
 import attrs
 
 from jpsi.plugin import CommandResult, Site, SubmitContext
-from jpsi.testing import Recording, answered, read_recordings
 from jpsi_gridengine import hooks
 from jpsi_gridengine.config import GridEngineConfig
+from jpsi_testing import Recording, answered, read_recordings
 
 RECORDINGS = Path(__file__).parent / "recordings" / "8.1.9"
 SITE = Site(config=GridEngineConfig())

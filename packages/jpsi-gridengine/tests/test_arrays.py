@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from gridengine_support import CONTEXT, SITE, asked, listing, prints, recordings, row
 from jpsi.plugin import JobSpec, JobState, NotOffered
-from jpsi.testing import answered
 from jpsi_gridengine import hooks
-from jpsi_gridengine.ids import together
+from jpsi_gridengine.native_ids import compress_ids
+from jpsi_testing import answered
 
 ARRAY = attrs.evolve(CONTEXT, elements=500)
 IDS = st.one_of(
@@ -76,7 +76,7 @@ def test_tasks_have_ids_that_tell_their_array() -> None:
 def test_what_is_named_together_is_what_was_to_be_named(native_ids: list[str]) -> None:
     """No word has a comma: what follows it would be another job."""
     found = []
-    for word in together(native_ids):
+    for word in compress_ids(native_ids):
         number, is_task, tasks = word.partition(".")
         first, _, last = tasks.partition("-")
         indices = range(int(first), int(last or first) + 1) if is_task else []

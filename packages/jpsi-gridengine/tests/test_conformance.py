@@ -6,10 +6,10 @@ from typing import ClassVar
 
 import pytest
 
-from jpsi.fakes import FakeScheduler
-from jpsi.testing import ExecutorConformance
 from jpsi_gridengine import hooks
 from jpsi_gridengine.config import GridEngineConfig
+from jpsi_testing import ExecutorConformance
+from jpsi_testing.fake import FakeScheduler
 
 
 class TestGridEngine(ExecutorConformance):

@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gridengine_support import answer_of, listing, recordings, row
-from jpsi.fakes import FakeClock, FakeScheduler, Invocation, Outcome, answer
 from jpsi.plugin import CommandResult, JobState, NotOffered, Observation, SubmitException
-from jpsi.testing import Recording, answered
-from jpsi_gridengine import dialect, hooks
+from jpsi_gridengine import fake, hooks
+from jpsi_testing import Recording, answered
+from jpsi_testing.fake import FakeClock, FakeScheduler, Invocation, Outcome, answer
 
 STEPS = recordings("identity")
 TAG = "jpsi-0b9e6f0e-0000-4000-a000-00000000000"
@@ -304,13 +304,13 @@ def test_the_fake_deletes_by_names_in_the_words_of_the_real_one() -> None:
                 call = Invocation(argv=step.argv, stdin=step.stdin or "", environment={"PATH": "/bin"})
                 recorded = re.match(r"\d+", step.result.stdout)
                 assert recorded is not None
-                numbers[answer(scheduler, dialect, call).stdout.partition(".")[0].strip()] = recorded[0]
+                numbers[answer(scheduler, fake, call).stdout.partition(".")[0].strip()] = recorded[0]
         owner = scheduler.jobs[0].owner
         for step in _deletions():
             if step.note == "another user's, by its name":
                 continue
             words = [next((own for own, it in numbers.items() if it == word), word) for word in step.argv]
-            said = answer(scheduler, dialect, Invocation(argv=words, environment={"PATH": "/bin"}))
+            said = answer(scheduler, fake, Invocation(argv=words, environment={"PATH": "/bin"}))
             told = said.stdout.replace(owner, "jpsi-ci")
             for own, number in numbers.items():
                 told = re.sub(rf"\b(job|task) {own}\b", rf"\1 {number}", told)
@@ -320,11 +320,11 @@ def test_the_fake_deletes_by_names_in_the_words_of_the_real_one() -> None:
 def test_the_fake_lists_strangers_without_a_tag() -> None:
     with FakeScheduler(FakeClock(), outcome=Outcome(seconds=600)) as scheduler:
         call = Invocation(argv=["qsub", "-N", f"a.{TAG}1-1"], stdin="true\n", environment={"PATH": "/bin"})
-        native_id = answer(scheduler, dialect, call).stdout.split()[2]
+        native_id = answer(scheduler, fake, call).stdout.split()[2]
         command = hooks.query()
 
         def seen() -> Observation:
-            result = answer(scheduler, dialect, Invocation(argv=command.argv))
+            result = answer(scheduler, fake, Invocation(argv=command.argv))
             return hooks.parse_status(result, [native_id])[native_id]
 
         assert seen().tag == f"{TAG}1-1"

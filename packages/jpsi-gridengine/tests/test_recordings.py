@@ -11,18 +11,11 @@ import attrs
 import pytest
 
 from gridengine_support import CONTEXT, RECORDINGS, asked, prints, recordings
-from jpsi.plugin import (
-    FailureKind,
-    JobState,
-    NotOffered,
-    Reason,
-    SubmitContext,
-    SubmitException,
-    read_indices,
-)
-from jpsi.testing import Recording, read_recordings
+from jpsi.plugin import FailureKind, JobState, NotOffered, Reason, SubmitContext, SubmitException
+from jpsi.plugin.kit import read_indices
 from jpsi_gridengine import hooks
 from jpsi_gridengine.states import meaning
+from jpsi_testing import Recording, read_recordings
 
 ALL = read_recordings(RECORDINGS)
 

@@ -11,9 +11,9 @@ from hypothesis import given
 
 from gridengine_support import CONTEXT, SITE, site
 from jpsi.plugin import Dependency, DependencyKind, JobAttributes, JobSpec, ResourceSpecV1, Site
-from jpsi.testing import specs
 from jpsi_gridengine import hooks
 from jpsi_gridengine.config import GridEngineConfig
+from jpsi_testing import specs
 
 _MIB = 1 << 20
 _SEVERAL = site(parallel_environment="orte", node_environment="smp")
@@ -275,3 +275,9 @@ def test_what_has_no_problem_can_be_written_in_lines(spec: JobSpec) -> None:
 def test_configured_names_are_names(fields: dict[str, str]) -> None:
     with pytest.raises(ValueError, match=next(iter(fields))):
         GridEngineConfig(**fields)  # type: ignore[arg-type]  # nonsense
+
+
+def test_the_tag_is_in_the_script() -> None:
+    script = hooks.render_script(JobSpec("/bin/true", name="a b"), CONTEXT)
+
+    assert "a_b.jpsi-abc-1" in script.text

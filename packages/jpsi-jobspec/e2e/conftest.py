@@ -9,11 +9,6 @@ from pathlib import Path
 import pytest
 
 from jobspec_support import stand_ins
-from jpsi.testing.long import (  # noqa: F401  pytest finds them here
-    pytest_addoption,
-    pytest_collection_modifyitems,
-    pytest_configure,
-)
 
 #: The target of tests: Slurm, asked often, as nobody waits here for long.
 TARGET = "nodes"

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from conftest import TARGET
-from jpsi.testing.waiting import eventually
+from jpsi_testing.waiting import eventually
 
 HEAD = """\
 version: 1

@@ -13,7 +13,7 @@ import pytest
 from conftest import TARGET
 from example_runs import Place, check_ended, check_order, runnable, told
 from jobspec_support import INVALID, VALID, driven, example
-from jpsi_jobspec.planned import Kind
+from jpsi_jobspec.planning import Kind
 
 Log = Callable[[], list[str]]
 #: Two nodes with eight cores each; GPUs are fewer than some ask for.

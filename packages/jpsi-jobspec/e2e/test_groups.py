@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from flows import Flow
 
-from jpsi.testing.waiting import eventually
+from jpsi_testing.waiting import eventually
 
 #: Two on each node, the second of each once it is allowed to.
 WORK = """\

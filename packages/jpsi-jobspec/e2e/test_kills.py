@@ -12,7 +12,7 @@ import pytest
 from flows import Flow
 
 from conftest import TARGET
-from jpsi.testing.waiting import eventually
+from jpsi_testing.waiting import eventually
 
 pytestmark = pytest.mark.long
 

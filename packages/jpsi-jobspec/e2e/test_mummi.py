@@ -19,7 +19,7 @@ from flows import Flow
 
 from conftest import TARGET
 from jobspec_support import example
-from jpsi.testing.waiting import eventually
+from jpsi_testing.waiting import eventually
 
 Log = Callable[[], list[str]]
 Record = dict[str, Any]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from jobspec_support import stand_ins
-from jpsi.fakes import FakeScheduler
+from jpsi_testing.fake import FakeScheduler
 
 
 @pytest.fixture

@@ -12,9 +12,9 @@ import attrs
 import yaml
 
 from jobspec_support import example
-from jpsi_jobspec import journal as journals
-from jpsi_jobspec.journal import Journal
-from jpsi_jobspec.planned import Kind
+from jpsi_jobspec.planning.plan import Kind
+from jpsi_jobspec.run_store import journal as journals
+from jpsi_jobspec.run_store.journal import Journal
 
 
 @attrs.frozen
@@ -210,4 +210,4 @@ def check_ended(journal: Journal) -> None:
 def insides(journal: Journal) -> list[Journal]:
     """What is on disk of the inside of each group."""
     groups = [it for it in journal.plan.entries if it.kind is Kind.ALLOCATION]
-    return [journals.inner(journal.path, it) for it in groups]
+    return [journals.inner_journal(journal.path, it) for it in groups]

@@ -6,14 +6,14 @@ import contextlib
 from pathlib import Path
 
 from jpsi import JobExecutor
-from jpsi_jobspec import runs
-from jpsi_jobspec.drive import Driver
-from jpsi_jobspec.journal import Journal
-from jpsi_jobspec.load import load
-from jpsi_jobspec.model import Document
-from jpsi_jobspec.plan import Site, make_plan
-from jpsi_jobspec.planned import Entry, Plan
-from jpsi_jobspec.problems import Findings, Problem, WorkflowError
+from jpsi_jobspec.document.loader import load
+from jpsi_jobspec.document.model import Document
+from jpsi_jobspec.document.problems import Findings, Problem, WorkflowError
+from jpsi_jobspec.planning.plan import Entry, Plan
+from jpsi_jobspec.planning.planner import Site, make_plan
+from jpsi_jobspec.run_store import runs
+from jpsi_jobspec.run_store.journal import Journal
+from jpsi_jobspec.running.driver import Driver
 
 EXAMPLES = Path(__file__).with_name("examples")
 #: Documents that are not valid, as they came: of two the YAML, of one a reference.
@@ -79,10 +79,10 @@ SYSTEMS = ("local", "slurm", "pbs", "torque", "lsf", "flux", "gridengine")
 def begun(text: str, system: str, path: Path) -> Journal:
     file = path / "flow.yaml"
     file.write_text(text)
-    return runs.create(str(file), text, Site(target=system, is_one_machine=system == "local"), {})
+    return runs.create_run(str(file), text, Site(target=system, is_one_machine=system == "local"), {})
 
 
 def driven(text: str, system: str, path: Path) -> Journal:
     journal = begun(text, system, path)
     Driver(journal, JobExecutor(system), lambda *_: None).run()
-    return runs.read(journal.path)
+    return runs.read_run(journal.path)

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from jobspec_support import driven, loaded
-from jpsi import JobState, spooled
-from jpsi_jobspec import journal as journals
-from jpsi_jobspec.journal import Journal
+from jpsi import JobState
+from jpsi_engine import job_store
+from jpsi_jobspec.run_store import journal as journals
+from jpsi_jobspec.run_store.journal import Journal
 
 Log = Callable[[], list[str]]
 HEAD = "version: 1\nresources:\n  r: {type: core, count: 1}\n"
@@ -77,7 +78,7 @@ def test_several_lines_end_as_the_last_of_them_does(tmp_path: Path, log: Log) ->
     """And what they write is theirs, not arguments of the first."""
     journal = driven(PLACES["task"] % r'"/bin/echo one\n/bin/echo two && false"', "local", tmp_path)
 
-    (job,) = spooled.jobs()
+    (job,) = job_store.jobs()
     output = job.output("stdout").read(0)
     assert output is not None
     assert output.data == b"one\ntwo\n"
@@ -94,7 +95,7 @@ def test_a_probe_that_is_a_text_is_read_by_a_shell(tmp_path: Path, log: Log) -> 
 
     journal = driven(text, "local", tmp_path)
 
-    inside = journals.inner(journal.path, journal.plan.entries[0])
+    inside = journals.inner_journal(journal.path, journal.plan.entries[0])
     assert [it[0].value for it in inside.states.values()] == ["CANCELED", "COMPLETED"]
 
 

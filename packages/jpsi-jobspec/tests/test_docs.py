@@ -32,7 +32,7 @@ def test_nothing_is_wrong_with_a_document_that_is_shown(page: str) -> None:
 
 def test_every_code_is_on_the_page_of_rules() -> None:
     page = (ROOT / "docs/reference/workflow-rules.md").read_text()
-    sources = (ROOT / "packages/jpsi-jobspec/src/jpsi_jobspec").glob("*.py")
+    sources = (ROOT / "packages/jpsi-jobspec/src/jpsi_jobspec").rglob("*.py")
 
     used = {code for it in sources for code in re.findall(r'"(JS[0-9]{3})"', it.read_text())}
     assert re.findall(r"(?m)^\| (JS[0-9]{3}) \|", page) == sorted(used)

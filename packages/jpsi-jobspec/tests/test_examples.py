@@ -9,16 +9,16 @@ import pytest
 
 from example_runs import HERE, PLAYED, check_ended, check_order, runnable, told
 from jobspec_support import INVALID, SYSTEMS, VALID, driven
-from jpsi import spooled
-from jpsi_jobspec.journal import Journal
-from jpsi_jobspec.planned import Kind
+from jpsi_engine import job_store
+from jpsi_jobspec.planning.plan import Kind
+from jpsi_jobspec.run_store.journal import Journal
 
 Log = Callable[[], list[str]]
 
 
 def output(journal: Journal, name: str) -> str:
     """What the first replica of an entry has written."""
-    (job,) = [it for it in spooled.jobs() if it.id == journal.parts[name][0].job_id]
+    (job,) = [it for it in job_store.jobs() if it.id == journal.parts[name][0].job_id]
     found = job.output("stdout").read(0)
     assert found is not None
     return found.data.decode()

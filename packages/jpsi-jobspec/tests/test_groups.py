@@ -11,21 +11,21 @@ import pytest
 
 from jobspec_support import begun, driven, entries, example, found, planned
 from jpsi import JobExecutor, JobState
-from jpsi_jobspec import journal as journals
-from jpsi_jobspec import runs
-from jpsi_jobspec.drive import Driver
-from jpsi_jobspec.flat import flat
-from jpsi_jobspec.jobs import job_spec
-from jpsi_jobspec.journal import Journal
-from jpsi_jobspec.plan import Site
-from jpsi_jobspec.room import Room
+from jpsi_jobspec.planning.capacity import Capacity
+from jpsi_jobspec.planning.flattening import flatten
+from jpsi_jobspec.planning.planner import Site
+from jpsi_jobspec.run_store import journal as journals
+from jpsi_jobspec.run_store import runs
+from jpsi_jobspec.run_store.journal import Journal
+from jpsi_jobspec.running.driver import Driver
+from jpsi_jobspec.running.job_specs import job_spec
 
 Log = Callable[[], list[str]]
 
 
 def inside(journal: Journal) -> dict[str, list[str]]:
     (allocation,) = journal.plan.entries
-    found = journals.inner(journal.path, allocation)
+    found = journals.inner_journal(journal.path, allocation)
     return {name: [it.value for it in states] for name, states in found.states.items()}
 
 
@@ -105,26 +105,26 @@ def test_a_group_runs_on_without_whoever_submitted_it(tmp_path: Path, log: Log) 
     (allocation,) = journal.plan.entries
     program = (
         "import sys, os; from pathlib import Path; from jpsi import JobExecutor;"
-        "from jpsi_jobspec import runs;"
-        "from jpsi_jobspec.drive import Driver; run = runs.read(Path(sys.argv[1]));"
+        "from jpsi_jobspec.run_store import runs;"
+        "from jpsi_jobspec.running.driver import Driver; run = runs.read_run(Path(sys.argv[1]));"
         "driver = Driver(run, JobExecutor('local'), print); driver._proceed(driver._entries); os._exit(9)"
     )
 
     subprocess.run([sys.executable, "-c", program, str(journal.path)], check=False, capture_output=True)
     # whoever comes later only looks
-    (job_id,) = [it.job_id for it in runs.read(journal.path).parts["g"]]
+    (job_id,) = [it.job_id for it in runs.read_run(journal.path).parts["g"]]
     (job,) = JobExecutor("local").recall([str(job_id)])
     status = job.wait(60)
 
     assert status is not None
     assert status.state is JobState.COMPLETED
     assert order(log()) == ["a ior", "b spack", "b spack"]
-    assert journals.inner(journal.path, allocation).is_over
+    assert journals.inner_journal(journal.path, allocation).is_over
 
 
 def test_no_more_runs_at_a_time_than_there_is_room_for() -> None:
     (allocation,) = planned(f"{GROUP}  - {{name: a, command: ior, resources: r, replicas: 3}}\n").entries
-    room, (entry,) = Room(allocation), flat(allocation)
+    room, (entry,) = Capacity(allocation), flatten(allocation)
 
     assert [room.take(entry, number) is not None for number in (1, 2, 3)] == [True, True, False]
     room.give_back(entry, 1)
@@ -140,7 +140,7 @@ def test_the_first_alternative_that_is_free_is_taken() -> None:
         "groups:\n- name: g\n  resources: all\n"
         "  tasks: [{name: t, command: a, resources: fast|slow, replicas: 3}]\n"
     )
-    room, (entry,) = Room(plan.entries[0]), flat(plan.entries[0])
+    room, (entry,) = Capacity(plan.entries[0]), flatten(plan.entries[0])
 
     taken = [room.take(entry, number) for number in (1, 2, 3)]
 
@@ -155,9 +155,9 @@ def test_what_is_too_large_for_the_nodes_that_a_group_got_fails_and_says_so(tmp_
     )
     run = begun(text, "local", tmp_path)
     (allocation,) = run.plan.entries
-    journal = journals.inner(run.path, allocation)
+    journal = journals.inner_journal(run.path, allocation)
 
-    Driver(journal, JobExecutor("local"), lambda *_: None, Room(allocation, [2, 2])).run()
+    Driver(journal, JobExecutor("local"), lambda *_: None, Capacity(allocation, [2, 2])).run()
 
     (part,) = journal.parts["g/a"]
     assert (part.state, part.reason) == (JobState.FAILED, "room")
@@ -199,7 +199,7 @@ def test_a_task_without_resources_has_all_of_its_group(resource: str) -> None:
         "groups: [{name: g, resources: g, tasks: [{command: a}]}]\n"
     ).entries
 
-    (task,) = flat(allocation)
+    (task,) = flatten(allocation)
 
     assert allocation.shape is not None
     assert task.shape == allocation.shape
@@ -208,7 +208,7 @@ def test_a_task_without_resources_has_all_of_its_group(resource: str) -> None:
 @pytest.mark.clause("ng-nested")
 def test_what_waits_for_a_nested_group_waits_for_all_that_is_in_it() -> None:
     (allocation,) = planned(example("17-nested")).entries
-    found = {it.id.rpartition("/")[2]: it for it in flat(allocation)}
+    found = {it.id.rpartition("/")[2]: it for it in flatten(allocation)}
 
     assert {it.id.rpartition("/")[2] for it in found["machine-learning-task-4"].after} == {
         "generate-data-task-1",

@@ -12,8 +12,8 @@ import pytest
 
 from jobspec_support import begun
 from jpsi import ConfigError, SubmitException
-from jpsi_jobspec import runs
-from jpsi_jobspec.journal import Journal
+from jpsi_jobspec.run_store import runs
+from jpsi_jobspec.run_store.journal import Journal
 
 DOCUMENT = "version: 1\ntasks: [{name: a, command: ior}]\n"
 
@@ -85,8 +85,8 @@ def test_a_document_has_the_same_runs_by_whatever_way_somebody_comes_there(
 
     ways = ["there/flow.yaml", "./there/../there/flow.yaml", "link/flow.yaml", f"{tmp_path}/link/flow.yaml"]
 
-    assert len({runs.folder(it) for it in ways}) == 1
-    assert runs.folder("there/other.yaml") != runs.folder("there/flow.yaml")
+    assert len({runs.runs_folder(it) for it in ways}) == 1
+    assert runs.runs_folder("there/other.yaml") != runs.runs_folder("there/flow.yaml")
 
 
 @pytest.mark.parametrize("umask", [0o000, 0o177], ids="{:03o}".format)
@@ -115,4 +115,4 @@ def test_run_that_others_can_change_is_not_driven(tmp_path: Path, log: Callable[
     run.path.parent.chmod(0o777)
 
     with pytest.raises(ConfigError, match=r"the directory of runs .* can be written by others"):
-        runs.read(run.path)
+        runs.read_run(run.path)

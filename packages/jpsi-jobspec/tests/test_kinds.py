@@ -11,16 +11,16 @@ import pytest
 import jpsi
 from jobspec_support import found, planned
 from jpsi import HeterogeneousResources, JobExecutor, JobSpec, ResourceSpecV1
-from jpsi.fakes import FakeScheduler
-from jpsi_jobspec import runs
-from jpsi_jobspec.canonical import to_canonical
-from jpsi_jobspec.drive import Driver
-from jpsi_jobspec.from_job import from_job
-from jpsi_jobspec.given import Given
-from jpsi_jobspec.jobs import job_spec
-from jpsi_jobspec.opening import prepared
-from jpsi_jobspec.plan import Site
-from jpsi_jobspec.reporting import as_plain
+from jpsi_jobspec.commands.arguments import Arguments
+from jpsi_jobspec.commands.preparation import prepared
+from jpsi_jobspec.conversion.canonical import to_canonical
+from jpsi_jobspec.conversion.jpsi_jobs import from_job
+from jpsi_jobspec.planning.planner import Site
+from jpsi_jobspec.reporting.plan_json import as_plain
+from jpsi_jobspec.run_store import runs
+from jpsi_jobspec.running.driver import Driver
+from jpsi_jobspec.running.job_specs import job_spec
+from jpsi_testing.fake import FakeScheduler
 
 HEAD = """\
 version: 1
@@ -103,7 +103,7 @@ def test_the_executor_is_asked_and_the_run_keeps_what_it_said(
     fake_commands("slurm")
     file = tmp_path / "flow.yaml"
     file.write_text(TASK)
-    given = Given(file=str(file), executor=executor)
+    given = Arguments(file=str(file), executor=executor)
 
     if not is_able:
         with pytest.raises(jpsi.InvalidJobException, match="JS090"):
@@ -112,7 +112,7 @@ def test_the_executor_is_asked_and_the_run_keeps_what_it_said(
     plan, _, site = prepared(given)
 
     assert site.is_heterogeneous
-    assert runs.create(str(file), TASK, site, {}).plan == plan
+    assert runs.create_run(str(file), TASK, site, {}).plan == plan
     file.write_text(TASK.replace("head&workers", "head"))
     assert not prepared(given)[2].is_heterogeneous
 
@@ -164,10 +164,10 @@ tasks: [{name: a, command: ior, resources: head&workers}]
 """
 
     site = Site(is_heterogeneous=True, is_one_machine=True)
-    journal = runs.create(str(tmp_path / "flow.yaml"), text, site, {})
+    journal = runs.create_run(str(tmp_path / "flow.yaml"), text, site, {})
 
     Driver(journal, JobExecutor("local"), lambda *_: None).run()
 
-    journal = runs.read(journal.path)
+    journal = runs.read_run(journal.path)
     assert [it.value for it in journal.states["a"]] == ["COMPLETED"]
     assert len([line for line in log() if line.startswith("begin a ")]) == 3

@@ -10,13 +10,13 @@ import pytest
 
 from jobspec_support import found, planned
 from jpsi import Queue
-from jpsi.fakes import FakeScheduler
-from jpsi_jobspec import runs
-from jpsi_jobspec.given import Given
-from jpsi_jobspec.jobs import job_spec
-from jpsi_jobspec.limits import Limit, limit
-from jpsi_jobspec.opening import prepared
-from jpsi_jobspec.plan import Site
+from jpsi_jobspec.commands.arguments import Arguments
+from jpsi_jobspec.commands.preparation import prepared
+from jpsi_jobspec.planning.limits import Limit, limit
+from jpsi_jobspec.planning.planner import Site
+from jpsi_jobspec.run_store import runs
+from jpsi_jobspec.running.job_specs import job_spec
+from jpsi_testing.fake import FakeScheduler
 
 TEXT = """\
 version: 1
@@ -75,12 +75,12 @@ def test_queues_are_asked_about_where_there_is_a_choice_and_the_run_keeps_what_t
     file = tmp_path / "flow.yaml"
     file.write_text(TEXT)
 
-    plan, _, site = prepared(Given(file=str(file), executor="slurm"))
+    plan, _, site = prepared(Arguments(file=str(file), executor="slurm"))
 
     assert site.limits
-    assert runs.create(str(file), TEXT, site, {}).plan == plan
+    assert runs.create_run(str(file), TEXT, site, {}).plan == plan
     file.write_text(TEXT.replace("wide|long|small", "small"))
-    assert prepared(Given(file=str(file), executor="slurm"))[2].limits == ()
+    assert prepared(Arguments(file=str(file), executor="slurm"))[2].limits == ()
 
 
 TIMES = """\
@@ -103,7 +103,7 @@ def test_what_says_no_duration_has_ten_minutes_where_jobs_need_a_time_limit(
     file = tmp_path / "flow.yaml"
     file.write_text(TIMES)
 
-    plan, _, site = prepared(Given(file=str(file), executor="sweeps"))
+    plan, _, site = prepared(Arguments(file=str(file), executor="sweeps"))
 
     assert [it.attributes.duration for it in plan.entries] == [
         timedelta(minutes=10),
@@ -111,7 +111,7 @@ def test_what_says_no_duration_has_ten_minutes_where_jobs_need_a_time_limit(
         timedelta(minutes=10),
     ]
     assert plan.entries[0].why[-1] == "it says no duration, and has 0:10:00, as jobs there need a time limit"
-    assert runs.create(str(file), TIMES, site, {}).plan == plan
+    assert runs.create_run(str(file), TIMES, site, {}).plan == plan
     assert job_spec(planned(TIMES).entries[0]).attributes.duration == timedelta(0)  # type: ignore[union-attr]
 
 

@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 
 from jobspec_support import entries, example, found, planned
-from jpsi_jobspec import opening, runs
-from jpsi_jobspec.given import Given
-from jpsi_jobspec.machine import Machine, this_machine
-from jpsi_jobspec.plan import Site
+from jpsi_jobspec.commands import preparation
+from jpsi_jobspec.commands.arguments import Arguments
+from jpsi_jobspec.planning.machine import Machine, this_machine
+from jpsi_jobspec.planning.planner import Site
+from jpsi_jobspec.run_store import runs
 
 HEAD = """\
 version: 1
@@ -117,16 +118,16 @@ def test_a_machine_without_any_has_none(tmp_path: Path) -> None:
 def test_what_the_machine_has_is_known_where_a_document_is_read(
     tmp_path: Path, log: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(opening, "this_machine", lambda: PLAIN)
+    monkeypatch.setattr(preparation, "this_machine", lambda: PLAIN)
 
-    assert opening.site(Given(file="x", executor="local")).machine == PLAIN
-    assert opening.site(Given(file="x", executor="slurm")).machine is None
+    assert preparation.site(Arguments(file="x", executor="local")).machine == PLAIN
+    assert preparation.site(Arguments(file="x", executor="slurm")).machine is None
 
 
 def test_a_run_goes_on_with_what_the_machine_had(tmp_path: Path, log: object) -> None:
     text = f"{HEAD}tasks: [{{name: t, command: a, resources: fast|plain}}]\n"
     file = tmp_path / "flow.yaml"
 
-    journal = runs.create(str(file), text, here(PLAIN), {})
+    journal = runs.create_run(str(file), text, here(PLAIN), {})
 
-    assert runs.read(journal.path).plan.entries[0].resources == "plain"
+    assert runs.read_run(journal.path).plan.entries[0].resources == "plain"

@@ -14,16 +14,16 @@ import pytest
 
 from jobspec_support import planned
 from jpsi import Job, JobExecutor, JobState, JobStatus
-from jpsi_jobspec import journal as journals
-from jpsi_jobspec import runs
-from jpsi_jobspec.drive import Driver
-from jpsi_jobspec.engines import DASK, FLUX, shortcomings
-from jpsi_jobspec.flat import flat
-from jpsi_jobspec.journal import Journal
-from jpsi_jobspec.nodes import slots_of_nodes, spanning
-from jpsi_jobspec.plan import Site
-from jpsi_jobspec.room import Room
-from jpsi_jobspec.shape import Shape
+from jpsi_jobspec.document.shape import Shape
+from jpsi_jobspec.planning.capacity import Capacity
+from jpsi_jobspec.planning.engines import DASK, FLUX, shortcomings
+from jpsi_jobspec.planning.flattening import flatten
+from jpsi_jobspec.planning.nodes import slots_of_nodes, spanning
+from jpsi_jobspec.planning.planner import Site
+from jpsi_jobspec.run_store import journal as journals
+from jpsi_jobspec.run_store import runs
+from jpsi_jobspec.run_store.journal import Journal
+from jpsi_jobspec.running.driver import Driver
 
 HEAD = """\
 version: 1
@@ -46,11 +46,11 @@ def run_inside(text: str, path: Path) -> tuple[int, Journal]:
     """Run a group by itself, on two nodes that are both this machine: `multiple` starts what srun would."""
     file = path / "flow.yaml"
     file.write_text(text)
-    journal = runs.create(str(file), text, Site(target="local"), {})
+    journal = runs.create_run(str(file), text, Site(target="local"), {})
     command = [sys.executable, "-m", "jpsi_jobspec.inside", str(journal.path), "g"]
     done = subprocess.run(command, check=False, stdout=subprocess.DEVNULL, timeout=300)
     (allocation,) = journal.plan.entries
-    return done.returncode, journals.inner(journal.path, allocation)
+    return done.returncode, journals.inner_journal(journal.path, allocation)
 
 
 def written(inside: Journal, what: str) -> list[dict[str, Any]]:
@@ -98,8 +98,8 @@ def test_a_task_takes_what_one_node_has_left() -> None:
         "  - {name: b, command: x, resources: node}\n"
     )
     (allocation,) = planned(text, SLURM).entries
-    a, b = flat(allocation)
-    room = Room(allocation, (1, 1))
+    a, b = flatten(allocation)
+    room = Capacity(allocation, (1, 1))
 
     # one on the first node, two on the second once the first is full
     assert [room.take(a, number) is not None for number in (1, 2, 3)] == [True, True, True]
@@ -111,10 +111,10 @@ def test_a_task_takes_what_one_node_has_left() -> None:
 
 def test_what_needs_several_nodes_has_room_only_where_something_can_run_it() -> None:
     (allocation,) = planned(f"{HEAD}  - {{name: a, command: x, resources: both}}\n", SLURM).entries
-    (entry,) = flat(allocation)
+    (entry,) = flatten(allocation)
 
-    assert not Room(allocation, (1, 1)).can_ever_have(entry)
-    assert Room(allocation, (1, 1), can_span=True).take(entry, 1) is not None
+    assert not Capacity(allocation, (1, 1)).can_ever_have(entry)
+    assert Capacity(allocation, (1, 1), can_span=True).take(entry, 1) is not None
     assert [it.id for it in spanning(allocation)] == ["g/a"]
 
 
@@ -154,7 +154,7 @@ def test_a_group_that_nothing_here_can_run_is_named(
 def test_a_local_service_takes_no_part_of_its_group() -> None:
     text = f"{HEAD}  - {{name: s, local: true, service: true, command: x}}\n"
     (allocation,) = planned(text, SLURM).entries
-    (service,) = flat(allocation)
+    (service,) = flatten(allocation)
 
     assert service.shape is None
 
@@ -170,8 +170,8 @@ SERVICES = (
 def test_what_runs_elsewhere_than_was_thought_has_its_room_there() -> None:
     """A pilot starts jobs that are alike together, here both services on one node."""
     (allocation,) = planned(SERVICES, SLURM).entries
-    s, c, t, big = flat(allocation)
-    room = Room(allocation, (1, 1))
+    s, c, t, big = flatten(allocation)
+    room = Capacity(allocation, (1, 1))
     for it in (s, c, t):
         room.take(it, 1)
     room.give_back(c, 1)
@@ -184,8 +184,8 @@ def test_what_runs_elsewhere_than_was_thought_has_its_room_there() -> None:
 
 def test_what_was_thought_to_have_room_is_kept_from_it_by_services_that_are_elsewhere() -> None:
     (allocation,) = planned(SERVICES, SLURM).entries
-    s, _, t, big = flat(allocation)
-    room = Room(allocation, (1, 1))
+    s, _, t, big = flatten(allocation)
+    room = Capacity(allocation, (1, 1))
     for it in (s, t, big):
         assert room.take(it, 1) is not None
     both = {(s.id, 1), (t.id, 1)}
@@ -230,11 +230,11 @@ def test_nothing_waits_for_ever_for_a_pilot_that_has_no_room_beside_its_services
 ) -> None:
     """Here it was thought that both services are on the first node."""
     text = "".join(it for it in SERVICES.splitlines(keepends=True) if "name: c," not in it)
-    journal = runs.create("flow.yaml", text, Site(target="slurm"), {})
+    journal = runs.create_run("flow.yaml", text, Site(target="slurm"), {})
     (allocation,) = journal.plan.entries
-    inside = journals.inner(journal.path, allocation)
+    inside = journals.inner_journal(journal.path, allocation)
 
-    Driver(inside, Apart(), lambda *_: None, Room(allocation, (1, 1))).run()
+    Driver(inside, Apart(), lambda *_: None, Capacity(allocation, (1, 1))).run()
 
     assert {name: (it[0].state.value, it[0].reason) for name, it in inside.parts.items()} == {
         "g/s": ("CANCELED", "no_longer_needed"),

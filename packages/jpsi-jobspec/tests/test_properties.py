@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 
 import jpsi
 from jobspec_support import EXAMPLES, VALID, example, found, loaded, planned
-from jpsi.testing import PYTHON_WORDS, spoilt
-from jpsi_jobspec.canonical import from_canonical, to_canonical
-from jpsi_jobspec.from_job import from_job
-from jpsi_jobspec.load import load
-from jpsi_jobspec.model import Expression
-from jpsi_jobspec.order import find_cycle
-from jpsi_jobspec.problems import Findings, WorkflowError
-from jpsi_jobspec.shape import as_resources
+from jpsi_jobspec.conversion.canonical import from_canonical, to_canonical
+from jpsi_jobspec.conversion.jpsi_jobs import from_job
+from jpsi_jobspec.document.graph import find_cycle
+from jpsi_jobspec.document.loader import load
+from jpsi_jobspec.document.model import Expression
+from jpsi_jobspec.document.problems import Findings, WorkflowError
+from jpsi_jobspec.document.shape import as_resources
+from jpsi_testing import PYTHON_WORDS, spoilt
 
 NAMES = st.from_regex(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,6}", fullmatch=True)
 COUNTS = st.integers(1, 9)

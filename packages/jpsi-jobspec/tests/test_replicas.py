@@ -12,13 +12,13 @@ from click.testing import CliRunner
 from example_runs import PLAYED, runnable, told
 from jobspec_support import SYSTEMS, driven, example, found, planned
 from jpsi import JobState, ResourceSpecV1
-from jpsi_jobspec.canonical import to_canonical
 from jpsi_jobspec.commands import WORKFLOW
-from jpsi_jobspec.drawing import lines
-from jpsi_jobspec.jobs import submitted
-from jpsi_jobspec.plan import Site
-from jpsi_jobspec.planned import Entry, Kind, Plan
-from jpsi_jobspec.shape import Shape, as_resources
+from jpsi_jobspec.conversion.canonical import to_canonical
+from jpsi_jobspec.document.shape import Shape, as_resources
+from jpsi_jobspec.planning.plan import Entry, Kind, Plan
+from jpsi_jobspec.planning.planner import Site
+from jpsi_jobspec.reporting.plan_text import plan_lines
+from jpsi_jobspec.running.job_specs import submitted_spec
 
 Log = Callable[[], list[str]]
 HEAD = "version: 1\nresources:\n  r: {type: core, count: 1}\n  two: {type: core, replicas: 2}\n"
@@ -48,7 +48,7 @@ def test_examples_with_replicas_are_one_job_with_what_the_resource_says(
     """4 nodes, not 4 times as many; each replica has one of the 4 slots."""
     plan = planned(example(name), Site(target=system))
     outer, inner = allocation(plan)
-    spec = submitted(outer)
+    spec = submitted_spec(outer)
 
     assert (plan.requests, outer.kind, outer.replicas) == (1, Kind.ALLOCATION, 1)
     assert spec is not None
@@ -59,7 +59,7 @@ def test_examples_with_replicas_are_one_job_with_what_the_resource_says(
 
 
 def test_the_plan_shows_the_allocation_and_what_runs_in_it() -> None:
-    text = list(lines(planned(example("07-count"), Site(target="slurm")), is_explained=True))
+    text = list(plan_lines(planned(example("07-count"), Site(target="slurm")), is_explained=True))
 
     assert text == [
         "flow.yaml on slurm: 1 job",

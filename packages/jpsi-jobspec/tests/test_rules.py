@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from jobspec_support import found, loaded
-from jpsi_jobspec.load import load
-from jpsi_jobspec.plan import Site
-from jpsi_jobspec.problems import Findings, WorkflowError
+from jpsi_jobspec.document.loader import load
+from jpsi_jobspec.document.problems import Findings, WorkflowError
+from jpsi_jobspec.planning.planner import Site
 
 NODE = "{type: node, count: 1}"
 HEAD = f"version: 1\nresources:\n  r: {NODE}\n"
@@ -502,9 +502,9 @@ def test_what_nobody_can_tell_is_wrong_where_that_was_asked_for() -> None:
 
 def test_every_code_that_there_is_has_a_document_that_breaks_it() -> None:
     source = Path(__file__).parents[1] / "src/jpsi_jobspec"
-    codes = {code for it in source.glob("*.py") for code in re.findall(r'"(JS[0-9]{3})"', it.read_text())}
-    # of what there is: test_satisfy; of what is installed: test_nodes, test_commands; of where it runs:
-    # test_elsewhere, test_limits
+    codes = {code for it in source.rglob("*.py") for code in re.findall(r'"(JS[0-9]{3})"', it.read_text())}
+    # of what there is: test_requirements; of what is installed: test_nodes, test_workflow; of where it runs:
+    # test_remote, test_limits
     elsewhere = {"JS091", "JS092", "JS093", "JS094", "JS095"}
 
     assert codes - elsewhere == {it[0] for it in BROKEN}

@@ -10,13 +10,13 @@ import pytest
 
 from jobspec_support import begun, driven, found
 from jpsi import Job, JobExecutor, JobSpec, JobState
-from jpsi_jobspec import runs
-from jpsi_jobspec.drive import Driver
-from jpsi_jobspec.events import Place
-from jpsi_jobspec.model import Attributes, Ready
-from jpsi_jobspec.planned import Entry, Kind
-from jpsi_jobspec.probes import is_ready
-from jpsi_jobspec.watching import Watching
+from jpsi_jobspec.document.model import Attributes, Ready
+from jpsi_jobspec.planning.plan import Entry, Kind
+from jpsi_jobspec.run_store import runs
+from jpsi_jobspec.run_store.events import Place
+from jpsi_jobspec.running.driver import Driver
+from jpsi_jobspec.running.live_output import LiveOutput
+from jpsi_jobspec.running.probes import is_ready
 
 HEAD = "version: 1\nresources:\n  r: {type: core, count: 1}\ntasks:\n"
 Log = Callable[[], list[str]]
@@ -101,7 +101,7 @@ def test_a_service_that_could_be_used_is_not_asked_again_by_another_client(tmp_p
     with pytest.raises(KeyboardInterrupt):
         Driver(journal, JobExecutor("local"), killed).run()
     journal.close()
-    again = runs.read(journal.path)
+    again = runs.read_run(journal.path)
     Driver(again, JobExecutor("local"), lambda *_: None).run()
 
     assert again.states["a"] == [JobState.COMPLETED]
@@ -232,7 +232,7 @@ def test_what_has_ended_is_shown_once_however_late_its_end_is_heard_of(log: Log)
     job = Job(JobSpec("/bin/sh", ["-c", "echo said"]))
     JobExecutor("local").submit(job)
     job.wait()
-    watching = Watching(lambda data, _: shown.append(data))
+    watching = LiveOutput(lambda data, _: shown.append(data))
 
     for _ in range(2):
         watching.begin(job)

@@ -14,11 +14,11 @@ from click.testing import CliRunner
 
 from jobspec_support import SYSTEMS, driven, entries, planned
 from jpsi import JobState
-from jpsi.fakes import FakeScheduler
 from jpsi_jobspec.commands import WORKFLOW
-from jpsi_jobspec.drawing import lines
-from jpsi_jobspec.plan import Site
-from jpsi_jobspec.staging import archive, is_seen_as, pack, with_staged
+from jpsi_jobspec.planning.planner import Site
+from jpsi_jobspec.reporting.plan_text import plan_lines
+from jpsi_jobspec.running.staging import archive, is_seen_as, pack, with_staged
+from jpsi_testing.fake import FakeScheduler
 
 Log = Callable[[], list[str]]
 HEAD = "version: 1\nresources:\n  r: {type: core, count: 1}\n  g: {type: core, replicas: 2}\n"
@@ -80,7 +80,7 @@ def test_where_all_runs_on_one_machine_nothing_is_copied() -> None:
 def test_the_plan_says_what_becomes_of_files(site: Site, says: str) -> None:
     text = f"{HEAD}tasks: [{{name: setup, steps: [{{name: stage, path: /data/x}}]}}]\n"
 
-    assert f"    file: {says}" in list(lines(planned(text, site)))
+    assert f"    file: {says}" in list(plan_lines(planned(text, site)))
 
 
 @pytest.mark.parametrize("kind", ["file", "directory"])

@@ -10,11 +10,6 @@ import pytest
 
 import jpsi
 from jpsi.plugin import BatchConfig
-from jpsi.testing.long import (  # noqa: F401  pytest finds them here
-    pytest_addoption,
-    pytest_collection_modifyitems,
-    pytest_configure,
-)
 
 
 @pytest.fixture

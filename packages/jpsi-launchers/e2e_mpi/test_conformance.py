@@ -8,7 +8,7 @@ import pytest
 
 import jpsi_launchers.mpiexec
 import jpsi_launchers.mpirun
-from jpsi.testing import LauncherConformance
+from jpsi_testing import LauncherConformance
 from launchers_support import missing, program
 
 

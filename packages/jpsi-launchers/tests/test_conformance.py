@@ -14,7 +14,7 @@ import jpsi_launchers.mpirun
 import jpsi_launchers.multiple
 import jpsi_launchers.script
 import jpsi_launchers.srun
-from jpsi.testing import LauncherConformance
+from jpsi_testing import LauncherConformance
 from launchers_support import RECORDINGS, play, program
 
 

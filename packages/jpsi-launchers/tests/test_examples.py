@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import jpsi
-from jpsi.fakes import FakeScheduler
+from jpsi_testing.fake import FakeScheduler
 
 MPI = runpy.run_path(str(Path(__file__).parents[3] / "examples/mpi.py"))
 

@@ -15,7 +15,7 @@ import pytest
 import real_lsf
 
 from jpsi import Job, JobExecutor, JobState, JobStatus
-from jpsi.testing.conformance_kit import Gate, shell
+from jpsi_testing.conformance.base import Gate, shell
 
 pytestmark = pytest.mark.skipif(shutil.which("bsub") is None, reason="no bsub is on PATH")
 

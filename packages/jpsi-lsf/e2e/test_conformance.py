@@ -11,10 +11,10 @@ import pytest
 import real_lsf
 
 import jpsi
-from jpsi.fakes import FakeScheduler
-from jpsi.testing import ExecutorConformance
-from jpsi.testing.strategies import HOSTILE
 from jpsi_lsf import LsfConfig
+from jpsi_testing import ExecutorConformance
+from jpsi_testing.fake import FakeScheduler
+from jpsi_testing.strategies import HOSTILE
 
 pytestmark = pytest.mark.skipif(shutil.which("bsub") is None, reason="no bsub is on PATH")
 

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from jpsi.plugin import JobSpec, Site, SubmitContext
-from jpsi.testing import Recording, read_recordings
 from jpsi_lsf import hooks
 from jpsi_lsf.config import LsfConfig
+from jpsi_testing import Recording, read_recordings
 
 RECORDINGS = Path(__file__).parent / "recordings" / "volclava-2.2"
 #: A site that was not asked yet what it offers, one that is LSF 10.1, and one that is something older.

@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jpsi.fakes import FakeClock, FakeScheduler, Invocation, Outcome, answer
 from jpsi.plugin import Arrays, CommandResult, JobSpec, JobState, Site, SubmitContext, SubmitException
-from jpsi.testing import Recording, answered
 from jpsi_lsf import hooks
 from jpsi_lsf.config import LsfConfig
-from jpsi_lsf.dialect import lsf, volclava
-from jpsi_lsf.ids import named, together
-from jpsi_lsf.records import FIELDS
+from jpsi_lsf.fake import lsf, volclava
+from jpsi_lsf.native_ids import named, together
+from jpsi_lsf.queue.json_listing import FIELDS
+from jpsi_testing import Recording, answered
+from jpsi_testing.fake import FakeClock, FakeScheduler, Invocation, Outcome, answer
 from lsf_support import MODERN, OLD, SITE, bjobs_l, directives, recordings
 
 IDS = st.one_of(

@@ -8,10 +8,10 @@ from typing import ClassVar
 import pytest
 
 from jpsi import HeterogeneousResources, Job, JobExecutor, JobSpec, JobState, ResourceSpecV1
-from jpsi.testing import ExecutorConformance
 from jpsi_lsf import hooks
 from jpsi_lsf.config import LsfConfig
-from jpsi_lsf.script import legal_name
+from jpsi_lsf.submission.script import legal_name
+from jpsi_testing import ExecutorConformance
 
 
 class TestLsf(ExecutorConformance):

@@ -7,10 +7,10 @@ from types import ModuleType
 import attrs
 import pytest
 
-from jpsi.fakes import FakeClock, FakeScheduler, FakeState, Invocation, Outcome, answer
 from jpsi.plugin import CommandResult, Dependency, DependencyKind, JobAttributes, JobSpec, ShellLine
 from jpsi_lsf import hooks
-from jpsi_lsf.dialect import lsf, volclava
+from jpsi_lsf.fake import lsf, volclava
+from jpsi_testing.fake import FakeClock, FakeScheduler, FakeState, Invocation, Outcome, answer
 from lsf_support import CONTEXT, directives, problems, site
 
 OK, ANY, NOTOK = DependencyKind.OK, DependencyKind.ANY, DependencyKind.NOTOK

@@ -9,12 +9,11 @@ import attrs
 import pytest
 
 from jpsi.plugin import CommandResult, FailureKind, JobState, Observation, Reason, SubmitException
-from jpsi.testing import Recording, answered, read_recordings
 from jpsi_lsf import hooks
-from jpsi_lsf.ids import named
-from jpsi_lsf.records import FIELDS
-from jpsi_lsf.records import name as name_of
+from jpsi_lsf.native_ids import named
+from jpsi_lsf.queue.json_listing import FIELDS, record_id
 from jpsi_lsf.states import STATES
+from jpsi_testing import Recording, answered, read_recordings
 from lsf_support import MODERN, OLD, RECORDINGS, bjobs_l, recordings
 
 ALL = read_recordings(RECORDINGS)
@@ -138,7 +137,7 @@ def test_bjobs_with_json(recording: Recording) -> None:
     }
     for row in rows:
         if "STAT" in row:
-            assert found[name_of(row)].word == row["STAT"]
+            assert found[record_id(row)].word == row["STAT"]
 
 
 @pytest.mark.parametrize("recording", [it for it in _of("bjobs") if "-l" in it.argv], ids=str)

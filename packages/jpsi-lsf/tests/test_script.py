@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 
 from jpsi.plugin import HeterogeneousResources, JobAttributes, JobSpec, ResourceSpecV1, SubmitContext
-from jpsi.testing import heterogeneous_resources
 from jpsi_lsf import hooks
 from jpsi_lsf.config import LsfConfig
+from jpsi_testing import heterogeneous_resources
 from lsf_support import CONTEXT, directives, problems, site
 
 GIB = 1 << 30

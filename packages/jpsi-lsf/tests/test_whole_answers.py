@@ -11,10 +11,10 @@ import attrs
 import pytest
 
 from jpsi.plugin import CommandResult, Observation, Site, SubmitException
-from jpsi.testing import Recording
 from jpsi_lsf import hooks
-from jpsi_lsf.ids import named
-from jpsi_lsf.records import FIELDS
+from jpsi_lsf.native_ids import named
+from jpsi_lsf.queue.json_listing import FIELDS
+from jpsi_testing import Recording
 from lsf_support import MODERN, OLD, RECORDINGS, recordings
 
 Told = Mapping[str, Observation]

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from jpsi import Job, JobAttributes, JobExecutor, JobState, JobStatus, Reason, SubmitException
-from jpsi.testing.conformance_kit import Gate, shell
 from jpsi_pbs import PbsConfig
+from jpsi_testing.conformance.base import Gate, shell
 
 PATIENCE = 300.0
 

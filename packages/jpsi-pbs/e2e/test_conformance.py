@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from jpsi.fakes import FakeScheduler
-from jpsi.testing import ExecutorConformance
 from jpsi_pbs import PbsConfig
-from jpsi_pbs.names import legal_name
+from jpsi_pbs.job_names import legal_name
+from jpsi_testing import ExecutorConformance
+from jpsi_testing.fake import FakeScheduler
 
 
 class TestPbs(ExecutorConformance):

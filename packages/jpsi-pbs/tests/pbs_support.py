@@ -17,10 +17,10 @@ from jpsi.plugin import (
     Site,
     SubmitContext,
 )
-from jpsi.testing import Recording, read_recordings
 from jpsi_pbs import PbsConfig, openpbs, torque
 from jpsi_pbs.hooks import Hooks
-from jpsi_pbs.observing import observations
+from jpsi_pbs.queue.observations import observe_jobs
+from jpsi_testing import Recording, read_recordings
 
 PBS, TORQUE = openpbs.hooks, torque.hooks
 OPENPBS_RECORDINGS = Path(__file__).parent / "recordings" / "openpbs-23.06.06"
@@ -78,7 +78,7 @@ SERVER = "Server: node01\n    server_state = Active\n\n"
 def observed(hooks: Hooks, result: CommandResult) -> dict[str, Observation]:
     """What a listing says of each job in it, whoever's it is."""
     jobs = hooks.listed(result)
-    return observations(((job, [job.native_id]) for job in jobs), hooks.name, hooks.end_of)
+    return observe_jobs(((job, [job.native_id]) for job in jobs), hooks.name, hooks.end_of)
 
 
 def in_xml(native_id: str, **attributes: str) -> str:

@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jpsi.plugin import Dependency, DependencyKind, JobState, Observation, Site, SubmitContext
-from jpsi.testing import answered
 from jpsi_pbs import PbsConfig
-from jpsi_pbs.dialect.arrays import named
+from jpsi_pbs.fake.arrays import named
 from jpsi_pbs.hooks import Hooks
-from jpsi_pbs.ids import by_array, together
+from jpsi_pbs.native_ids import by_array, together
+from jpsi_testing import answered
 from pbs_support import (
     CONTEXT,
     PBS,

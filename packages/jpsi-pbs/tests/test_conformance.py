@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from jpsi import HeterogeneousResources, Job, JobExecutor, JobSpec, JobState, ResourceSpecV1
-from jpsi.testing import ExecutorConformance
 from jpsi_pbs import PbsConfig, openpbs, torque
-from jpsi_pbs.names import legal_name
+from jpsi_pbs.job_names import legal_name
+from jpsi_testing import ExecutorConformance
 
 
 class TestPbs(ExecutorConformance):

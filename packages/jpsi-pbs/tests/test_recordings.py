@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from jpsi.plugin import FailureKind, JobState, Observation, Reason, SubmitException
-from jpsi.testing import Recording, read_recordings
 from jpsi_pbs.hooks import Hooks
-from jpsi_pbs.ids import IDS
+from jpsi_pbs.native_ids import IDS
+from jpsi_testing import Recording, read_recordings
 from pbs_support import (
     OPENPBS_RECORDINGS,
     PBS,

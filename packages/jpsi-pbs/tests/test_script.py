@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jpsi.plugin import Dependency, DependencyKind, JobSpec, SubmitContext, components, node_count
-from jpsi.testing import hostile_text, specs
 from jpsi_pbs.hooks import Hooks
-from jpsi_pbs.names import legal_name
+from jpsi_pbs.job_names import legal_name
+from jpsi_testing import hostile_text, specs
 from pbs_support import CONTEXT, PBS, SITE, TORQUE, site, spec, spec_of_kinds
 
 BOTH = pytest.mark.parametrize("hooks", [PBS, TORQUE], ids=["pbs", "torque"])

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import jpsi as psij
-from jpsi.fakes import FakeScheduler, on_path
+from jpsi_testing.fake import FakeScheduler, on_path
 
 N, M = 6, 2
 PATIENCE = 120.0

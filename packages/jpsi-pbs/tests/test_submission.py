@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jpsi.plugin import CommandResult, FailureKind, Script
-from jpsi.testing import answered
+from jpsi_testing import answered
 from pbs_support import PBS, TORQUE, recordings, torque_recordings
 
 

@@ -16,9 +16,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jpsi.plugin import CommandResult, JobState, Observation, SubmitException
-from jpsi.testing import Recording, answered
 from jpsi_pbs.hooks import Hooks
-from jpsi_pbs.names import tag_in
+from jpsi_pbs.job_names import tag_in
+from jpsi_testing import Recording, answered
 from pbs_support import (
     PBS,
     SERVER,

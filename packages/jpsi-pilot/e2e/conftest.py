@@ -9,11 +9,6 @@ from typing import Any
 
 import pytest
 
-from jpsi.testing.long import (  # noqa: F401  pytest finds them here
-    pytest_addoption,
-    pytest_collection_modifyitems,
-    pytest_configure,
-)
 from jpsi_pilot.config import PilotConfig
 from pilot_support import end_agent
 

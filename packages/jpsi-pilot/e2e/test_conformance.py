@@ -9,9 +9,9 @@ import pytest
 
 from conftest import pilots
 from jpsi.plugin import ExecutorConfig
-from jpsi.testing import ExecutorConformance
 from jpsi_pilot import hooks
 from jpsi_pilot.config import PilotConfig
+from jpsi_testing import ExecutorConformance
 from pilot_support import end_agent
 
 

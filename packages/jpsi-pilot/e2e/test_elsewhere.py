@@ -14,9 +14,9 @@ import pytest
 
 from jpsi import JobExecutor, JobSpec, escape
 from jpsi.plugin import ExecutorConfig
-from jpsi.testing import ExecutorConformance
 from jpsi_pilot import hooks
 from jpsi_pilot.config import PilotConfig
+from jpsi_testing import ExecutorConformance
 from pilot_support import end_agent
 
 _KEY = Path("~/.ssh/jpsi-client")

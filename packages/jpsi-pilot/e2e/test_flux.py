@@ -16,15 +16,15 @@ import pytest
 
 from jpsi import JobAttributes, JobExecutor, JobState, Reason, ResourceSpecV1
 from jpsi.plugin import ExecutorConfig
-from jpsi.testing import ExecutorConformance
-from jpsi.testing.conformance_kit import Gate, Sign, shell
-from jpsi.testing.waiting import eventually
 from jpsi_pilot import hooks
 from jpsi_pilot.config import PilotConfig
+from jpsi_testing import ExecutorConformance
+from jpsi_testing.conformance.base import Gate, Sign, shell
+from jpsi_testing.waiting import eventually
 from pilot_losses import LossTests, pytest_generate_tests, tell_pilot  # noqa: F401  pytest calls it
 from pilot_support import PATIENCE, end, end_agent, lives, processes, running
 
-NODE = "jpsi_pilot.flux_node"
+NODE = "jpsi_pilot.flux.node"
 _TARGET = """\
 targets:
   wide:

@@ -13,7 +13,7 @@ import sys
 from datetime import timedelta
 import jpsi
 from jpsi_pilot.config import PilotConfig
-from jpsi.testing.conformance_kit import Gate
+from jpsi_testing.conformance.base import Gate
 from pilot_support import place_of
 from pathlib import Path
 

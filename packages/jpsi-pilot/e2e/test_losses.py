@@ -12,9 +12,9 @@ import psutil
 import pytest
 
 from jpsi import Job, JobAttributes, JobExecutor, JobState, Reason
-from jpsi.testing.conformance_kit import Gate, Proof, shell
-from jpsi.testing.waiting import eventually
 from jpsi_pilot.config import PilotConfig
+from jpsi_testing.conformance.base import Gate, Proof, shell
+from jpsi_testing.waiting import eventually
 from pilot_support import PATIENCE, end, place_of, proving
 
 
@@ -95,7 +95,7 @@ def test_a_killed_worker_takes_its_own_jobs_alone(executor: JobExecutor, tmp_pat
 def is_worker(process: psutil.Process, folder: Path) -> bool:
     """Whether it is one of the pilots below a folder."""
     words = process.info["cmdline"] or []
-    return words[4:5] == ["jpsi_pilot.dask_worker"] and words[5].startswith(f"{folder}/")
+    return words[4:5] == ["jpsi_pilot.dask.worker"] and words[5].startswith(f"{folder}/")
 
 
 def test_no_job_is_touched_by_the_end_of_a_pilots_walltime(config: PilotConfig, tmp_path: Path) -> None:

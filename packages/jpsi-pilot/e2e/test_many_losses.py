@@ -13,9 +13,9 @@ import psutil
 import pytest
 
 from jpsi import Job, JobAttributes, JobExecutor, JobSpec, Reason
-from jpsi.testing.conformance_kit import Proof, shell
-from jpsi.testing.waiting import eventually
 from jpsi_pilot.config import PilotConfig
+from jpsi_testing.conformance.base import Proof, shell
+from jpsi_testing.waiting import eventually
 from pilot_support import agent_pid
 from test_losses import command, end, is_worker, slurm_jobs
 

@@ -11,18 +11,18 @@ from typing import ClassVar
 import pytest
 
 from jpsi import Job, JobExecutor, JobState, Reason
-from jpsi.testing.conformance_kit import Gate, Proof, Sign, shell
-from jpsi.testing.waiting import eventually
 from jpsi_pilot.config import PilotConfig
+from jpsi_testing.conformance.base import Gate, Proof, Sign, shell
+from jpsi_testing.waiting import eventually
 from pilot_support import PATIENCE, agent_pid, end, lives, processes, proving, running
 
-WARDEN = "jpsi_pilot.warden"
+SUPERVISOR = "jpsi_pilot.node.node_supervisor"
 
 
 def tell_pilot(folder: Path) -> None:
     """End a pilot as an executor ends a job."""
-    (warden,) = processes(folder, WARDEN)
-    os.killpg(os.getsid(warden.pid), signal.SIGTERM)
+    (supervisor,) = processes(folder, SUPERVISOR)
+    os.killpg(os.getsid(supervisor.pid), signal.SIGTERM)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

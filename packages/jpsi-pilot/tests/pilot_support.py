@@ -16,10 +16,11 @@ from typing import Any
 import psutil
 
 from jpsi import Job, JobAttributes, JobExecutor, JobSpec, JobState, JobStatus
-from jpsi.testing.conformance_kit import Gate, Proof, shell
-from jpsi.testing.waiting import eventually
 from jpsi_pilot import client
 from jpsi_pilot.client import LOCK
+from jpsi_pilot.protocol import Need
+from jpsi_testing.conformance.base import Gate, Proof, shell
+from jpsi_testing.waiting import eventually
 
 # Seconds until what was cancelled must have ended.
 _PATIENCE = 60
@@ -129,3 +130,20 @@ def lives(pid: int) -> bool:
         return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
         return False
+
+
+def submitted(number: int = 1, **changes: Any) -> dict[str, Any]:
+    """A submission as the journal has it."""
+    values = {
+        "tag": f"tag-{number}",
+        "script": "true",
+        "environment": "environments/x",
+        "umask": 0o022,
+        "settings": "s",
+        "need": Need(seconds=60).plain(),
+        "client": "7.1",
+        "retry": False,
+        "elements": None,
+        "at_a_time": None,
+    }
+    return {"what": "submitted", "number": number, "time": 1.0, **values, **changes}

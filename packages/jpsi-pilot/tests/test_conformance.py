@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from jpsi.plugin import ExecutorConfig
-from jpsi.testing import ExecutorConformance
 from jpsi_pilot import hooks
 from jpsi_pilot.config import PilotConfig
+from jpsi_testing import ExecutorConformance
 from pilot_support import end_agent
 
 

@@ -12,9 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from jpsi_pilot.dask_engine import DaskEngine
-from jpsi_pilot.engines import PlaceLost
-from jpsi_pilot.values import End, Task
+from fake_processes import FIRST, play
+from jpsi_pilot.dask.engine import DaskEngine
+from jpsi_pilot.protocol.places import PlaceLost
+from jpsi_pilot.protocol.values import End, Task
 from test_scheduling import SETTINGS
 
 PATIENCE = 60.0
@@ -28,6 +29,22 @@ done >{path}.draft
 mv {path}.draft {path}
 until [ -e {path}.go ]; do sleep 0.05; done
 exit 3
+"""
+#: A worker that ends what jobs have left among processes that are only played.
+WORKER = """\
+import functools, pathlib, shutil, sys
+from runpy import run_module
+import jpsi_pilot.node.runs
+import jpsi_pilot.node.sessions
+
+def kill(proc, process):
+    shutil.rmtree(proc / str(process.pid), ignore_errors=True)
+    return True
+
+proc = pathlib.Path(sys.argv.pop(1))
+jpsi_pilot.node.sessions._kill = kill
+jpsi_pilot.node.runs.end_marked = functools.partial(jpsi_pilot.node.sessions.end_marked, proc=proc)
+run_module("jpsi_pilot.dask.worker", run_name="__main__", alter_sys=True)
 """
 
 
@@ -51,6 +68,7 @@ class Pilot:
 
     def __init__(self, folder: Path, stack: contextlib.ExitStack) -> None:
         self.folder = folder
+        self.proc = folder / "proc"
         self._stack = stack
         self.changed = asyncio.Event()
         self.engine = DaskEngine(self.changed.set, SETTINGS)
@@ -66,7 +84,7 @@ class Pilot:
         await self.until(lambda: len(self.engine.places()) == 2)
 
     def _start_worker(self, pilot: Path, name: str) -> None:
-        words = ["-m", "jpsi_pilot.dask_worker", str(pilot), "2", f"1/{name}.1"]
+        words = ["-c", WORKER, str(self.proc), str(pilot), "2", f"1/{name}.1"]
         environment = {**os.environ, **OF_SLURM, "SLURMD_NODENAME": name, "CUDA_VISIBLE_DEVICES": "4,5"}
         worker = subprocess.Popen([sys.executable, *words], stdin=subprocess.PIPE, env=environment)
         self.workers[f"1/{name}.1"] = self._stack.enter_context(worker)
@@ -102,11 +120,6 @@ def pilot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[
             asyncio.run(whole())
 
         yield begin
-
-
-def left_behind(environment: dict[str, str]) -> subprocess.Popen[bytes]:
-    """A process of no job's session."""
-    return subprocess.Popen(["/bin/sleep", "600"], env=environment, start_new_session=True)
 
 
 BOTH = ("1/n1.1", "1/n0.1")
@@ -182,11 +195,13 @@ def test_what_a_job_has_left_on_another_node_of_it_is_ended(
         told = tmp_path / "told"
         several = asyncio.ensure_future(it.run("a-1", SCRIPT.format(path=told), *BOTH))
         await it.until(told.exists)
-        left = left_behind({"JPSI_PILOT_JOB": "a-1", "SLURM_JOB_ID": "7"})
+        left = play(it.proc, FIRST, {"JPSI_PILOT_JOB": "a-1", "SLURM_JOB_ID": "7"})
+        others = play(it.proc, FIRST + 1, {"JPSI_PILOT_JOB": "a-2", "SLURM_JOB_ID": "7"})
         await it.engine.stop(BOTH[0], "a-1")
         end = await several
 
         assert end.why == "cancel"
-        assert await asyncio.to_thread(left.wait, PATIENCE) == -9
+        await it.until(lambda: not left.exists())
+        assert others.exists()
 
     pilot(test)

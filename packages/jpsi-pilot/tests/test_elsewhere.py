@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from jpsi import Job, JobExecutor, JobState, SubmitException
-from jpsi.testing import ElsewhereTransport
-from jpsi.testing.conformance_kit import Gate, shell
 from jpsi_pilot.config import PilotConfig
+from jpsi_testing import ElsewhereTransport
+from jpsi_testing.conformance.base import Gate, shell
 from pilot_support import end_agent
 
 PATIENCE = 120.0

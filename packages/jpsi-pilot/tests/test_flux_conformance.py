@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from jpsi.fakes import on_path
 from jpsi.plugin import ExecutorConfig
-from jpsi.testing import ExecutorConformance
 from jpsi_pilot import hooks
 from jpsi_pilot.config import PilotConfig
+from jpsi_testing import ExecutorConformance
+from jpsi_testing.fake import on_path
 from pilot_support import end_agent
 
 

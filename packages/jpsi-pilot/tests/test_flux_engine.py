@@ -10,11 +10,11 @@ from pathlib import Path
 import attrs
 import pytest
 
-from jpsi_pilot.certificates import Authority, calling
-from jpsi_pilot.engines import PlaceLost
-from jpsi_pilot.flux_engine import ADDRESS, FluxEngine
-from jpsi_pilot.values import End, Task
-from jpsi_pilot.wire import Message, Wire
+from jpsi_pilot.flux.engine import ADDRESS, FluxEngine
+from jpsi_pilot.network.certificates import Authority, calling
+from jpsi_pilot.network.wire import Message, Wire
+from jpsi_pilot.protocol.places import PlaceLost
+from jpsi_pilot.protocol.values import End, Task
 from test_flux_parts import task
 from test_scheduling import SETTINGS
 
@@ -51,7 +51,7 @@ class Stage:
     async def start(self) -> None:
         await self.engine.start()
         equipment = self.engine.equip(self.folder, SETTINGS)
-        assert equipment.module[0] == "jpsi_pilot.flux_node"
+        assert equipment.module[0] == "jpsi_pilot.flux.node"
 
     async def connected(self, context: ssl.SSLContext) -> Node:
         """A node with such certificates."""

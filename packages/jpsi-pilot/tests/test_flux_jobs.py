@@ -12,11 +12,11 @@ import attrs
 import pytest
 
 from jpsi import BulkException, Job, JobExecutor, SubmitException
-from jpsi.fakes import on_path
-from jpsi.testing.waiting import eventually
-from jpsi_pilot.flux_jobs import FluxJobs
-from jpsi_pilot.node_log import NodeLog, carrier_of, log_of, story
-from jpsi_pilot.values import End, Task
+from jpsi_pilot.flux.jobs import FluxJobs
+from jpsi_pilot.node.node_log import NodeLog, carrier_of, log_of, story
+from jpsi_pilot.protocol.values import End, Task
+from jpsi_testing.fake import on_path
+from jpsi_testing.waiting import eventually
 from test_flux_parts import task
 
 PATIENCE = 60.0
@@ -132,7 +132,7 @@ def test_what_flux_did_not_cancel_is_cancelled_later(
         raise error
 
     monkeypatch.setattr(JobExecutor, "cancel_many", fail_once)
-    monkeypatch.setattr("jpsi_pilot.flux_jobs._AGAIN", 0.01)
+    monkeypatch.setattr("jpsi_pilot.flux.jobs._AGAIN", 0.01)
 
     async def scene(stage: Stage) -> None:
         stage.jobs.run(task(script="sleep 1000", cores=1), PLACE, [0])

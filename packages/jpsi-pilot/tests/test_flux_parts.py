@@ -14,13 +14,12 @@ import attrs
 import pytest
 
 from jpsi import JobState, JobStatus, Reason, ResourceSpecV1
-from jpsi.fakes import on_path
-from jpsi_pilot import engines, flux_here
+from jpsi_pilot import engines, flux_installation
 from jpsi_pilot.engines import EngineMissing, new_engine, usable
-from jpsi_pilot.flux_ends import end_of
-from jpsi_pilot.flux_instance import Shape, Up
-from jpsi_pilot.flux_task import environment_script, task_spec
-from jpsi_pilot.values import End, Task
+from jpsi_pilot.flux.instance import Shape, Up
+from jpsi_pilot.flux.task import end_of, environment_script, task_spec
+from jpsi_pilot.protocol.values import End, Task
+from jpsi_testing.fake import on_path
 from test_scheduling import SETTINGS
 
 SHAPE = Shape(nodes=2, cores=4, gpus=1, kill_delay=0.5)
@@ -147,7 +146,7 @@ def test_a_flux_of_another_version_is_told_with_those_that_are_needed(
     program.chmod(0o700)
     monkeypatch.setenv("PATH", str(tmp_path))
 
-    assert flux_here.flux_problem() == "flux-core is 0.40, and the engine flux needs >=0.58, <1.0"
+    assert flux_installation.flux_problem() == "flux-core is 0.40, and the engine flux needs >=0.58, <1.0"
 
 
 @pytest.mark.parametrize(
@@ -157,8 +156,10 @@ def test_a_flux_of_another_version_is_told_with_those_that_are_needed(
 def test_engines_can_be_used_that_have_what_they_need(
     monkeypatch: pytest.MonkeyPatch, lacking: str, left: set[str]
 ) -> None:
-    monkeypatch.setattr(flux_here, "flux_problem", lambda: "it is too old" if lacking == "flux" else "")
-    for module in (engines, flux_here):
+    monkeypatch.setattr(
+        flux_installation, "flux_problem", lambda: "it is too old" if lacking == "flux" else ""
+    )
+    for module in (engines, flux_installation):
         monkeypatch.setattr(module, "find_spec", lambda name: None if name == lacking else find_spec(name))
 
     assert usable() == left
@@ -169,7 +170,7 @@ def test_an_engine_lacks_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
         msg = "the executor flux is not installed"
         raise ImportError(msg)
 
-    monkeypatch.setattr(flux_here, "need_backend", lacking)
+    monkeypatch.setattr(flux_installation, "need_backend", lacking)
 
     with pytest.raises(EngineMissing, match=r"jpsi-pilot\[flux\]"):
         new_engine(lambda: None, attrs.evolve(SETTINGS, engine="flux"))

@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 
 from jpsi import JobAttributes, JobExecutor, JobState, Reason
-from jpsi.testing.conformance_kit import Gate, shell
 from jpsi_pilot.config import PilotConfig
+from jpsi_testing.conformance.base import Gate, shell
 from pilot_losses import LossTests, pytest_generate_tests, tell_pilot  # noqa: F401  pytest calls it
 from pilot_support import agent_pid, end, end_agent, processes, running
 
-WORKER = "jpsi_pilot.dask_worker"
-WARDEN = "jpsi_pilot.warden"
+WORKER = "jpsi_pilot.dask.worker"
+SUPERVISOR = "jpsi_pilot.node.node_supervisor"
 
 
 @pytest.fixture
@@ -55,15 +55,15 @@ def kill_worker(folder: Path) -> None:
 
 
 def kill_warden(folder: Path) -> None:
-    (warden,) = processes(folder, WARDEN)
-    warden.kill()
+    (supervisor,) = processes(folder, SUPERVISOR)
+    supervisor.kill()
 
 
 def kill_both(folder: Path) -> None:
-    (warden,), (worker,) = processes(folder, WARDEN), processes(folder, WORKER)
-    for it in (warden, worker):
+    (supervisor,), (worker,) = processes(folder, SUPERVISOR), processes(folder, WORKER)
+    for it in (supervisor, worker):
         it.suspend()
-    for it in (warden, worker):
+    for it in (supervisor, worker):
         it.kill()
 
 

@@ -12,9 +12,9 @@ import psutil
 import pytest
 
 from jpsi import Job, JobExecutor, JobState
-from jpsi.testing.conformance_kit import Gate
-from jpsi_pilot.certificates import Authority
 from jpsi_pilot.config import PilotConfig
+from jpsi_pilot.network.certificates import Authority
+from jpsi_testing.conformance.base import Gate
 from pilot_support import agent_pid, end_agent, processes
 
 
@@ -50,7 +50,7 @@ def refused(port: int, context: ssl.SSLContext | None) -> bool:
 
 
 def test_whoever_has_no_certificate_of_the_agents_is_turned_away(folder: Path, tmp_path: Path) -> None:
-    (worker,) = processes(folder, "jpsi_pilot.dask_worker")
+    (worker,) = processes(folder, "jpsi_pilot.dask.worker")
     ports = [listening(psutil.Process(agent_pid(folder))), listening(worker)]
     assert [len(it) for it in ports] == [1, 1], "one port each"
     nobody = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)

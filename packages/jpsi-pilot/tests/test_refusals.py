@@ -12,11 +12,11 @@ import pytest
 
 import jpsi
 from jpsi import Job, JobExecutor, JobSpec, JobState
-from jpsi.testing.waiting import eventually
 from jpsi_pilot import client
-from jpsi_pilot.asking import settings
 from jpsi_pilot.config import PilotConfig
-from jpsi_pilot.values import Need
+from jpsi_pilot.executor.requirements import settings
+from jpsi_pilot.protocol.values import Need
+from jpsi_testing.waiting import eventually
 from pilot_support import ask, end_agent
 
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import errno
+import functools
 import json
 import os
-import signal
 import subprocess
 import threading
 from collections.abc import Callable
@@ -14,13 +13,14 @@ from pathlib import Path
 
 import pytest
 
-from jpsi.testing.conformance_kit import Sign
+from fake_processes import FakeProcesses
 from jpsi_pilot.client import process
-from jpsi_pilot.devices import NoDeviceError
-from jpsi_pilot.node_log import NodeLog, story
-from jpsi_pilot.runs import Runs
-from jpsi_pilot.sessions import members
-from jpsi_pilot.values import End, Task
+from jpsi_pilot.node.devices import NoDeviceError
+from jpsi_pilot.node.node_log import NodeLog, story
+from jpsi_pilot.node.runs import Runs
+from jpsi_pilot.node.sessions import end_marked, members
+from jpsi_pilot.protocol.values import End, Task
+from jpsi_testing.conformance.base import Sign
 from pilot_support import lives
 
 PATIENCE = 30.0
@@ -135,7 +135,7 @@ def test_what_hears_of_the_pilots_end_before_its_worker_does_ends_with_it(runs: 
 def test_a_run_may_end_by_the_same_signal_without_the_pilot(
     monkeypatch: pytest.MonkeyPatch, runs: Runs
 ) -> None:
-    monkeypatch.setattr("jpsi_pilot.runs._DOUBT", 0.01)
+    monkeypatch.setattr("jpsi_pilot.node.runs._DOUBT", 0.01)
 
     assert runs.run(task("kill -TERM $$")) == End(code=143)
 
@@ -229,26 +229,19 @@ def test_gpus_that_are_kept_for_a_job_of_several_nodes_are_no_others(
 
 
 def test_what_a_job_of_several_nodes_has_left_on_one_is_ended_and_nothing_else(
-    monkeypatch: pytest.MonkeyPatch, runs: Runs
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, runs: Runs
 ) -> None:
     monkeypatch.setenv("SLURM_JOB_ID", "7")
-    environments = [
-        {"JPSI_PILOT_JOB": "of-this-1", "SLURM_JOB_ID": "7"},
-        # a job of Slurm that it has submitted, and another job in the pilot
-        {"JPSI_PILOT_JOB": "of-this-1", "SLURM_JOB_ID": "8"},
-        {"JPSI_PILOT_JOB": "of-this-10", "SLURM_JOB_ID": "7"},
-    ]
-    with contextlib.ExitStack() as stack:
-        processes = [
-            stack.enter_context(subprocess.Popen(["/bin/sleep", "600"], env=it)) for it in environments
-        ]
-        for process in processes:
-            stack.callback(process.kill)
+    processes = FakeProcesses(tmp_path, monkeypatch, pidfds=True)
+    monkeypatch.setattr("jpsi_pilot.node.runs.end_marked", functools.partial(end_marked, proc=processes.proc))
+    left = processes.start({"JPSI_PILOT_JOB": "of-this-1", "SLURM_JOB_ID": "7"})
+    # a job of Slurm that it has submitted, and another job in the pilot
+    processes.start({"JPSI_PILOT_JOB": "of-this-1", "SLURM_JOB_ID": "8"})
+    processes.start({"JPSI_PILOT_JOB": "of-this-10", "SLURM_JOB_ID": "7"})
 
-        runs.release("of-this-1")
+    runs.release("of-this-1")
 
-        assert processes[0].wait(PATIENCE) == -signal.SIGKILL
-        assert [it.poll() for it in processes[1:]] == [None, None]
+    assert processes.killed == [(left, "pidfd")]
 
 
 @pytest.mark.parametrize("line", ["beginning", "begun"])
@@ -284,7 +277,7 @@ def test_a_run_that_cannot_be_watched_is_ended_and_lost(
         processes.append(it.pid)
         _no_thread()
 
-    monkeypatch.setattr("jpsi_pilot.runs.ends_within", fail)
+    monkeypatch.setattr("jpsi_pilot.node.runs.ends_within", fail)
 
     end = runs.run(task("trap '' TERM; sleep 1000"))
 
@@ -301,7 +294,7 @@ def test_a_run_whose_end_cannot_be_begun_is_ended_when_its_time_is_up(
     sign = Sign(tmp_path / "sign")
     end = begun(runs, task(f"echo >{sign.path}; sleep 1000", seconds=1), sign)
     with monkeypatch.context() as patch:
-        patch.setattr("jpsi_pilot.runs.threading.Thread.start", _no_thread)
+        patch.setattr("jpsi_pilot.node.runs.threading.Thread.start", _no_thread)
         with pytest.raises(RuntimeError):
             runs.stop("a-1")
 

@@ -12,14 +12,15 @@ import pytest
 
 import jpsi
 from jpsi import Job, JobState, JobStatus
-from jpsi_pilot import stops
-from jpsi_pilot.engines import Equipment, Place, PlaceLost
-from jpsi_pilot.journal import Journal
-from jpsi_pilot.node_log import NodeLog, carrier_of, log_of
-from jpsi_pilot.pilots import PilotJobs
-from jpsi_pilot.scheduling import PILOTS, Scheduling
-from jpsi_pilot.values import End, Need, Settings, Task
-from test_book import submitted
+from jpsi_pilot.agent.journal import Journal
+from jpsi_pilot.agent.pilot_jobs import PilotJobs
+from jpsi_pilot.agent.scheduling import PILOTS, Scheduling
+from jpsi_pilot.node.node_log import NodeLog, carrier_of, log_of
+from jpsi_pilot.node.stop_requests import requested_stops
+from jpsi_pilot.protocol.engine import Equipment
+from jpsi_pilot.protocol.places import Place, PlaceLost
+from jpsi_pilot.protocol.values import End, Need, Settings, Task
+from pilot_support import submitted
 
 SETTINGS = Settings(
     target="local",
@@ -124,7 +125,7 @@ class Stage:
         self.time = 1000.0
         self.engine, self.pilots = FakeEngine(), FakePilots()
         self.journal = Journal(folder, 0.0)
-        self.book = self.journal.book
+        self.state = self.journal.state
         self.journal.write({"what": "settings", "values": settings.plain()})
         self.scheduling = Scheduling(
             self.journal,
@@ -142,7 +143,7 @@ class Stage:
         need = Need(seconds=seconds, nodes=nodes, gpus=gpus).plain()
         event = submitted(number, settings=self.settings.key, client=None, need=need, **changes)
         self.journal.write(event)
-        return self.book.native_id(number, None)
+        return self.state.native_id(number, None)
 
     async def go(self, seconds: float = 0.0) -> None:
         """A round, and all that it has begun."""
@@ -154,7 +155,7 @@ class Stage:
 
     def word(self, native_id: str) -> str:
         """What the agent says of a job."""
-        return self.book.jobs[native_id].word
+        return self.state.jobs[native_id].word
 
     def become(self, state: JobState) -> None:
         """The last pilot is in this state."""
@@ -193,7 +194,7 @@ def test_a_job_gets_a_pilot_and_runs_there_to_its_end(play: Callable[[Play], Non
         assert [task.variables for task in stage.engine.tasks] == [{"JPSI_PILOT_JOB": job}]
         stage.engine.runs[job].set_result(End(code=3))
         await stage.go()
-        assert (stage.word(job), stage.book.jobs[job].code) == ("failed", 3)
+        assert (stage.word(job), stage.state.jobs[job].code) == ("failed", 3)
 
     play(scene)
 
@@ -291,7 +292,7 @@ def test_a_lost_job_that_may_runs_again_elsewhere(play: Callable[[Play], None], 
         stage.engine.report("2")
         await stage.go()
         assert stage.word(job) == "running"
-        assert stage.book.jobs[job].restarts == 1
+        assert stage.state.jobs[job].restarts == 1
 
     play(scene)
 
@@ -306,12 +307,12 @@ def test_a_job_that_was_told_to_end_as_its_place_was_lost_is_told_by_a_file(
         await stage.go()
         NodeLog(log_of(stage.folder / PILOTS / "1", place)).beginning(job, 0)
         stage.journal.write({"what": "stopped", "ids": [job]})
-        stage.scheduling.stop([stage.book.jobs[job]])
+        stage.scheduling.stop([stage.state.jobs[job]])
         await stage.go()
         assert stage.engine.stopped == [job]
         stage.engine.lose(place)
         await stage.go()
-        assert stops.asked(stage.folder / PILOTS / "1") == [job]
+        assert requested_stops(stage.folder / PILOTS / "1") == [job]
 
     play(scene)
 
@@ -341,7 +342,7 @@ def test_what_was_only_on_its_way_to_a_lost_place_has_not_run(play: Callable[[Pl
         NodeLog(log_of(stage.folder / PILOTS / "1", place)).over()
         stage.engine.lose(place)
         await stage.go()
-        assert (stage.word(job), stage.book.jobs[job].restarts) == ("waiting", 0)
+        assert (stage.word(job), stage.state.jobs[job].restarts) == ("waiting", 0)
 
     play(scene)
 
@@ -463,7 +464,7 @@ def test_a_job_that_could_not_begin_has_failed_and_it_is_told_why(play: Callable
         await stage.go()
         stage.engine.runs[job].set_result(End(code=None, why="unable", message="no room"))
         await stage.go()
-        assert (stage.word(job), stage.book.jobs[job].message) == ("unable", "no room")
+        assert (stage.word(job), stage.state.jobs[job].message) == ("unable", "no room")
 
     play(scene)
 
@@ -487,7 +488,7 @@ def test_a_run_is_told_how_many_gpus_it_has_where_the_pilot_has_any(
 def test_a_pilot_that_cannot_be_told_to_end_in_an_unheard_of_way_is_told_again(
     play: Callable[[Play], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("jpsi_pilot.pilot_steps._PAUSE", 0.0)
+    monkeypatch.setattr("jpsi_pilot.agent.pilot_lifecycle._PAUSE", 0.0)
 
     async def scene(stage: Stage) -> None:
         job = stage.submit()
@@ -514,7 +515,7 @@ def test_a_job_of_several_nodes_is_judged_once_the_engine_has_let_go_of_it_and_w
         await stage.go()
         first, second = stage.engine.report("1", "a"), stage.engine.report("1", "b")
         await stage.go()
-        assert (stage.word(job), set(stage.book.jobs[job].places)) == ("running", {first, second})
+        assert (stage.word(job), set(stage.state.jobs[job].places)) == ("running", {first, second})
         logs = {place: NodeLog(log_of(stage.folder / PILOTS / "1", place)) for place in (first, second)}
         logs[first].beginning(job, 0)
         logs[second].over()
@@ -544,7 +545,7 @@ def test_what_an_engine_has_written_of_all_nodes_counts_where_a_place_is_gone(
         NodeLog(log_of(stage.folder / PILOTS / "1", carrier_of(place))).ended(job, 0, End(code=7))
         stage.engine.lose(place)
         await stage.go()
-        assert (stage.word(job), stage.book.jobs[job].code) == ("failed", 7)
+        assert (stage.word(job), stage.state.jobs[job].code) == ("failed", 7)
 
     play(scene)
 

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from jpsi import Job, JobExecutor, JobSpec, JobState, ResourceSpecV1
-from jpsi.testing.conformance_kit import Gate, Proof, shell
-from jpsi.testing.waiting import eventually
 from jpsi_pilot.config import PilotConfig
+from jpsi_testing.conformance.base import Gate, Proof, shell
+from jpsi_testing.waiting import eventually
 from pilot_support import end_agent, place_of
 
 PATIENCE = 120.0

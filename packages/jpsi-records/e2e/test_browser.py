@@ -13,7 +13,7 @@ from browsing import Browse, Shown
 from selenium.common.exceptions import NoSuchElementException, StaleElementReferenceException
 from selenium.webdriver import Chrome
 
-from jpsi.testing.waiting import eventually
+from jpsi_testing.waiting import eventually
 
 WORDS = """\
 command: [sort, "${JPSI_ROOT}/words"]

@@ -6,8 +6,8 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from jpsi_records.containers import ENGINES
-from jpsi_records.wish import Wish, read_wish
+from jpsi_records.jobs.containers import ENGINES
+from jpsi_records.model.request_spec import Wish, read_wish
 
 DIGEST = "sha256:" + "5" * 64
 IMAGE = f"docker.io/library/debian@{DIGEST}"

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from jpsi_records.ledger import catch_up, expire, move
-from jpsi_records.model import Execution, ExecutionState
-from jpsi_records.records import Records
-from jpsi_records.wish import Wish, read_wish
+from jpsi_records.model.entities import Execution, ExecutionState
+from jpsi_records.model.request_spec import Wish, read_wish
+from jpsi_records.records.records import Records
+from jpsi_records.store.ledger import catch_up, expire, move
 
 #: Opens records as somebody has them.
 Client = Callable[[str], Records]

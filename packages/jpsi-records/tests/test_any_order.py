@@ -15,9 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jpsi_records.errors import RecordsError
-from jpsi_records.ledger import expire, move
-from jpsi_records.model import About, Execution, ExecutionState, Request, RequestState
-from jpsi_records.records import Records
+from jpsi_records.model.entities import About, Execution, ExecutionState, Request, RequestState
+from jpsi_records.records.records import Records
+from jpsi_records.store.ledger import expire, move
 from jpsi_records.store.schema import EXECUTION
 from playing import Clock, wish
 

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from jpsi.testing.waiting import eventually
-from jpsi_records.model import ExecutionState
-from jpsi_records.records import Records
+from jpsi_records.model.entities import ExecutionState
+from jpsi_records.records.records import Records
+from jpsi_testing.waiting import eventually
 
 #: How long others wait for a dispatcher of which nobody knows whether it is gone.
 LEASE_SECONDS = 60

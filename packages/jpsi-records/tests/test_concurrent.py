@@ -9,15 +9,15 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from jpsi_records.records import Records
+from jpsi_records.records.records import Records
 from playing import Client, wish
 
 #: `./dev e2e_postgres` tries a thousand times.
 TRIES = int(os.environ.get("JPSI_CI_TRIES", "100"))
 COMMITTING = """\
 import sys
-from jpsi_records.records import Records
-from jpsi_records.wish import read_wish
+from jpsi_records.records.records import Records
+from jpsi_records.model.request_spec import read_wish
 
 directory, url, user, tries = sys.argv[1:]
 with Records(directory, url=url, user=user) as records:
@@ -79,7 +79,9 @@ def test_where_locks_are_feigned_records_are_written_by_one_at_a_time(tmp_path: 
 
 
 def test_records_that_several_open_at_first_are_made_once(tmp_path: Path, url: str) -> None:
-    opening = "import sys; from jpsi_records.records import Records; Records(sys.argv[1], url=sys.argv[2])"
+    opening = (
+        "import sys; from jpsi_records.records.records import Records; Records(sys.argv[1], url=sys.argv[2])"
+    )
     command = [sys.executable, "-c", opening, str(tmp_path / "records"), url]
 
     others = [subprocess.Popen(command) for _ in range(4)]
@@ -89,8 +91,8 @@ def test_records_that_several_open_at_first_are_made_once(tmp_path: Path, url: s
 
 DISPATCHING = """\
 import sys
-from jpsi_records.dispatcher import Dispatcher
-from jpsi_records.records import Records
+from jpsi_records.dispatch.dispatcher import Dispatcher
+from jpsi_records.records.records import Records
 
 directory, url = sys.argv[1:]
 with Records(directory, url=url) as records:

@@ -8,11 +8,11 @@ from typing import Any
 import attrs
 import pytest
 
-from jpsi_records.dispatcher import Dispatcher
+from jpsi_records.dispatch.dispatcher import Dispatcher
 from jpsi_records.errors import InvalidRequestError
-from jpsi_records.job import AttemptFiles, job_spec
-from jpsi_records.model import Execution, ExecutionState
-from jpsi_records.records import Records
+from jpsi_records.jobs.attempt_job import AttemptFiles, job_spec
+from jpsi_records.model.entities import Execution, ExecutionState
+from jpsi_records.records.records import Records
 from jpsi_records.store import executions
 from playing import Clock, wish
 

@@ -9,10 +9,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engines import DIGEST, IMAGE, OnPath, contained
-from jpsi_records.containers import ENGINES, Bind, Container, find_engine, started, variables, why_not
 from jpsi_records.errors import InvalidRequestError
-from jpsi_records.records import Records
-from jpsi_records.wish import read_wish, write_wish
+from jpsi_records.jobs.containers import (
+    ENGINES,
+    Bind,
+    Container,
+    engine_problem,
+    find_engine,
+    started,
+    variables,
+)
+from jpsi_records.model.request_spec import read_wish, write_wish
+from jpsi_records.records.records import Records
 from playing import Client, finish
 
 CONTAINER = Container(
@@ -78,7 +86,7 @@ def test_of_several_engines_one_without_a_service_is_taken() -> None:
     assert find_engine({"docker": 1, "podman": 1}.get) == "podman"
     assert find_engine({"docker": 1}.get) == "docker"
     assert find_engine({}.get) is None
-    assert why_not("docker", says_cwd=False) is None
+    assert engine_problem("docker", says_cwd=False) is None
 
 
 @pytest.mark.clause("records-record", "records-image")

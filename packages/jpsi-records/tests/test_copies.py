@@ -11,19 +11,19 @@ from pathlib import Path
 
 import pytest
 
-from jpsi_records.copies import keep_copy, reindex
-from jpsi_records.model import RequestState
-from jpsi_records.records import Records
+from jpsi_records.model.entities import RequestState
+from jpsi_records.records.copies import keep_copy, reindex
+from jpsi_records.records.records import Records
 from playing import Client, finish, see_to, start, wish
 
 # Each time in a process of its own, which kills itself before or after the nth thing that it writes.
 ASKING = """\
 import contextlib, os, signal, sys
 
-from jpsi_records import copies
-from jpsi_records.records import Records
+from jpsi_records.records import copies
+from jpsi_records.records.records import Records
 from jpsi_records.store.database import Database
-from jpsi_records.wish import read_wish
+from jpsi_records.model.request_spec import read_wish
 
 directory, url, instants = sys.argv[1:]
 write_whole, writing = copies.write_whole, Database.writing

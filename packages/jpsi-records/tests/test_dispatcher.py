@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 import jpsi
-from jpsi_records.copies import reindex
-from jpsi_records.dispatcher import Dispatcher
-from jpsi_records.job import AttemptFiles
-from jpsi_records.laying import revoke
-from jpsi_records.model import About, Execution, ExecutionState
-from jpsi_records.records import Records
+from jpsi_records.dispatch.dispatcher import Dispatcher
+from jpsi_records.jobs.attempt_job import AttemptFiles
+from jpsi_records.jobs.materialize import revoke
+from jpsi_records.model.entities import About, Execution, ExecutionState
+from jpsi_records.records.copies import reindex
+from jpsi_records.records.records import Records
 from playing import Client, wish
 
 

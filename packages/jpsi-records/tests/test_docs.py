@@ -7,7 +7,7 @@ from pathlib import Path
 
 import yaml
 
-from jpsi_records.constraints import problems
+from jpsi_records.model.constraints import problems
 from pages import Reader
 
 PAGE = Path(__file__).parents[3] / "docs/guide/requests.md"

@@ -14,9 +14,9 @@ import pytest
 import yaml
 
 from jpsi_records.errors import InvalidRequestError, NotFoundError, NothingToReuseError, StateError
-from jpsi_records.model import About, ExecutionState, RequestState
-from jpsi_records.mounts import KINDS, read_mount
-from jpsi_records.records import Records
+from jpsi_records.model.entities import About, ExecutionState, RequestState
+from jpsi_records.model.mounts import KINDS, read_mount
+from jpsi_records.records.records import Records
 from playing import Client, Clock, finish, see_to, start, wish
 
 Run = Callable[..., Any]

@@ -13,12 +13,12 @@ from typing import Any
 import attrs
 import pytest
 
-from jpsi_records import inbox as inboxes
 from jpsi_records.errors import InvalidRequestError, StateError, StoreError
-from jpsi_records.inbox import Asked, Inbox
-from jpsi_records.model import About
-from jpsi_records.records import Records
-from jpsi_records.reports import Report, read_progress
+from jpsi_records.inbox import inbox as inboxes
+from jpsi_records.inbox.inbox import Asked, Inbox
+from jpsi_records.inbox.reports import Report, read_progress
+from jpsi_records.model.entities import About
+from jpsi_records.records.records import Records
 from playing import wish
 
 ID = "019a0000-0000-7000-8000-000000000000"
@@ -43,7 +43,7 @@ def test_a_request_is_read_as_it_was_written(environment: dict[str, str], tmp_pa
 
     (path,) = (tmp_path / "inbox").iterdir()
     assert (path.name, path.stat().st_mode & 0o777) == (f"{request}.json", 0o600)
-    read = inboxes.read(path.name, path.read_bytes())
+    read = inboxes.read_request(path.name, path.read_bytes())
     assert (read.id, read.wish, read.priority) == (request, asked, 2.5)
     assert read.more == attrs.evolve(more, parent="parent")
 
@@ -114,7 +114,9 @@ def test_a_job_that_lacks_a_place_says_which(environment: dict[str, str]) -> Non
 
 
 WHOLE = json.loads(
-    inboxes.write(Asked(id=ID, wish=wish("compute"), more=About(name="a", parent="parent"), priority=1))
+    inboxes.write_request(
+        Asked(id=ID, wish=wish("compute"), more=About(name="a", parent="parent"), priority=1)
+    )
 )
 
 
@@ -139,7 +141,7 @@ WHOLE = json.loads(
 )
 def test_a_file_that_holds_no_request_says_why(change: dict[str, Any], told: str) -> None:
     with pytest.raises(InvalidRequestError, match=told):
-        inboxes.read(f"{ID}.json", json.dumps(WHOLE | change).encode())
+        inboxes.read_request(f"{ID}.json", json.dumps(WHOLE | change).encode())
 
 
 @pytest.mark.parametrize(
@@ -157,7 +159,7 @@ def test_a_file_that_holds_no_request_says_why(change: dict[str, Any], told: str
 )
 def test_what_is_no_request_says_why(name: str, content: bytes, told: str) -> None:
     with pytest.raises(InvalidRequestError, match=told):
-        inboxes.read(name, content)
+        inboxes.read_request(name, content)
 
 
 # Each time in a process of its own, which kills itself before or after the nth thing that it does to files.
@@ -165,8 +167,8 @@ WRITING = """\
 import os, signal, sys
 from pathlib import Path
 
-from jpsi_records.inbox import Inbox
-from jpsi_records.wish import read_wish
+from jpsi_records.inbox.inbox import Inbox
+from jpsi_records.model.request_spec import read_wish
 
 count = 0
 
@@ -216,7 +218,7 @@ def test_a_request_is_whole_or_not_there_whenever_who_writes_it_is_killed(tmp_pa
     for place in sorted(tmp_path.iterdir()):
         whole = [it for it in place.iterdir() if not it.name.startswith(".")]
         assert len(whole) <= 1
-        assert all(inboxes.read(it.name, it.read_bytes()).wish == wish("a") for it in whole)
+        assert all(inboxes.read_request(it.name, it.read_bytes()).wish == wish("a") for it in whole)
         found.append(len(whole))
     # up to the renaming there is none, and from then on one
     assert found == sorted(found)

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from jpsi_records import intake
-from jpsi_records.dispatcher import Dispatcher
-from jpsi_records.inbox import Inbox
-from jpsi_records.intake import REFUSED, take_in
-from jpsi_records.model import About, ExecutionState, RequestState
-from jpsi_records.records import Records
+from jpsi_records.dispatch import intake
+from jpsi_records.dispatch.dispatcher import Dispatcher
+from jpsi_records.dispatch.intake import REFUSED, take_in
+from jpsi_records.inbox.inbox import Inbox
+from jpsi_records.model.entities import About, ExecutionState, RequestState
+from jpsi_records.records.records import Records
 from playing import Client, Clock, finish, see_to, start, wish
 
 
@@ -208,8 +208,8 @@ TAKING = """\
 import contextlib, os, signal, sys
 from pathlib import Path
 
-from jpsi_records.intake import take_in
-from jpsi_records.records import Records
+from jpsi_records.dispatch.intake import take_in
+from jpsi_records.records.records import Records
 from jpsi_records.store.database import Database
 
 directory, url, parent, inboxes = sys.argv[1:]

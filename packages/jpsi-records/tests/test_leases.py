@@ -8,15 +8,15 @@ from datetime import timedelta
 
 import pytest
 
-from jpsi_records.leases import Leases
-from jpsi_records.model import Attempt, Execution, ExecutionState
-from jpsi_records.records import Records
+from jpsi_records.dispatch.leases import Leases
+from jpsi_records.model.entities import Attempt, Execution, ExecutionState
+from jpsi_records.records.records import Records
 from jpsi_records.store import executions
-from jpsi_records.store.processes import has_ended, name_of_this
+from jpsi_records.store.process_identity import name_of_this_process, process_has_ended
 from playing import Clock, wish
 
 LEASE = timedelta(seconds=60)
-NAMING = "from jpsi_records.store.processes import name_of_this; print(name_of_this())"
+NAMING = "from jpsi_records.store.process_identity import name_of_this_process; print(name_of_this_process())"
 
 
 def name_of_one_that_is_gone() -> str:
@@ -77,7 +77,7 @@ def test_what_a_process_has_elsewhere_is_left_to_it_until_it_is_late(
 
 
 def test_what_a_process_has_that_is_there_is_left_to_it(records: Records) -> None:
-    held = taken(records, name_of_this())
+    held = taken(records, name_of_this_process())
     leases = Leases(records, LEASE)
 
     assert (leases.due(), leases.take(held)) == ([], False)
@@ -106,8 +106,8 @@ def test_what_is_given_back_is_due_at_once(records: Records) -> None:
 
 
 def test_a_process_that_cannot_be_seen_is_not_known_to_have_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    name = name_of_this()
-    assert not has_ended(name)
+    name = name_of_this_process()
+    assert not process_has_ended(name)
 
-    monkeypatch.setattr("jpsi_records.store.processes._started", lambda _pid: None)
-    assert not has_ended(name)
+    monkeypatch.setattr("jpsi_records.store.process_identity._started", lambda _pid: None)
+    assert not process_has_ended(name)

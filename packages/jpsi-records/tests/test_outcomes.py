@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from jpsi_records import filters
-from jpsi_records.dispatcher import Dispatcher
+from jpsi_records.dispatch.dispatcher import Dispatcher
 from jpsi_records.errors import InvalidRequestError, StateError
-from jpsi_records.ledger import give_up, move
-from jpsi_records.model import Execution, ExecutionState, Request, RequestState
-from jpsi_records.records import Records
-from jpsi_records.reports import Report
+from jpsi_records.inbox.reports import Report
+from jpsi_records.model import filters
+from jpsi_records.model.entities import Execution, ExecutionState, Request, RequestState
+from jpsi_records.records.records import Records
 from jpsi_records.store import executions
+from jpsi_records.store.ledger import give_up, move
 from playing import Client, Clock, finish, see_to, start, wish
 
 
@@ -220,7 +220,7 @@ def test_each_change_of_an_execution_says_who_has_made_it_and_when(client: Clien
         "wrong": ("ca", 8),
     }
     wanted = [["modified_by", "=", "ca"], ["modified_at", "<", "2026-01-01T00:00:08"]]
-    (wrong,) = filters.unmet(wanted, user.execution(execution))
+    (wrong,) = filters.unmet_filters(wanted, user.execution(execution))
     assert wrong.startswith("its modified_at is 2026-01-01 00:00:08")
 
 

@@ -13,10 +13,10 @@ from jpsi_records.errors import (
     NothingToReuseError,
     StateError,
 )
-from jpsi_records.ledger import expire
-from jpsi_records.model import About, ExecutionState, RequestState
-from jpsi_records.records import Records
-from jpsi_records.wish import Reuse
+from jpsi_records.model.entities import About, ExecutionState, RequestState
+from jpsi_records.model.request_spec import Reuse
+from jpsi_records.records.records import Records
+from jpsi_records.store.ledger import expire
 from playing import Client, Clock, finish, start, wish
 
 

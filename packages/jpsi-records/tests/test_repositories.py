@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from jpsi_records.errors import InvalidRequestError, StoreError
-from jpsi_records.inbox import Inbox
-from jpsi_records.mounts import GitTree
-from jpsi_records.records import Records
-from jpsi_records.repositories import Repositories
+from jpsi_records.files.repositories import Repositories
+from jpsi_records.inbox.inbox import Inbox
+from jpsi_records.model.mounts import GitTree
+from jpsi_records.records.records import Records
 from playing import finish, see_to, start, wish
 
 Git = Callable[..., str]

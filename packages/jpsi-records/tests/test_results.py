@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from jpsi_records.dispatcher import Dispatcher
+from jpsi_records.dispatch.dispatcher import Dispatcher
+from jpsi_records.dispatch.intake import take_in, tell_ends
 from jpsi_records.errors import InvalidRequestError, StateError, StoreError
-from jpsi_records.inbox import Inbox
-from jpsi_records.intake import take_in, tell_ends
-from jpsi_records.model import Execution
-from jpsi_records.records import Records
-from jpsi_records.results import RequestResult, read_result, result_path
+from jpsi_records.inbox.inbox import Inbox
+from jpsi_records.inbox.results import RequestResult, read_result, result_path
+from jpsi_records.model.entities import Execution
+from jpsi_records.records.records import Records
 from playing import finish, see_to, start, wish
 
 

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from sqlalchemy import text
 
-from jpsi_records import previewing
-from jpsi_records.commands import doing
-from jpsi_records.dispatcher import Dispatcher
+from jpsi_records.commands import actions
+from jpsi_records.dispatch.dispatcher import Dispatcher
 from jpsi_records.errors import ChangedError, NotFoundError, NothingToReuseError, StateError, StoreError
-from jpsi_records.model import About, Execution, Request, RequestState
-from jpsi_records.records import Records
+from jpsi_records.model.entities import About, Execution, Request, RequestState
+from jpsi_records.records import preview
+from jpsi_records.records.records import Records
 from playing import Client, finish, see_to, start, wish
 
 pytestmark = pytest.mark.parametrize("url", ["postgresql"], indirect=True)
@@ -209,7 +209,7 @@ def test_across_users_a_result_is_used_where_its_output_can_be_read(
 ) -> None:
     done = finished(records, submitted(records, role("ca"), "compute"), tmp_path)
     if can_read:
-        monkeypatch.setattr(previewing, "Reader", Anybody)
+        monkeypatch.setattr(preview, "Reader", Anybody)
 
     request = submitted(records, role("cb"), "compute")
 
@@ -221,7 +221,7 @@ def test_a_preview_shows_what_others_have_computed(
     records: Records, role: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Who can say all of a computation may know that it was done."""
-    monkeypatch.setattr(previewing, "Reader", Anybody)
+    monkeypatch.setattr(preview, "Reader", Anybody)
     cb = role("cb")
     done = finished(records, submitted(records, role("ca"), "compute"), tmp_path)
 
@@ -283,10 +283,10 @@ def test_who_may_not_dispatch_waits_for_the_dispatcher(
     records: Records, role: Client, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     dispatcher = Dispatcher(records)
-    monkeypatch.setattr(doing, "sleep", lambda _: dispatcher.run(until_idle=True))
+    monkeypatch.setattr(actions, "sleep", lambda _: dispatcher.run(until_idle=True))
     asked = wish("sh", "-c", "echo said; exit 3", mounts={"stdin": {"kind": "text", "content": "new"}})
 
-    assert doing.run(role("ca"), asked, About(), priority=1) == 3
+    assert actions.run(role("ca"), asked, About(), priority=1) == 3
 
     assert capsys.readouterr().out == "said\n"
     with pytest.raises(StateError, match="may not run what is wanted"):

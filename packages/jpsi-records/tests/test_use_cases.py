@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from jpsi_records.commands.request import REQUEST
-from jpsi_records.records import Records
+from jpsi_records.records.records import Records
 
 TABLE = Path(__file__).parents[3] / "docs/reference/use-cases.md"
 ROWS = [

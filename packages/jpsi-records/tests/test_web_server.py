@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from jpsi_records.errors import StoreError
-from jpsi_records.records import Records
+from jpsi_records.records.records import Records
 from jpsi_records.web.server import Server
 from playing import wish
 

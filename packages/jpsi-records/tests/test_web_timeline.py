@@ -3,7 +3,7 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime, timedelta
 
-from jpsi_records.model import ExecutionState, Interval
+from jpsi_records.model.entities import ExecutionState, Interval
 from jpsi_records.web.timeline import timeline
 
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)

@@ -12,16 +12,16 @@ import pytest
 from real_slurm import Control, command, unfinished
 
 import jpsi
-from jpsi.testing import long
-from jpsi.testing.long import is_long, pytest_addoption  # noqa: F401  pytest finds them here
 from jpsi_slurm import SlurmConfig
+from jpsi_testing import long_option
+from jpsi_testing.long_option import is_long, pytest_addoption  # noqa: F401  pytest finds them here
 
 # How ci/slurm/up sets Slurm up unless it is told otherwise: the verb of ci/slurm/control for it.
 _PLAIN = "up plain 300"
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    long.pytest_configure(config)
+    long_option.pytest_configure(config)
     config.addinivalue_line(
         "markers",
         "slurm(accounting=False, min_job_age=300): how Slurm is to be set up: whether sacct works, and how "
@@ -35,7 +35,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if _set_up(item) != _PLAIN or "control" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.alone)
-    long.pytest_collection_modifyitems(config, items)
+    long_option.pytest_collection_modifyitems(config, items)
     items.sort(key=lambda item: (_set_up(item) != _PLAIN, _set_up(item)))
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from jpsi import Job, JobAttributes, JobExecutor, JobSpec, JobStatus
-from jpsi.testing.conformance_kit import Proof, shell
+from jpsi_testing.conformance.base import Proof, shell
 
 #: Seconds that anything may take, however busy the machine is.
 PATIENCE = 240.0
@@ -68,7 +68,7 @@ _CLIENT = """
 import os, sys
 from pathlib import Path
 import jpsi
-from jpsi.testing.conformance_kit import shell
+from jpsi_testing.conformance.base import shell
 from jpsi_slurm import SlurmConfig
 
 work_directory, text, *arguments = sys.argv[1:]

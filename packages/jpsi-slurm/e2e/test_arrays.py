@@ -14,7 +14,7 @@ from real_slurm import PATIENCE, attached, command, end, native_id, submitted_el
 
 import jpsi
 from jpsi import Evidence, Job, JobAttributes, JobExecutor, JobState
-from jpsi.testing.conformance_kit import Gate, Proof, shell
+from jpsi_testing.conformance.base import Gate, Proof, shell
 
 # Submits many jobs at once, each of which proves that it ran and ends with a code of its own; or finds them.
 CLIENT = r"""
@@ -22,7 +22,7 @@ import sys
 from pathlib import Path
 
 import jpsi
-import jpsi.spooled
+import jpsi_engine.job_store
 from jpsi_slurm import SlurmConfig
 
 root, what, count = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
@@ -37,7 +37,8 @@ if what == "submit":
     print("submitted", flush=True)
 else:
     # what the client saw end before it was killed is final on disk, and not recovered
-    written = [job for job in jpsi.spooled.jobs(also=[root / "work"]) if job.origin.path.is_relative_to(root)]
+    found = jpsi_engine.job_store.jobs(also=[root / "work"])
+    written = [job for job in found if job.origin.path.is_relative_to(root)]
     jobs = executor.recover()
     recovered = {job.id for job in jobs}
     for job in written:

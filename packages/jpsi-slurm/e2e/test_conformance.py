@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import subprocess
 
-from jpsi.fakes import FakeScheduler
-from jpsi.testing import ExecutorConformance
 from jpsi_slurm import SlurmConfig
+from jpsi_testing import ExecutorConformance
+from jpsi_testing.fake import FakeScheduler
 
 
 class TestSlurm(ExecutorConformance):

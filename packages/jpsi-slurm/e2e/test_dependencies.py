@@ -9,7 +9,7 @@ from real_slurm import PLAIN, end, forgotten, native_id, proving, running, sbatc
 
 import jpsi
 from jpsi import Dependency, Evidence, Job, JobAttributes, JobExecutor, JobSpec, JobState, Reason
-from jpsi.testing.conformance_kit import Proof
+from jpsi_testing.conformance.base import Proof
 
 
 def waiting(path: Path, *after: Dependency | Job | str) -> Job:

@@ -25,7 +25,7 @@ from real_slurm import (
 )
 
 from jpsi import Evidence, Job, JobAttributes, JobExecutor, JobSpec, JobState, Reason
-from jpsi.testing.conformance_kit import Proof, shell
+from jpsi_testing.conformance.base import Proof, shell
 
 CANCELLED = (JobState.CANCELED, Reason.CANCELLED)
 

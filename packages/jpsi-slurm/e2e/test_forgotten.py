@@ -12,8 +12,8 @@ import pytest
 from real_slurm import Control, attached, end, forgotten, native_id, proving, ran, sbatch, submitted_elsewhere
 
 from jpsi import Evidence, Job, JobExecutor, JobState, JobStatus, Reason
-from jpsi.testing.conformance_kit import Gate, shell
 from jpsi_slurm import SlurmConfig
+from jpsi_testing.conformance.base import Gate, shell
 
 PLAIN = pytest.param(False, marks=pytest.mark.slurm(min_job_age=2), id="no accounting")
 ACCOUNTED = pytest.param(True, marks=pytest.mark.slurm(accounting=True, min_job_age=2), id="accounting")

@@ -22,8 +22,8 @@ from real_slurm import (
 
 from jpsi import Dependency, Evidence, Job, JobAttributes, JobExecutor, JobSpec, JobState, Reason
 from jpsi.plugin import HeterogeneousResources, ResourceSpecV1
-from jpsi.testing.conformance_kit import Gate, Proof, shell
-from jpsi.testing.waiting import eventually
+from jpsi_testing.conformance.base import Gate, Proof, shell
+from jpsi_testing.waiting import eventually
 
 KINDS = HeterogeneousResources(
     [ResourceSpecV1(cpu_cores_per_process=2, memory=2**27), ResourceSpecV1(process_count=3)]

@@ -9,7 +9,7 @@ from real_slurm import PLAIN, command, custom, end, native_id, running
 
 import jpsi
 from jpsi import Job, JobAttributes, JobExecutor, JobState
-from jpsi.testing.conformance_kit import Proof, shell
+from jpsi_testing.conformance.base import Proof, shell
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import pytest
 from real_slurm import PATIENCE, Control, command, custom, end, exit_code_in_queue, native_id
 
 from jpsi import Job, JobExecutor, JobState, JobStatus
-from jpsi.testing.conformance_kit import Gate, Proof, shell
+from jpsi_testing.conformance.base import Gate, Proof, shell
 
 pytestmark = pytest.mark.alone
 

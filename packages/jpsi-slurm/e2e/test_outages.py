@@ -11,7 +11,7 @@ from real_slurm import PATIENCE, Control, drained, end, proving
 
 import jpsi
 from jpsi import JobExecutor, JobState
-from jpsi.testing.conformance_kit import Proof
+from jpsi_testing.conformance.base import Proof
 
 
 def test_jobs_outlive_a_controller_that_is_down(

@@ -13,8 +13,8 @@ from real_slurm import Control, custom, drained, end, path_without, proving, ran
 
 import jpsi
 from jpsi import Evidence, Job, JobExecutor, JobState, Reason
-from jpsi.testing.conformance_kit import Gate, Proof, shell
 from jpsi_slurm import SlurmConfig
+from jpsi_testing.conformance.base import Gate, Proof, shell
 
 
 def refused(executor: JobExecutor, job: Job, *words: str) -> jpsi.SubmitException:

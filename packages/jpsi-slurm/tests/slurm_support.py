@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from jpsi.plugin import CommandResult, Site, SubmitContext
-from jpsi.testing import Recording, answered, read_recordings
-from jpsi_slurm import accounting, squeue
 from jpsi_slurm.config import SlurmConfig
-from jpsi_slurm.rows import SEPARATOR
+from jpsi_slurm.queue import accounting, squeue
+from jpsi_slurm.queue.listing import SEPARATOR
+from jpsi_testing import Recording, answered, read_recordings
 
 RECORDINGS = Path(__file__).parent / "recordings" / "22.05"
 SITE = Site(config=SlurmConfig())

@@ -8,9 +8,9 @@ from datetime import UTC, datetime
 import pytest
 
 from jpsi.plugin import NOT_OFFERED, Command, JobState, Observation, Reason, Site, SubmitException
-from jpsi.testing import answered
 from jpsi_slurm import hooks
 from jpsi_slurm.config import SlurmConfig
+from jpsi_testing import answered
 from slurm_support import (
     SITE,
     accounted,

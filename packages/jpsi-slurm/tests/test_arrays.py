@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from jpsi.plugin import JobSpec, JobState, SubmitContext
 from jpsi_slurm import hooks
-from jpsi_slurm.ids import named, together
+from jpsi_slurm.native_ids import named, together
 from slurm_support import SITE, answered, recordings, squeue_answer, squeue_line, tag_answer, tag_line
 
 IDS = st.one_of(

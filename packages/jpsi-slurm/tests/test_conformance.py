@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from jpsi.testing import ExecutorConformance
 from jpsi_slurm import hooks
 from jpsi_slurm.config import SlurmConfig
+from jpsi_testing import ExecutorConformance
 
 
 class TestSlurm(ExecutorConformance):

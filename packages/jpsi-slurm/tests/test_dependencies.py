@@ -7,10 +7,10 @@ from typing import Any
 import attrs
 import pytest
 
-from jpsi.fakes import FakeClock, FakeScheduler, FakeState, Invocation, Outcome
 from jpsi.plugin import Dependency, DependencyKind, JobAttributes, JobSpec, ShellLine
-from jpsi_slurm import dialect, hooks
-from jpsi_slurm.dialect.depending import dependency_refusal
+from jpsi_slurm import fake, hooks
+from jpsi_slurm.fake.dependencies import dependency_refusal
+from jpsi_testing.fake import FakeClock, FakeScheduler, FakeState, Invocation, Outcome
 from slurm_support import CONTEXT, SITE
 
 OK, ANY, NOTOK = DependencyKind.OK, DependencyKind.ANY, DependencyKind.NOTOK
@@ -59,7 +59,7 @@ def _submitted(scheduler: FakeScheduler, *after: Dependency, **custom: Any) -> s
         hooks.render_script(_spec(None, **custom), attrs.evolve(CONTEXT, after=after)), run=ShellLine("true")
     ).text
     call = Invocation(argv=["sbatch", "--parsable"], stdin=text)
-    return dialect.commands["sbatch"](scheduler, call).stdout.strip()
+    return fake.commands["sbatch"](scheduler, call).stdout.strip()
 
 
 def test_the_fake_takes_a_forgotten_job_for_one_that_ended_well() -> None:

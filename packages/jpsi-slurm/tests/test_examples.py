@@ -15,7 +15,7 @@ from types import SimpleNamespace
 import pytest
 
 import jpsi
-from jpsi.fakes import FakeScheduler, FakeState
+from jpsi_testing.fake import FakeScheduler, FakeState
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 PATIENCE = 60

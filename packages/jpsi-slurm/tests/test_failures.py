@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jpsi.plugin import FailureKind
-from jpsi.testing import answered
 from jpsi_slurm import hooks
+from jpsi_testing import answered
 
 _FAILED = "sbatch: error: Batch job submission failed: "
 _POLICY = f"{_FAILED}Job violates accounting/QOS policy (job submit limit, user's size and/or time limits)\n"

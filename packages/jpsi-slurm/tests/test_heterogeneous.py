@@ -7,7 +7,6 @@ from collections.abc import Iterator
 
 import pytest
 
-from jpsi.fakes import FakeClock, FakeScheduler, FakeState, Outcome
 from jpsi.plugin import (
     HeterogeneousResources,
     JobAttributes,
@@ -15,8 +14,9 @@ from jpsi.plugin import (
     JobState,
     ResourceSpecV1,
 )
-from jpsi.testing import FakeTransport, hooks_of
-from jpsi_slurm import dialect, hooks
+from jpsi_slurm import fake, hooks
+from jpsi_testing import FakeTransport, hooks_of
+from jpsi_testing.fake import FakeClock, FakeScheduler, FakeState, Outcome
 from slurm_support import (
     CONTEXT,
     SITE,
@@ -186,7 +186,7 @@ def scheduler() -> Iterator[FakeScheduler]:
 
 @pytest.fixture
 def transport(scheduler: FakeScheduler) -> FakeTransport:
-    return FakeTransport(scheduler, dialect)
+    return FakeTransport(scheduler, fake)
 
 
 def _submitted(transport: FakeTransport, spec: JobSpec) -> str:

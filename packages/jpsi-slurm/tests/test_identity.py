@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jpsi.fakes import FakeClock, FakeScheduler, Outcome
 from jpsi.plugin import Command, CommandResult, Observation, Site, SubmitException
-from jpsi.testing import FakeTransport, Recording, answered
-from jpsi_slurm import dialect, hooks
+from jpsi_slurm import fake, hooks
 from jpsi_slurm.config import SlurmConfig
+from jpsi_testing import FakeTransport, Recording, answered
+from jpsi_testing.fake import FakeClock, FakeScheduler, Outcome
 from slurm_support import RECORDINGS, recordings
 
 SITE = Site(config=SlurmConfig(), offers={"version": [22, 5]})
@@ -184,7 +184,7 @@ def _is_once(step: Recording) -> bool:
 @pytest.fixture
 def transport() -> Iterator[FakeTransport]:
     with FakeScheduler(FakeClock(), outcome=Outcome(600)) as scheduler:
-        yield FakeTransport(scheduler, dialect)
+        yield FakeTransport(scheduler, fake)
 
 
 @pytest.mark.parametrize("step", [it for it in ASKED if "9999" in str(it.argv) or _is_search(it)], ids=_name)

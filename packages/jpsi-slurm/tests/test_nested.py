@@ -9,8 +9,8 @@ from collections.abc import Callable
 import pytest
 
 import jpsi
-import jpsi.spooled
-from jpsi.fakes import FakeScheduler
+import jpsi_engine.job_store
+from jpsi_testing.fake import FakeScheduler
 
 PATIENCE = 60
 #: Prints of each job that it runs what jpsi calls it, what it calls itself, and its exit code.
@@ -61,7 +61,7 @@ def test_what_a_job_inside_a_job_leaves_is_its_own(fake_commands: Callable[..., 
     assert around.streams is not None
     ((inner, native_id, *_),) = json.loads(around.streams.stdout.read_text())
 
-    found = {job.id: job for job in jpsi.spooled.jobs()}
+    found = {job.id: job for job in jpsi_engine.job_store.jobs()}
     attached = jpsi.Job()
     executor.attach(attached, native_id)
 

@@ -7,11 +7,11 @@ from datetime import timedelta
 import pytest
 
 from jpsi import SubmitException
-from jpsi.fakes import FakeScheduler, Invocation
 from jpsi.plugin import CommandResult, Queue
-from jpsi.testing import answered
 from jpsi_slurm import hooks
-from jpsi_slurm.dialect import commands
+from jpsi_slurm.fake import commands
+from jpsi_testing import answered
+from jpsi_testing.fake import FakeScheduler, Invocation
 from slurm_support import SITE, recordings
 
 _HOUR = timedelta(hours=1)

@@ -7,9 +7,9 @@ import re
 import pytest
 
 from jpsi.plugin import NOT_OFFERED, FailureKind, JobState, SubmitException
-from jpsi.testing import Recording, read_recordings
 from jpsi_slurm import hooks
 from jpsi_slurm.states import STATES
+from jpsi_testing import Recording, read_recordings
 from slurm_support import RECORDINGS, SITE, accounted, listed, replayed_sacct, replayed_squeue
 
 ALL = read_recordings(RECORDINGS)

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from jpsi import read_document
 from jpsi.plugin import JobAttributes, JobSpec, ResourceSpecV1, SubmitContext
-from jpsi.testing import specs
 from jpsi_slurm import hooks
-from jpsi_slurm.dialect.submitting import _directives
+from jpsi_slurm.fake.submit import _directives
+from jpsi_testing import specs
 from slurm_support import CONTEXT, SITE, site
 
 

@@ -15,10 +15,10 @@ from typing import Self
 import pytest
 
 import jpsi
-from jpsi.engine import notifier
-from jpsi.fakes import FakeScheduler
-from jpsi.testing import FakeTransport, PluginDirectory
+from jpsi import notifier
 from jpsi_slurm.config import SlurmConfig
+from jpsi_testing import FakeTransport, PluginDirectory
+from jpsi_testing.fake import FakeScheduler
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "site-policy"
 MODULE = "site_policy.py"

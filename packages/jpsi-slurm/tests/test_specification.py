@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import jpsi as psij
-from jpsi.fakes import FakeScheduler, on_path
+from jpsi_testing.fake import FakeScheduler, on_path
 
 
 @pytest.fixture(autouse=True)

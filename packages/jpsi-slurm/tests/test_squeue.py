@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jpsi.plugin import CommandResult, JobState, Reason, SubmitException
-from jpsi.testing import answered
 from jpsi_slurm import hooks
+from jpsi_testing import answered
 from slurm_support import (
     SITE,
     cut_alike,

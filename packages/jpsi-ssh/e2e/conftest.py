@@ -13,13 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from jpsi.testing import long
-from jpsi.testing.long import (  # noqa: F401  pytest finds them here
-    pytest_addoption,
-    pytest_configure,
-)
 from jpsi_ssh.address import Address
 from jpsi_ssh.transport import SshTransport
+from jpsi_testing import long_option
 
 #: A file system of a few megabytes that ci/sshd/up has made.
 SMALL = Path("/var/lib/jpsi-ci-sshd/small")
@@ -34,7 +30,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if not is_ready:
             item.add_marker(pytest.mark.skip(reason="ci/sshd/up was not run for this user"))
-    long.pytest_collection_modifyitems(config, items)
+    long_option.pytest_collection_modifyitems(config, items)
 
 
 def servers() -> list[int]:
@@ -64,7 +60,7 @@ def runtime(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     folder = Path(tempfile.mkdtemp(prefix="jpsi-e2e-", dir="/tmp"))
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(folder))
     # whoever follows jobs of an earlier test that have not ended connects anew, and does it by itself
-    monkeypatch.setattr("jpsi_ssh.transport._links", weakref.WeakValueDictionary())
+    monkeypatch.setattr("jpsi_ssh.transport._connections", weakref.WeakValueDictionary())
     yield folder
     for socket in folder.glob("jpsi-ssh/*.?"):
         ending = ["ssh", "-O", "exit", "-S", str(socket), "far"]

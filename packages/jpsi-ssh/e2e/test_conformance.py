@@ -15,11 +15,11 @@ from typing import Any, ClassVar
 import pytest
 
 from jpsi import Job, JobExecutor, JobSpec, escape
-from jpsi.fakes import FakeScheduler
 from jpsi.plugin import BatchConfig
-from jpsi.testing import ExecutorConformance
-from jpsi.testing.conformance_kit import Gate
 from jpsi_slurm import SlurmConfig
+from jpsi_testing import ExecutorConformance
+from jpsi_testing.conformance.base import Gate
+from jpsi_testing.fake import FakeScheduler
 
 
 class _Far(ExecutorConformance):

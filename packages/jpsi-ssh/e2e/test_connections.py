@@ -18,9 +18,9 @@ import pytest
 
 from conftest import servers
 from jpsi.plugin import Command, TransportError
-from jpsi.testing.waiting import eventually
 from jpsi_ssh.address import Address
 from jpsi_ssh.transport import SshTransport
+from jpsi_testing.waiting import eventually
 
 # They count the connections of the user.
 pytestmark = pytest.mark.alone

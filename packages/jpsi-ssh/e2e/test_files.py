@@ -16,10 +16,11 @@ import pytest
 
 import jpsi
 from conftest import SMALL, random_file, servers
-from jpsi.engine.job_files import job_files
-from jpsi.plugin import Command, TransferError, TransportError
-from jpsi.testing.waiting import eventually
+from jpsi import TransferError
+from jpsi.plugin import Command, TransportError
+from jpsi_engine.transfer.job_files import open_job_files
 from jpsi_ssh.transport import SshTransport
+from jpsi_testing.waiting import eventually
 
 # Lines are cut, and servers counted.
 pytestmark = pytest.mark.alone
@@ -70,8 +71,8 @@ def test_a_tree_comes_back_as_it_was_whatever_the_login_shell_is(
     (tree / "empty").mkdir(mode=0o500)
     random_file(tree / "large", 5_000_000)
 
-    job_files(transport).put(str(tree), place)
-    job_files(transport).get(place, str(tmp_path / "back"))
+    open_job_files(transport).put(str(tree), place)
+    open_job_files(transport).get(place, str(tmp_path / "back"))
 
     assert _contents(tmp_path / "back") == _contents(tree)
 
@@ -82,7 +83,7 @@ def test_lines_that_are_cut_while_a_file_is_moved_cost_no_more_than_a_piece_each
 ) -> None:
     source, before = tmp_path / "source", servers()
     digest = random_file(source, 100_000_000)
-    files, there = job_files(far), f"{far_place}/file"
+    files, there = open_job_files(far), f"{far_place}/file"
     if direction == "get":
         files.put(str(source), there)
     cut: list[int] = []
@@ -128,7 +129,7 @@ def test_two_hundred_commands_go_on_while_files_are_moved(
     assert next(lines) == "1"
 
     with ThreadPoolExecutor(202) as pool:
-        files = job_files(far)
+        files = open_job_files(far)
         moved = [pool.submit(files.put, str(tmp_path / f"{n}"), f"{far_place}/{n}") for n in range(2)]
         results = list(pool.map(lambda number: far.run(_sh(f"echo {number}")).stdout, range(200)))
         for it in moved:
@@ -145,7 +146,7 @@ def test_two_hundred_commands_go_on_while_files_are_moved(
 def test_a_full_disk_is_named_and_once_there_is_room_the_file_is_gone_on_with(
     far: SshTransport, tmp_path: Path
 ) -> None:
-    files, target = job_files(far), f"{SMALL}/{secrets.token_hex(4)}"
+    files, target = open_job_files(far), f"{SMALL}/{secrets.token_hex(4)}"
     digest = random_file(tmp_path / "source", 3_000_000)
     far.run(_sh(f"head -c 2500000 /dev/zero >{target}.other"))
 
@@ -162,7 +163,7 @@ def test_a_full_disk_is_named_and_once_there_is_room_the_file_is_gone_on_with(
 
 
 def test_what_is_written_over_there_is_read_while_it_is_written(far: SshTransport, far_place: str) -> None:
-    files, path = job_files(far), f"{far_place}/out"
+    files, path = open_job_files(far), f"{far_place}/out"
     assert files.read(path, 0, 100) is None
     far.run(_sh(f"mkdir {far_place}; for n in 1 2 3; do echo $n; sleep 0.3; done >{path} 2>&1 </dev/null &"))
     seen = b""
@@ -179,7 +180,7 @@ def test_what_is_written_over_there_is_read_while_it_is_written(far: SshTranspor
 
 @pytest.mark.long
 def test_a_gigabyte_goes_there_and_comes_back(far: SshTransport, far_place: str, tmp_path: Path) -> None:
-    files, target = job_files(far), f"{far_place}/file"
+    files, target = open_job_files(far), f"{far_place}/file"
     digest = random_file(tmp_path / "source", _GIGABYTE)
 
     files.put(str(tmp_path / "source"), target)

@@ -21,10 +21,10 @@ import pytest
 
 from conftest import SMALL, random_file, servers
 from jpsi import Job, JobExecutor, JobState, StageIn, StageOut, StagingMode, SubmitException
-from jpsi.testing.conformance_kit import Gate, Proof, shell
-from jpsi.testing.conformance_recovery import client
-from jpsi.testing.waiting import eventually
 from jpsi_slurm import SlurmConfig
+from jpsi_testing.conformance.base import Gate, Proof, shell
+from jpsi_testing.conformance.recovery import client
+from jpsi_testing.waiting import eventually
 
 pytestmark = [
     pytest.mark.skipif(shutil.which("sbatch") is None, reason="there is no sbatch on PATH"),

@@ -26,7 +26,7 @@ def runtime(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monkey
 @pytest.fixture
 def ssh(tmp_path_factory: pytest.TempPathFactory, runtime: Path, monkeypatch: pytest.MonkeyPatch) -> StandIn:
     """The stand-in, first on PATH."""
-    monkeypatch.setattr("jpsi_ssh.transport._links", weakref.WeakValueDictionary())
+    monkeypatch.setattr("jpsi_ssh.transport._connections", weakref.WeakValueDictionary())
     stand_in = StandIn(tmp_path_factory.mktemp("ssh"))
     monkeypatch.setenv("PATH", str(stand_in.folder), prepend=":")
     return stand_in

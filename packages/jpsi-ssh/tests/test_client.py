@@ -2,15 +2,15 @@ from __future__ import annotations
 
 import pytest
 
-from jpsi_ssh import client
 from jpsi_ssh.address import Address
+from jpsi_ssh.openssh import client
 
 _ADDRESS = Address("big", "me", 2222)
 _ALL = [
-    client.connecting(_ADDRESS, "/run/x", may_prompt=True),
-    client.connecting(_ADDRESS, "/run/x", may_prompt=False),
-    client.checking(_ADDRESS, "/run/x"),
-    client.opening(_ADDRESS, "/run/x"),
+    client.connect_command(_ADDRESS, "/run/x", may_prompt=True),
+    client.connect_command(_ADDRESS, "/run/x", may_prompt=False),
+    client.check_command(_ADDRESS, "/run/x"),
+    client.shell_command(_ADDRESS, "/run/x"),
 ]
 
 
@@ -28,7 +28,7 @@ def test_user_and_port_are_options_of_their_own_and_the_host_is_none(command: li
 
 @pytest.mark.parametrize("command", _ALL)
 def test_what_is_not_in_the_url_is_left_to_the_configuration_of_the_user(command: list[str]) -> None:
-    plain = client.opening(Address("big"), "/run/x")
+    plain = client.shell_command(Address("big"), "/run/x")
 
     assert "-l" not in plain
     assert "-p" not in plain
@@ -43,16 +43,16 @@ def test_only_where_somebody_can_answer_is_anybody_asked() -> None:
 
 
 def test_the_login_shell_is_told_one_thing() -> None:
-    *_, host, first, second = client.opening(_ADDRESS, "/run/x")
+    *_, host, first, second = client.shell_command(_ADDRESS, "/run/x")
 
     assert (host, first, second) == ("big", "exec", "/bin/sh")
 
 
 def test_a_shell_never_makes_a_connection_of_its_own() -> None:
-    assert _options(client.opening(_ADDRESS, "/run/x"))["ProxyCommand"] == "false"
+    assert _options(client.shell_command(_ADDRESS, "/run/x"))["ProxyCommand"] == "false"
 
 
 def test_a_percent_sign_in_a_path_means_itself() -> None:
-    command = client.checking(_ADDRESS, "/run/%h")
+    command = client.check_command(_ADDRESS, "/run/%h")
 
     assert command[command.index("-S") + 1] == "/run/%%h"

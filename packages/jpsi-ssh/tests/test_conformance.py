@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from jpsi.testing import ExecutorConformance
 from jpsi_slurm import SlurmConfig
+from jpsi_testing import ExecutorConformance
 from stand_in import StandIn
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from jpsi.fakes import on_path
+from jpsi_testing.fake import on_path
 from pages import Reader
 from stand_in import StandIn
 

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 import jpsi
-from jpsi.fakes import on_path
+from jpsi_testing.fake import on_path
 from stand_in import StandIn
 
 EXAMPLE = Path(__file__).parents[3] / "examples/remote.py"

@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 import jpsi
-from jpsi.engine.job_files import JobFiles, job_files
+from jpsi.contract.job_files import JobFiles
 from jpsi.plugin import BytesTransport, Command, TransportError
+from jpsi_engine.transfer.job_files import open_job_files
 from jpsi_ssh.transport import SshTransport
 from stand_in import StandIn, sessions
 
@@ -20,7 +21,7 @@ from stand_in import StandIn, sessions
 @pytest.fixture
 def files(transport: SshTransport) -> JobFiles:
     """The files over there."""
-    return job_files(transport)
+    return open_job_files(transport)
 
 
 @pytest.fixture
@@ -34,7 +35,7 @@ def source(tmp_path: Path) -> Path:
 
 def test_files_over_there_are_reached(transport: SshTransport) -> None:
     assert isinstance(transport, BytesTransport)
-    assert not job_files(transport).are_here
+    assert not open_job_files(transport).are_here
 
 
 def test_any_bytes_are_read_and_printed(transport: SshTransport) -> None:

@@ -18,14 +18,14 @@ from typing import Any
 import pytest
 
 from jpsi.plugin import Command, ConfigError, FileTransport, LineTransport, TransportError
-from jpsi.testing.waiting import eventually
-from jpsi_ssh import channel
 from jpsi_ssh import transport as transport_module
 from jpsi_ssh.address import Address
-from jpsi_ssh.channel import Channel
+from jpsi_ssh.connection import Connection, _Channels
 from jpsi_ssh.hooks import open_transport
-from jpsi_ssh.link import Link, _Channels
+from jpsi_ssh.protocol import channel
+from jpsi_ssh.protocol.channel import Channel
 from jpsi_ssh.transport import SshTransport
+from jpsi_testing.waiting import eventually
 from stand_in import StandIn, lives, sessions
 
 
@@ -119,7 +119,7 @@ def test_executors_of_a_process_share_a_connection(
 def test_processes_share_a_connection_that_is_there(ssh: StandIn, transport: SshTransport) -> None:
     transport.run(Command(["true"]))
 
-    Link(transport.address).run(Command(["true"]))
+    Connection(transport.address).run(Command(["true"]))
 
     assert ssh.connections == 1
 
@@ -173,7 +173,7 @@ def test_fewer_sessions_than_wanted_are_made_do_with(
 
 def test_where_others_use_up_a_connection_another_is_made(ssh: StandIn, transport: SshTransport) -> None:
     ssh.allow(1)
-    other = Link(transport.address)
+    other = Connection(transport.address)
     other.run(Command(["true"]))
 
     assert transport.run(Command(["echo", "x"])).stdout == "x\n"
@@ -182,15 +182,15 @@ def test_where_others_use_up_a_connection_another_is_made(ssh: StandIn, transpor
 
 def test_where_others_have_used_up_all_connections_the_first_is_tried_again(ssh: StandIn) -> None:
     now = [0.0]
-    link = Link(Address("far"), lambda: now[0])
+    connection = Connection(Address("far"), lambda: now[0])
     ssh.allow(0)
     with pytest.raises(TransportError, match="Session open refused"):
-        link.run(Command(["true"]))
+        connection.run(Command(["true"]))
     assert ssh.connections == 4
 
     ssh.allow(1)
     now[0] = 100
-    assert link.run(Command(["echo", "x"])).stdout == "x\n"
+    assert connection.run(Command(["echo", "x"])).stdout == "x\n"
     assert ssh.connections == 4
     assert ".0 " in ssh.calls[-1]
 
@@ -263,7 +263,7 @@ def test_a_login_that_gives_nobody_a_shell_is_an_error_with_its_words(
 def test_a_login_that_never_answers_is_an_error(
     ssh: StandIn, runtime: Path, transport: SshTransport, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("jpsi_ssh.link._GREET_SECONDS", 0.2)
+    monkeypatch.setattr("jpsi_ssh.connection._GREET_SECONDS", 0.2)
     ssh.login("sleep 1000")
 
     with pytest.raises(TransportError, match="no answer in 0 seconds") as raised:
@@ -299,7 +299,7 @@ def test_without_descriptors_there_is_an_error(
     def fails(_: object) -> None:
         raise OSError(errno.EMFILE, "Too many open files")
 
-    monkeypatch.setattr("jpsi_ssh.link.Channel", fails)
+    monkeypatch.setattr("jpsi_ssh.connection.Channel", fails)
     with pytest.raises(TransportError, match=r"cannot be opened from here: .*Too many open files") as raised:
         transport.run(Command(["true"]))
 
@@ -308,18 +308,18 @@ def test_without_descriptors_there_is_an_error(
 
 def test_a_place_that_cannot_be_reached_is_not_knocked_at_all_the_time(ssh: StandIn) -> None:
     now = [0.0]
-    link = Link(Address("far"), lambda: now[0])
+    connection = Connection(Address("far"), lambda: now[0])
     ssh.says("ssh: connect to host far port 22: Connection refused")
 
     for seconds, connections in ((0, 1), (0.9, 1), (1.1, 2), (3.0, 2), (3.2, 3)):
         now[0] = seconds
         with pytest.raises(TransportError, match="Connection refused"):
-            link.run(Command(["true"]))
+            connection.run(Command(["true"]))
         assert ssh.connections == connections
 
     ssh.says("")
     now[0] = 100
-    assert link.run(Command(["echo", "x"])).stdout == "x\n"
+    assert connection.run(Command(["echo", "x"])).stdout == "x\n"
 
 
 def test_a_connection_that_breaks_while_a_command_runs_leaves_open_what_became_of_it(
@@ -345,8 +345,8 @@ def test_a_connection_that_broke_while_nobody_used_it_is_replaced(
     runtime: Path, transport: SshTransport
 ) -> None:
     transport.run(Command(["true"]))
-    assert transport._link is not None
-    clients = [it._process for it in transport._link._channels._all]
+    assert transport._connection is not None
+    clients = [it._process for it in transport._connection._channels._all]
     for group in sessions(runtime):
         os.killpg(group, signal.SIGKILL)
     assert eventually(lambda: not sessions(runtime) and all(it.poll() is not None for it in clients))

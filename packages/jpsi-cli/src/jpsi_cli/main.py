@@ -10,12 +10,14 @@ from typing import NoReturn
 
 import click
 
-from . import cluster_commands, codes, messages
-from .brought import CommandLine
-from .commands import CONFIG, FAKE, PLUGINS, RUN, SETTINGS
-from .job_commands import CANCEL, EXPLAIN, HOLD, LOGS, RELEASE, SHOW, WAIT
-from .list_commands import ATTACH, LS, TOP
-from .submit_commands import SCRIPT, SUBMIT, VALIDATE
+from . import exit_codes, messages
+from .cluster import ATTACH, FAKE, QUEUES
+from .doctor import DOCTOR
+from .entry_points import CommandLine
+from .installation import CONFIG, PLUGINS
+from .jobs import CANCEL, EXPLAIN, HOLD, LOGS, LS, RELEASE, SHOW, TOP, WAIT
+from .options import SETTINGS
+from .submission import CONVERT, RUN, SCRIPT, SUBMIT, VALIDATE
 
 _NAME = "jpsi"
 # Set by click's shell completion scripts.
@@ -41,7 +43,7 @@ def _code(arguments: list[str]) -> int:
     except click.UsageError as e:
         return _misused(e, arguments)
     except KeyboardInterrupt:
-        return codes.CANCELLED
+        return exit_codes.CANCELLED
     except (messages.UnwritableError, OSError) as e:
         return _unwritable(e)
     except Exception:  # noqa: BLE001  the outermost fence: a bug, which is to be seen
@@ -51,27 +53,27 @@ def _code(arguments: list[str]) -> int:
 def _unwritable(error: messages.UnwritableError | OSError) -> int:
     if isinstance(error, messages.UnwritableError):
         messages.error(str(error))
-        return codes.JPSI
+        return exit_codes.JPSI
     if isinstance(error, BrokenPipeError):
         # Else the interpreter complains when it flushes at its end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), messages.STDOUT)
-        return codes.BROKEN_PIPE
+        return exit_codes.BROKEN_PIPE
     if error.errno in {errno.ENOSPC, errno.EDQUOT}:
         messages.error(str(error.strerror))
-        return codes.JPSI
+        return exit_codes.JPSI
     return _failed()
 
 
 def _failed() -> int:
     messages.write(traceback.format_exc())
     messages.error("this is a bug in jpsi, or in a plugin; please report it with the lines above")
-    return codes.JPSI
+    return exit_codes.JPSI
 
 
 def _misused(error: click.UsageError, arguments: list[str]) -> int:
     text = error.format_message()
     messages.error(f"{text[:1].lower()}{text[1:]}\nTry: {_place(error, arguments)} --help")
-    return codes.USAGE
+    return exit_codes.USAGE
 
 
 def _place(error: click.UsageError, arguments: list[str]) -> str:
@@ -131,15 +133,12 @@ def cli(ctx: click.Context) -> int:
     if ctx.invoked_subcommand is not None:
         return 0
     click.echo(ctx.get_help(), err=True)
-    return codes.USAGE
+    return exit_codes.USAGE
 
 
-cli.add_command(RUN)
-for command in (SUBMIT, SCRIPT, VALIDATE, LS, SHOW, EXPLAIN, WAIT, CANCEL, HOLD, RELEASE, LOGS, TOP, ATTACH):
+for command in (RUN, SUBMIT, SCRIPT, VALIDATE, CONVERT):
     cli.add_command(command)
-cli.add_command(PLUGINS)
-cli.add_command(CONFIG)
-cli.add_command(FAKE)
-cli.add_command(cluster_commands.CONVERT)
-cli.add_command(cluster_commands.QUEUES)
-cli.add_command(cluster_commands.DOCTOR)
+for command in (LS, SHOW, EXPLAIN, WAIT, CANCEL, HOLD, RELEASE, LOGS, TOP):
+    cli.add_command(command)
+for command in (QUEUES, ATTACH, FAKE, PLUGINS, CONFIG, DOCTOR):
+    cli.add_command(command)

@@ -91,11 +91,12 @@ def show_library_warnings() -> None:
 
     A person at a terminal sees at once why a job waits to be submitted, which is no warning yet.
     """
-    logging.getLogger("jpsi").addHandler(_Warnings(logging.WARNING))
+    for library in ("jpsi", "jpsi_engine"):
+        logging.getLogger(library).addHandler(_Warnings(logging.WARNING))
     if os.isatty(STDERR):
-        entrance = logging.getLogger("jpsi.engine.entrance")
-        entrance.setLevel(logging.INFO)
-        entrance.addHandler(_Notes())
+        submit_queue = logging.getLogger("jpsi_engine.host.submit_queue")
+        submit_queue.setLevel(logging.INFO)
+        submit_queue.addHandler(_Notes())
 
 
 class _Warnings(logging.Handler):

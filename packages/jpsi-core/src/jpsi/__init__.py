@@ -8,44 +8,67 @@
 <JobState.COMPLETED: 'COMPLETED'>
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from jpsi.job import Job, JobStatusCallback
-from jpsi.model.dependencies import Dependency, DependencyKind
-from jpsi.model.errors import (
+from jpsi.model import (
     BulkException,
     ConfigError,
+    Dependency,
+    DependencyKind,
     DocumentError,
     DocumentWarning,
+    Evidence,
+    HeterogeneousResources,
     InvalidJobException,
+    JobAttributes,
+    JobSpec,
+    JobState,
+    JobStatus,
     JpsiError,
     PluginError,
+    Reason,
+    ResourceSpec,
+    ResourceSpecV1,
+    StageIn,
+    StageOut,
+    StageOutFlags,
+    StagingMode,
     SubmitException,
     TransferError,
     TransportError,
     UnreachableStateException,
+    escape,
 )
-from jpsi.model.references import escape
-from jpsi.model.resources import HeterogeneousResources, ResourceSpec, ResourceSpecV1
-from jpsi.model.spec import JobAttributes, JobSpec, StageIn, StageOut, StageOutFlags, StagingMode
-from jpsi.model.states import Evidence, JobState, JobStatus, Reason
 
 if TYPE_CHECKING:
-    from jpsi.contract.config import ExecutorConfig
-    from jpsi.contract.protocols import Streams
-    from jpsi.contract.queue import Queue
-    from jpsi.converting import Conversion, read_script
-    from jpsi.engine.job_files import JobFiles, OutputPart
-    from jpsi.engine.output import Output
+    from jpsi.api import Conversion, System, read_script
+    from jpsi.config import Configuration, Configured, configuration
+    from jpsi.contract import ExecutorConfig, JobFiles, Output, OutputPart, Queue, Streams
+    from jpsi.document import read_document, write_document
     from jpsi.executor import JobExecutor
     from jpsi.futures import wait_all
     from jpsi.launcher import Launcher
-    from jpsi.model.document import read_document, write_document
-    from jpsi.model.durations import parse_duration
-    from jpsi.model.staging_progress import StagingProgress
-    from jpsi.registry.configured import Configuration, Configured, configuration
-    from jpsi.registry.listing import Plugin, plugins
-    from jpsi.system import System
+    from jpsi.layers import Plugin, plugins
+    from jpsi.model import StagingProgress, parse_duration
+else:
+    # Programs import jpsi long before they run jobs, or without doing so: the engine comes when asked for.
+    from jpsi.lazy import lazy_names
+
+    __getattr__, _ = lazy_names(
+        __name__,
+        {
+            "jpsi.api": "Conversion System read_script",
+            "jpsi.config": "Configuration Configured configuration",
+            "jpsi.contract": "ExecutorConfig JobFiles Output OutputPart Queue Streams",
+            "jpsi.document": "read_document write_document",
+            "jpsi.executor": "JobExecutor",
+            "jpsi.futures": "wait_all",
+            "jpsi.launcher": "Launcher",
+            "jpsi.layers": "Plugin plugins",
+            "jpsi.model": "StagingProgress parse_duration",
+        },
+    )
 
 __all__ = [
     "BulkException",
@@ -100,41 +123,6 @@ __all__ = [
     "write_document",
 ]
 
-_LAZY = {
-    "Configuration": "jpsi.registry.configured",
-    "Configured": "jpsi.registry.configured",
-    "Conversion": "jpsi.converting",
-    "ExecutorConfig": "jpsi.contract.config",
-    "JobExecutor": "jpsi.executor",
-    "JobFiles": "jpsi.engine.job_files",
-    "Launcher": "jpsi.launcher",
-    "Output": "jpsi.engine.output",
-    "OutputPart": "jpsi.engine.job_files",
-    "Plugin": "jpsi.registry.listing",
-    "Queue": "jpsi.contract.queue",
-    "StagingProgress": "jpsi.model.staging_progress",
-    "Streams": "jpsi.contract.protocols",
-    "System": "jpsi.system",
-    "configuration": "jpsi.registry.configured",
-    "parse_duration": "jpsi.model.durations",
-    "plugins": "jpsi.registry.listing",
-    "read_document": "jpsi.model.document",
-    "read_script": "jpsi.converting",
-    "wait_all": "jpsi.futures",
-    "write_document": "jpsi.model.document",
-}
-
-
-def __getattr__(name: str) -> Any:  # noqa: ANN401  whatever the module holds
-    # Programs import jpsi long before they run jobs, or without doing so: the engine comes when asked for.
-    if name not in _LAZY:
-        msg = f"module {__name__!r} has no attribute {name!r}"
-        raise AttributeError(msg)
-    from importlib import import_module  # noqa: PLC0415
-
-    value = globals()[name] = getattr(import_module(_LAZY[name]), name)
-    return value
-
 
 def __dir__() -> list[str]:
-    return [*__all__, *globals()]
+    return list(__all__)

@@ -13,11 +13,10 @@ from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from typing import Self, overload
 
-from jpsi.combining import Combining
+from jpsi.api import Combining, by_id, check_job, not_done
 from jpsi.executor import JobExecutor
 from jpsi.job import Job, States, asked
-from jpsi.many import by_id, check_job, not_done
-from jpsi.model.states import JobStatus
+from jpsi.model import JobStatus
 
 
 async def submit(job: Job, executor: JobExecutor) -> None:

@@ -9,45 +9,36 @@ from collections.abc import Callable, Iterable, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from jpsi.checking import Checking
-from jpsi.contract.hookspecs import Site
-from jpsi.contract.protocols import (
+from jpsi import notifier
+from jpsi.api import Checking, Many, NoTransport, Observing, System, check_job
+from jpsi.contract import (
     EngineSetup,
     FileTransport,
     InquiringEngine,
     InterruptedSubmission,
+    JobFiles,
+    Output,
     Preview,
     PreviewingEngine,
     RecallingEngine,
     Recovered,
+    Site,
+    Stream,
     Streams,
     Submission,
 )
-from jpsi.engine import defaults, notifier
-from jpsi.engine.job_files import JobFiles, job_files
-from jpsi.engine.output import Output, Stream
-from jpsi.engine.transport import LocalTransport
 from jpsi.job import Job, JobStatusCallback, StatusFunction, as_function
 from jpsi.launcher import Launchers
-from jpsi.many import Many, check_job
-from jpsi.model.errors import SubmitException
-from jpsi.model.native_id import is_job_id
-from jpsi.model.states import JobState, JobStatus
-from jpsi.observing import Observing
-from jpsi.registry.assembly import Assembly, assemble
-from jpsi.registry.custom_names import doubts, systems
-from jpsi.registry.stack import open_transport
-from jpsi.system import System
+from jpsi.layers import Assembly, assemble, engine_hooks, open_transport
+from jpsi.model import JobState, JobStatus, PluginError, SubmitException, is_job_id
+from jpsi.registry import doubts, systems
 
 if TYPE_CHECKING:
     from packaging.version import Version
 
-    from jpsi.contract.config import ExecutorConfig
-    from jpsi.contract.hookspecs import Capabilities, ExecutorHooks
-    from jpsi.contract.observation import Observation
-    from jpsi.contract.protocols import Engine, Transport
-    from jpsi.model.spec import JobSpec
-    from jpsi.model.staging_progress import StagingProgress
+    from jpsi.contract import Capabilities, Engine, EngineHooks, ExecutorConfig, Observation, Transport
+    from jpsi.model import JobSpec, StagingProgress
+    from jpsi.registry import Plugins
 
 log = logging.getLogger(__name__)
 
@@ -70,7 +61,7 @@ class JobExecutor(Many):
         config: ExecutorConfig | None = None,
     ) -> None:
         """The same as `get_instance`; without a name, the configured default executor, else `local`."""
-        assembly = assemble(name, version_constraint, url, config, lowest=defaults)
+        assembly = assemble(name, version_constraint, url, config)
         self._name = assembly.stack.candidate.name
         self._version = assembly.stack.candidate.version
         self._target = assembly.target
@@ -87,6 +78,7 @@ class JobExecutor(Many):
         self._lane = notifier.Lane()
         self._watchers: tuple[Watcher, ...] = ()
         self._is_closed = False
+        self._carrier = _Carrier(assembly.plugins)
         setup = self._setup(assembly)
         self._transport = setup.transport
         own_engine = self._hooks.make_engine(setup=setup)
@@ -137,7 +129,7 @@ class JobExecutor(Many):
         return cls(name, version_constraint, url, config)
 
     def _setup(self, assembly: Assembly) -> EngineSetup:
-        url, here = assembly.url, LocalTransport()
+        url, here = assembly.url, self._carrier.local_transport()
         return EngineSetup(
             executor=assembly.stack.candidate.canonical,
             version=self._version,
@@ -147,12 +139,12 @@ class JobExecutor(Many):
             publish=self._take_news,
             renamed=self._take_native_id,
             staged=self._take_progress,
-            process_engine=_process_engine,
+            process_engine=self._carrier.process_engine,
         )
 
     def _batch_engine(self, assembly: Assembly, setup: EngineSetup) -> Engine:
         assembly.stack.check_batch()
-        return _batch_engine(setup, self._hooks)
+        return self._carrier.hooks.batch_engine(setup=setup, hooks=self._hooks)
 
     def _open(self, assembly: Assembly, url: str, here: Transport) -> Transport:
         return open_transport(assembly.plugins, url, assembly.config, here)
@@ -321,7 +313,8 @@ class JobExecutor(Many):
 
         Other processes may follow them as well. A job that has ended comes back, too, and becomes final at
         once; one that never reached the backend comes back NEW. Ids that nothing on disk has are left out,
-        and jobs that another process is submitting at this moment. `jpsi.spooled` lists what is on disk.
+        and jobs that another process is submitting at this moment. `jpsi_engine.job_store` lists
+        what is on disk.
 
         Raises:
             SubmitException: the work directory cannot be read, or this executor keeps nothing there.
@@ -413,7 +406,7 @@ class JobExecutor(Many):
     @functools.cached_property
     def files(self) -> JobFiles:
         """The files of the machine where jobs run."""
-        return job_files(self._transport)
+        return self._carrier.hooks.open_files(transport=self._transport)
 
     def set_job_status_callback(self, callback: StatusFunction | JobStatusCallback | None) -> None:
         """Have `callback` called for every status of every job of this executor; None calls nobody.
@@ -516,16 +509,26 @@ class JobExecutor(Many):
             callback(job, status)
 
 
-# Most programs need one of the engines; each is a quarter of what there is to import.
+class _Carrier:
+    """The distribution that carries out jobs; a backend with an engine of its own works without any."""
 
+    def __init__(self, plugins: Plugins) -> None:
+        self._plugins = plugins
 
-def _process_engine(setup: EngineSetup) -> Engine:
-    from jpsi.engine.processes import ProcessEngine  # noqa: PLC0415
+    @functools.cached_property
+    def hooks(self) -> EngineHooks:
+        """Its hooks; PluginError if there is none, or it is broken."""
+        return engine_hooks(self._plugins)
 
-    return ProcessEngine(setup)
+    def local_transport(self) -> Transport:
+        """Return what runs commands on this machine."""
+        try:
+            hooks = self.hooks
+        except PluginError as e:
+            # raised again to those who need it: a backend with an engine of its own does not
+            return NoTransport(str(e))
+        return hooks.local_transport()
 
-
-def _batch_engine(setup: EngineSetup, hooks: ExecutorHooks) -> Engine:
-    from jpsi.engine.batch import BatchEngine  # noqa: PLC0415
-
-    return BatchEngine(setup, hooks)
+    def process_engine(self, setup: EngineSetup) -> Engine:
+        """Return the engine for processes of this machine."""
+        return self.hooks.process_engine(setup=setup)

@@ -7,14 +7,15 @@ import functools
 import queue
 import threading
 import time
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from datetime import timedelta
+from typing import Protocol
 
-from jpsi.engine import notifier
+from jpsi import notifier
 from jpsi.job import FINAL, Job, seconds
-from jpsi.model.states import JobStatus
-from jpsi.progress import progress_bar
+from jpsi.model import JobState, JobStatus
+from jpsi.registry import BARS
 
 
 def as_future(job: Job) -> Future[JobStatus]:
@@ -63,6 +64,13 @@ def as_completed(jobs: Iterable[Job], timeout: float | timedelta | None = None) 
         raise TimeoutError(msg)
 
 
+class _Bar(Protocol):
+    """Shows how far many jobs are."""
+
+    def show(self, job_id: str, state: JobState) -> None:
+        """Take in the state that a job is in."""
+
+
 def wait_all(
     jobs: Iterable[Job], timeout: float | timedelta | None = None, *, progress: bool = False
 ) -> Sequence[JobStatus | None]:
@@ -72,18 +80,18 @@ def wait_all(
         jobs: of any executors.
         timeout: seconds or a timedelta, for all of them together; None waits for ever.
         progress: show on standard error how many jobs are in which state, where that is a terminal or a
-            notebook. It takes the extra `progress`: `pip install 'jpsi-core[progress]'`.
+            notebook. The bar is in jpsi-cli.
 
     Returns:
         The final status of each, in the order of `jobs`; None for those that are not final when time ran
         out.
 
     Raises:
-        ModuleNotFoundError: `progress` was asked for, and what shows it is not installed.
+        PluginError: `progress` was asked for, and jpsi-cli, which shows it, is not installed.
     """
     jobs = list(jobs)
     left = dict.fromkeys(jobs)
-    with progress_bar(len(left)) if progress else contextlib.nullcontext() as bar, _changes(left) as changes:
+    with _progress_bar(len(left)) if progress else contextlib.nullcontext() as bar, _changes(left) as changes:
         for job in _changed(changes, left, seconds(timeout)):
             if bar is not None:
                 bar.show(job.id, job.status.state)
@@ -116,3 +124,12 @@ def _changed(changes: queue.SimpleQueue[Job], left: Collection[Job], timeout: fl
             yield changes.get(timeout=None if wait is None else min(wait, threading.TIMEOUT_MAX))
         except queue.Empty:
             return
+
+
+def _progress_bar(jobs: int) -> contextlib.AbstractContextManager[_Bar]:
+    """Return the bar of what is installed for that."""
+    from jpsi.registry import installed, load_plugin  # noqa: PLC0415  few programs show a bar
+
+    bar: Callable[[int], contextlib.AbstractContextManager[_Bar]]
+    bar = load_plugin(installed().find(BARS, "progress"))
+    return bar(jobs)

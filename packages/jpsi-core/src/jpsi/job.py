@@ -8,19 +8,47 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import timedelta
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import attrs
 
-from jpsi.engine import notifier
-from jpsi.model.errors import InvalidJobException, SubmitException, UnreachableStateException
-from jpsi.model.spec import JobSpec
-from jpsi.model.states import TIME_SOURCE, JobState, JobStatus, enriched, timed, transitions
+from jpsi import notifier
+from jpsi.model import (
+    TIME_SOURCE,
+    InvalidJobException,
+    JobSpec,
+    JobState,
+    JobStatus,
+    SubmitException,
+    UnreachableStateException,
+    enriched,
+    timed,
+    transitions,
+)
 
 if TYPE_CHECKING:
-    from jpsi.contract.protocols import Streams
-    from jpsi.engine.output import Output, Stream
-    from jpsi.executor import JobExecutor
+    from jpsi.contract import Output, Stream, Streams
+
+
+class SubmittingExecutor(Protocol):
+    """An executor as its jobs see it; a `JobExecutor` is one."""
+
+    @property
+    def name(self) -> str:
+        """The executor's name, as its plugin is called."""
+
+    def cancel(self, job: Job) -> None:
+        """Ask the backend to end a job."""
+
+    def streams(self, job: Job) -> Streams | None:
+        """Return where the output of a job goes."""
+
+    def output(self, job: Job, stream: Stream = "stdout") -> Output | None:
+        """Return what a job writes to a stream."""
+
+    def _notify(self, job: Job, status: JobStatus) -> None:
+        """Tell the executor's callback and the observers; called by the job under its lock."""
+
 
 #: What `wait` waits for if it is not told.
 FINAL = frozenset(state for state in JobState if state.final)
@@ -67,7 +95,7 @@ class Job:
         self.spec = spec
         self._id = _new_id()
         self._native_id: str | None = None
-        self._executor: JobExecutor | None = None
+        self._executor: SubmittingExecutor | None = None
         self._is_bound = False
         # how often this job was written down for submission
         self._attempt = 0
@@ -95,8 +123,8 @@ class Job:
         return None if self.status.state is JobState.NEW else self._native_id
 
     @property
-    def executor(self) -> JobExecutor | None:
-        """The executor that the job was submitted or attached to, or None."""
+    def executor(self) -> Any:  # noqa: ANN401  a JobExecutor, which stands above this module
+        """The `JobExecutor` that the job was submitted or attached to, or None."""
         return self._executor if self._is_bound else None
 
     @property
@@ -226,7 +254,7 @@ class Job:
 
     # What follows is for the executor.
 
-    def _take(self, executor: JobExecutor) -> int:
+    def _take(self, executor: SubmittingExecutor) -> int:
         """Reserve the job for one submission or attachment; returns the attempt's number."""
         with self._lock:
             if self._executor is not None or self.status.state is not JobState.NEW:

@@ -9,18 +9,15 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from jpsi.model.errors import PluginError
-from jpsi.model.resources import HeterogeneousResources, node_count, process_count
-from jpsi.model.spec import JobSpec
-from jpsi.registry.candidate import LAUNCHERS
-from jpsi.registry.stack import launcher_hooks, launcher_of, name_and_constraint
+from jpsi.layers import launcher_hooks, launcher_of, name_and_constraint
+from jpsi.model import HeterogeneousResources, JobSpec, PluginError, node_count, process_count
+from jpsi.registry import LAUNCHERS
 
 if TYPE_CHECKING:
     from packaging.version import Version
 
-    from jpsi.contract.hookspecs import Capabilities, LauncherHooks
-    from jpsi.registry.candidate import Candidate
-    from jpsi.registry.discovery import Plugins
+    from jpsi.contract import Capabilities, LauncherHooks
+    from jpsi.registry import Candidate, Plugins
 
 _SINGLE = "single"
 # What means the same to fnmatch and to a shell, and nothing else to either.
@@ -61,9 +58,10 @@ class Launcher:
             PluginError: no such launcher is installed, or it cannot be loaded.
             ConfigError: the configuration is wrong.
         """
-        from jpsi.registry import config, discovery  # noqa: PLC0415  few programs ask for launchers
+        from jpsi.config import loader  # noqa: PLC0415  few programs ask for launchers
+        from jpsi.registry import discovery  # noqa: PLC0415
 
-        plugins = discovery.installed(config.load().plugin_path)
+        plugins = discovery.installed(loader.load().plugin_path)
         return _asked(*launcher_of(plugins, name, version_constraint))
 
 
@@ -82,9 +80,16 @@ class Launchers:
         self._found: dict[str, Launcher] = {}
 
     def of(self, spec: JobSpec) -> tuple[Launcher | None, list[str]]:
-        """The launcher for a spec, or what is wrong with the choice."""
+        """Return the launcher for a spec, and what is wrong with the choice.
+
+        There is none for a job of one process that names none where nothing offers `single`, as jpsi-engine
+        does: another engine starts one process by itself.
+        """
         count = process_count(spec.resources)
         name = spec.launcher or (self._default(spec) if count > 1 else _SINGLE)
+        is_needed = spec.launcher is not None or count > 1 or name in self._found
+        if not is_needed and not self._plugins.named(LAUNCHERS, _SINGLE):
+            return None, []
         try:
             if name not in self._found:
                 self._found[name] = _asked(*launcher_of(self._plugins, *name_and_constraint(name)))

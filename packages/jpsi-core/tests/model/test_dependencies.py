@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from jpsi import Dependency, DependencyKind, InvalidJobException, Job, JobAttributes, JobSpec, JobState
+from jpsi.document.documents import read_document, write_document
 from jpsi.model.dependencies import OtherJob
-from jpsi.model.document import read_document, write_document
-from jpsi.model.problems import problems
 from jpsi.model.spec import copy_spec
+from jpsi.model.spec_problems import problems
 
 OK, ANY, NOTOK = DependencyKind.OK, DependencyKind.ANY, DependencyKind.NOTOK
 

@@ -10,7 +10,7 @@ import pytest
 
 from distributions import lay
 from jpsi.model.errors import PluginError
-from jpsi.registry.candidate import EXECUTORS, LAUNCHERS, Candidate
+from jpsi.registry.candidate import ENGINES, EXECUTORS, LAUNCHERS, Candidate
 from jpsi.registry.discovery import Plugins, installed
 
 
@@ -55,9 +55,9 @@ def test_plugins_of_another_group_are_not_found(site: Path) -> None:
     assert installed().find(LAUNCHERS, "mine").distribution == "my-plugin"
 
 
-def test_local_and_single_come_with_the_core() -> None:
-    assert installed().find(EXECUTORS, "LOCAL").distribution == "jpsi-core"
-    assert installed().find(LAUNCHERS, "single").distribution == "jpsi-core"
+def test_local_and_single_come_with_the_engine() -> None:
+    assert installed().find(EXECUTORS, "LOCAL").distribution == "jpsi-engine"
+    assert installed().find(LAUNCHERS, "single").distribution == "jpsi-engine"
 
 
 def test_directories_have_places_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -111,14 +111,46 @@ def test_metadata_that_stands_there_twice_counts_once(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("requirement", "is_refused"),
-    [("jpsi-core>=99", True), ("JPSI_Core<99", False), ("jpsi-core>=99; extra == 'x'", False)],
+    [
+        ("jpsi-core>=99", True),
+        ("JPSI_Core<99", False),
+        ("jpsi-core>=99; extra == 'x'", False),
+        ("jpsi-engine>=99", True),
+        ("jpsi-engine<99", False),
+    ],
 )
-def test_requirement_of_another_core_is_a_refusal(tmp_path: Path, requirement: str, is_refused: bool) -> None:
+def test_requirement_of_another_core_or_engine_is_a_refusal(
+    tmp_path: Path, requirement: str, is_refused: bool
+) -> None:
     lay(tmp_path, requires=[requirement], executors={"mine": "mine"})
 
     (it,) = installed([tmp_path]).named(EXECUTORS, "mine")
 
     assert (it.refusal is not None) is is_refused
+
+
+def test_what_runs_is_what_comes_first_in_the_environment(site: Path, tmp_path: Path) -> None:
+    lay(site, "jpsi_core", "7.1")
+    lay(site, "Jpsi.Engine", "7.2")
+    lay(tmp_path, "jpsi-core", "8.1")
+    lay(tmp_path, "jpsi-engine", "8.2", engines={"batch": "mine"}, executors={"local": "mine"})
+
+    found = installed([tmp_path])
+
+    assert found.running == {"jpsi-core": "7.1", "jpsi-engine": "7.2"}
+    assert not [it for it in found.candidates if it.origin is not None]
+
+
+def test_engine_that_is_too_old_for_the_core_is_refused(site: Path) -> None:
+    lay(site, "jpsi-core", "7.1")
+    lay(site, "jpsi-engine", "6.9", requires=["jpsi-core>=6.9,<7"], engines={"batch": "mine"})
+
+    with pytest.raises(
+        PluginError,
+        match=r"no engine 'batch' that can be used; installed: 6\.9\n"
+        r"  - jpsi-engine 6\.9: it requires jpsi-core>=6\.9,<7, but jpsi-core 7\.1 runs",
+    ):
+        installed().find(ENGINES, "batch")
 
 
 @pytest.mark.parametrize("path", ["mine/deep/down.py", "mine/deep", "my_plugin-1.2.dist-info/RECORD", "."])

@@ -11,7 +11,7 @@ from distributions import lay
 from jpsi.model.errors import PluginError
 from jpsi.registry.candidate import EXECUTORS, Candidate
 from jpsi.registry.discovery import installed
-from jpsi.registry.loading import added_to_path
+from jpsi.registry.loading import added_to_path, load_plugin
 from jpsi.registry.self_imports import absolute_imports
 
 
@@ -29,10 +29,10 @@ def untouched_path(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_module_that_stands_alone(tmp_path: Path) -> None:
     lay(tmp_path, files={"mine.py": "VALUE = 1\n"}, executors={"mine": "mine"})
 
-    module = find(tmp_path).load()
+    module = load_plugin(find(tmp_path))
 
     assert module.VALUE == 1
-    assert module is find(tmp_path).load()
+    assert module is load_plugin(find(tmp_path))
     assert "mine" not in sys.modules
 
 
@@ -46,7 +46,7 @@ def test_attribute_of_a_part_of_a_package(tmp_path: Path, value: str) -> None:
     }
     lay(tmp_path, files=files, executors={"mine": value})
 
-    assert find(tmp_path).load() == "found"
+    assert load_plugin(find(tmp_path)) == "found"
 
 
 @pytest.mark.clause("python-restricted")
@@ -59,7 +59,7 @@ def test_what_a_directory_lacks_is_taken_from_nowhere_else(
     lay(tmp_path / "plugins", executors={"mine": "mine"})
 
     with pytest.raises(PluginError, match="No module named 'mine'"):
-        find(tmp_path / "plugins").load()
+        load_plugin(find(tmp_path / "plugins"))
 
 
 def test_part_of_a_namespace(tmp_path: Path) -> None:
@@ -70,7 +70,7 @@ def test_part_of_a_namespace(tmp_path: Path) -> None:
     }
     lay(tmp_path, files=files, executors={"mine": "company.mine"})
 
-    assert find(tmp_path).load().X == 1
+    assert load_plugin(find(tmp_path)).X == 1
 
 
 def test_dependency_beside_it_is_found_and_hides_nothing(tmp_path: Path) -> None:
@@ -82,7 +82,7 @@ def test_dependency_beside_it_is_found_and_hides_nothing(tmp_path: Path) -> None
     for name in ("besides_it", "json"):
         (tmp_path / f"{name}.py").write_text("HERE = True\n")
 
-    besides, json = find(tmp_path).load().NAMES
+    besides, json = load_plugin(find(tmp_path)).NAMES
 
     assert besides.HERE
     assert not hasattr(json, "HERE")
@@ -97,7 +97,7 @@ def test_failed_import_leaves_nothing_behind(tmp_path: Path) -> None:
     before = set(sys.modules)
 
     with pytest.raises(PluginError, match="RuntimeError: no licence; reinstall it") as caught:
-        find(tmp_path).load()
+        load_plugin(find(tmp_path))
 
     assert caught.value.exception is caught.value.__cause__
     assert set(sys.modules) == before
@@ -110,7 +110,7 @@ def test_advice_for_a_directory_does_not_mix_versions(tmp_path: Path) -> None:
     lay(tmp_path, files={"mine.py": "raise RuntimeError\n"}, executors={"mine": "mine"})
 
     with pytest.raises(PluginError) as caught:
-        find(tmp_path).load()
+        load_plugin(find(tmp_path))
 
     assert str(caught.value).endswith(
         "reinstall it, or another version, into a directory of its own, or here after this one was emptied: "
@@ -127,7 +127,7 @@ def test_failed_import_from_the_environment_leaves_nothing_behind(
     before = set(sys.modules)
 
     with pytest.raises(PluginError, match=r"of my-plugin 1\.2 cannot be loaded: SystemExit"):
-        find().load()
+        load_plugin(find())
 
     assert set(sys.modules) == before
 
@@ -137,7 +137,7 @@ def test_program_can_be_interrupted_while_it_loads_a_plugin(tmp_path: Path) -> N
     before = set(sys.modules)
 
     with pytest.raises(KeyboardInterrupt):
-        find(tmp_path).load()
+        load_plugin(find(tmp_path))
 
     assert set(sys.modules) == before
 
@@ -157,7 +157,7 @@ def test_entry_point_that_leads_nowhere(
     monkeypatch.syspath_prepend(str(tmp_path))
 
     with pytest.raises(PluginError, match=told):
-        find().load()
+        load_plugin(find())
 
 
 @pytest.mark.clause("python-restricted")
@@ -170,9 +170,9 @@ def test_entry_point_of_a_directory_that_leads_nowhere_is_told_without_private_n
     )
 
     with pytest.raises(PluginError) as of_entry_point:
-        find(tmp_path / "a").load()
+        load_plugin(find(tmp_path / "a"))
     with pytest.raises(PluginError) as of_import:
-        find(tmp_path / "b").load()
+        load_plugin(find(tmp_path / "b"))
 
     told = (
         "ModuleNotFoundError: No module named 'bree', which its entry point names: mine = bree; reinstall it"
@@ -189,7 +189,7 @@ def test_refused_candidate_is_not_imported() -> None:
     it = Candidate(group=EXECUTORS, name="x", distribution="d", version="1", value="no", refusal="it is bad")
 
     with pytest.raises(PluginError, match="the executor 'x' of d 1 is refused: it is bad"):
-        it.load()
+        load_plugin(it)
 
 
 @pytest.mark.parametrize(

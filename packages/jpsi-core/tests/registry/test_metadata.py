@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import tempfile
 import zipfile
 from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from distributions import lay
-from jpsi.registry.metadata import distributions, of_path, parse_entry_points, parse_headers
+from jpsi.registry.metadata import Distribution, distributions, of_path
 
 
 def test_only_what_offers_something_is_found(tmp_path: Path) -> None:
@@ -52,16 +54,84 @@ def test_metadata_that_is_missing_is_no_reason_to_fail(tmp_path: Path) -> None:
     assert [it.version for it in distributions(str(tmp_path))] == ["unknown"]
 
 
-@given(st.text())
-def test_any_text_is_read(text: str) -> None:
-    list(parse_entry_points(text))
-    parse_headers(text)
+@given(entry_points=st.binary(), metadata=st.binary(), has_group=st.booleans())
+def test_any_text_is_read(entry_points: bytes, metadata: bytes, has_group: bool) -> None:
+    """Whatever stands in one distribution, the one beside it is found."""
+    with tempfile.TemporaryDirectory() as place:
+        info = Path(place, "any-1.dist-info")
+        info.mkdir()
+        (info / "entry_points.txt").write_bytes(b"[jpsi.executors]\n" * has_group + entry_points)
+        (info / "METADATA").write_bytes(metadata)
+        lay(Path(place), executors={"x": "y"})
+
+        assert "my-plugin" in {it.name for it in distributions(place)}
 
 
-def test_comments_and_spaces_are_none_of_a_name() -> None:
-    text = "# c\n[ jpsi.executors ]\n; c\n a=b \n\n c = d:e [x]\nnonsense\n"
+@pytest.mark.parametrize("separator", ["\n", "\r\n"])
+def test_comments_and_spaces_are_none_of_a_name(tmp_path: Path, separator: str) -> None:
+    lines = [
+        "# c",
+        "[ jpsi.executors ]",
+        "; c = d",
+        " a=b ",
+        "",
+        " c = d:e [x]",
+        "nonsense",
+        "= x",
+        "\x0b= y",
+    ]
 
-    assert [(it.group, it.name, it.value) for it in parse_entry_points(text)] == [
+    (found,) = read(tmp_path, entry_points=separator.join(lines).encode())
+
+    assert [(it.group, it.name, it.value) for it in found.entry_points] == [
         ("jpsi.executors", "a", "b"),
         ("jpsi.executors", "c", "d:e [x]"),
     ]
+
+
+def test_value_that_is_no_reference_hides_no_other(tmp_path: Path) -> None:
+    """Whoever asks for it is told what is wrong with it, by most releases of importlib-metadata."""
+    text = b"[other]\nx = not a module\n[jpsi.executors]\nbad = !\na = b:c.d [e]\n"
+
+    (found,) = read(tmp_path, entry_points=text)
+
+    assert ("a", "b:c.d [e]") in {(it.name, it.value) for it in found.entry_points}
+
+
+def test_requirement_on_several_lines_is_one(tmp_path: Path) -> None:
+    metadata = b"Name: x\nVersion: 1\nRequires-Dist: a\nRequires-Dist: b;\n  python_version>'3'\n\nName: y\n"
+
+    (found,) = read(tmp_path, metadata=metadata)
+
+    assert (found.name, found.requires) == ("x", ("a", "b; python_version>'3'"))
+
+
+def test_text_that_is_not_utf_8_is_read(tmp_path: Path) -> None:
+    metadata = "Name: x\nAuthor: J\u00fcrgen\nVersion: 3\n".encode("latin-1")
+
+    (found,) = read(tmp_path, metadata=metadata)
+
+    assert found.version == "3"
+
+
+def read(
+    directory: Path,
+    entry_points: bytes = b"[jpsi.executors]\na = b\n",
+    metadata: bytes = b"Name: x\nVersion: 1\n",
+) -> list[Distribution]:
+    """Return what is found where one distribution has these files."""
+    info = directory / "x-1.dist-info"
+    info.mkdir()
+    (info / "entry_points.txt").write_bytes(entry_points)
+    (info / "METADATA").write_bytes(metadata)
+    return distributions(str(directory))
+
+
+def test_core_is_found_though_it_offers_nothing(tmp_path: Path) -> None:
+    """What others require of it is looked at."""
+    lay(tmp_path, "jpsi-core", "7")
+    lay(tmp_path, "jpsi_engine", "8")
+
+    found = {it.name: (it.version, it.entry_points) for it in distributions(str(tmp_path))}
+
+    assert found == {"jpsi-core": ("7", ()), "jpsi_engine": ("8", ())}

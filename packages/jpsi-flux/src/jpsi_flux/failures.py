@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import attrs
 
-from jpsi.plugin import CommandResult, Failure, FailureKind, SubmitErrors, hookimpl
+from jpsi.plugin import CommandResult, Failure, FailureKind, hookimpl
+from jpsi.plugin.kit import SubmitErrors
 
-from .submission import ids
+from .submission import printed_ids
 
 _TRANSIENT, _PERMANENT = FailureKind.TRANSIENT, FailureKind.PERMANENT
 _INVALID, _AMBIGUOUS = FailureKind.INVALID_JOB, FailureKind.AMBIGUOUS
@@ -71,4 +72,4 @@ def classify_failure(result: CommandResult) -> Failure:
     # of several jobs that are refused alike it is said as often
     said = "".join(dict.fromkeys(result.stderr.splitlines(keepends=True)))
     failure = _ERRORS.failure(attrs.evolve(result, stderr=said))
-    return attrs.evolve(failure, kind=_AMBIGUOUS) if any(ids(result)) else failure
+    return attrs.evolve(failure, kind=_AMBIGUOUS) if any(printed_ids(result)) else failure

@@ -1,17 +1,35 @@
 """The executor `flux`: its hooks, each from the module that knows the answer."""
 
-from .bulk import parse_submit_several, submit_several
 from .config import capabilities, config_class
-from .events import parse_event, watch
+from .convert import read_script
 from .failures import classify_failure
-from .ids import canonical_id
-from .jobs import find, parse_find, parse_status, query
-from .placing import nodes
-from .queues import parse_queues, queues, version
-from .reading import read_script
-from .requests import cancel, hold, parse_cancel, parse_hold, parse_release, release
-from .script import check_spec, render_script
-from .submission import parse_submit, submit
+from .native_ids import canonical_id
+from .queue import (
+    cancel,
+    find,
+    hold,
+    parse_cancel,
+    parse_event,
+    parse_find,
+    parse_hold,
+    parse_queues,
+    parse_release,
+    parse_status,
+    query,
+    queues,
+    release,
+    version,
+    watch,
+)
+from .submission import (
+    check_spec,
+    nodes,
+    parse_submit,
+    parse_submit_several,
+    render_script,
+    submit,
+    submit_several,
+)
 
 __all__ = [
     "cancel",

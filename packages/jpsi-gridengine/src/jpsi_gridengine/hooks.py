@@ -1,17 +1,28 @@
 """The executor `gridengine`: its hooks, each from the module that knows the answer."""
 
 from .config import config_class
+from .convert import read_script
 from .failures import classify_failure
-from .ids import arrays_of, canonical_id, element_ids
-from .nodefile import nodes
+from .native_ids import arrays_of, canonical_id, element_ids
 from .probe import capabilities, parse_probe, probe
-from .qacct import parse_finished, query_finished
-from .qstat import find, parse_find, parse_status, query
-from .queues import parse_queues, queues, version
-from .reading import read_script
-from .requests import cancel, hold, parse_cancel, parse_hold, parse_release, release
-from .script import check_spec, render_script
-from .submission import parse_submit, submit
+from .queue import (
+    cancel,
+    find,
+    hold,
+    parse_cancel,
+    parse_find,
+    parse_finished,
+    parse_hold,
+    parse_queues,
+    parse_release,
+    parse_status,
+    query,
+    query_finished,
+    queues,
+    release,
+    version,
+)
+from .submission import check_spec, nodes, parse_submit, render_script, submit
 
 __all__ = [
     "arrays_of",

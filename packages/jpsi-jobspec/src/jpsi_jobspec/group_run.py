@@ -16,20 +16,20 @@ from pathlib import Path
 
 from jpsi import JobExecutor, JobState
 
-from . import again, telling
-from .drive import Driver
-from .ending import TIMEOUT, listen, time_to_run
-from .engines import INSTALL, usable
-from .events import CANCELLED
-from .executors import opened
-from .exit_codes import code
-from .flat import flat
-from .journal import Journal, inner
-from .nodes import is_spread, slots_of_nodes, spanning
-from .planned import Entry
-from .room import Room
-from .runs import read
-from .shape import ONE_SLOT
+from .document import ONE_SLOT
+from .groups import TIMEOUT, begin_life, open_executor, time_to_run, watch_for_end
+from .planning import (
+    INSTALL_HINT,
+    Capacity,
+    Entry,
+    flatten,
+    is_spread,
+    slots_of_nodes,
+    spanning,
+    usable_engines,
+)
+from .run_store import CANCELLED, Journal, inner_journal, read_run
+from .running import EXIT_CANCELLED, EXIT_TIMEOUT, Driver, exit_code_of
 
 log = logging.getLogger(__name__)
 
@@ -42,19 +42,19 @@ def main(path: str, entry_id: str, life: str) -> int:
         entry_id: the group.
         life: what no other start of the allocation's job is called; it begins with the time of that.
     """
-    run = read(Path(path))
+    run = read_run(Path(path))
     allocation = next(it for it in run.plan.entries if it.id == entry_id)
 
     def end(why: str) -> None:
         journal.cancel(why=CANCELLED if run.is_unwanted(entry_id) else why)
 
-    journal = inner(run.path, allocation)
+    journal = inner_journal(run.path, allocation)
     # one whose keeper is gone is at work for a while
     with journal.held(is_waiting=True):
-        journal = inner(run.path, allocation)
-        is_restarted = again.begin(journal, life, is_wanted=not run.is_unwanted(entry_id))
+        journal = inner_journal(run.path, allocation)
+        is_restarted = begin_life(journal, life, is_wanted=not run.is_unwanted(entry_id))
         used = timedelta(seconds=time.time() - float(life.partition(" ")[0]))
-        listen(end, time_to_run(allocation.attributes.duration, used))
+        watch_for_end(end, time_to_run(allocation.attributes.duration, used))
         found = _run(journal, allocation, run.plan.target, is_restarted=is_restarted)
     journal.close()
     return found
@@ -63,14 +63,14 @@ def main(path: str, entry_id: str, life: str) -> int:
 def _run(journal: Journal, allocation: Entry, target: str, *, is_restarted: bool) -> int:
     nodes = _nodes(allocation)
     launcher = "" if len(nodes) == 1 else JobExecutor(target).system.capabilities.default_launcher
-    with opened(allocation, nodes, launcher, journal.work) as executor:
-        room = Room(allocation, nodes, can_span=any(spanning(allocation)))
+    with open_executor(allocation, nodes, launcher, journal.work) as executor:
+        capacity = Capacity(allocation, nodes, can_span=any(spanning(allocation)))
         # what is watched inside is watched outside, with nothing between
-        is_watched = any(it.is_watched for it in flat(allocation))
+        is_watched = any(it.is_watched for it in flatten(allocation))
         told = _keep_quiet if is_watched else _tell
-        Driver(journal, executor, told, room, is_restarted=is_restarted, show=_show).run()
-    found = code(journal.every_part())
-    return telling.TIMEOUT if found == telling.CANCELLED and journal.why == TIMEOUT else found
+        Driver(journal, executor, told, capacity, is_restarted=is_restarted, show=_show).run()
+    found = exit_code_of(journal.every_part())
+    return EXIT_TIMEOUT if found == EXIT_CANCELLED and journal.why == TIMEOUT else found
 
 
 def _nodes(allocation: Entry) -> tuple[int, ...]:
@@ -78,8 +78,8 @@ def _nodes(allocation: Entry) -> tuple[int, ...]:
     file = os.environ.get("JPSI_NODEFILE")
     names = Path(file).read_text(encoding="utf-8").split() if file else []
     nodes = slots_of_nodes(allocation.shape or ONE_SLOT, names)
-    if len(nodes) > 1 and not is_spread(allocation) and not usable():
-        log.warning("the group %s uses the first node alone; %s", allocation.id, INSTALL)
+    if len(nodes) > 1 and not is_spread(allocation) and not usable_engines():
+        log.warning("the group %s uses the first node alone; %s", allocation.id, INSTALL_HINT)
         return nodes[:1]
     return nodes
 

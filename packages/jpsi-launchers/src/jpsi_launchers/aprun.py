@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from jpsi.plugin import JobSpec, ShellLine, hookimpl, line, need_program
+from jpsi.plugin import JobSpec, ShellLine, hookimpl, line
+from jpsi.plugin.kit import need_program
 
-from .shape import Shape
-from .text import HIDE_COLONS
+from .process_layout import ProcessLayout
+from .shell_lines import HIDE_COLONS
 
 
 @hookimpl
@@ -20,16 +21,16 @@ def launch(spec: JobSpec) -> Sequence[ShellLine]:
     return [
         *need_program("aprun"),
         *HIDE_COLONS,
-        ShellLine(f'{line("exec", "aprun", *_options(Shape.of(spec)))} "$@"'),
+        ShellLine(f'{line("exec", "aprun", *_options(ProcessLayout.of(spec)))} "$@"'),
     ]
 
 
 # aprun(1), Cray S-2496
-def _options(shape: Shape) -> Iterator[str]:
+def _options(layout: ProcessLayout) -> Iterator[str]:
     # Otherwise it adds how long the processes ran to their output.
     yield "-q"
-    yield from ("-n", str(shape.processes))
-    if shape.per_node is not None:
-        yield from ("-N", str(shape.per_node))
-    if shape.cores is not None:
-        yield from ("-d", str(shape.cores))
+    yield from ("-n", str(layout.processes))
+    if layout.per_node is not None:
+        yield from ("-N", str(layout.per_node))
+    if layout.cores is not None:
+        yield from ("-d", str(layout.cores))

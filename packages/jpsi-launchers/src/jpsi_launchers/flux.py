@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from jpsi.plugin import JobSpec, ShellLine, hookimpl, line, need_program
+from jpsi.plugin import JobSpec, ShellLine, hookimpl, line
+from jpsi.plugin.kit import need_program
 
-from .shape import Shape
+from .process_layout import ProcessLayout
 
 
 @hookimpl
@@ -18,19 +19,19 @@ def rank_variables() -> Sequence[str]:
 def launch(spec: JobSpec) -> Sequence[ShellLine]:
     return [
         *need_program("flux"),
-        ShellLine(f'{line("exec", "flux", "run", *_options(Shape.of(spec)))} "$@"'),
+        ShellLine(f'{line("exec", "flux", "run", *_options(ProcessLayout.of(spec)))} "$@"'),
     ]
 
 
 # The manual pages flux-run(1) and flux-shell-options(7)
-def _options(shape: Shape) -> Iterator[str]:
-    yield f"--ntasks={shape.processes}"
-    if shape.nodes is not None:
-        yield f"--nodes={shape.nodes}"
-    if shape.cores is not None:
-        yield f"--cores-per-task={shape.cores}"
-    if shape.gpus:
-        yield f"--gpus-per-task={shape.gpus}"
+def _options(layout: ProcessLayout) -> Iterator[str]:
+    yield f"--ntasks={layout.processes}"
+    if layout.nodes is not None:
+        yield f"--nodes={layout.nodes}"
+    if layout.cores is not None:
+        yield f"--cores-per-task={layout.cores}"
+    if layout.gpus:
+        yield f"--gpus-per-task={layout.gpus}"
         yield "--setopt=gpu-affinity=per-task"
     yield "--setopt=cpu-affinity=per-task"
     # Otherwise Flux ends the job half a minute after the first process has ended, or never if that failed.

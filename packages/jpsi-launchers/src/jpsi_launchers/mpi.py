@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from jpsi.plugin import ShellLine, heed_signals, line, need_program, pass_signals, trap_signals, word
+from jpsi.plugin import ShellLine, line, word
+from jpsi.plugin.kit import heed_signals, need_program, pass_signals, trap_signals
 
-from .shape import Shape
-from .text import HIDE_COLONS, KEEP_INPUT, shell
+from .process_layout import ProcessLayout
+from .shell_lines import HIDE_COLONS, KEEP_INPUT, shell
 
 _RANK_VARIABLES = (
     *("OMPI_*", "OPAL_*", "PMIX_*", "PRTE_*"),
@@ -24,23 +25,23 @@ def rank_variables() -> Sequence[str]:
     return _RANK_VARIABLES
 
 
-def lines(program: str, shapes: Sequence[Shape]) -> Sequence[ShellLine]:
+def lines(program: str, layouts: Sequence[ProcessLayout]) -> Sequence[ShellLine]:
     """The lines that start the processes of all kinds of slots with this program."""
-    return list(_lines(program, shapes))
+    return list(_lines(program, layouts))
 
 
-def _lines(program: str, shapes: Sequence[Shape]) -> Iterator[ShellLine]:
-    processes = sum(it.processes for it in shapes)
+def _lines(program: str, layouts: Sequence[ProcessLayout]) -> Iterator[ShellLine]:
+    processes = sum(it.processes for it in layouts)
     # of several kinds each has its own number, and no option says that
-    cores = shapes[0].cores if len(shapes) == 1 else None
+    cores = layouts[0].cores if len(layouts) == 1 else None
     yield from need_program(program)
-    if len(shapes) > 1:
+    if len(layouts) > 1:
         yield from _SEVERAL
     yield from HIDE_COLONS
     yield ShellLine(f"_mpi_program={word(program)}")
     yield ShellLine(f"_mpi_processes={word(str(processes))}")
     yield ShellLine(f"_mpi_cores={word(str(cores or ''))}")
-    yield ShellLine(f"_mpi_kinds={word(str(len(shapes)))}")
+    yield ShellLine(f"_mpi_kinds={word(str(len(layouts)))}")
     yield from _COMMON
     yield ShellLine(f"_mpi_version=$({line(program, '--version')} 2>&1 </dev/null)")
     yield ShellLine("case $_mpi_version in")

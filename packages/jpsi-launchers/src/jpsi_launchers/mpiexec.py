@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from jpsi.plugin import JobSpec, ShellLine, hookimpl
 
 from . import mpi
-from .shape import Shape
+from .process_layout import ProcessLayout
 
 
 @hookimpl
@@ -22,4 +22,4 @@ def rank_variables() -> Sequence[str]:
 
 @hookimpl
 def launch(spec: JobSpec) -> Sequence[ShellLine]:
-    return mpi.lines("mpiexec", Shape.of_each(spec))
+    return mpi.lines("mpiexec", ProcessLayout.of_each(spec))

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from jpsi.plugin import JobSpec, ShellLine, heed_signals, hookimpl, pass_signals, trap_signals, word
+from jpsi.plugin import JobSpec, ShellLine, hookimpl, word
+from jpsi.plugin.kit import heed_signals, pass_signals, trap_signals
 
-from .shape import Shape
-from .text import KEEP_INPUT, shell
+from .process_layout import ProcessLayout
+from .shell_lines import KEEP_INPUT, shell
 
 
 @hookimpl
 def check_spec(spec: JobSpec) -> list[str]:
-    nodes = max(it.nodes or 1 for it in Shape.of_each(spec))
+    nodes = max(it.nodes or 1 for it in ProcessLayout.of_each(spec))
     if nodes > 1:
         return [f"the launcher multiple runs all processes on one node, but {nodes} nodes are asked for"]
     return []
@@ -31,7 +32,7 @@ def rank_variables() -> Sequence[str]:
 @hookimpl
 def launch(spec: JobSpec) -> Sequence[ShellLine]:
     return [
-        ShellLine(f"JPSI_SIZE={word(str(sum(it.processes for it in Shape.of_each(spec))))}"),
+        ShellLine(f"JPSI_SIZE={word(str(sum(it.processes for it in ProcessLayout.of_each(spec))))}"),
         *heed_signals(),
         *pass_signals("launch"),
         *trap_signals("launch"),

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from jpsi.plugin import JobSpec, ScriptLauncher, ShellLine, custom_options, hookimpl
+from jpsi.plugin import JobSpec, ShellLine, custom_options, hookimpl
+from jpsi.plugin.kit import ScriptLauncher
 
 from . import aprun, flux, jsrun, mpi, multiple, srun
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from jpsi.plugin import CustomOptions, JobSpec, Options, ShellLine, given, hookimpl, line, need_program
+from jpsi.plugin import CustomOptions, JobSpec, Options, ShellLine, given, hookimpl, line
+from jpsi.plugin.kit import need_program
 
-from .shape import Shape
-from .text import HIDE_COLONS, shell
+from .process_layout import ProcessLayout
+from .shell_lines import HIDE_COLONS, shell
 
 #: srun(1), OPTIONS, by their long names.
 CUSTOM = CustomOptions(
@@ -44,8 +45,8 @@ esac"""
 @hookimpl
 def check_spec(spec: JobSpec) -> list[str]:
     found = list(CUSTOM.problems(spec))
-    shapes = Shape.of_each(spec)
-    if len(shapes) > 1 and any(it.is_uneven for it in shapes):
+    layouts = ProcessLayout.of_each(spec)
+    if len(layouts) > 1 and any(it.is_uneven for it in layouts):
         found.append("the launcher srun needs as many processes on each node of a component")
     return found
 
@@ -65,22 +66,22 @@ def rank_variables() -> Sequence[str]:
 
 @hookimpl
 def launch(spec: JobSpec) -> Sequence[ShellLine]:
-    shapes = Shape.of_each(spec)
+    layouts = ProcessLayout.of_each(spec)
     # Who says how steps share the job has said it.
     inside = () if CUSTOM.of(spec).keys() & _SHARING else _INSIDE_A_STEP
     before = [*need_program("srun"), *HIDE_COLONS, *inside]
-    if len(shapes) > 1:
-        return [*before, *_several(shapes, spec)]
-    options = CUSTOM.merged(_options(shapes[0]), spec)
+    if len(layouts) > 1:
+        return [*before, *_several(layouts, spec)]
+    options = CUSTOM.merged(_options(layouts[0]), spec)
     placed = _PLACED if options.get("distribution") == _AS_LISTED else ()
     return [*before, *placed, ShellLine(f'{line("exec", "srun", *_words(options))} "$@"')]
 
 
-def _several(shapes: Sequence[Shape], spec: JobSpec) -> list[ShellLine]:
+def _several(layouts: Sequence[ProcessLayout], spec: JobSpec) -> list[ShellLine]:
     """One step over all components, each with its own options; srun(1), HETEROGENEOUS JOBS."""
     parts = []
-    for group, shape in enumerate(shapes):
-        options = CUSTOM.merged({"het-group": group, **_options(shape)}, spec)
+    for group, layout in enumerate(layouts):
+        options = CUSTOM.merged({"het-group": group, **_options(layout)}, spec)
         parts.append(f'{line(*_words(options))} "$@"')
     return [ShellLine(f"exec srun {' : '.join(parts)}")]
 
@@ -99,15 +100,15 @@ _PLACED = (
 
 
 # srun(1) of Slurm 22.05
-def _options(shape: Shape) -> Options:
+def _options(layout: ProcessLayout) -> Options:
     return {
-        "nodes": shape.nodes,
-        "ntasks": shape.processes,
-        "ntasks-per-node": None if shape.is_uneven else shape.told_per_node,
-        "distribution": _AS_LISTED if shape.is_uneven else None,
+        "nodes": layout.nodes,
+        "ntasks": layout.processes,
+        "ntasks-per-node": None if layout.is_uneven else layout.told_per_node,
+        "distribution": _AS_LISTED if layout.is_uneven else None,
         # Since 22.05 a step does not inherit it from its job.
-        "cpus-per-task": shape.cores,
-        "gpus-per-task": shape.gpus or None,
+        "cpus-per-task": layout.cores,
+        "gpus-per-task": layout.gpus or None,
         # Standard input is for rank 0, and not for each of them.
         "input": "0",
         # The job may have been submitted with something else, which steps would inherit.

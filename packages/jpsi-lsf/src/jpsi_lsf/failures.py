@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from jpsi.plugin import CommandResult, Failure, FailureKind, SubmitErrors, hookimpl
+from jpsi.plugin import CommandResult, Failure, FailureKind, hookimpl
+from jpsi.plugin.kit import SubmitErrors
 
 _AMBIGUOUS, _TRANSIENT = FailureKind.AMBIGUOUS, FailureKind.TRANSIENT
 _INVALID, _PERMANENT = FailureKind.INVALID_JOB, FailureKind.PERMANENT

@@ -9,8 +9,8 @@ from typing import Any
 from jpsi.plugin import Arrays, Capabilities, Command, CommandResult, Site, hookimpl
 
 from .commands import lsf
-from .records import FIELDS
-from .script import DEPENDENCIES
+from .queue import FIELDS
+from .submission import DEPENDENCIES
 
 # The first two tell what bjobs understands, the third how large arrays may be, the last what queues do.
 _SCRIPT = f"bjobs -V; bjobs -o '{FIELDS}' -json; bparams -l; exec bqueues -l"

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from jpsi.plugin import CommandResult, Failure, FailureKind, SubmitErrors, hookimpl
+from jpsi.plugin import CommandResult, Failure, FailureKind, hookimpl
+from jpsi.plugin.kit import SubmitErrors
 
 _TRANSIENT, _PERMANENT = FailureKind.TRANSIENT, FailureKind.PERMANENT
 _INVALID, _AMBIGUOUS = FailureKind.INVALID_JOB, FailureKind.AMBIGUOUS

@@ -21,22 +21,38 @@ from jpsi.plugin import (
     Queue,
     Reader,
     Script,
-    ScriptForm,
     ShellLine,
     Site,
     SubmitContext,
     attributes,
     hookimpl,
-    tagged,
 )
+from jpsi.plugin.kit import ScriptForm, tagged
 
-from . import complaints, config, failures, ids, mine, queues, reading, requests, submission
-from .ends import End
-from .ids import by_asked
-from .listed import Listed
-from .names import tags_in
-from .observing import observations
-from .script import options
+from .config import config_class
+from .convert import read_script
+from .failures import classify_failure
+from .job_names import tags_in
+from .native_ids import Asked, by_asked, canonical_id, element_ids, is_one_server
+from .queue import (
+    End,
+    Listed,
+    cancel,
+    denied_jobs,
+    hold,
+    is_answer,
+    observe_jobs,
+    own_jobs,
+    parse_cancel,
+    parse_hold,
+    queues,
+    read_queues,
+    release,
+    undecided_jobs,
+    unframe_listing,
+    version,
+)
+from .submission import parse_submit, qsub_options, submit
 
 # qstat prints local time without saying which.
 _UNIVERSAL_TIME = {"TZ": "UTC0"}
@@ -72,19 +88,19 @@ class Hooks(ABC):
     #: What qstat calls the largest number of them.
     largest_array: str
 
-    config_class = staticmethod(config.config_class)
-    canonical_id = staticmethod(ids.canonical_id)
-    element_ids = staticmethod(ids.element_ids)
-    parse_submit = staticmethod(submission.parse_submit)
-    classify_failure = staticmethod(failures.classify_failure)
-    cancel = staticmethod(requests.cancel)
-    hold = staticmethod(requests.hold)
-    release = staticmethod(requests.release)
-    parse_cancel = staticmethod(requests.parse_cancel)
-    parse_hold = staticmethod(requests.parse_hold)
-    parse_release = staticmethod(requests.parse_hold)
-    version = staticmethod(queues.version)
-    queues = staticmethod(queues.queues)
+    config_class = staticmethod(config_class)
+    canonical_id = staticmethod(canonical_id)
+    element_ids = staticmethod(element_ids)
+    parse_submit = staticmethod(parse_submit)
+    classify_failure = staticmethod(classify_failure)
+    cancel = staticmethod(cancel)
+    hold = staticmethod(hold)
+    release = staticmethod(release)
+    parse_cancel = staticmethod(parse_cancel)
+    parse_hold = staticmethod(parse_hold)
+    parse_release = staticmethod(parse_hold)
+    version = staticmethod(version)
+    queues = staticmethod(queues)
 
     @abstractmethod
     def resources(self, spec: JobSpec, site: Site) -> Options:
@@ -105,7 +121,7 @@ class Hooks(ABC):
     def options(self, spec: JobSpec, context: SubmitContext) -> Options:
         """The options of qsub for a job."""
         needs = {**self.resources(spec, context.site), self.array_option: _array(context)}
-        return options(spec, context, self.queue(attributes(spec)), needs)
+        return qsub_options(spec, context, self.queue(attributes(spec)), needs)
 
     @abstractmethod
     def arrays(self, site: Site) -> Arrays | None:
@@ -117,7 +133,7 @@ class Hooks(ABC):
 
     def naming(self, native_ids: Sequence[str], *arguments: str) -> Command:
         """A call of qstat for these jobs; without any, for all."""
-        express = self.express if ids.is_one_server(native_ids) else ()
+        express = self.express if is_one_server(native_ids) else ()
         argv = [*self.qstat, *arguments, *express, *native_ids]
         return Command(argv, environment=_UNIVERSAL_TIME, unset=_MISLEADING)
 
@@ -136,7 +152,7 @@ class Hooks(ABC):
             SubmitException: it has not answered, or not to its end.
         """
         jobs = self.jobs(result.stdout)
-        if jobs is None or not complaints.is_answer(result, native_ids, has_jobs=bool(jobs)):
+        if jobs is None or not is_answer(result, native_ids, has_jobs=bool(jobs)):
             raise result.no_answer
         return jobs
 
@@ -150,8 +166,8 @@ class Hooks(ABC):
         shown = {job.native_id: "" for job in jobs}
         said = {
             *by_asked(shown, native_ids),
-            *complaints.denied(result, native_ids),
-            *complaints.left_open(result, native_ids),
+            *denied_jobs(result, native_ids),
+            *undecided_jobs(result, native_ids),
         }
         is_silent = not jobs and not said
         if is_silent or not said.issuperset(it for it in native_ids if self.is_told_of(it, native_ids)):
@@ -199,17 +215,17 @@ class Hooks(ABC):
     @hookimpl
     def parse_queues(self, result: CommandResult) -> Sequence[Queue]:
         """The queues that qstat told of."""
-        return queues.read(result, self.name)
+        return read_queues(result, self.name)
 
     @hookimpl
     def read_script(self, text: str) -> ForeignScript:
         """What the directives of a script ask for."""
-        return reading.read_script(text, self.form.custom, self.readers)
+        return read_script(text, self.form.custom, self.readers)
 
     @hookimpl
     def submit(self, script: Script) -> Command:
         """The command that submits a script."""
-        return submission.submit(self.qsub, script)
+        return submit(self.qsub, script)
 
     @hookimpl
     def nodes(self, spec: JobSpec) -> Sequence[ShellLine]:
@@ -222,19 +238,19 @@ class Hooks(ABC):
     ) -> Mapping[str, Observation]:
         """What qstat said about each job."""
         if native_ids is None:
-            user, answer = mine.answered(result)
-            jobs = mine.jobs_of(user, self.all_jobs(answer))
+            user, answer = unframe_listing(result)
+            jobs = own_jobs(user, self.all_jobs(answer))
         else:
             jobs = self.asked_for(result, native_ids)
-        asked = ids.Asked(native_ids)
+        asked = Asked(native_ids)
         found = {
             it: Observation(state=None, word=why)
-            for it, why in complaints.left_open(result, native_ids or ()).items()
+            for it, why in undecided_jobs(result, native_ids or ()).items()
         }
-        denied = complaints.denied(result, native_ids or ())
+        denied = denied_jobs(result, native_ids or ())
         found |= {it: Observation.denied(why) for it, why in denied.items()}
         there = ((job, asked.names(job.native_id)) for job in jobs)
-        return found | observations(there, self.name, self.end_of)
+        return found | observe_jobs(there, self.name, self.end_of)
 
     def asked_for(self, result: CommandResult, native_ids: Sequence[str]) -> list[Listed]:
         """The jobs in the answer to `query` for these; there may be others besides.

@@ -23,13 +23,11 @@ from jpsi.plugin import (
     units,
 )
 
-from . import ids, json_lines, mine, requests
-from .chunk import CHUNK, added
-from .ends import openpbs_end
+from .convert import OPENPBS_READERS
 from .hooks import Hooks
-from .layout import Part, laid_out
-from .reading import PBS
-from .script import script_form
+from .native_ids import arrays_of, is_element, is_one_server, kinds_of_arrays
+from .queue import frame_listing, openpbs_end, parse_hold, parse_json_jobs
+from .submission import CHUNK, Part, added_resources, laid_out, script_form
 
 _KIBIBYTE = 1 << 10
 # src/include/server_limits.h of OpenPBS 23.06.06: PBS_MAX_ARRAY_JOB_DFL
@@ -59,7 +57,7 @@ class OpenPbs(Hooks):
         dict.fromkeys(_IN_CHUNKS, "PBS refuses it beside jpsi's l.select; set pbs.chunk or that"),
         indirect=(CHUNK,),
     )
-    readers = PBS
+    readers = OPENPBS_READERS
     # -f: no background process, which would keep what it inherits, the lock of the job's folder among it.
     qsub = ("qsub", "-f")
     qstat = ("qstat", "-f", "-F", "json")
@@ -71,9 +69,9 @@ class OpenPbs(Hooks):
     array_option = "J"
     largest_array = "max_array_size"
 
-    jobs = staticmethod(json_lines.jobs)
+    jobs = staticmethod(parse_json_jobs)
     end_of = staticmethod(openpbs_end)
-    arrays_of = staticmethod(ids.arrays_of)
+    arrays_of = staticmethod(arrays_of)
 
     def node_lines(self, spec: JobSpec) -> list[ShellLine]:  # noqa: ARG002  whatever a job asks for
         """A line of the file for each of `mpiprocs`, here grouped by node."""
@@ -85,7 +83,7 @@ class OpenPbs(Hooks):
 
     def resources(self, spec: JobSpec, site: Site) -> Options:  # noqa: ARG002  sites are alike
         """The chunks that a job consists of, and how they are placed; pbs_resources(7B)."""
-        kinds, more = laid_out(spec), added(self.form.custom.of(spec))
+        kinds, more = laid_out(spec), added_resources(self.form.custom.of(spec))
         chunks = [
             ":".join([str(it.nodes), *_chunk(asked, it.processes), *more])
             for asked, parts in kinds
@@ -126,23 +124,23 @@ class OpenPbs(Hooks):
     def query(self, native_ids: Sequence[str] | None, site: Site) -> Command:
         """The command that asks for these jobs, or for all; with -t, elements of arrays are told of."""
         if native_ids is None:
-            return mine.asked(self.naming((), "-t"))
+            return frame_listing(self.naming((), "-t"))
         # With -x, what was moved to another server is there too.
         return self._naming_elements(native_ids, *(["-x"] if site.offers.get("history") else []))
 
     def is_told_of(self, native_id: str, native_ids: Sequence[str]) -> bool:  # noqa: ARG002  each is told of
         """Not with -E, where something is said only if no job at all is listed."""
-        return not ids.is_one_server(native_ids)
+        return not is_one_server(native_ids)
 
     def _naming_elements(self, native_ids: Sequence[str], *arguments: str) -> Command:
-        is_array = any(ids.kinds_of_arrays(native_ids))
+        is_array = any(kinds_of_arrays(native_ids))
         return self.naming(native_ids, *(["-t"] if is_array else []), *arguments)
 
     @hookimpl
     def parse_hold(self, result: CommandResult, native_ids: Sequence[str]) -> Mapping[str, str]:
         """Why which jobs were not held or released."""
-        refused = requests.parse_hold(result, native_ids)
-        return {it: f"{why}{_AS_A_WHOLE if ids.is_element(it) else ''}" for it, why in refused.items()}
+        refused = parse_hold(result, native_ids)
+        return {it: f"{why}{_AS_A_WHOLE if is_element(it) else ''}" for it, why in refused.items()}
 
     parse_release = parse_hold
 

@@ -22,13 +22,11 @@ from jpsi.plugin import (
     units,
 )
 
-from . import ids, mine, requests, xml_jobs
-from .ends import torque_end
+from .convert import TORQUE_READERS
 from .hooks import Hooks
-from .layout import Laid, Part, laid_out
-from .listed import Listed
-from .reading import TORQUE
-from .script import script_form
+from .native_ids import kinds_of_arrays
+from .queue import Listed, frame_listing, parse_xml_jobs, request_by_ranges, torque_end, unframe_listing
+from .submission import Laid, Part, laid_out, script_form
 
 _KIBIBYTE = 1 << 10
 # The options that say where a job is; `procs` are besides them.
@@ -50,7 +48,7 @@ class Torque(Hooks):
 
     name = "torque"
     form = script_form((name, "pbs_classic"), {})
-    readers = TORQUE
+    readers = TORQUE_READERS
     # XML; finished jobs are in it for `keep_completed` seconds.
     qstat = ("qstat", "-f", "-x")
     # Each id that is named is a connection, so that it is cheaper to list all jobs than to name many.
@@ -59,7 +57,7 @@ class Torque(Hooks):
     array_option = "t"
     largest_array = "max_job_array_size"
 
-    jobs = staticmethod(xml_jobs.jobs)
+    jobs = staticmethod(parse_xml_jobs)
     end_of = staticmethod(torque_end)
 
     def arrays(self, site: Site) -> Arrays:
@@ -81,7 +79,7 @@ class Torque(Hooks):
             return self._listing(_ONE, "-t")
         if len(native_ids) <= self.most_named:
             return self.naming(native_ids)
-        arrays, elements = ids.kinds_of_arrays(native_ids)
+        arrays, elements = kinds_of_arrays(native_ids)
         if arrays and elements:
             return self._listing(_BOTH)
         return self._listing(_ONE, *(["-t"] if elements else []))
@@ -93,11 +91,11 @@ class Torque(Hooks):
 
     def _listing(self, script: str, *arguments: str) -> Command:
         command = self.naming((), *arguments)
-        return mine.asked(attrs.evolve(command, argv=["/bin/sh", "-c", script, *command.argv]))
+        return frame_listing(attrs.evolve(command, argv=["/bin/sh", "-c", script, *command.argv]))
 
     def everything(self, result: CommandResult) -> list[Listed]:
         """The jobs in the answer to `find`, or to `query` for many."""
-        _, answer = mine.answered(result)
+        _, answer = unframe_listing(result)
         return self.all_jobs(answer)
 
     def all_jobs(self, result: CommandResult) -> list[Listed]:
@@ -120,17 +118,17 @@ class Torque(Hooks):
     @hookimpl
     def cancel(self, native_ids: Sequence[str]) -> Command:
         """The command that ends jobs, pending or running."""
-        return requests.by_ranges("qdel", native_ids)
+        return request_by_ranges("qdel", native_ids)
 
     @hookimpl
     def hold(self, native_ids: Sequence[str]) -> Command:
         """The command that keeps pending jobs from starting."""
-        return requests.by_ranges("qhold", native_ids)
+        return request_by_ranges("qhold", native_ids)
 
     @hookimpl
     def release(self, native_ids: Sequence[str]) -> Command:
         """The command that lets held jobs start."""
-        return requests.by_ranges("qrls", native_ids)
+        return request_by_ranges("qrls", native_ids)
 
     def node_lines(self, spec: JobSpec) -> list[ShellLine]:
         """A line of the file for each core."""

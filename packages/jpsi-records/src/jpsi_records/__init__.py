@@ -13,8 +13,7 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .computation import Computation, Purity, Topology
-    from .dispatcher import Dispatcher
+    from .dispatch import Dispatcher
     from .errors import (
         ChangedError,
         InvalidRequestError,
@@ -24,16 +23,27 @@ if TYPE_CHECKING:
         StateError,
         StoreError,
     )
-    from .inbox import Inbox
-    from .matching import NearMiss
-    from .model import About, Attempt, Event, Execution, ExecutionState, Interval, Request, RequestState
-    from .placement import Placement
-    from .planning import Plan
-    from .preimage import Difference
+    from .inbox import Inbox, Report, RequestResult
+    from .model import (
+        About,
+        Attempt,
+        Computation,
+        Event,
+        Execution,
+        ExecutionState,
+        Interval,
+        Placement,
+        Purity,
+        Request,
+        RequestState,
+        Reuse,
+        Topology,
+        Wish,
+        read_wish,
+        write_wish,
+    )
     from .records import Records
-    from .reports import Report
-    from .results import RequestResult
-    from .wish import Reuse, Wish, read_wish, write_wish
+    from .reuse import Difference, NearMiss, Plan
 
 __all__ = [
     "About",
@@ -70,31 +80,19 @@ __all__ = [
 ]
 
 _ROOMS = {
-    "computation": ("Computation", "Purity", "Topology"),
-    "dispatcher": ("Dispatcher",),
+    "dispatch": ("Dispatcher",),
     "errors": (
         *("ChangedError", "InvalidRequestError", "NotFoundError", "NothingToReuseError", "RecordsError"),
         *("StateError", "StoreError"),
     ),
-    "inbox": ("Inbox",),
-    "matching": ("NearMiss",),
+    "inbox": ("Inbox", "Report", "RequestResult"),
     "model": (
-        "About",
-        "Attempt",
-        "Event",
-        "Execution",
-        "ExecutionState",
-        "Interval",
-        "Request",
-        "RequestState",
+        *("About", "Attempt", "Computation", "Event", "Execution", "ExecutionState", "Interval"),
+        *("Placement", "Purity", "Request", "RequestState", "Reuse", "Topology", "Wish"),
+        *("read_wish", "write_wish"),
     ),
-    "placement": ("Placement",),
-    "planning": ("Plan",),
-    "preimage": ("Difference",),
     "records": ("Records",),
-    "reports": ("Report",),
-    "results": ("RequestResult",),
-    "wish": ("Reuse", "Wish", "read_wish", "write_wish"),
+    "reuse": ("Difference", "NearMiss", "Plan"),
 }
 
 

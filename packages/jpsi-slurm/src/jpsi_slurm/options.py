@@ -1,16 +1,28 @@
-"""Options of sbatch by their long names: those that are attributes of a job, and those that users may set."""
+"""Options of sbatch by their long names: those that are attributes of a job, and those that users may set.
+
+Also the forms of their values that are both written and read.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from datetime import timedelta
 
-from jpsi.plugin import CustomOptions
+from jpsi.plugin import CustomOptions, DependencyKind
 
 #: The options whose value is that of an attribute of the job, with its name.
 NAMES: Mapping[str, str] = {
     "partition": "queue_name",
     "account": "project_name",
     "reservation": "reservation_id",
+}
+
+#: sbatch(1), OPTIONS: --dependency
+DEPENDENCIES: Mapping[DependencyKind, str] = {
+    DependencyKind.OK: "afterok",
+    DependencyKind.ANY: "afterany",
+    DependencyKind.NOTOK: "afternotok",
 }
 
 #: sbatch(1), OPTIONS, by their long names.
@@ -58,3 +70,35 @@ CUSTOM = CustomOptions(
         | {"nodes", "ntasks", "ntasks-per-node", "partition", "reservation", "requeue", "no-requeue", "time"}
     ),
 )
+
+_ENDLESS = frozenset({"0", "UNLIMITED", "INFINITE"})
+# sbatch(1): --time; the time without days is minutes, unless there are hours
+_TIME = re.compile(
+    r"(?:(?P<days>\d+)-(?P<hours>\d+)(?::(?P<minutes>\d+)(?::(?P<seconds>\d+))?)?"
+    r"|(?P<h>\d+):(?P<m>\d+):(?P<s>\d+)|(?P<mm>\d+)(?::(?P<ss>\d+))?)",
+    re.ASCII,
+)
+
+
+def read_time(text: str) -> timedelta:
+    """A time as `--time` has it.
+
+    >>> [str(read_time(text)) for text in ("90", "1:30", "1:30:00", "1-12", "UNLIMITED")]
+    ['1:30:00', '0:01:30', '1:30:00', '1 day, 12:00:00', '0:00:00']
+
+    Raises:
+        ValueError: it is none.
+    """
+    if text.upper() in _ENDLESS:
+        return timedelta(0)
+    found = _TIME.fullmatch(text)
+    if found is None:
+        msg = f"{text!r} is not a time as sbatch reads it"
+        raise ValueError(msg)
+    part = {name: int(digits) for name, digits in found.groupdict(default="0").items()}
+    return timedelta(
+        days=part["days"],
+        hours=part["hours"] + part["h"],
+        minutes=part["minutes"] + part["m"] + part["mm"],
+        seconds=part["seconds"] + part["s"] + part["ss"],
+    )

@@ -1,1 +1,4 @@
-"""SSH for jpsi: the transport `ssh`, which runs commands on another machine through the OpenSSH client."""
+"""SSH for jpsi.
+
+The transport `ssh`, which runs commands on another machine through the OpenSSH client.
+"""

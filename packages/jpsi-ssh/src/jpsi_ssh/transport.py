@@ -7,18 +7,12 @@ import threading
 import weakref
 from collections.abc import Callable
 
-from jpsi.plugin import (
-    BytesResult,
-    Command,
-    CommandResult,
-    FarDirectories,
-    directories_command,
-    read_directories,
-)
+from jpsi.plugin import BytesResult, Command, CommandResult, FarDirectories
+from jpsi.plugin.kit import directories_command, read_directories
 
 from .address import Address
-from .lines import FarLines
-from .link import Link
+from .connection import Connection
+from .protocol import RemoteLines
 
 
 class SshTransport:
@@ -31,7 +25,7 @@ class SshTransport:
     def __init__(self, address: Address) -> None:
         #: Where commands run.
         self.address = address
-        self._link: Link | None = None
+        self._connection: Connection | None = None
         self._directories: FarDirectories | None = None
 
     @property
@@ -44,15 +38,15 @@ class SshTransport:
     ) -> CommandResult:
         """Run a command; see `jpsi.plugin.Transport`."""
         del keep  # no process of this machine
-        return self._linked().run(command, ready)
+        return self._connected().run(command, ready)
 
     def exchange(self, command: Command, data: bytes = b"") -> BytesResult:
         """Run a command that reads and prints bytes; see `jpsi.plugin.BytesTransport`."""
-        return self._linked().exchange(command, data)
+        return self._connected().exchange(command, data)
 
-    def open(self, command: Command) -> FarLines:
+    def open(self, command: Command) -> RemoteLines:
         """Start a command that is listened to; see `jpsi.plugin.LineTransport`."""
-        return self._linked().open(command)
+        return self._connected().open(command)
 
     def directories(self) -> FarDirectories:
         """Where the user's directories are; see `jpsi.plugin.FileTransport`."""
@@ -62,21 +56,21 @@ class SshTransport:
 
     def close(self) -> None:
         """Give up the channels, unless other executors use them; the connection lasts a while longer."""
-        self._link = None
+        self._connection = None
 
-    def _linked(self) -> Link:
-        link = self._link
-        if link is None:
+    def _connected(self) -> Connection:
+        connection = self._connection
+        if connection is None:
             with _lock:
-                link = _links.get(self.address)
-                if link is None:
-                    link = _links[self.address] = Link(self.address)
-            self._link = link
-        return link
+                connection = _connections.get(self.address)
+                if connection is None:
+                    connection = _connections[self.address] = Connection(self.address)
+            self._connection = connection
+        return connection
 
 
 _lock = threading.Lock()
-_links: weakref.WeakValueDictionary[Address, Link] = weakref.WeakValueDictionary()
+_connections: weakref.WeakValueDictionary[Address, Connection] = weakref.WeakValueDictionary()
 
 
 def _after_fork() -> None:

@@ -1,1 +1,269 @@
-"""Floor 1: what a plugin may say."""
+"""What plugins, engines and the rest of jpsi say to each other.
+
+Hook specifications, protocols, commands, shell text, observations, and the rules by which files are
+private.
+"""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from jpsi.contract import ownership
+    from jpsi.contract.command import (
+        BytesResult,
+        Command,
+        CommandResult,
+    )
+    from jpsi.contract.config import (
+        BatchConfig,
+        ExecutorConfig,
+    )
+    from jpsi.contract.foreign_scripts import (
+        Draft,
+        ForeignScript,
+        Reader,
+        Spelled,
+    )
+    from jpsi.contract.hookspecs import (
+        PROJECT,
+        REQUIRED_BATCH_HOOKS,
+        REQUIRED_ENGINE_HOOKS,
+        REQUIRED_LAUNCHER_HOOKS,
+        REQUIRED_OBSERVER_HOOKS,
+        REQUIRED_TRANSPORT_HOOKS,
+        Arrays,
+        Capabilities,
+        EngineHooks,
+        ExecutorHooks,
+        LauncherHooks,
+        ObserverHooks,
+        Site,
+        SubmitContext,
+        TransportHooks,
+        hookimpl,
+    )
+    from jpsi.contract.job_files import (
+        JobFiles,
+        Output,
+        OutputPart,
+        Progress,
+        Stream,
+        Streams,
+    )
+    from jpsi.contract.job_identity import (
+        SOME_TAG,
+        Owner,
+        is_own,
+        is_refused,
+        owner_of,
+    )
+    from jpsi.contract.observation import (
+        NOT_OFFERED,
+        Failure,
+        FailureKind,
+        Meaning,
+        NotOffered,
+        Observation,
+        ShownJob,
+    )
+    from jpsi.contract.options import (
+        CustomOptions,
+        Options,
+        custom_options,
+        given,
+    )
+    from jpsi.contract.ownership import (
+        file_identity,
+        look,
+        walk,
+    )
+    from jpsi.contract.private_files import (
+        check_directory_here,
+        check_private_directory,
+        check_way,
+        make_directories,
+        make_directory,
+        make_private_directory,
+        open_private,
+        private_opener,
+        shed_default_acl,
+    )
+    from jpsi.contract.protocols import (
+        BulkEngine,
+        BytesTransport,
+        Engine,
+        EngineSetup,
+        FileTransport,
+        InquiringEngine,
+        InterruptedSubmission,
+        Lines,
+        LineTransport,
+        Outcomes,
+        PatientEngine,
+        Preview,
+        PreviewingEngine,
+        RecallingEngine,
+        Recovered,
+        RefusingEngine,
+        Submission,
+        Transport,
+    )
+    from jpsi.contract.queue import (
+        Queue,
+    )
+    from jpsi.contract.remote_directories import (
+        FarDirectories,
+        directories_command,
+        read_directories,
+    )
+    from jpsi.contract.shell import (
+        Directive,
+        Script,
+        ShellLine,
+        expanding,
+        line,
+        path_word,
+        word,
+    )
+    from jpsi.contract.spec_values import (
+        RANK_VARIABLES,
+        attributes,
+        dependencies,
+        node_count,
+        resources,
+        time_limit,
+        units,
+    )
+else:
+    from jpsi.lazy import lazy_attributes
+
+    __getattr__, __dir__ = lazy_attributes(
+        __name__,
+        {
+            "command": "BytesResult Command CommandResult",
+            "config": "BatchConfig ExecutorConfig",
+            "foreign_scripts": "Draft ForeignScript Reader Spelled",
+            "hookspecs": (
+                "Arrays Capabilities EngineHooks ExecutorHooks LauncherHooks ObserverHooks PROJECT "
+                "REQUIRED_BATCH_HOOKS REQUIRED_ENGINE_HOOKS REQUIRED_LAUNCHER_HOOKS REQUIRED_OBSERVER_HOOKS "
+                "REQUIRED_TRANSPORT_HOOKS Site SubmitContext TransportHooks hookimpl"
+            ),
+            "job_files": "JobFiles Output OutputPart Progress Stream Streams",
+            "job_identity": "Owner SOME_TAG is_own is_refused owner_of",
+            "observation": "Failure FailureKind Meaning NOT_OFFERED NotOffered Observation ShownJob",
+            "options": "CustomOptions Options custom_options given",
+            "ownership": "file_identity look walk",
+            "private_files": (
+                "check_directory_here check_private_directory check_way make_directories make_directory "
+                "make_private_directory open_private private_opener shed_default_acl"
+            ),
+            "protocols": (
+                "BulkEngine BytesTransport Engine EngineSetup FileTransport InquiringEngine "
+                "InterruptedSubmission LineTransport Lines Outcomes PatientEngine Preview PreviewingEngine "
+                "RecallingEngine Recovered RefusingEngine Submission Transport"
+            ),
+            "queue": "Queue",
+            "remote_directories": "FarDirectories directories_command read_directories",
+            "shell": "Directive Script ShellLine expanding line path_word word",
+            "spec_values": "RANK_VARIABLES attributes dependencies node_count resources time_limit units",
+            "": "ownership",
+        },
+    )
+
+__all__ = [
+    "NOT_OFFERED",
+    "PROJECT",
+    "RANK_VARIABLES",
+    "REQUIRED_BATCH_HOOKS",
+    "REQUIRED_ENGINE_HOOKS",
+    "REQUIRED_LAUNCHER_HOOKS",
+    "REQUIRED_OBSERVER_HOOKS",
+    "REQUIRED_TRANSPORT_HOOKS",
+    "SOME_TAG",
+    "Arrays",
+    "BatchConfig",
+    "BulkEngine",
+    "BytesResult",
+    "BytesTransport",
+    "Capabilities",
+    "Command",
+    "CommandResult",
+    "CustomOptions",
+    "Directive",
+    "Draft",
+    "Engine",
+    "EngineHooks",
+    "EngineSetup",
+    "ExecutorConfig",
+    "ExecutorHooks",
+    "Failure",
+    "FailureKind",
+    "FarDirectories",
+    "FileTransport",
+    "ForeignScript",
+    "InquiringEngine",
+    "InterruptedSubmission",
+    "JobFiles",
+    "LauncherHooks",
+    "LineTransport",
+    "Lines",
+    "Meaning",
+    "NotOffered",
+    "Observation",
+    "ObserverHooks",
+    "Options",
+    "Outcomes",
+    "Output",
+    "OutputPart",
+    "Owner",
+    "PatientEngine",
+    "Preview",
+    "PreviewingEngine",
+    "Progress",
+    "Queue",
+    "Reader",
+    "RecallingEngine",
+    "Recovered",
+    "RefusingEngine",
+    "Script",
+    "ShellLine",
+    "ShownJob",
+    "Site",
+    "Spelled",
+    "Stream",
+    "Streams",
+    "Submission",
+    "SubmitContext",
+    "Transport",
+    "TransportHooks",
+    "attributes",
+    "check_directory_here",
+    "check_private_directory",
+    "check_way",
+    "custom_options",
+    "dependencies",
+    "directories_command",
+    "expanding",
+    "file_identity",
+    "given",
+    "hookimpl",
+    "is_own",
+    "is_refused",
+    "line",
+    "look",
+    "make_directories",
+    "make_directory",
+    "make_private_directory",
+    "node_count",
+    "open_private",
+    "owner_of",
+    "ownership",
+    "path_word",
+    "private_opener",
+    "read_directories",
+    "resources",
+    "shed_default_acl",
+    "time_limit",
+    "units",
+    "walk",
+    "word",
+]

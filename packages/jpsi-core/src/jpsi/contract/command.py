@@ -8,7 +8,7 @@ from typing import Self
 
 import attrs
 
-from jpsi.model.errors import SubmitException
+from jpsi.model import SubmitException
 
 #: How much of a command's complaint an error message carries.
 _MESSAGE_LENGTH = 500

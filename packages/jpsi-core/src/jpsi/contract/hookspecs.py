@@ -21,14 +21,13 @@ import pluggy
 
 from jpsi.contract.command import Command, CommandResult
 from jpsi.contract.config import ExecutorConfig
-from jpsi.contract.foreign import ForeignScript
+from jpsi.contract.foreign_scripts import ForeignScript
+from jpsi.contract.job_files import JobFiles
 from jpsi.contract.observation import Failure, NotOffered, Observation
 from jpsi.contract.protocols import Engine, EngineSetup, Transport
 from jpsi.contract.queue import Queue
 from jpsi.contract.shell import Script, ShellLine
-from jpsi.model.dependencies import Dependency, DependencyKind
-from jpsi.model.spec import JobSpec
-from jpsi.model.states import JobStatus
+from jpsi.model import Dependency, DependencyKind, JobSpec, JobStatus
 
 #: The project name that pluggy knows jpsi by.
 PROJECT = "jpsi"
@@ -42,6 +41,8 @@ REQUIRED_BATCH_HOOKS = ("render_script", "submit", "parse_submit", "query", "par
 REQUIRED_LAUNCHER_HOOKS = ("launch",)
 REQUIRED_OBSERVER_HOOKS = ("status_changed",)
 REQUIRED_TRANSPORT_HOOKS = ("open_transport",)
+#: The hooks that an engine must implement.
+REQUIRED_ENGINE_HOOKS = ("local_transport", "batch_engine", "process_engine", "open_files")
 
 
 @attrs.frozen(slots=True, kw_only=True)
@@ -463,3 +464,23 @@ class TransportHooks(Protocol):
 
         `here` runs commands on this machine, such as the client program of another.
         """
+
+
+class EngineHooks(Protocol):
+    """The hooks of what carries out jobs (entry-point group `jpsi.engines`, name `batch`)."""
+
+    @hookspec(firstresult=True)
+    def local_transport(self) -> Transport:
+        """Return what runs commands on this machine."""
+
+    @hookspec(firstresult=True)
+    def batch_engine(self, setup: EngineSetup, hooks: ExecutorHooks) -> Engine:
+        """Return the engine of an executor whose backend works by command lines."""
+
+    @hookspec(firstresult=True)
+    def process_engine(self, setup: EngineSetup) -> Engine:
+        """Return an engine for processes of this machine."""
+
+    @hookspec(firstresult=True)
+    def open_files(self, transport: Transport) -> JobFiles:
+        """Return the files of the machine on which the commands of a transport run."""

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import attrs
 
-from jpsi.model.states import JobState, Reason
+from jpsi.model import JobState, Reason
 
 
 @attrs.frozen(slots=True, kw_only=True)

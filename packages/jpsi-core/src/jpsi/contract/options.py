@@ -8,9 +8,8 @@ from typing import Any, TypeAlias
 
 import attrs
 
-from jpsi.contract.asked import attributes, dependencies
-from jpsi.model.printable import one_line
-from jpsi.model.spec import JobSpec
+from jpsi.contract.spec_values import attributes, dependencies
+from jpsi.model import JobSpec, one_line
 
 #: What an option is set to: a text or a number; True if it has no value; None or False if it is left out; and
 #: several of these where it is given several times. A custom attribute says it in the same way.

@@ -136,7 +136,7 @@ def read_acl(acl: bytes) -> list[tuple[int, int, int]] | None:
     return list(_ACL_ENTRY.iter_unpack(body))
 
 
-def identity(status: os.stat_result) -> tuple[int, ...]:
+def file_identity(status: os.stat_result) -> tuple[int, ...]:
     """Return what tells that the same file has the same owner and mode as before."""
     return (status.st_dev, status.st_ino, status.st_mode, status.st_uid, status.st_gid)
 

@@ -9,7 +9,7 @@ import stat
 from collections.abc import Callable
 
 from jpsi.contract import ownership
-from jpsi.model.errors import ConfigError
+from jpsi.model import ConfigError
 
 PRIVATE_DIRECTORY = 0o700
 PRIVATE_FILE = 0o600

@@ -11,13 +11,11 @@ import attrs
 
 from jpsi.contract.command import BytesResult, Command, CommandResult
 from jpsi.contract.config import ExecutorConfig
-from jpsi.contract.far_directories import FarDirectories
+from jpsi.contract.job_files import Streams
 from jpsi.contract.observation import Observation
+from jpsi.contract.remote_directories import FarDirectories
 from jpsi.contract.shell import ShellLine
-from jpsi.model.errors import JpsiError
-from jpsi.model.spec import JobSpec
-from jpsi.model.staging_progress import StagingProgress
-from jpsi.model.states import JobStatus
+from jpsi.model import JobSpec, JobStatus, JpsiError, StagingProgress
 
 
 @attrs.frozen(slots=True, kw_only=True)
@@ -28,7 +26,7 @@ class Submission:
     #: Counts the attempts to submit this job, from 1.
     attempt: int
     spec: JobSpec
-    #: What the launcher answered.
+    #: What the launcher answered; empty for a job of one process where no launcher is installed for it.
     launch: Sequence[ShellLine]
     #: Patterns of the variables that the launcher gives each process.
     rank_variables: Sequence[str] = ()
@@ -52,14 +50,6 @@ class Recovered:
     native_id: str | None
     #: When it was submitted.
     time: datetime
-
-
-@attrs.frozen(slots=True)
-class Streams:
-    """Where the output of a job goes, as absolute paths on the machine where it runs."""
-
-    stdout: Path
-    stderr: Path
 
 
 @attrs.frozen(slots=True, kw_only=True)

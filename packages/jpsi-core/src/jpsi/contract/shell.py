@@ -8,7 +8,7 @@ from typing import NewType
 
 import attrs
 
-from jpsi.model.references import Reference, pieces
+from jpsi.model import Reference, pieces
 
 #: A line of POSIX shell; made by `line` and by constants, never by formatting values in.
 ShellLine = NewType("ShellLine", str)

@@ -72,3 +72,9 @@ class Dependency:
     def native_id(self) -> str | None:
         """The native id of the job; None if it was not submitted yet."""
         return self.job if isinstance(self.job, str) else self.job.native_id
+
+
+def unmet(dependency: Dependency, name: str, state: JobState) -> str:
+    """Why a job can never start that depends on one that ended in this state."""
+    wish = "complete" if dependency.kind is DependencyKind.OK else "fail"
+    return f"attributes.after waits for the job {name} to {wish}, but it is {state.value}"

@@ -18,13 +18,16 @@ escaped; what a developer needs is in `__cause__`, in the notes, and in `excepti
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
-from jpsi.model.printable import one_line, printable
+from jpsi.model.printable_text import one_line, printable
 
 if TYPE_CHECKING:
-    from jpsi.job import Job
     from jpsi.model.states import JobStatus
+
+
+#: A `Job`: that class stands above these, and a program needs all of it, such as to submit the job again.
+AnyJob = Any
 
 
 class JpsiError(Exception):
@@ -109,17 +112,17 @@ class BulkException(SubmitException):
         exception: BaseException | None = None,
         *,
         transient: bool = False,
-        done: Sequence[Job] = (),
-        failed: Mapping[Job, JpsiError] | None = None,
+        done: Sequence[AnyJob] = (),
+        failed: Mapping[AnyJob, JpsiError] | None = None,
     ) -> None:
         super().__init__(message, exception, transient=transient)
         #: The jobs for which it was done, in the order in which they were given.
-        self.done: tuple[Job, ...] = tuple(done)
+        self.done: tuple[AnyJob, ...] = tuple(done)
         #: The jobs for which it was not, in that order, each with the reason.
-        self.failed: Mapping[Job, JpsiError] = {} if failed is None else dict(failed)
+        self.failed: Mapping[AnyJob, JpsiError] = {} if failed is None else dict(failed)
 
     @classmethod
-    def of(cls, what: str, done: Sequence[Job], failed: Mapping[Job, JpsiError]) -> Self:
+    def of(cls, what: str, done: Sequence[AnyJob], failed: Mapping[AnyJob, JpsiError]) -> Self:
         """One exception for all jobs for which `what`, such as "submitted", could not be done."""
         reasons = list(dict.fromkeys(str(error) for error in failed.values()))
         more = f"; and {len(reasons) - _TOLD} other reasons" if len(reasons) > _TOLD else ""

@@ -1,1 +1,92 @@
-"""Floor 2: finding plugins and assembling what they say."""
+"""What is installed.
+
+Plugins by their entry points, their versions, and how one is imported, from directories under a name of its
+own.
+"""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from jpsi.registry import discovery
+    from jpsi.registry.candidate import (
+        BARS,
+        ENGINES,
+        EXECUTORS,
+        GROUPS,
+        LAUNCHERS,
+        OBSERVERS,
+        OVERRIDES,
+        TRANSPORTS,
+        Candidate,
+        kind,
+    )
+    from jpsi.registry.custom_attributes import (
+        doubts,
+        systems,
+    )
+    from jpsi.registry.discovery import (
+        Plugins,
+        installed,
+    )
+    from jpsi.registry.isolated_import import (
+        forget,
+        private_name,
+    )
+    from jpsi.registry.loading import (
+        load_plugin,
+        told,
+    )
+    from jpsi.registry.metadata import (
+        canonical,
+    )
+    from jpsi.registry.versions import (
+        conflict,
+        is_constraint,
+        missing,
+        verdicts,
+    )
+else:
+    from jpsi.lazy import lazy_attributes
+
+    __getattr__, __dir__ = lazy_attributes(
+        __name__,
+        {
+            "candidate": (
+                "Candidate ENGINES EXECUTORS GROUPS LAUNCHERS OBSERVERS OVERRIDES BARS TRANSPORTS kind"
+            ),
+            "custom_attributes": "doubts systems",
+            "discovery": "Plugins installed",
+            "isolated_import": "forget private_name",
+            "loading": "load_plugin told",
+            "metadata": "canonical",
+            "versions": "conflict is_constraint missing verdicts",
+            "": "discovery",
+        },
+    )
+
+__all__ = [
+    "BARS",
+    "ENGINES",
+    "EXECUTORS",
+    "GROUPS",
+    "LAUNCHERS",
+    "OBSERVERS",
+    "OVERRIDES",
+    "TRANSPORTS",
+    "Candidate",
+    "Plugins",
+    "canonical",
+    "conflict",
+    "discovery",
+    "doubts",
+    "forget",
+    "installed",
+    "is_constraint",
+    "kind",
+    "load_plugin",
+    "missing",
+    "private_name",
+    "systems",
+    "told",
+    "verdicts",
+]

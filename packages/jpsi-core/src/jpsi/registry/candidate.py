@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import attrs
-
-from jpsi.model.errors import PluginError
 
 EXECUTORS = "jpsi.executors"
 LAUNCHERS = "jpsi.launchers"
@@ -14,7 +10,9 @@ OBSERVERS = "jpsi.observers"
 OVERRIDES = "jpsi.overrides"
 TRANSPORTS = "jpsi.transports"
 FAKES = "jpsi.fakes"
-GROUPS = (EXECUTORS, LAUNCHERS, TRANSPORTS, OVERRIDES, OBSERVERS, FAKES)
+ENGINES = "jpsi.engines"
+BARS = "jpsi.bars"
+GROUPS = (EXECUTORS, LAUNCHERS, TRANSPORTS, OVERRIDES, OBSERVERS, FAKES, ENGINES)
 
 
 def kind(group: str) -> str:
@@ -73,16 +71,3 @@ class Candidate:
     def label(self) -> str:
         """What messages call it: `the executor 'pbs' of jpsi-pbs 0.2 in /opt/plugins`."""
         return f"the {kind(self.group)} {self.name!r} of {self.distribution} {self.version}{self.where}"
-
-    def load(self) -> Any:  # noqa: ANN401  pluggy takes any object
-        """Import the plugin.
-
-        Raises:
-            PluginError: it is refused, or cannot be imported, whatever the reason.
-        """
-        from jpsi.registry.loading import load
-
-        if self.refusal is not None:
-            msg = f"{self.label} is refused: {self.refusal}"
-            raise PluginError(msg)
-        return load(self)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import attrs
@@ -12,14 +12,12 @@ import attrs
 from jpsi.contract import ownership
 from jpsi.registry import metadata
 from jpsi.registry.candidate import Candidate
-from jpsi.registry.contents import own_modules
 from jpsi.registry.loading import added_to_path
-from jpsi.registry.metadata import Distribution
+from jpsi.registry.metadata import FOUNDATIONS, Distribution
+from jpsi.registry.own_modules import own_modules
 from jpsi.registry.requirements import unmet
 from jpsi.registry.versions import choose
 
-#: The distribution that this module belongs to.
-CORE = "jpsi-core"
 #: The environment variable that names further directories with plugins.
 PLUGIN_PATH = "JPSI_PLUGIN_PATH"
 
@@ -30,8 +28,8 @@ class Plugins:
 
     #: In the order of places.
     candidates: tuple[Candidate, ...]
-    #: The version of the jpsi-core that runs; None if it was not installed.
-    core: str | None = None
+    #: The versions of jpsi-core and jpsi-engine that run, by name; without those that were not installed.
+    running: Mapping[str, str] = attrs.field(factory=dict)
 
     def of(self, group: str) -> list[Candidate]:
         """The candidates of a group, each with its refusal if there is one."""
@@ -55,7 +53,7 @@ class Plugins:
 
     def judged(self, candidate: Candidate) -> Candidate:
         """A candidate, refused if it may not be loaded."""
-        return attrs.evolve(candidate, refusal=candidate.refusal or _refusal(candidate, self.core))
+        return attrs.evolve(candidate, refusal=candidate.refusal or _refusal(candidate, self.running))
 
 
 def installed(plugin_path: Iterable[str | os.PathLike[str]] = ()) -> Plugins:
@@ -67,16 +65,20 @@ def installed(plugin_path: Iterable[str | os.PathLike[str]] = ()) -> Plugins:
     added = added_to_path()
     environment = [directory for directory in sys.path if directory not in added]
     found = metadata.of_path(environment)
-    core = next((it.version for it in found if metadata.canonical(it.name) == CORE), None)
+    own = {metadata.canonical(it.name): it.version for it in reversed(found)}
+    running = {name: own[name] for name in FOUNDATIONS if name in own}
     seen = {os.path.realpath(directory) for directory in environment}
     candidates = list(_candidates(found, None, 0))
     for place, directory in enumerate(_directories(plugin_path), 1):
         if os.path.realpath(directory) in seen:
             continue
         seen.add(os.path.realpath(directory))
-        others = [it for it in metadata.distributions(directory) if metadata.canonical(it.name) != CORE]
+        # pip brings them along where a plugin requires them; those of the environment run.
+        others = [
+            it for it in metadata.distributions(directory) if metadata.canonical(it.name) not in FOUNDATIONS
+        ]
         candidates += _candidates(others, directory, place)
-    return Plugins(tuple(candidates), core)
+    return Plugins(tuple(candidates), running)
 
 
 def _directories(plugin_path: Iterable[str | os.PathLike[str]]) -> Iterator[str]:
@@ -114,8 +116,8 @@ def _rivals(distribution: Distribution, versions: Sequence[str]) -> str | None:
     return f"{distribution.directory} has {distribution.name} {several}, but files of one version; {advice}"
 
 
-def _refusal(candidate: Candidate, core: str | None) -> str | None:
-    return unmet(candidate.requires, core) or (candidate.origin and _unbelieved(candidate))
+def _refusal(candidate: Candidate, running: Mapping[str, str]) -> str | None:
+    return unmet(candidate.requires, running) or (candidate.origin and _unbelieved(candidate))
 
 
 def _unbelieved(candidate: Candidate) -> str | None:

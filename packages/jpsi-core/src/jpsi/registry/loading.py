@@ -7,9 +7,16 @@ import re
 import sys
 from typing import TYPE_CHECKING, Any
 
-from jpsi.model.errors import PluginError
-from jpsi.registry.contents import own_modules
-from jpsi.registry.private import forget, import_privately, is_within, private_name, public_name, public_text
+from jpsi.model import PluginError
+from jpsi.registry.isolated_import import (
+    forget,
+    import_privately,
+    is_within,
+    private_name,
+    public_name,
+    public_text,
+)
+from jpsi.registry.own_modules import own_modules
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -25,12 +32,15 @@ def added_to_path() -> frozenset[str]:
     return frozenset(_added)
 
 
-def load(candidate: Candidate) -> Any:  # noqa: ANN401  pluggy takes any object
-    """What a candidate's entry point stands for.
+def load_plugin(candidate: Candidate) -> Any:  # noqa: ANN401  pluggy takes any object
+    """Import a plugin.
 
     Raises:
-        PluginError: it cannot be imported, whatever the reason.
+        PluginError: it is refused, or cannot be imported, whatever the reason.
     """
+    if candidate.refusal is not None:
+        msg = f"{candidate.label} is refused: {candidate.refusal}"
+        raise PluginError(msg)
     try:
         return _load(candidate)
     except PluginError:

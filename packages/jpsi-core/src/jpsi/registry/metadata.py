@@ -1,15 +1,32 @@
-"""What installed distributions say of themselves, read from their metadata; nothing is imported for it."""
+"""Reads what installed distributions say of themselves; imports nothing of them.
+
+The library importlib-metadata reads the files. This module lists the directories itself, since the library
+tells neither that two versions of a distribution lie in one directory nor which folder it has read.
+"""
 
 from __future__ import annotations
 
+import functools
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import attrs
+import importlib_metadata
+
+if TYPE_CHECKING:
+    from importlib_metadata import PackageMetadata
 
 #: How the groups of entry points begin that are jpsi's.
 PREFIX = "jpsi."
+#: The distribution that this module belongs to.
+CORE = "jpsi-core"
+#: The distribution that carries out jobs.
+ENGINE = "jpsi-engine"
+#: The distributions whose versions others depend on; found whether or not they offer something.
+FOUNDATIONS = (CORE, ENGINE)
 
 
 @attrs.frozen(slots=True)
@@ -24,7 +41,7 @@ class EntryPoint:
 
 @attrs.frozen(slots=True, kw_only=True)
 class Distribution:
-    """An installed distribution that offers something to jpsi."""
+    """An installed distribution that offers something to jpsi, or is one of its foundations."""
 
     name: str
     version: str
@@ -40,12 +57,12 @@ class Distribution:
 
 
 def distributions(directory: str) -> list[Distribution]:
-    """The distributions in one directory that offer something to jpsi."""
+    """Return the distributions in one directory that offer something to jpsi."""
     return [found for _, found in _scanned(directory) if found is not None]
 
 
 def of_path(directories: Iterable[str]) -> list[Distribution]:
-    """The distributions that programs see on a path, where the first one of a name hides the others."""
+    """Return what programs see on a path, where the first distribution of a name hides the others."""
     seen: set[str] = set()
     found = []
     for directory in dict.fromkeys(directories):
@@ -56,7 +73,7 @@ def of_path(directories: Iterable[str]) -> list[Distribution]:
 
 
 def canonical(name: str) -> str:
-    """A distribution's name as names are compared.
+    """Return a distribution's name as names are compared.
 
     >>> canonical("JPSI_Core.x")
     'jpsi-core-x'
@@ -68,7 +85,7 @@ _SEPARATORS = re.compile("[-_.]+")
 
 
 def _scanned(directory: str) -> Iterator[tuple[str, Distribution | None]]:
-    """Every distribution in a directory by its canonical name; None for what offers jpsi nothing."""
+    """Return every distribution in a directory by its canonical name; None for what offers jpsi nothing."""
     try:
         names = os.listdir(directory)  # noqa: PTH208  twice as fast, for every directory of sys.path
     except NotADirectoryError:
@@ -81,94 +98,98 @@ def _scanned(directory: str) -> Iterator[tuple[str, Distribution | None]]:
         if name.endswith((".dist-info", ".egg-info")):
             folders.setdefault(canonical(name.rpartition(".")[0].partition("-")[0]), []).append(name)
     for key, rivals in folders.items():
-        found = [_read(directory, folder) for folder in rivals]
-        versions = tuple(sorted({it.version for it in found if it is not None}))
-        offering = [it for it in found if it is not None]
+        offering = [it for name in rivals if (it := _in_folder(key, directory, name)) is not None]
+        versions = tuple(sorted({it.version for it in offering}))
         if len(versions) > 1:
             yield from ((key, attrs.evolve(it, rivals=versions)) for it in offering)
         else:
             yield key, offering[0] if offering else None
 
 
-def _read(directory: str, folder: str) -> Distribution | None:
+def _in_folder(key: str, directory: str, name: str) -> Distribution | None:
+    folder = os.path.join(directory, name)  # noqa: PTH118  as above
+
+    def read(file: str) -> str | None:
+        with open(f"{folder}/{file}", encoding="utf-8", errors="replace") as text:  # noqa: PTH123  as above
+            return text.read()
+
+    return _distribution(key, _Files(read), directory, folder)
+
+
+def _archived(path: str) -> Iterator[tuple[str, Distribution | None]]:
+    """Return what an archive on sys.path holds, as zipapps have it."""
+    for found in importlib_metadata.distributions(path=[path]):
+        files = _Files(found.read_text)
+        key = canonical(files.header("Name"))
+        yield key, _distribution(key, files, path, path)
+
+
+class _Files(importlib_metadata.Distribution):
+    """The metadata files of a distribution, any of which may be missing, unreadable or damaged."""
+
+    def __init__(self, read: Callable[[str], str | None]) -> None:
+        self._read = read
+        self._lines = _ENTRY_LINE
+
+    def read_text(self, filename: str) -> str | None:
+        """Return the text of a file; None if it cannot be read."""
+        try:
+            text = self._read(filename)
+        except (OSError, UnicodeError):
+            return None
+        if filename == "entry_points.txt" and text is not None:
+            # The library does not know `;`, and fails at a line that is neither a group nor an entry point.
+            lines = map(str.strip, text.splitlines())
+            return "\n".join(line for line in lines if self._lines.fullmatch(line))
+        return text
+
+    def locate_file(self, path: str | os.PathLike[str]) -> Path:
+        """Return where a file of the distribution lies; the library demands it, and jpsi never asks."""
+        return Path(path)
+
+    def offered(self) -> list[EntryPoint]:
+        """Return its entry points."""
+        try:
+            found = self.entry_points
+        except ValueError:
+            # importlib-metadata 8.7: one value that is no reference, and there are no entry points at all
+            self._lines = _REFERENCE_LINE
+            found = self.entry_points
+        return [EntryPoint(it.group.strip(), it.name, it.value) for it in found]
+
+    def header(self, name: str) -> str:
+        """Return a header of its metadata; `unknown` if it has none."""
+        return next(iter(self.headers(name)), "unknown")
+
+    def headers(self, name: str) -> tuple[str, ...]:
+        """Return all headers of one name, each as one line."""
+        if self._message is None:
+            return ()
+        return tuple(" ".join(str(value).split()) for value in self._message.get_all(name) or ())
+
+    @functools.cached_property
+    def _message(self) -> PackageMetadata | None:
+        # Releases of the library differ in what they do without either file.
+        has_any = self.read_text("METADATA") or self.read_text("PKG-INFO")
+        return self.metadata if has_any else None
+
+
+_ENTRY_LINE = re.compile(r"\[.*\]|[^#;=][^=]*=.*")
+_REFERENCE_LINE = re.compile(r"\[.*\]|[^#;=][^=]*=\s*[\w.]+\s*(:\s*[\w.]+\s*)?(\[.*\]\s*)?")
+
+
+def _distribution(key: str, files: _Files, directory: str, folder: str) -> Distribution | None:
     # Most distributions offer jpsi nothing: of them one file is read, if that.
-    path = os.path.join(directory, folder)  # noqa: PTH118  as above
-    text = _text(f"{path}/entry_points.txt")
-    if PREFIX not in text:
-        return None
-    metadata = _text(f"{path}/METADATA") or _text(f"{path}/PKG-INFO")
-    return _distribution(text, metadata, directory, path)
-
-
-def _distribution(entry_points: str, metadata: str, directory: str, folder: str) -> Distribution | None:
-    offered = tuple(it for it in parse_entry_points(entry_points) if it.group.startswith(PREFIX))
-    headers = parse_headers(metadata)
-    if not offered:
+    offered: tuple[EntryPoint, ...] = ()
+    if PREFIX in (files.read_text("entry_points.txt") or ""):
+        offered = tuple(it for it in files.offered() if it.group.startswith(PREFIX))
+    if not offered and key not in FOUNDATIONS:
         return None
     return Distribution(
-        name=_first(headers.get("name")),
-        version=_first(headers.get("version")),
-        requires=tuple(headers.get("requires-dist", ())),
+        name=files.header("Name"),
+        version=files.header("Version"),
+        requires=files.headers("Requires-Dist"),
         entry_points=offered,
         directory=directory,
         folder=folder,
     )
-
-
-def _first(values: Sequence[str] | None) -> str:
-    return values[0] if values else "unknown"
-
-
-def _text(path: str) -> str:
-    try:
-        with open(path, encoding="utf-8", errors="replace") as file:  # noqa: PTH123  as above
-            return file.read()
-    except OSError:
-        return ""
-
-
-def _archived(path: str) -> Iterator[tuple[str, Distribution | None]]:
-    """What an archive on sys.path holds, as zipapps have it."""
-    from importlib.metadata import distributions as all_in
-
-    for found in all_in(path=[path]):
-        text = found.read_text("entry_points.txt") or ""
-        metadata = found.read_text("METADATA") or found.read_text("PKG-INFO") or ""
-        yield canonical(found.name or ""), _distribution(text, metadata, path, path)
-
-
-def parse_entry_points(text: str) -> Iterator[EntryPoint]:
-    r"""The lines of an `entry_points.txt`.
-
-    >>> list(parse_entry_points("[jpsi.executors]\nmine = my_plugin:hooks\n"))
-    [EntryPoint(group='jpsi.executors', name='mine', value='my_plugin:hooks')]
-    """
-    group = ""
-    for raw in text.splitlines():
-        line = raw.strip()
-        if line.startswith("[") and line.endswith("]"):
-            group = line[1:-1].strip()
-        elif "=" in line and not line.startswith(("#", ";")):
-            name, _, value = line.partition("=")
-            yield EntryPoint(group, name.strip(), value.strip())
-
-
-def parse_headers(text: str) -> dict[str, list[str]]:
-    r"""The headers of a METADATA file, by name in small letters.
-
-    >>> parse_headers("Name: x\nRequires-Dist: a\nRequires-Dist: b;\n  python_version>'3'\n\nName: y")
-    {'name': ['x'], 'requires-dist': ['a', "b; python_version>'3'"]}
-    """
-    headers: dict[str, list[str]] = {}
-    values: list[str] = []
-    for line in text.splitlines():
-        if not line.strip():
-            break
-        if line[0] in " \t":
-            if values:
-                values[-1] = f"{values[-1]} {line.strip()}"
-            continue
-        name, _, value = line.partition(":")
-        values = headers.setdefault(name.lower(), [])
-        values.append(value.strip())
-    return headers

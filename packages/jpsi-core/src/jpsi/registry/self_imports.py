@@ -7,9 +7,9 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from jpsi.model.errors import PluginError
-from jpsi.registry.contents import own_modules
-from jpsi.registry.private import is_within
+from jpsi.model import PluginError
+from jpsi.registry.isolated_import import is_within
+from jpsi.registry.own_modules import own_modules
 
 if TYPE_CHECKING:
     from jpsi.registry.candidate import Candidate

@@ -6,8 +6,8 @@ import re
 from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from jpsi.model.errors import PluginError
-from jpsi.registry.candidate import EXECUTORS, FAKES, LAUNCHERS, TRANSPORTS, Candidate, kind
+from jpsi.model import PluginError
+from jpsi.registry.candidate import BARS, ENGINES, EXECUTORS, FAKES, LAUNCHERS, TRANSPORTS, Candidate, kind
 
 if TYPE_CHECKING:
     from packaging.specifiers import SpecifierSet
@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
 #: Which distribution brings which plugin of this project, for the message about a missing one.
 KNOWN_DISTRIBUTIONS = {
+    ENGINES: {"batch": "jpsi-engine"},
     EXECUTORS: {
+        "local": "jpsi-engine",
         "slurm": "jpsi-slurm",
         "pbs": "jpsi-pbs",
         "pbspro": "jpsi-pbs",
@@ -28,9 +30,11 @@ KNOWN_DISTRIBUTIONS = {
         "sge": "jpsi-gridengine",
         "pilot": "jpsi-pilot",
     },
-    LAUNCHERS: dict.fromkeys(
+    LAUNCHERS: {"single": "jpsi-engine"}
+    | dict.fromkeys(
         ("multiple", "mpirun", "mpiexec", "srun", "jsrun", "aprun", "flux", "script"), "jpsi-launchers"
     ),
+    BARS: {"progress": "jpsi-cli"},
     TRANSPORTS: {"ssh": "jpsi-ssh"},
     FAKES: {
         "slurm": "jpsi-slurm",
@@ -126,7 +130,7 @@ def is_constraint(text: str) -> bool:
 
 def missing(installed: Iterable[Candidate], group: str, name: str, targets: Collection[str] = ()) -> str:
     """That there is no such plugin, which there are, and what to do."""
-    from jpsi.model.document_mistakes import did_you_mean  # most programs never need it
+    from jpsi.document import did_you_mean  # most programs never need it
 
     names = sorted({candidate.name for candidate in installed})
     configured = f"; targets: {', '.join(targets)}" if targets else ""

@@ -60,7 +60,7 @@ def _command(  # noqa: PLR0913  what a command consists of
     @functools.wraps(do)
     def callback(directory: str | None, database: str | None, **given: Any) -> int:  # noqa: ANN401  click's
         from ..inbox import is_in_job  # noqa: PLC0415  help is told without waiting for it
-        from .opening import fenced, inbox, opened  # noqa: PLC0415  as above
+        from .arguments import fenced, inbox, opened  # noqa: PLC0415  as above
 
         def command() -> int:
             if is_for_jobs and is_in_job():
@@ -81,29 +81,29 @@ def _command(  # noqa: PLR0913  what a command consists of
     )
 
 
-def _room(door: Any) -> Any:  # noqa: ANN401  modules
+def _actions_for(door: Any) -> Any:  # noqa: ANN401  modules
     """Where it stands what the commands do with records, or with the inbox of a job."""
     from ..inbox import Inbox  # noqa: PLC0415  as above
 
     if isinstance(door, Inbox):
-        from . import inside  # noqa: PLC0415  as above
+        from . import in_job  # noqa: PLC0415  as above
 
-        return inside
-    from . import doing  # noqa: PLC0415  as above
+        return in_job
+    from . import actions  # noqa: PLC0415  as above
 
-    return doing
+    return actions
 
 
 def _with_wish(name: str, **given: Any) -> Callable[..., int]:  # noqa: ANN401  click's
-    """A function of `doing` that takes what is in a file."""
+    """A function of `actions` that takes what is in a file."""
 
     def do(door: Any, file: str, **options: Any) -> int:  # noqa: ANN401  as above
-        from .opening import about, read_file  # noqa: PLC0415
+        from .arguments import about, read_file  # noqa: PLC0415
 
         if "labels" in options:
             said = {key: options.pop(key) for key in ("name", "labels", "expires", "parent")}
             options["more"] = about(**said)
-        code: int = getattr(_room(door), name)(door, read_file(file), **options, **given)
+        code: int = getattr(_actions_for(door), name)(door, read_file(file), **options, **given)
         return code
 
     return do
@@ -121,21 +121,21 @@ def _update(  # noqa: PLR0913  options
 ) -> int:
     from datetime import UTC, datetime  # noqa: PLC0415  as above
 
-    from . import doing  # noqa: PLC0415  as above
-    from .opening import moment, read_file, read_labels  # noqa: PLC0415
+    from . import actions  # noqa: PLC0415  as above
+    from .arguments import moment, read_file, read_labels  # noqa: PLC0415
 
     wish = None if file is None else read_file(file)
     expires_at = moment(expires, datetime.now(UTC))
-    return doing.update(
+    return actions.update(
         door, request, wish, name=name, labels=read_labels(labels), expires_at=expires_at, as_json=as_json
     )
 
 
 def _plainly(name: str) -> Callable[..., int]:
-    """A function of `doing`."""
+    """A function of `actions`."""
 
     def do(door: Any, **options: Any) -> int:  # noqa: ANN401  click's
-        code: int = getattr(_room(door), name)(door, **options)
+        code: int = getattr(_actions_for(door), name)(door, **options)
         return code
 
     return do
@@ -150,7 +150,7 @@ def _progress(
     failure: str | None,
 ) -> int:
     from ..errors import InvalidRequestError  # noqa: PLC0415  as above
-    from ..reports import Report  # noqa: PLC0415  as above
+    from ..inbox import Report  # noqa: PLC0415  as above
 
     if (value is None and not is_success and failure is None) or (is_success and failure is not None):
         msg = "say a number from 0 to 1, and one of --success and --failure, or one of these"
@@ -160,7 +160,7 @@ def _progress(
         raise InvalidRequestError(msg)
     reported = None if failure is None and not is_success else is_success
     report = Report(reported, failure or "")
-    code: int = _room(door).progress(door, execution, value, report)
+    code: int = _actions_for(door).progress(door, execution, value, report)
     return code
 
 

@@ -1,1 +1,40 @@
-"""The records on disk: a database, which holds every request and execution."""
+"""The database of the records: connection, schema, migrations, and what transactions read and write.
+
+`executions`, `requests` and `events` read and write the tables; `ledger` carries out what follows from a
+change (priorities, ends, accounting). All of them take the connection of the caller's transaction.
+"""
+
+from . import events, executions, ledger, requests
+from .database import Changed, Database, changed_in, sqlite_path
+from .database_setup import UnmadeDatabase, open_database
+from .id_prefix import full_id
+from .process_identity import describe_process, name_of_this_process, process_has_ended
+from .rows import attempt_row, execution_row, request_row
+from .schema import ACCOUNTING, ATTEMPT, COLLECTION, EVENT, EXECUTION, REQUEST, Moment
+
+__all__ = [
+    "ACCOUNTING",
+    "ATTEMPT",
+    "COLLECTION",
+    "EVENT",
+    "EXECUTION",
+    "REQUEST",
+    "Changed",
+    "Database",
+    "Moment",
+    "UnmadeDatabase",
+    "attempt_row",
+    "changed_in",
+    "describe_process",
+    "events",
+    "execution_row",
+    "executions",
+    "full_id",
+    "ledger",
+    "name_of_this_process",
+    "open_database",
+    "process_has_ended",
+    "request_row",
+    "requests",
+    "sqlite_path",
+]

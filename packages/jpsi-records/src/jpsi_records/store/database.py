@@ -17,8 +17,8 @@ from sqlalchemy import URL, Connection, Engine, NullPool, create_engine, event, 
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from ..errors import StoreError
+from .file_lock import Turns
 from .filesystems import is_on_network
-from .turns import Turns
 
 # How long a writer waits for another; each writes for milliseconds.
 _PATIENCE_SECONDS = 60

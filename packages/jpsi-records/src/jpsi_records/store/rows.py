@@ -9,8 +9,17 @@ from typing import Any, TypeVar
 import attrs
 from sqlalchemy import RowMapping
 
-from ..model import Attempt, Event, Execution, ExecutionState, Interval, Request, RequestState
-from ..wish import read_wish, write_wish
+from ..model import (
+    Attempt,
+    Event,
+    Execution,
+    ExecutionState,
+    Interval,
+    Request,
+    RequestState,
+    read_wish,
+    write_wish,
+)
 
 T = TypeVar("T", bound=attrs.AttrsInstance)
 

@@ -6,10 +6,7 @@ import json
 from collections.abc import Iterator, Sequence
 
 from ..model import Execution, ExecutionState, Request
-from .frame import Site, page
-from .html import Content, Html, element, facts, lines, table
-from .looks import ExecutionLook
-from .parts import (
+from .components import (
     code,
     command_of,
     document,
@@ -23,7 +20,10 @@ from .parts import (
     state,
     to_request,
 )
+from .html import Content, Html, element, facts, lines, table
+from .layout import Site, page
 from .timeline import timeline
+from .views import ExecutionLook
 
 # How many files of an output are named.
 _FILES = 100

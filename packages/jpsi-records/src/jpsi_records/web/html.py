@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 import attrs
 
-from ..commands.telling import printable
+from ..formatting import printable
 
 
 @attrs.frozen(slots=True)

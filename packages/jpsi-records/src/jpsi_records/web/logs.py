@@ -8,10 +8,10 @@ from pathlib import Path
 import attrs
 
 from ..errors import NotFoundError
-from ..files import opened
-from ..job import AttemptFiles
+from ..files import open_untrusted
+from ..jobs import AttemptFiles
 from ..model import Attempt, Execution
-from ..reading import Reading
+from ..records import Reading
 
 NAMES = ("stdout", "stderr")
 
@@ -46,7 +46,7 @@ def log(records: Reading, execution: Execution, attempt: Attempt, name: str, mos
 
 def _end(path: Path, most: int) -> Piece:
     try:
-        with opened(path) as file:
+        with open_untrusted(path) as file:
             skipped = max(0, os.fstat(file.fileno()).st_size - most)
             file.seek(skipped)
             return Piece(file.read(most), skipped)

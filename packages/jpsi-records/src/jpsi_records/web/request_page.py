@@ -4,13 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..matching import NearMiss
-from ..model import RequestState
-from ..wish import write_wish
-from .frame import Site, page
-from .html import Content, element, facts, joined, lines, listing, table
-from .looks import RequestLook
-from .parts import (
+from ..model import RequestState, write_wish
+from ..reuse import NearMiss
+from .components import (
     code,
     document,
     happened,
@@ -24,7 +20,10 @@ from .parts import (
     to_execution,
     told_of,
 )
+from .html import Content, element, facts, joined, lines, listing, table
+from .layout import Site, page
 from .timeline import timeline
+from .views import RequestLook
 
 
 def request(site: Site, look: RequestLook) -> str:

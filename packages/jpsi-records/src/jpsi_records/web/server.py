@@ -13,7 +13,7 @@ from jpsi import JpsiError
 from ..errors import StoreError
 from ..records import Records
 from .access import Key
-from .answers import Answer, answer, refusal
+from .responses import Answer, answer, refusal
 
 log = logging.getLogger(__name__)
 

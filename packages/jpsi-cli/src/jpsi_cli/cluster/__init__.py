@@ -1,0 +1,7 @@
+"""The commands about a batch system, real or played: `jpsi queues`, `attach` and `fake`."""
+
+from __future__ import annotations
+
+from .commands import ATTACH, FAKE, QUEUES
+
+__all__ = ["ATTACH", "FAKE", "QUEUES"]

@@ -1,0 +1,50 @@
+"""`jpsi attach`: stays with a job of the batch system, whoever submitted it, until it has ended."""
+
+from __future__ import annotations
+
+from queue import Empty, SimpleQueue
+
+import jpsi
+
+from .. import exit_codes, messages
+from ..error_boundary import fenced
+from ..output import Quiet, choose_display
+
+_LOOK_SECONDS = 1.0
+
+
+def attach(native_id: str, *, executor: str | None, as_json: bool) -> int:
+    """Tell the states of a job, and return the exit code that tells of its end."""
+
+    def command() -> int:
+        shown = choose_display(as_json=as_json)
+        events: SimpleQueue[jpsi.JobStatus] = SimpleQueue()
+        job = jpsi.Job()
+        job.set_job_status_callback(lambda _, status: events.put(status))
+        with jpsi.JobExecutor(executor) as opened:
+            opened.attach(job, native_id)
+            if isinstance(shown, Quiet):
+                _tell_doubts(opened, job, native_id, executor or opened.name)
+            while True:
+                try:
+                    status = events.get(timeout=_LOOK_SECONDS)
+                except Empty:
+                    messages.write(shown.waiting(job.status))
+                    continue
+                messages.write(shown.status(job, status))
+                if status.final:
+                    return exit_codes.of(status)
+
+    return fenced(command)
+
+
+def _tell_doubts(executor: jpsi.JobExecutor, job: jpsi.Job, native_id: str, name: str) -> None:
+    """Say at once, where no state of the job will, that the batch system does not mention it or answer."""
+    try:
+        is_mentioned = executor.info(job) is not None
+    except jpsi.JpsiError as e:
+        if not job.status.final:
+            messages.warning(f"{name}: {e}")
+        return
+    if not is_mentioned and not job.status.final:
+        messages.warning(f"{name} does not mention the job {native_id}; it is asked again")

@@ -1,0 +1,134 @@
+"""The commands about a batch system, real or played: how each is called, and what its help says."""
+
+from __future__ import annotations
+
+import click
+
+from .. import exit_codes, messages
+from ..options import ATTACH_PARAMETERS, FAKE_PARAMETERS, SETTINGS, command, executor_option, require_executor
+
+# Imports stand in the functions: help and mistakes are told without waiting for the library.
+
+
+def _queues(*, executor: str | None, as_json: bool) -> int:
+    require_executor(executor)
+    from .queues import queues  # noqa: PLC0415
+
+    return queues(executor, as_json=as_json)
+
+
+def _attach(*, native_id: str | None, executor: str | None, as_json: bool) -> int:
+    if not native_id:
+        msg = "name a job by its native id"
+        raise click.UsageError(msg)
+    require_executor(executor)
+    from .attach import attach  # noqa: PLC0415
+
+    return attach(native_id, executor=executor, as_json=as_json)
+
+
+def _fake(*, system: str | None, program: tuple[str, ...], has_accounting: bool, **given: str | None) -> int:
+    mistake = _nothing_to_fake(system, program)
+    if mistake is not None:
+        raise click.UsageError(mistake)
+    try:
+        from .fake import fake  # noqa: PLC0415
+    except ModuleNotFoundError as e:
+        if (e.name or "").partition(".")[0] != "jpsi_testing":
+            raise
+        messages.error("jpsi fake needs the package jpsi-testing: pip install 'jpsi-cli[fake]'")
+        return exit_codes.JPSI
+
+    return fake(str(system), _after_dashes(program), given, has_accounting=has_accounting)
+
+
+def _nothing_to_fake(system: str | None, program: tuple[str, ...]) -> str | None:
+    """What is missing, or stands in the wrong place."""
+    if not system:
+        return "name a batch system, and the command to run with it: jpsi fake slurm -- pytest"
+    if program and program[0].startswith("-") and program[0] != "--":
+        return f"{program[0]} stands behind {system}; options come before it"
+    if not _after_dashes(program):
+        return f"no command to run with {system}; type it after --"
+    return None
+
+
+def _after_dashes(program: tuple[str, ...]) -> tuple[str, ...]:
+    return program[1:] if program[:1] == ("--",) else program
+
+
+#: `jpsi queues`
+QUEUES = click.Command(
+    "queues",
+    params=[
+        executor_option(),
+        click.Option(["--json", "as_json"], is_flag=True, help="Write a JSON array with an object for each."),
+    ],
+    callback=_queues,
+    context_settings=SETTINGS,
+    short_help="Show the queues of a batch system, with their limits and states.",
+    help="""Show the queues or partitions of a batch system, one a line, as it describes them now.
+
+    A star stands behind the one where jobs go that name none. LONGEST is how long a job may run, USUAL how
+    long one may that does not say; jpsi always says. Columns of which nothing is known are left out.
+    """,
+    epilog="""\b
+Examples:
+  jpsi queues
+  jpsi queues -x pbs --json
+
+\b
+Exit codes:
+  0  the queues were shown
+  2  a mistake in the command line
+  125  jpsi failed: no such executor, it has no queues, or the batch system does not answer
+""",
+)
+
+#: `jpsi attach`
+ATTACH = command(
+    "attach",
+    params=list(ATTACH_PARAMETERS),
+    callback=_attach,
+    short_help="Follow any job of a batch system by its native id.",
+    help="""Follow a job of a batch system, whoever submitted it and however, and exit with its exit code.
+
+    On a terminal its states are shown. Ctrl-C leaves the job alone.
+    """,
+    epilog="""\b
+Examples:
+  jpsi attach -x slurm 4711
+
+\b
+Exit codes are as for jpsi run; 125 if there is no such job, and 130 after Ctrl-C.
+""",
+)
+
+#: `jpsi fake`
+FAKE = click.Command(
+    "fake",
+    params=list(FAKE_PARAMETERS),
+    callback=_fake,
+    # Options end where the batch system is named.
+    context_settings={**SETTINGS, "allow_interspersed_args": False},
+    options_metavar="[OPTIONS]",
+    short_help="Run a command with a batch system that is only played, for tests.",
+    help="""Run COMMAND with the commands of a fake SYSTEM, such as slurm, first on its PATH.
+
+    Jobs are processes of this machine. The fake ends with COMMAND: jobs that still run are killed, and
+    nothing of it is left. What jpsi keeps of jobs stays apart from yours meanwhile (XDG_STATE_HOME).
+    `jpsi plugins --kind fake` shows which systems can be played.
+    """,
+    epilog="""\b
+Examples:
+  jpsi fake slurm -- pytest -x
+  jpsi fake --slots 1 pbs -- sh -c 'echo hostname | qsub; qstat'
+  jpsi fake --keep 0 slurm -- ./my-workflow
+
+\b
+Exit codes, besides those of COMMAND:
+  2  a mistake in the command line
+  125  there is no such fake, or it cannot be started
+  126, 127  COMMAND may not be executed, or was not found
+""",
+)

@@ -1,0 +1,103 @@
+"""`jpsi queues`: the queues of a batch system, with their limits and states."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from datetime import timedelta
+
+import jpsi
+
+from .. import messages
+from ..error_boundary import fenced
+
+_DEFAULT = "*"
+_UNKNOWN = "-"
+_GAP = "  "
+
+
+def queues(executor: str | None, *, as_json: bool) -> int:
+    """Show the queues and return the exit code."""
+
+    def command() -> int:
+        with jpsi.JobExecutor(executor) as opened:
+            found = opened.system.queues()
+        messages.show(_json(found) if as_json else table(found))
+        return 0
+
+    return fenced(command)
+
+
+def table(queues: Sequence[jpsi.Queue]) -> str:
+    """The queues, one a line, below a heading; without the columns of which nothing is known.
+
+    >>> print(table([jpsi.Queue(name="a", word="UP", is_default=True)]), end="")
+    QUEUE  STATE
+    a *    UP
+    """
+    rows = [_cells(queue) for queue in queues]
+    kept = [name for name in _HEADINGS if any(row[name] != _UNKNOWN for row in rows)]
+    lines = [kept, *([row[name] for name in kept] for row in rows)]
+    sizes = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    padded = (_GAP.join(f"{cell:{size}}" for cell, size in zip(line, sizes, strict=True)) for line in lines)
+    return "".join(f"{line.rstrip()}\n" for line in padded)
+
+
+_HEADINGS = ("QUEUE", "TAKES JOBS", "STARTS JOBS", "LONGEST", "USUAL", "NODES", "WAIT", "RUN", "STATE")
+
+
+def _cells(queue: jpsi.Queue) -> dict[str, str]:
+    cells = (
+        f"{queue.name or _UNKNOWN}{f' {_DEFAULT}' if queue.is_default and queue.name else ''}",
+        _yes(queue.is_open),
+        _yes(queue.is_started),
+        _time(queue.longest),
+        _time(queue.usual),
+        _nodes(queue),
+        _number(queue.pending),
+        _number(queue.running),
+        " ".join(queue.word.split()) or _UNKNOWN,
+    )
+    return dict(zip(_HEADINGS, map(messages.printable, cells), strict=True))
+
+
+def _yes(value: bool | None) -> str:  # noqa: FBT001  what is said of a queue
+    return {True: "yes", False: "no", None: _UNKNOWN}[value]
+
+
+def _time(limit: timedelta | None) -> str:
+    if limit is None:
+        return _UNKNOWN
+    return str(limit) if limit else "no limit"
+
+
+def _number(count: int | None) -> str:
+    return _UNKNOWN if count is None else str(count)
+
+
+def _nodes(queue: jpsi.Queue) -> str:
+    """How many nodes a job may have, of how many there are."""
+    if queue.most_nodes is None or queue.nodes is None:
+        return _number(queue.nodes if queue.most_nodes is None else queue.most_nodes)
+    return f"{queue.most_nodes} of {queue.nodes}"
+
+
+def _json(queues: Sequence[jpsi.Queue]) -> str:
+    content = [
+        {
+            "name": it.name,
+            "word": it.word,
+            "is_open": it.is_open,
+            "is_started": it.is_started,
+            "is_default": it.is_default,
+            "longest": None if it.longest is None else it.longest.total_seconds(),
+            "usual": None if it.usual is None else it.usual.total_seconds(),
+            "most_nodes": it.most_nodes,
+            "nodes": it.nodes,
+            "pending": it.pending,
+            "running": it.running,
+            "details": dict(it.details),
+        }
+        for it in queues
+    ]
+    return json.dumps(content, indent=2) + "\n"

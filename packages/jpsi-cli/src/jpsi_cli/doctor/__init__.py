@@ -1,0 +1,10 @@
+"""`jpsi doctor`.
+
+Examines an executor, tries jobs on it, judges the facts, and says what to configure.
+"""
+
+from __future__ import annotations
+
+from .commands import DOCTOR
+
+__all__ = ["DOCTOR"]

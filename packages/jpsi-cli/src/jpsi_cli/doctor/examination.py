@@ -1,0 +1,136 @@
+"""Carries out `jpsi doctor`: examines an executor and shows the findings."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+import jpsi
+from jpsi_engine import job_store
+
+from .. import exit_codes, messages
+from ..error_boundary import fenced
+from ..output import quantities
+from .checks import findings
+from .damage_advice import damage_advice
+from .facts import PLAIN, Facts, Finding, Verdict, configuration, is_healthy
+from .probe_jobs import tried
+
+T = TypeVar("T")
+
+_MARKS = {
+    Verdict.OK: "ok",
+    Verdict.WARNING: "WARNING",
+    Verdict.WRONG: "WRONG",
+    Verdict.SKIPPED: "-",
+}
+
+
+def doctor(executor: str | None, *, patience: str, is_trying: bool, as_json: bool) -> int:
+    """Examine an executor, show what was found, and return the exit code."""
+    try:
+        seconds = quantities.duration(patience).total_seconds()
+    except ValueError as e:
+        messages.error(f"--wait: {e}")
+        return exit_codes.USAGE
+
+    def command() -> int:
+        with jpsi.JobExecutor(executor) as opened:
+            facts = examined(opened, executor or opened.name, seconds if is_trying else None)
+        found = list(findings(facts))
+        messages.show(_json(facts, found) if as_json else report(facts, found))
+        return 0 if is_healthy(found) else exit_codes.UNHEALTHY
+
+    return fenced(command)
+
+
+def examined(executor: jpsi.JobExecutor, name: str, patience: float | None) -> Facts:
+    """Return the facts about an executor that the user has asked for by a name.
+
+    No job is tried if `patience` is None, nor one that would be submitted in vain.
+    """
+    system = executor.system
+    is_target = name.lower() != executor.name.lower()
+    connection = _asked(system.reached) if system.is_elsewhere else None
+    if isinstance(connection, jpsi.JpsiError):
+        return Facts(executor=name, is_target=is_target, connection=connection, damaged=_damaged_files())
+    programs = _asked(system.programs) if system.has_commands else {}
+    silence = None
+    if system.has_commands:
+        answer = _asked(system.check_answer)
+        silence = answer if isinstance(answer, jpsi.JpsiError) else None
+    trials, native_id = ({}, None) if patience is None or silence is not None else tried(executor, patience)
+    is_accounted: bool | jpsi.JpsiError | None = None
+    if native_id is not None and PLAIN in trials and system.has_commands:
+        is_accounted = _asked(lambda: system.is_accounted(native_id))
+    # what the site offers is asked when jobs are submitted
+    arrays = system.capabilities.arrays
+    return Facts(
+        executor=name,
+        is_target=is_target,
+        connection=connection,
+        programs=programs,
+        version=_asked(system.version),
+        silence=silence,
+        queues=_asked(system.queues) if system.has_commands else (),
+        usual=system.default_duration,
+        array_size=None if arrays is None else arrays.largest,
+        trials=trials,
+        is_accounted=is_accounted,
+        damaged=_damaged_files(),
+    )
+
+
+def _damaged_files() -> Sequence[str] | jpsi.JpsiError:
+    """Return what is wrong with files of jobs, and what to do, a sentence for each."""
+    found = _asked(job_store.damaged)
+    if isinstance(found, jpsi.JpsiError):
+        return found
+    shown = job_store.shown(it.job for it in found if it.job is not None and not it.job.status.final)
+    return [damage_advice(it, None if it.job is None else shown.get(it.job.id)) for it in found]
+
+
+def _asked(question: Callable[[], T]) -> T | jpsi.JpsiError:
+    try:
+        return question()
+    except jpsi.JpsiError as e:
+        return e
+
+
+def report(facts: Facts, found: Sequence[Finding]) -> str:
+    """Return the text for people: a line for each check, and what to put into the configuration."""
+    widths = max(len(it.name) for it in found), max(len(_MARKS[it.verdict]) for it in found)
+    lines = [f"{it.name:{widths[0]}}  {_MARKS[it.verdict]:{widths[1]}}  {_line(it.message)}" for it in found]
+    content = configuration(facts, found)
+    if content:
+        lines += ["", "Put this into the configuration:", "", *_yaml(content)]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _line(text: str) -> str:
+    return messages.printable(" ".join(text.split()))
+
+
+def _yaml(content: object, indent: str = "  ") -> list[str]:
+    """Mappings of mappings, at the ends of which are values as JSON has them, which YAML understands."""
+    lines = []
+    for name, value in content.items() if isinstance(content, dict) else ():
+        if isinstance(value, dict):
+            lines += [f"{indent}{name}:", *_yaml(value, f"{indent}  ")]
+        else:
+            lines.append(f"{indent}{name}: {json.dumps(value)}")
+    return lines
+
+
+def _json(facts: Facts, found: Sequence[Finding]) -> str:
+    content = {
+        "executor": facts.executor,
+        "healthy": is_healthy(found),
+        "checks": [
+            {"name": it.name, "verdict": it.verdict.value, "message": it.message, "advice": dict(it.advice)}
+            for it in found
+        ],
+        "configuration": configuration(facts, found),
+    }
+    return json.dumps(content, indent=2) + "\n"

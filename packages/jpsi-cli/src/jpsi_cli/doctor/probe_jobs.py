@@ -1,0 +1,80 @@
+"""The jobs that `jpsi doctor` tries: submitted together, waited for together, and none left behind."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Iterator, Mapping
+from datetime import timedelta
+
+import jpsi
+
+from .facts import NAMED, PLAIN, SIZED, Trial
+
+_NAME = "jpsi doctor"
+_LIMIT = timedelta(minutes=5)
+_MEMORY = 64 << 20
+# longer than the shortest limits of batch systems, and not so long that lists of jobs become unreadable
+_LONG = 40
+
+
+def tried(executor: jpsi.JobExecutor, patience: float) -> tuple[dict[str, Trial], str | None]:
+    """What became of each trial after so many seconds at most, and the native id of the plain one."""
+    started = time.monotonic()
+    with _submitted(executor) as (jobs, refusals):
+        trials: dict[str, Trial] = {name: Trial(refusal=why) for name, why in refusals.items()}
+        for name, job in jobs.items():
+            job.wait(max(0.0, started + patience - time.monotonic()))
+            trials[name] = _told(executor, job, time.monotonic() - started)
+        native_id = jobs[PLAIN].native_id if PLAIN in jobs else None
+    return trials, native_id
+
+
+def _specs() -> Mapping[str, jpsi.JobSpec]:
+    return {
+        PLAIN: _spec(_NAME),
+        NAMED: _spec(f"{_NAME}: Größe {'x' * _LONG}"),
+        SIZED: _spec(_NAME, jpsi.ResourceSpecV1(memory=_MEMORY)),
+    }
+
+
+def _spec(name: str, resources: jpsi.ResourceSpecV1 | None = None) -> jpsi.JobSpec:
+    limit = jpsi.JobAttributes(duration=_LIMIT)
+    return jpsi.JobSpec("uname", ["-n"], name=name, resources=resources, attributes=limit)
+
+
+@contextlib.contextmanager
+def _submitted(executor: jpsi.JobExecutor) -> Iterator[tuple[dict[str, jpsi.Job], dict[str, str]]]:
+    """The jobs by their names, and why others were refused; those that have not ended are cancelled."""
+    jobs: dict[str, jpsi.Job] = {}
+    refusals: dict[str, str] = {}
+    try:
+        for name, spec in _specs().items():
+            job = jpsi.Job(spec)
+            try:
+                executor.submit(job)
+            except jpsi.JpsiError as e:
+                refusals[name] = " ".join(str(e).split())
+            else:
+                jobs[name] = job
+        yield jobs, refusals
+    finally:
+        for job in jobs.values():
+            if not job.status.final:
+                with contextlib.suppress(jpsi.JpsiError):
+                    job.cancel()
+
+
+def _told(executor: jpsi.JobExecutor, job: jpsi.Job, seconds: float) -> Trial:
+    output, status = executor.output(job), job.status
+    node = None
+    if output is not None and status.state is jpsi.JobState.COMPLETED:
+        with contextlib.suppress(jpsi.JpsiError):
+            part = output.read()
+            node = None if part is None else part.data.decode(errors="replace").strip() or None
+    return Trial(
+        status=status,
+        seconds=seconds,
+        node=node,
+        folder=None if output is None else str(output.path.parent),
+    )

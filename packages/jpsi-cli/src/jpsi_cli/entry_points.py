@@ -1,0 +1,68 @@
+"""Commands that other packages bring: entry points of the group `jpsi.commands`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, NoReturn
+
+import click
+
+from . import exit_codes, messages
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+#: Each entry point is called what the command is, and leads to a command of click whose callback returns
+#: the exit code.
+GROUP = "jpsi.commands"
+
+
+class CommandLine(click.Group):
+    """The commands of `jpsi`, and below them those that other packages bring."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """All names; click calls this for the help."""
+        return sorted({*super().list_commands(ctx), *_brought()})
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """A command by its name; no other package takes the place of one of jpsi's own."""
+        own = super().get_command(ctx, cmd_name)
+        if own is not None:
+            return own
+        entry_point = _brought().get(cmd_name)
+        return None if entry_point is None else _loaded(entry_point)
+
+
+def _brought() -> Mapping[str, EntryPoint]:
+    from importlib.metadata import entry_points  # noqa: PLC0415  slow to import, and rarely asked for
+
+    return {it.name: it for it in entry_points(group=GROUP)}
+
+
+def _loaded(entry_point: EntryPoint) -> click.Command:
+    """The command; one that cannot be loaded says why once it is called, and keeps no other from use."""
+    try:
+        command = entry_point.load()
+    except Exception as e:  # noqa: BLE001  whatever the package does wrong
+        return _broken(entry_point, f"{type(e).__name__}: {e}")
+    if not isinstance(command, click.Command):
+        return _broken(entry_point, f"{entry_point.value} is no command")
+    return command
+
+
+def _broken(entry_point: EntryPoint, why: str) -> click.Command:
+    package = "a package" if entry_point.dist is None else entry_point.dist.name
+    sentence = f"the command {entry_point.name} of {package} cannot be used: {why}"
+
+    def tell(arguments: tuple[str, ...]) -> NoReturn:
+        del arguments
+        messages.error(sentence)
+        raise click.exceptions.Exit(exit_codes.JPSI)
+
+    return click.Command(
+        entry_point.name,
+        callback=tell,
+        params=[click.Argument(["arguments"], nargs=-1, type=click.UNPROCESSED)],
+        context_settings={"ignore_unknown_options": True},
+        short_help=f"Cannot be used: {why}",
+    )

@@ -1,0 +1,87 @@
+"""`jpsi config`: what is configured, and whether plugins can do with it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any
+
+import jpsi
+
+from .. import exit_codes, messages
+from ..error_boundary import fenced
+
+
+def show(*, as_json: bool) -> int:
+    """Show what is configured and return the exit code."""
+
+    def command() -> int:
+        found = jpsi.configuration()
+        content = {
+            "files": [str(path) for path in found.files],
+            "default_executor": found.default_executor,
+            "plugin_path": [str(path) for path in found.plugin_path],
+            "executors": {name: _section(it) for name, it in found.executors.items()},
+            "targets": {name: _section(it) for name, it in found.targets.items()},
+        }
+        messages.show(json.dumps(content, indent=2, default=str) + "\n" if as_json else _text(content))
+        return 0
+
+    return fenced(command)
+
+
+def _section(configured: jpsi.Configured) -> dict[str, Any]:
+    defaults = {
+        name: value.total_seconds() if isinstance(value, timedelta) else value
+        for name, value in configured.defaults.items()
+    }
+    fields = {
+        "executor": configured.executor,
+        "url": configured.url,
+        "version": configured.version,
+        "config": dict(configured.config),
+        "defaults": defaults,
+    }
+    return {name: value for name, value in fields.items() if value}
+
+
+def _text(content: Mapping[str, Any]) -> str:
+    """The configuration as one file would have it, below the names of those that it is of."""
+    import yaml  # noqa: PLC0415  the library has it for the files themselves
+
+    files = content["files"] or ["no file"]
+    heading = "".join(f"# {messages.printable(path)}\n" for path in files)
+    rest = {name: value for name, value in content.items() if name != "files" and value}
+    text: str = yaml.safe_dump(rest, sort_keys=False, allow_unicode=True) if rest else ""
+    return heading + text
+
+
+def check(*, as_json: bool) -> int:
+    """Make every executor and target that is configured, and return the exit code."""
+
+    def command() -> int:
+        found = jpsi.configuration()
+        names = [*found.targets, *found.executors]
+        names += [] if found.default_executor is None else [found.default_executor]
+        problems = {name: problem for name in dict.fromkeys(names) if (problem := _problem(name))}
+        if as_json:
+            content = [{"name": name, "problem": problems.get(name)} for name in dict.fromkeys(names)]
+            messages.show(json.dumps(content, indent=2) + "\n")
+        else:
+            for problem in dict.fromkeys(problems.values()):
+                theirs = [name for name, other in problems.items() if other == problem]
+                messages.error(f"{', '.join(theirs)}: {problem}")
+            for name in dict.fromkeys(names):
+                messages.show("" if name in problems else f"{name}: can be used\n")
+        return exit_codes.UNUSABLE if problems else 0
+
+    return fenced(command)
+
+
+def _problem(name: str) -> str | None:
+    try:
+        jpsi.JobExecutor(name)
+    except jpsi.JpsiError as e:
+        return str(e)
+    return None

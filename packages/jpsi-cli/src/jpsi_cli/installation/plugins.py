@@ -1,0 +1,99 @@
+"""`jpsi plugins`: what is installed for jpsi, which of it is taken, and whether that works."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import jpsi
+
+from .. import exit_codes, messages
+from ..output import terminal
+from . import plugin_table
+
+if TYPE_CHECKING:
+    from jpsi import Plugin
+
+# All of these that are installed are taken, not the one that is asked for.
+_TOGETHER = {"override", "observer"}
+# Stands for the distribution of a file that belongs to none.
+_NO_DISTRIBUTION = "-"
+
+
+def plugins(name: str | None, *, kind: str | None, as_json: bool, is_loading: bool) -> int:
+    """Show the plugins, all or those of a name or a kind, and return the exit code."""
+    try:
+        with _output_is_ours():
+            installed = jpsi.plugins(load=is_loading)
+    except jpsi.JpsiError as e:
+        messages.error(str(e))
+        return exit_codes.JPSI
+    found = [it for it in installed if kind in {None, it.kind}]
+    asked = [it for it in found if name is None or it.name.lower() == name.lower()]
+    if not asked:
+        messages.error(_missing(name, kind, found))
+    messages.show(_json(asked) if as_json else _table(asked))
+    return exit_codes.UNUSABLE if unusable(asked) or (name is not None and not asked) else 0
+
+
+def unusable(plugins: Sequence[Plugin]) -> set[tuple[str, ...]]:
+    """What stands for nothing that works: kind and name, and the distribution or file where all are taken."""
+    working = {_offer(it) for it in plugins if it.chosen and it.load_error is None}
+    return {_offer(it) for it in plugins} - working
+
+
+def _offer(plugin: Plugin) -> tuple[str, ...]:
+    name = plugin.kind, plugin.name.lower()
+    source = plugin.origin if plugin.distribution == _NO_DISTRIBUTION else plugin.distribution
+    return (*name, source) if plugin.kind in _TOGETHER else name
+
+
+def _missing(name: str | None, kind: str | None, found: Sequence[Plugin]) -> str:
+    if name is None:
+        return f"no {kind or 'plugin'} is installed"
+    names = ", ".join(sorted({it.name for it in found})) or "none"
+    return f"no {kind or 'plugin'} {name!r}; installed: {names}"
+
+
+def _json(plugins: Sequence[Plugin]) -> str:
+    content = [
+        {
+            "kind": it.kind,
+            "name": it.name,
+            "aliases": list(it.aliases),
+            "version": it.version,
+            "distribution": it.distribution,
+            "origin": it.origin,
+            "chosen": it.chosen,
+            "why_not": it.why_not,
+            "load_error": it.load_error,
+        }
+        for it in plugins
+    ]
+    return json.dumps(content, indent=2) + "\n"
+
+
+def _table(plugins: Sequence[Plugin]) -> str:
+    if not plugins:
+        return ""
+    table = plugin_table.lines(plugins, terminal.width(), terminal.paint())
+    return "".join(f"{line}\n" for line in table)
+
+
+@contextlib.contextmanager
+def _output_is_ours() -> Iterator[None]:
+    """Have what a plugin prints while it is loaded go to standard error: the output is to be read on."""
+    ours = os.dup(messages.STDOUT)
+    os.dup2(messages.STDERR, messages.STDOUT)
+    try:
+        yield
+    finally:
+        if sys.stdout is not None:
+            with contextlib.suppress(OSError, ValueError):
+                sys.stdout.flush()
+        os.dup2(ours, messages.STDOUT)
+        os.close(ours)

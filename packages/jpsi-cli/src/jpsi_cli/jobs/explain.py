@@ -1,0 +1,106 @@
+"""`jpsi explain`: why a job waits, or ended as it did, and what to change."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+import jpsi
+from jpsi_engine import job_store
+from jpsi_engine.job_store import SpooledJob
+
+from .. import messages
+from ..error_boundary import fenced
+from .explanation import Explanation, Facts, explain
+from .lookup import best, recalled
+from .selection import picked
+
+# How much of standard error is looked at, and how much of that is shown.
+_BYTES = 8192
+_LINES = 10
+
+
+def explain_job(word: str, *, as_json: bool) -> int:
+    """Say why a job is where it is, and return the exit code."""
+
+    def command() -> int:
+        (job,) = picked([word], job_store.jobs())
+        facts = _facts(job)
+        told = explain(facts)
+        if as_json:
+            content = {
+                "id": job.id,
+                "state": facts.status.state.value,
+                "sentence": told.sentence,
+                "advice": list(told.advice),
+                "errors": list(facts.errors),
+            }
+            messages.show(json.dumps(content, indent=2) + "\n")
+        else:
+            messages.show(_text(job, facts, told))
+        return 0
+
+    return fenced(command)
+
+
+def explanation_of(job: SpooledJob) -> str:
+    """Why a job is where it is, for people."""
+    facts = _facts(job)
+    return _text(job, facts, explain(facts))
+
+
+def _facts(job: SpooledJob) -> Facts:
+    """What is known of a job; of one that has not ended its batch system is asked."""
+    status, seen, is_missing = job.status, None, False
+    if not status.final:
+        live = recalled([job])
+        if status.state is jpsi.JobState.NEW:
+            # what became of it may have been found out just now
+            (job,) = picked([job.id], job_store.jobs())
+        if not job.is_unsent:
+            live.tell_failures()
+        followed = live.jobs.get(job.id)
+        if followed is not None and followed.executor is not None:
+            try:
+                seen = followed.executor.info(followed)
+                live.await_gone([job])
+                is_missing = seen is None and not followed.status.final
+            except jpsi.JpsiError as e:
+                if not followed.status.final:
+                    messages.warning(str(e))
+            status = best(job, followed.status)
+    now = datetime.now(UTC)
+    since = job.submitted if status.state is jpsi.JobState.QUEUED else job.started
+    estimate = None if seen is None else seen.start_estimate
+    return Facts(
+        status=status,
+        spec=job.spec,
+        job=job.id,
+        remark=None if status.final else job.remark,
+        is_unsent=job.is_unsent,
+        missing_in=job.origin.name if is_missing else "",
+        reruns=job.reruns,
+        damage=(job.remark or "") if job.damage else "",
+        lasted=None if since is None else (status.time if status.final else now) - since,
+        position=None if seen is None else seen.position,
+        start_estimate=None if estimate is None else f"{estimate.astimezone():%Y-%m-%d %H:%M}",
+        errors=_last_lines(job) if status.state is jpsi.JobState.FAILED else (),
+    )
+
+
+def _last_lines(job: SpooledJob) -> Sequence[str]:
+    try:
+        part = job.output("stderr").read(-_BYTES, _BYTES)
+    except jpsi.JpsiError:
+        return ()
+    text = "" if part is None else part.data.decode(errors="replace")
+    return [line for line in text.splitlines() if line.strip()][-_LINES:]
+
+
+def _text(job: SpooledJob, facts: Facts, told: Explanation) -> str:
+    lines = [f"{facts.status.state}: {told.sentence}"]
+    lines += [f"  - {it}" for it in told.advice]
+    if facts.errors:
+        lines += [f"the last lines of {job.streams.stderr}:", *(f"  | {line}" for line in facts.errors)]
+    return "".join(f"{messages.printable(line)}\n" for line in lines)

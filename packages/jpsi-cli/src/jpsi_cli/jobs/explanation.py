@@ -1,0 +1,271 @@
+"""Explains why a job waits, or ended as it did, and what to change: from facts to sentences. Pure."""
+
+from __future__ import annotations
+
+import re
+import signal
+from collections.abc import Iterator, Sequence
+from datetime import timedelta
+
+import attrs
+
+import jpsi
+
+from ..output import spelled_size
+from .job_table import age
+
+
+@attrs.frozen(kw_only=True)
+class Facts:
+    """The facts about a job."""
+
+    status: jpsi.JobStatus
+    spec: jpsi.JobSpec
+    #: What the job is called in the commands that are advised.
+    job: str = "JOB"
+    #: What else is known of one that has not ended for certain.
+    remark: str | None = None
+    #: Whether it was not submitted for certain, and not only as far as is known.
+    is_unsent: bool = True
+    #: The name of the batch system that does not mention it; empty if it does, or was not asked.
+    missing_in: str = ""
+    #: That its files are damaged, and what to do; empty if they are not.
+    damage: str = ""
+    #: How often the batch system has started it again after it had ended, which did nothing.
+    reruns: int = 0
+    #: How long it ran, or has been waiting.
+    lasted: timedelta | None = None
+    #: How many jobs are before it, and when it is expected to start, where the batch system says so.
+    position: int | None = None
+    start_estimate: str | None = None
+    #: The last lines that it wrote to standard error.
+    errors: Sequence[str] = ()
+
+    @property
+    def is_missing(self) -> bool:
+        """True if the batch system does not mention a job that has begun to run or was submitted."""
+        return bool(self.missing_in) and self.status.state is not jpsi.JobState.NEW
+
+
+@attrs.frozen
+class Explanation:
+    """The sentence about a job, and the advice."""
+
+    sentence: str
+    #: What to change, or to look at; the most likely first.
+    advice: Sequence[str]
+
+
+def explain(facts: Facts) -> Explanation:
+    """Return why the job is in its state, and what to change."""
+    if facts.damage and not facts.status.final:
+        return Explanation(facts.damage, ["find out what is wrong and what can be done: jpsi doctor"])
+    if facts.status.final:
+        return Explanation(_why_ended(facts), list(dict.fromkeys((*_after_end(facts), *_besides(facts)))))
+    return Explanation(_why_not_ended(facts), list(dict.fromkeys(_before_end(facts))))
+
+
+def _why_not_ended(facts: Facts) -> str:
+    status, remark = facts.status, facts.remark
+    lasted = "" if facts.lasted is None else f", for {age(facts.lasted)} now"
+    if facts.is_missing:
+        what = "it began to run" if status.state is jpsi.JobState.ACTIVE else "it was submitted"
+        lasted = "" if facts.lasted is None else f" {age(facts.lasted)} ago"
+        sentence = f"{what}{lasted}; now {facts.missing_in} does not mention it, and it has left no exit code"
+        return sentence if remark is None else f"{sentence}; {remark}"
+    if status.state is jpsi.JobState.ACTIVE:
+        return f"it runs{lasted}" if remark is None else remark
+    if status.state is jpsi.JobState.NEW:
+        return remark or "it was not submitted"
+    sentence = f"it waits{lasted}: {status.message or 'the batch system does not say why'}"
+    if remark is not None:
+        sentence += f"; {remark}"
+    if facts.position is not None:
+        sentence += f"; {facts.position} jobs are before it"
+    if facts.start_estimate is not None:
+        sentence += f"; it is expected to start at {facts.start_estimate}"
+    return sentence
+
+
+# What the plugins say of jobs that wait, in the order in which it is looked for.
+_WAITING = (
+    (r"administrator", "only an administrator can release it: ask yours"),
+    (r"\bheld\b", "let it start: jpsi release {job}"),
+    (
+        r"never starts|ended so that|never be satisfied",
+        "it never starts: cancel it, and see to the job it needs",
+    ),
+    (r"depend|waits for a job", "it starts after the job that it waits for: jpsi ls shows whether that runs"),
+    (r"no node can ever|more than (its|the) \w+ allows|more (nodes|time|memory) than", "{less}"),
+    (r"no node satisfies", "it waits for nodes of a kind that are in use or down; or {less}"),
+    (
+        r"account",
+        "name a project that may be used here, --project, or wait until other jobs of it have ended",
+    ),
+    (r"quality of service|limit", "wait until other jobs of yours have ended, or {less}"),
+    (r"licen[cs]e", "it starts when a licence is free"),
+    (r"reservation", "wait for the reservation, or submit it without: --reservation"),
+    (
+        r"down|not available|inactive|failed",
+        "somebody has to mend that; another queue may do meanwhile: --queue",
+    ),
+    (r"earliest|begin time|start time", "it was asked to start later"),
+    (r"priority|in use|resources|busy|enough|full", "nothing is wrong; {less} and it may start sooner"),
+)
+_LESS = "ask for less: --time, --nodes, --processes or --memory"
+
+
+def _before_end(facts: Facts) -> Iterator[str]:
+    if facts.status.state is jpsi.JobState.NEW:
+        yield "submit it again" if facts.is_unsent else f"have it looked for: jpsi wait {facts.job}"
+    elif facts.is_missing:
+        yield f"find out how it ended, which takes a minute or two: jpsi wait {facts.job}"
+    elif facts.remark is not None and facts.status.state is jpsi.JobState.ACTIVE:
+        yield "have it looked at: jpsi ls --refresh"
+    elif facts.status.state is jpsi.JobState.QUEUED:
+        text = facts.status.message or ""
+        found = (advice for pattern, advice in _WAITING if re.search(pattern, text, re.IGNORECASE))
+        advice = next(found, None)
+        if advice is not None:
+            yield advice.format(less=_LESS, job=facts.job)
+
+
+def _why_ended(facts: Facts) -> str:
+    status = facts.status
+    if status.state is jpsi.JobState.COMPLETED:
+        return "it completed, with exit code 0"
+    reason = status.message or (f"exit code {status.exit_code}" if status.exit_code else "nobody knows why")
+    lasted = "" if facts.lasted is None else f", after {age(facts.lasted)}"
+    if status.state is not jpsi.JobState.CANCELED:
+        return f"it failed{lasted}: {reason}"
+    # that it was is not told twice
+    rest = (status.message or "").removeprefix("the job was cancelled").lstrip(": ")
+    return f"it was cancelled{lasted}: {rest}" if rest else f"it was cancelled{lasted}"
+
+
+def _besides(facts: Facts) -> Iterator[str]:
+    """Yield what the user should know of a job that has ended, whatever its final status is."""
+    if facts.reruns:
+        times = "once" if facts.reruns == 1 else f"{facts.reruns} times"
+        yield f"the batch system has started it again {times} since, which did nothing: it had ended"
+    if facts.damage:
+        yield facts.damage
+
+
+def _after_end(facts: Facts) -> Iterator[str]:
+    if facts.status.state is jpsi.JobState.COMPLETED:
+        if facts.status.metadata.get("post_launch") == "failed":
+            yield "its post_launch failed: look at that script"
+        if facts.status.metadata.get("cleanup") == "failed":
+            yield f"what was to be cleaned up is still there: {facts.status.message}"
+        return
+    # what the program said is nearer to the cause than what its exit code stands for
+    is_own = facts.status.reason in {None, jpsi.Reason.EXIT_CODE, jpsi.Reason.SIGNAL, jpsi.Reason.LAUNCH}
+    said = list(_by_errors(facts)) if is_own else []
+    yield from said
+    if not said or facts.status.reason is not jpsi.Reason.EXIT_CODE:
+        yield from _by_reason(facts)
+
+
+_REASONS = {
+    jpsi.Reason.TIMEOUT: "give it more time{time}: --time, or have it save its state and go on from there",
+    jpsi.Reason.OUT_OF_MEMORY: "give it more memory{memory}: --memory, or more nodes",
+    jpsi.Reason.SETUP: "mend what is named, and submit it again; --create-dir makes a directory",
+    jpsi.Reason.STAGING: "see to the files that are named: their places, the disk, and who may write there",
+    jpsi.Reason.EXECUTABLE: "name the program by its path, or have --pre-launch bring it onto PATH",
+    jpsi.Reason.PRE_LAUNCH: "look at that script, which runs before the command: jpsi logs --stderr {job}",
+    jpsi.Reason.LAUNCH: "look at the launcher, --launcher, and at what it says: jpsi show {job}",
+    jpsi.Reason.NODE_FAIL: "that was none of its fault: submit it again",
+    jpsi.Reason.PREEMPTED: "submit it again, to a queue whose jobs need not make room: --queue",
+    jpsi.Reason.DEADLINE: "submit it again with a later deadline, or less time: --time",
+    jpsi.Reason.DEPENDENCY: "see to the job that it waited for; --after any:ID waits for any end",
+    jpsi.Reason.REQUEUED: "wait: it runs again",
+    jpsi.Reason.LOST: "its node may have crashed, or not see the work directory: see jpsi logs {job}",
+    jpsi.Reason.ATTACH_UNVERIFIED: "look whether the native id is right, and the executor: -x",
+}
+_CODES = {
+    126: "a program in it may not be executed: chmod +x, or it is of another kind of machine",
+    127: "a program in it was not found: its path, or --pre-launch with what loads it",
+}
+_SIGNALS = {
+    "SIGKILL": "mostly that is a lack of memory: give it more, --memory{memory}",
+    "SIGSEGV": "the program used memory that is not its own: a bug in it, or a stack too small (ulimit -s)",
+    "SIGBUS": "a file that it has mapped became shorter, or its disk is full; or a bug in the program",
+    "SIGABRT": "the program gave up by itself: its last lines tell why",
+    "SIGFPE": "the program divided by zero, or the like: a bug in it, or strange input",
+    "SIGILL": "the program was made for another kind of processor than the node has",
+    "SIGTERM": "somebody told it to end: the batch system at the end of its time, or a person",
+    "SIGXCPU": "it used up its processor time: --time",
+    "SIGPIPE": "it wrote to something that had ended already",
+}
+
+
+def _by_reason(facts: Facts) -> Iterator[str]:
+    status, resources, attributes = facts.status, facts.spec.resources, facts.spec.attributes
+    memory = getattr(resources, "memory", None)
+    duration = attributes.duration
+    had = {
+        "job": facts.job,
+        "memory": "" if memory is None else f" than {spelled_size(memory)}",
+        "time": "" if not duration else f" than {age(duration)}",
+    }
+    number = status.metadata.get("signal")
+    if isinstance(number, int) and status.reason in {None, jpsi.Reason.SIGNAL, jpsi.Reason.EXIT_CODE}:
+        advice = _SIGNALS.get(_signal_name(number))
+        if advice is not None:
+            yield advice.format(**had)
+    elif status.reason is jpsi.Reason.EXIT_CODE:
+        where = "its last lines" if facts.errors else f"its output: jpsi logs {facts.job}"
+        yield _CODES.get(status.exit_code or 0, f"that is what the program itself says: look at {where}")
+    elif status.reason is not None and status.reason in _REASONS:
+        yield _REASONS[status.reason].format(**had)
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return ""
+
+
+# What programs say on standard error, and what it mostly means.
+_SAID = (
+    (
+        r"error while loading shared libraries: (?P<what>[^:]+)",
+        "the library {what} is not found on the node: have --pre-launch load its module",
+    ),
+    (
+        r"(ModuleNotFoundError|ImportError): No module named '?(?P<what>[\w.]+)",
+        "Python does not find the module {what}: have --pre-launch activate its environment",
+    ),
+    (
+        r"(?P<what>[\w./+-]+): (command )?not found",
+        "{what} is not found on the node: its path, or --pre-launch with what loads it",
+    ),
+    (
+        r"oom.?kill|out of memory|cannot allocate memory|MemoryError|bad_alloc",
+        "it ran out of memory: give it more, --memory",
+    ),
+    (r"no space left on device|disk quota exceeded", "the disk is full, or your quota used up: make room"),
+    (r"(?P<what>[^\s:'\"]+)['\"]?: permission denied", "{what} may not be read, written or executed by you"),
+    (
+        (
+            r"no such file or directory: ['\"]?(?P<what>[^\s'\"]+)|"
+            r"(?P<name>[^\s:'\"]+)['\"]?: no such file or directory"
+        ),
+        "{what} is not there as seen from the node: paths are relative to --dir",
+    ),
+    (r"read-only file system", "it wrote where nothing can be written on the node"),
+    (r"connection (refused|timed out)|could not resolve host", "nodes may have no way to the network"),
+    (r"illegal instruction", "the program was made for another kind of processor than the node has"),
+)
+
+
+def _by_errors(facts: Facts) -> Iterator[str]:
+    for line in reversed(facts.errors):
+        for pattern, advice in _SAID:
+            match = re.search(pattern, line, re.IGNORECASE)
+            if match is not None:
+                groups = match.groupdict()
+                yield advice.format(what=groups.get("what") or groups.get("name") or "")
+                return

@@ -1,0 +1,75 @@
+"""Jobs on disk as JSON, for `--json`; keys may be added, never taken away."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Any
+
+import jpsi
+from jpsi_engine.job_store import SpooledJob
+
+
+def listed(job: SpooledJob, status: jpsi.JobStatus | None = None) -> dict[str, Any]:
+    """What `jpsi ls` tells of a job; `status` is what is known better than the disk knows it."""
+    origin, known = job.origin, job.status if status is None else status
+    return {
+        "id": job.id,
+        "native_id": job.native_id,
+        "name": job.name,
+        "executor": origin.executor,
+        "target": origin.target or None,
+        "machine": origin.machine,
+        **status_of(known),
+        "submitted": _time(job.submitted),
+        "started": _time(job.started),
+        "remark": None if known.final and not job.damage else job.remark,
+        "damage": list(job.damage),
+    }
+
+
+def shown(job: SpooledJob, status: jpsi.JobStatus | None = None) -> dict[str, Any]:
+    """What `jpsi show` tells of a job."""
+    array, text = job.array, document(job, as_json=True)
+    return {
+        **listed(job, status),
+        "attempt": job.attempt,
+        "array": None if array is None else {"id": array[0], "index": array[1]},
+        "history": [status_of(it) for it in job.history],
+        "directory": str(job.directory),
+        "stdout": str(job.streams.stdout),
+        "stderr": str(job.streams.stderr),
+        "folder": str(job.folder),
+        "document": json.loads(text) if text else None,
+    }
+
+
+def document(job: SpooledJob, *, as_json: bool = False) -> str:
+    """What was asked for, as a job document; empty if that is more than one can say."""
+    try:
+        return jpsi.write_document(job.spec, as_json=as_json)
+    except jpsi.InvalidJobException:
+        return ""
+
+
+def status_of(status: jpsi.JobStatus) -> dict[str, Any]:
+    """A status."""
+    return {
+        "state": status.state.value,
+        "time": _time(status.time),
+        "exit_code": status.exit_code,
+        "message": status.message,
+        "reason": None if status.reason is None else status.reason.value,
+        "evidence": None if status.evidence is None else status.evidence.value,
+        "metadata": dict(status.metadata),
+    }
+
+
+def array_of(items: Iterable[dict[str, Any]]) -> str:
+    """The text of a JSON array with an object for each."""
+    return json.dumps(list(items), indent=2, default=str) + "\n"
+
+
+def _time(time: datetime | None) -> str | None:
+    return None if time is None else time.isoformat()

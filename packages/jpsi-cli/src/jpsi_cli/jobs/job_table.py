@@ -1,0 +1,180 @@
+"""The table of `jpsi ls`: a line for each job, in columns that fit. Nothing is written here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+
+import attrs
+
+import jpsi
+from jpsi_engine.job_store import SpooledJob
+
+from .. import messages
+from ..output import COLOURS, Paint, plain
+
+_GAP = "  "
+# The rank of what goes before anything is shortened.
+_FIRST = 6
+_MINUTE, _HOUR, _DAY = 60, 3600, 86400
+
+
+@attrs.frozen
+class Row:
+    """What is told of one job."""
+
+    job: SpooledJob
+    #: The last status that is known.
+    status: jpsi.JobStatus
+    #: What its id is shown as.
+    id: str
+
+
+@attrs.frozen
+class _Column:
+    heading: str
+    cells: Sequence[str]
+    #: The higher, the sooner it is left out where there is no room.
+    rank: int
+    #: What it may be shortened to.
+    shortest: int | None = None
+
+    #: How wide it is.
+    size: int = attrs.field(init=False)
+
+    @size.default
+    def _measure(self) -> int:
+        return max(map(len, (self.heading, *self.cells)))
+
+
+def lines(rows: Sequence[Row], width: int | None, now: datetime, paint: Paint = plain) -> Iterator[str]:
+    """The lines of the table, a heading first.
+
+    Where the width does not suffice, what is long is shortened, and the columns go that matter least.
+    Without a width nothing is cut.
+    """
+    columns = _columns(rows, now)
+    sizes = [column.size for column in columns] if width is None else _fitting(columns, width)
+    shown = [_painted(column, size, rows, paint) for column, size in zip(columns, sizes, strict=True) if size]
+    for cells in zip(*shown, strict=True):
+        yield _GAP.join(cells).rstrip()
+
+
+def _painted(column: _Column, size: int, rows: Sequence[Row], paint: Paint) -> Iterator[str]:
+    """The heading and the cells of a column, each as wide as it is."""
+    is_cut = size < column.size
+    texts = [_cut(text, size) for text in column.cells] if is_cut else column.cells
+    yield _coloured(_cut(column.heading, size), "bold", size, paint)
+    if column.heading == "STATE" and paint is not plain:
+        colours = [COLOURS.get(row.status.state, "") for row in rows]
+        yield from (_coloured(*it, size, paint) for it in zip(texts, colours, strict=True))
+    else:
+        yield from (text.ljust(size) for text in texts)
+
+
+def _cut(text: str, size: int) -> str:
+    return text if len(text) <= size else f"{text[: size - 1]}…"
+
+
+def _coloured(text: str, colour: str, size: int, paint: Paint) -> str:
+    return paint(text, colour) + " " * (size - len(text))
+
+
+def cells(rows: Sequence[Row], now: datetime) -> tuple[Sequence[str], Sequence[Sequence[str]]]:
+    """The headings, and what stands below them for each job; nothing is cut."""
+    columns = _columns(rows, now)
+    return [it.heading for it in columns], [[it.cells[index] for it in columns] for index in range(len(rows))]
+
+
+def _columns(rows: Sequence[Row], now: datetime) -> list[_Column]:
+    def column(heading: str, cells: list[str], rank: int, shortest: int | None = None) -> _Column:
+        return _Column(
+            heading,
+            [it if it.isprintable() else messages.printable(it).replace("\n", " ") for it in cells],
+            rank,
+            shortest,
+        )
+
+    # the id of a process of this machine is long, and not a word that is typed again
+    are_processes = all(row.job.origin.machine is not None for row in rows)
+    native_rank, native_shortest = (_FIRST, None) if are_processes else (3, 12)
+    found = [
+        column("ID", [row.id for row in rows], 0),
+        column("NATIVE ID", [row.job.native_id or "-" for row in rows], native_rank, native_shortest),
+        column("NAME", [row.job.name or "-" for row in rows], 1, 12),
+        column("EXECUTOR", [row.job.origin.name for row in rows], 4, 10),
+        column("STATE", [row.status.state.value for row in rows], 0),
+        column(
+            "CODE", ["" if row.status.exit_code is None else str(row.status.exit_code) for row in rows], 2
+        ),
+        column("AGE", [age(now - row.job.submitted) for row in rows], 5),
+        column("RAN", [_ran(row, now) for row in rows], 2),
+        column("NOTE", [note(row) for row in rows], 1, 16),
+    ]
+    # what nobody has to say anything about needs no room
+    return [it for it in found if it.heading in {"ID", "STATE"} or any(it.cells)]
+
+
+def _fitting(columns: Sequence[_Column], width: int) -> list[int]:
+    """How wide each column is; 0 for one that is left out."""
+    sizes = [column.size for column in columns]
+
+    def excess() -> int:
+        shown = [size for size in sizes if size]
+        return sum(shown) + len(_GAP) * (len(shown) - 1) - width
+
+    for rank in range(_FIRST, 0, -1):
+        # what is long is shortened, the longest first, before anything else goes
+        for index in sorted(range(len(columns)), key=lambda index: -sizes[index]):
+            shortest = columns[index].shortest if rank < _FIRST else None
+            if shortest is not None and sizes[index] > shortest and excess() > 0:
+                sizes[index] = max(shortest, sizes[index] - excess())
+        for index in range(len(columns) - 1, -1, -1):
+            if columns[index].rank == rank and excess() > 0:
+                sizes[index] = 0
+    return sizes
+
+
+def note(row: Row) -> str:
+    """What there is to say besides: why a job waits, has failed, or is not known to have ended."""
+    status = row.status
+    if row.job.damage:
+        return row.job.remark or ""
+    if status.state is jpsi.JobState.COMPLETED:
+        return ""
+    if status.final:
+        is_plain = status.reason in {jpsi.Reason.EXIT_CODE, jpsi.Reason.CANCELLED}
+        return "" if is_plain else status.message or ""
+    return row.job.remark or status.message or ""
+
+
+def _ran(row: Row, now: datetime) -> str:
+    started = row.job.started
+    if started is None:
+        return ""
+    return age((row.status.time if row.status.final else now) - started)
+
+
+def age(time: timedelta) -> str:
+    """A time for people, in at most five characters for the first three months.
+
+    >>> [age(timedelta(seconds=it)) for it in (0, 59, 61, 3600, 90061)]
+    ['0s', '59s', '1m1s', '1h0m', '1d1h']
+    """
+    seconds = max(0, int(time.total_seconds()))
+    if seconds < _MINUTE:
+        return f"{seconds}s"
+    if seconds < _HOUR:
+        return f"{seconds // _MINUTE}m{seconds % _MINUTE}s"
+    if seconds < _DAY:
+        return f"{seconds // _HOUR}h{seconds % _HOUR // _MINUTE}m"
+    return f"{seconds // _DAY}d{seconds % _DAY // _HOUR}h"
+
+
+def summary(counts: Mapping[jpsi.JobState, int]) -> str:
+    """How many jobs are in which state.
+
+    >>> summary({jpsi.JobState.ACTIVE: 2, jpsi.JobState.FAILED: 1})
+    '2 ACTIVE, 1 FAILED'
+    """
+    return ", ".join(f"{counts[state]} {state}" for state in jpsi.JobState if counts.get(state))

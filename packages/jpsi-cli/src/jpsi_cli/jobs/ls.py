@@ -1,0 +1,168 @@
+"""`jpsi ls`: which jobs there are, and how far they are."""
+
+from __future__ import annotations
+
+import fnmatch
+import gc
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+
+import attrs
+
+import jpsi
+from jpsi_engine import job_store
+from jpsi_engine.job_store import Origin, SpooledJob
+
+from .. import messages
+from ..error_boundary import fenced
+from ..output import terminal
+from . import job_json, job_table
+from .job_table import Row
+from .lookup import best, find_those_of_others, recalled, refreshed
+from .selection import short_ids
+
+#: How long a job that has ended is listed without being asked for.
+RECENT = timedelta(days=1)
+# How often the screen is drawn anew, and how much of the time that may take.
+_INTERVAL_SECONDS = 2.0
+_SHARE = 0.2
+
+
+@attrs.frozen(kw_only=True)
+class Wanted:
+    """Which jobs are asked for."""
+
+    states: frozenset[jpsi.JobState]
+    executor: str | None
+    name: str | None
+    #: How long ago a job may have ended; None is ever.
+    since: timedelta | None
+
+    def takes(self, job: SpooledJob, now: datetime) -> bool:
+        """Whether a job is one of them."""
+        status, origin = job.status, job.origin
+        return (
+            not (status.final and self.since is not None and now - status.time > self.since)
+            and (not self.states or status.state in self.states)
+            and self.is_of(origin)
+            and (self.name is None or fnmatch.fnmatchcase(job.name or "", self.name))
+        )
+
+    def is_of(self, origin: Origin) -> bool:
+        """Whether the jobs of an executor or target are asked for."""
+        return self.executor is None or self.executor.lower() in {origin.name.lower(), origin.executor}
+
+
+@attrs.frozen(kw_only=True)
+class Form:
+    """How they are told."""
+
+    as_json: bool
+    only_ids: bool
+    is_refreshing: bool
+    is_watching: bool
+
+
+def ls(wanted: Wanted, form: Form) -> int:
+    """Show the jobs and return the exit code."""
+
+    def command() -> int:
+        if form.is_refreshing and wanted.executor is not None:
+            find_those_of_others(wanted.executor)
+        return _watch(wanted, form) if form.is_watching else _show(wanted, form)
+
+    return fenced(command)
+
+
+def _show(wanted: Wanted, form: Form) -> int:
+    # of thousands of jobs nothing is let go of before the end
+    gc.disable()
+    jobs = job_store.jobs()
+    statuses: Mapping[str, jpsi.JobStatus] = {}
+    if form.is_refreshing:
+        statuses = refreshed([job for job in jobs if wanted.takes(job, datetime.now(UTC))])
+        jobs = job_store.jobs()
+    now = datetime.now(UTC)
+    found = [job for job in jobs if wanted.takes(job, now)]
+    if form.only_ids:
+        messages.show("".join(f"{job.id}\n" for job in found))
+    elif form.as_json:
+        messages.show(job_json.array_of(job_json.listed(job, _best(job, statuses)) for job in found))
+    else:
+        table = job_table.lines(_rows(found, jobs, statuses), terminal.width(), now, terminal.paint())
+        messages.show("".join(f"{line}\n" for line in table) if found else "")
+    if wanted.executor is not None and not any(wanted.is_of(job.origin) for job in jobs):
+        messages.error(f"there are no jobs of {wanted.executor!r}, however long ago")
+    elif not form.only_ids and not form.as_json:
+        _tell_hidden(wanted, len(jobs) - len(found))
+    return 0
+
+
+def _tell_hidden(wanted: Wanted, count: int) -> None:
+    if count and wanted.since is not None and terminal.is_terminal():
+        messages.write(f"jpsi: {count} more: other filters, or --all, show them\n")
+
+
+def _rows(
+    found: Sequence[SpooledJob], jobs: Sequence[SpooledJob], statuses: Mapping[str, jpsi.JobStatus]
+) -> list[Row]:
+    ids = short_ids(job.id for job in jobs)
+    return [Row(job, _best(job, statuses), ids[job.id]) for job in found]
+
+
+def _best(job: SpooledJob, statuses: Mapping[str, jpsi.JobStatus]) -> jpsi.JobStatus:
+    return best(job, statuses[job.id]) if job.id in statuses else job.status
+
+
+def _watch(wanted: Wanted, form: Form) -> int:
+    """Show the jobs again and again, until Ctrl-C."""
+    follow = _Following() if form.is_refreshing else None
+    messages.show(_ENTER)
+    try:
+        while True:
+            began = time.monotonic()
+            jobs = job_store.jobs()
+            now = datetime.now(UTC)
+            found = [job for job in jobs if wanted.takes(job, now)]
+            statuses = {} if follow is None else follow.statuses(found)
+            messages.show(_screen(_rows(found, jobs, statuses), now))
+            taken = time.monotonic() - began
+            time.sleep(max(_INTERVAL_SECONDS, taken / _SHARE))
+    except KeyboardInterrupt:
+        return 0
+    finally:
+        messages.show(_LEAVE)
+
+
+class _Following:
+    """The jobs that are followed from here while somebody looks."""
+
+    def __init__(self) -> None:
+        self._jobs: dict[str, jpsi.Job | None] = {}
+
+    def statuses(self, jobs: Sequence[SpooledJob]) -> Mapping[str, jpsi.JobStatus]:
+        new = [job for job in jobs if not job.status.final and job.id not in self._jobs]
+        self._jobs |= dict.fromkeys([job.id for job in new])
+        self._jobs |= recalled(new).jobs
+        return {job_id: job.status for job_id, job in self._jobs.items() if job is not None}
+
+
+# ECMA-48: another screen without a cursor, and back; its top; the rest of a line, or of all, is cleared.
+_ENTER, _LEAVE = "\x1b[?1049h\x1b[?25l", "\x1b[?25h\x1b[?1049l"
+_TOP, _REST_OF_LINE, _REST = "\x1b[H", "\x1b[K", "\x1b[J"
+
+
+def _screen(rows: Sequence[Row], now: datetime) -> str:
+    width = terminal.width() or 80
+    table = list(job_table.lines(rows, width, now, terminal.paint()))
+    # the newest are those that somebody looks for: they stay where there is no room for all
+    room = max(1, terminal.height() - 3)
+    shown = [*table[:1], *table[1:][-room:]]
+    counts = Counter(row.status.state for row in rows)
+    hidden = len(table) - len(shown)
+    head = f"jpsi ls  {now.astimezone():%H:%M:%S}  {job_table.summary(counts) or 'no jobs'}"
+    head += f"  ({hidden} older not shown)" if hidden else ""
+    lines = [head[:width], *shown]
+    return _TOP + "".join(f"{line}{_REST_OF_LINE}\r\n" for line in lines) + _REST

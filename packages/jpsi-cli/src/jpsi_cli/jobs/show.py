@@ -1,0 +1,101 @@
+"""`jpsi show`: everything that is known of jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Literal
+
+import jpsi
+from jpsi.plugin import line
+from jpsi_engine import job_store
+from jpsi_engine.job_store import SpooledJob
+
+from .. import messages
+from ..error_boundary import fenced
+from ..output import COLOURS, Paint, terminal
+from . import job_json
+from .job_table import age
+from .lookup import best, refreshed
+from .selection import picked
+
+
+def show(words: Sequence[str], *, as_json: bool, is_refreshing: bool) -> int:
+    """Show jobs and return the exit code."""
+
+    def command() -> int:
+        jobs = picked(words, job_store.jobs())
+        statuses = refreshed(jobs) if is_refreshing else {}
+        if is_refreshing:
+            jobs = picked([job.id for job in jobs], job_store.jobs())
+        if as_json:
+            messages.show(
+                job_json.array_of(
+                    job_json.shown(job, best(job, statuses.get(job.id, job.status))) for job in jobs
+                )
+            )
+            return 0
+        texts = ["".join(_lines(job, statuses.get(job.id), terminal.paint())) for job in jobs]
+        messages.show("\n".join(texts))
+        return 0
+
+    return fenced(command)
+
+
+def _lines(job: SpooledJob, live: jpsi.JobStatus | None, paint: Paint) -> Iterator[str]:
+    status = job.status if live is None else best(job, live)
+    for name, value in (
+        ("job", job.id),
+        ("name", job.name),
+        ("executor", job.origin.name),
+        ("machine", job.origin.machine),
+        ("native id", job.native_id),
+        ("array", None if job.array is None else f"{job.array[0]}, element {job.array[1]}"),
+        ("command", line(job.spec.executable, *(job.spec.arguments or ())) if job.spec.executable else None),
+        ("attempt", str(job.attempt) if job.attempt > 1 else None),
+    ):
+        yield from _field(name, value)
+    yield from _field("state", status.state.value, paint, COLOURS.get(status.state, ""))
+    yield from _field("exit code", None if status.exit_code is None else str(status.exit_code))
+    yield from _field("reason", None if status.reason is None else status.reason.value)
+    yield from _field("message", status.message)
+    yield from _field("remark", None if status.final and not job.damage else job.remark)
+    yield from _field("known from", None if status.evidence is None else status.evidence.value)
+    for name, word in status.metadata.items():
+        yield from _field(name, str(word))
+    yield from _history(job)
+    yield from _field("directory", str(job.directory))
+    yield from _field("stdout", f"{job.streams.stdout}{_size(job, 'stdout')}")
+    yield from _field("stderr", f"{job.streams.stderr}{_size(job, 'stderr')}")
+    yield from _field("files", str(job.folder) if job.folder.exists() else None)
+    document = job_json.document(job)
+    yield "asked for:\n" if document else ""
+    for text in document.splitlines():
+        yield f"  {messages.printable(text)}\n"
+
+
+def _field(name: str, value: str | None, paint: Paint = terminal.plain, colour: str = "") -> Iterator[str]:
+    if value is not None:
+        first, *more = messages.printable(value).split("\n")
+        yield f"{name + ':':<14} {paint(first, colour)}\n"
+        yield from (f"{'':<14} {line}\n" for line in more)
+
+
+def _history(job: SpooledJob) -> Iterator[str]:
+    before = job.submitted
+    label = "history:"
+    for status in job.history[1:] or job.history:
+        after = f"  (after {age(status.time - before)})" if status.time > before else ""
+        yield f"{label:<14} {status.time.astimezone():%Y-%m-%d %H:%M:%S}  {status.state}{after}\n"
+        before, label = status.time, ""
+
+
+def _size(job: SpooledJob, stream: Literal["stdout", "stderr"]) -> str:
+    """How much a job has written, where no other machine must be asked."""
+    try:
+        output = job.output(stream)
+        part = output.read(0, 0) if output.is_here else None
+    except jpsi.JpsiError:
+        return ""
+    if part is None:
+        return "  (not there)" if output.is_here else ""
+    return f"  ({part.size} bytes)"

@@ -1,0 +1,296 @@
+"""`jpsi top`: the user's jobs on the whole terminal, with what they write, and what can be done to them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from typing import ClassVar, Literal
+
+from rich.text import Text
+from textual import work
+from textual.app import App, ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.screen import ModalScreen
+from textual.widgets import DataTable, Footer, Input, Static
+
+import jpsi
+from jpsi_engine import job_store
+from jpsi_engine.job_store import Origin, SpooledJob
+
+from .. import messages
+from ..output import COLOURS
+from .control import told_to_end
+from .explain import explanation_of
+from .job_table import Row, cells, summary
+from .ls import RECENT
+from .selection import short_ids
+
+# How often the files are read.
+_INTERVAL_SECONDS = 2.0
+# The newest of so many are shown: nobody looks through more.
+_MOST = 1000
+# How much of the end of a file is shown.
+_BYTES = 16384
+
+View = Literal["output", "errors", "why"]
+
+
+def matching(jobs: Sequence[SpooledJob], text: str, *, is_all: bool, now: datetime) -> list[SpooledJob]:
+    """The jobs that are asked for, the newest first: every word is in its name, ids, state or executor."""
+    words = text.lower().split()
+    found = [
+        job
+        for job in jobs
+        if (is_all or not job.status.final or now - job.status.time <= RECENT)
+        and all(word in _searched(job) for word in words)
+    ]
+    return found[::-1][:_MOST]
+
+
+def _searched(job: SpooledJob) -> str:
+    words = (job.id, job.native_id or "", job.name or "", job.status.state.value, job.origin.name)
+    return " ".join(words).lower()
+
+
+class Question(ModalScreen[bool]):
+    """Something that is not done before somebody says yes."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("y", "answer(True)", "Yes"),
+        Binding("n,escape", "answer(False)", "No"),
+    ]
+    DEFAULT_CSS = """
+    Question { align: center middle; }
+    Question Vertical { width: 60; height: auto; border: thick red; }
+    """
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self._text = text
+
+    def compose(self) -> ComposeResult:
+        """The question; textual calls this."""
+        with Vertical():
+            yield Static(Text(f"{self._text}\n\n[y] yes   [n] no"))
+
+    def action_answer(self, answer: bool) -> None:  # noqa: FBT001  textual's
+        """It was answered."""
+        self.dismiss(answer)
+
+
+class Top(App[None]):
+    """A list of jobs, and below it what the one that is chosen writes.
+
+    Args:
+        read: what the jobs are.
+    """
+
+    TITLE = "jpsi top"
+    ENABLE_COMMAND_PALETTE = False
+    CSS = """
+    #counts { height: 1; text-style: bold; }
+    #filter { display: none; }
+    #jobs { height: 2fr; }
+    #about { height: 1; background: $panel; }
+    #pane { height: 1fr; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("q", "quit", "Quit"),
+        Binding("ctrl+c", "quit", "Quit", show=False, priority=True),
+        Binding("slash", "filter", "Filter", key_display="/"),
+        Binding("escape", "unfilter", "No filter", show=False),
+        Binding("a", "all", "All or recent"),
+        Binding("o", "view('output')", "Output"),
+        Binding("e", "view('errors')", "Errors"),
+        Binding("w", "view('why')", "Why?"),
+        Binding("c", "cancel", "Cancel"),
+    ]
+
+    def __init__(self, read: Callable[[], Sequence[SpooledJob]] = job_store.jobs) -> None:
+        super().__init__()
+        self._read = read
+        self._jobs: Sequence[SpooledJob] = ()
+        self._shown: dict[str, SpooledJob] = {}
+        self._view: View = "output"
+        self._is_all = False
+        self._files: dict[Origin, jpsi.JobFiles] = {}
+        self._reading: set[tuple[str, View]] = set()
+
+    def compose(self) -> ComposeResult:
+        """What is on the screen; textual calls this."""
+        yield Static(id="counts")
+        yield Input(placeholder="words of a name, an id, a state or an executor", id="filter")
+        yield DataTable[Text](id="jobs", cursor_type="row")
+        yield Static(id="about")
+        yield Static(id="pane")
+        yield Footer()
+
+    def on_mount(self) -> None:
+        """Begin to read; textual calls this."""
+        self._table.focus()
+        self.set_interval(_INTERVAL_SECONDS, self.reload)
+        self.reload()
+
+    @property
+    def _table(self) -> DataTable[Text]:
+        return self.query_one("#jobs", DataTable)
+
+    @work(thread=True, exclusive=True, group="reading")
+    def reload(self) -> None:
+        """Read what is on disk now."""
+        try:
+            jobs = self._read()
+        except jpsi.JpsiError as e:
+            self.call_from_thread(self.notify, str(e), severity="error", markup=False)
+            return
+        self.call_from_thread(self._take, jobs)
+
+    def _take(self, jobs: Sequence[SpooledJob]) -> None:
+        self._jobs = jobs
+        self._list()
+
+    def _list(self) -> None:
+        """Fill the table, and leave the cursor on the job that it was on."""
+        now, table, before = datetime.now(UTC), self._table, self._chosen
+        text = self.query_one("#filter", Input).value
+        found = matching(self._jobs, text, is_all=self._is_all, now=now)
+        ids = short_ids(job.id for job in self._jobs)
+        rows = [Row(job, job.status, ids[job.id]) for job in found]
+        table.clear(columns=True)
+        headings, lines = cells(rows, now)
+        table.add_columns(*headings)
+        for row, line in zip(rows, lines, strict=True):
+            style = COLOURS.get(row.status.state, "")
+            table.add_row(
+                *(Text(it, style if it == row.status.state.value else "") for it in line), key=row.job.id
+            )
+        self._shown = {job.id: job for job in found}
+        if before is not None and before.id in self._shown:
+            table.move_cursor(row=list(self._shown).index(before.id), animate=False)
+        counts = Counter(job.status.state for job in found)
+        self.query_one("#counts", Static).update(
+            f"{summary(counts) or 'no jobs'}  {now.astimezone():%H:%M:%S}"
+        )
+        self._tell()
+
+    @property
+    def _chosen(self) -> SpooledJob | None:
+        """The job that the cursor is on."""
+        jobs, row = list(self._shown.values()), self._table.cursor_row
+        return jobs[row] if 0 <= row < len(jobs) else None
+
+    def on_data_table_row_highlighted(self) -> None:
+        """The cursor has moved; textual calls this."""
+        self._tell()
+
+    def _tell(self) -> None:
+        """Show what was asked for of the job that is chosen."""
+        job, about, pane = self._chosen, self.query_one("#about", Static), self.query_one("#pane", Static)
+        about.update(Text("" if job is None else f"{self._view} of {job.name or job.id}"))
+        if job is None:
+            pane.update("")
+        elif self._view != "why":
+            asked = (job.id, self._view)
+            if asked not in self._reading:
+                self._reading.add(asked)
+                self._read_end(job, self._view, max(1, pane.size.height))
+
+    @work(thread=True, group="output")
+    def _read_end(self, job: SpooledJob, view: View, lines: int) -> None:
+        """Show the end of what a job has written; it may be far away."""
+        try:
+            files = self._files.get(job.origin) or job.origin.files()
+            self._files[job.origin] = files
+            text = tail(job.output("stdout" if view == "output" else "stderr", files), lines)
+        except jpsi.JpsiError as e:
+            text = str(e)
+
+        def show() -> None:
+            self._reading.discard((job.id, view))
+            chosen = self._chosen
+            if chosen is not None and (chosen.id, self._view) == (job.id, view):
+                self.query_one("#pane", Static).update(Text(text))
+
+        self.call_from_thread(show)
+
+    def action_view(self, view: View) -> None:
+        """Show output, errors, or why the job is where it is."""
+        self._view = view
+        self._tell()
+        if view == "why" and self._chosen is not None:
+            self.query_one("#pane", Static).update("asking …")
+            self._explain(self._chosen)
+
+    @work(thread=True, exclusive=True, group="asking")
+    def _explain(self, job: SpooledJob) -> None:
+        try:
+            text = explanation_of(job)
+        except jpsi.JpsiError as e:
+            text = str(e)
+        self.call_from_thread(self.query_one("#pane", Static).update, Text(messages.printable(text)))
+
+    def action_filter(self) -> None:
+        """Let words be typed."""
+        field = self.query_one("#filter", Input)
+        field.display = True
+        field.focus()
+
+    def action_unfilter(self) -> None:
+        """Show all again."""
+        field = self.query_one("#filter", Input)
+        field.value = ""
+        field.display = False
+        self._table.focus()
+
+    def on_input_changed(self) -> None:
+        """Something was typed; textual calls this."""
+        self._list()
+
+    def on_input_submitted(self) -> None:
+        """The words are complete; textual calls this."""
+        self._table.focus()
+
+    def action_all(self) -> None:
+        """Show jobs that ended long ago, or no longer."""
+        self._is_all = not self._is_all
+        self._list()
+
+    def action_cancel(self) -> None:
+        """Have the job ended that is chosen, if that is meant."""
+        job = self._chosen
+        if job is None or job.status.final:
+            self.notify("there is no job here that could be cancelled")
+            return
+
+        def answered(is_meant: bool | None) -> None:  # noqa: FBT001  textual's
+            if is_meant:
+                self._cancel(job)
+
+        self.push_screen(Question(f"Cancel {job.name or 'job'} ({job.native_id or job.id})?"), answered)
+
+    @work(thread=True, group="cancelling")
+    def _cancel(self, job: SpooledJob) -> None:
+        _, failures = told_to_end([job])
+        for error in failures.values():
+            self.call_from_thread(self.notify, str(error), severity="error", markup=False)
+        self.call_from_thread(self.reload)
+
+
+def tail(output: jpsi.Output, lines: int) -> str:
+    """The last lines of what a job has written; what would do something to a terminal is shown as escapes."""
+    try:
+        part = output.read(-_BYTES, _BYTES)
+    except jpsi.JpsiError as e:
+        return str(e)
+    if part is None:
+        return "nothing was written yet"
+    text = part.data.decode(errors="replace")
+    return "\n".join(map(messages.printable, text.splitlines()[-lines:]))
+
+
+def top() -> int:
+    """Show the screen until the user leaves it; returns the exit code."""
+    Top().run()
+    return 0

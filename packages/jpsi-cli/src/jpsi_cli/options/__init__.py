@@ -1,0 +1,54 @@
+"""What the commands can be told on the command line, as click has it.
+
+The help and the mistakes of every command come from here without waiting for the library.
+"""
+
+from __future__ import annotations
+
+from .arguments import FAKE_PARAMETERS, PLUGIN_PARAMETERS, RUN_PARAMETERS
+from .click_commands import (
+    SETTINGS,
+    GroupedCommand,
+    command,
+    executor_option,
+    missing_value,
+    require_executor,
+)
+from .job_arguments import (
+    ATTACH_PARAMETERS,
+    JOB,
+    JOBS,
+    JSON,
+    LOGS_PARAMETERS,
+    LS_PARAMETERS,
+    REFRESH,
+    SCRIPT_PARAMETERS,
+    SUBMIT_PARAMETERS,
+    VALIDATE_PARAMETERS,
+    WAIT_PARAMETERS,
+    parse_duration,
+)
+
+__all__ = [
+    "ATTACH_PARAMETERS",
+    "FAKE_PARAMETERS",
+    "JOB",
+    "JOBS",
+    "JSON",
+    "LOGS_PARAMETERS",
+    "LS_PARAMETERS",
+    "PLUGIN_PARAMETERS",
+    "REFRESH",
+    "RUN_PARAMETERS",
+    "SCRIPT_PARAMETERS",
+    "SETTINGS",
+    "SUBMIT_PARAMETERS",
+    "VALIDATE_PARAMETERS",
+    "WAIT_PARAMETERS",
+    "GroupedCommand",
+    "command",
+    "executor_option",
+    "missing_value",
+    "parse_duration",
+    "require_executor",
+]

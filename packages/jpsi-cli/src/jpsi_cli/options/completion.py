@@ -1,0 +1,36 @@
+"""What a shell is told that completes words: jobs and executors."""
+
+from __future__ import annotations
+
+import click
+from click.shell_completion import CompletionItem
+
+
+def jobs(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """The ids, native ids and names of jobs that begin like this, those that have not ended first."""
+    import jpsi  # noqa: PLC0415  help is shown without waiting for the library
+    from jpsi_engine import job_store  # noqa: PLC0415
+
+    try:
+        found = job_store.jobs()
+    except jpsi.JpsiError:
+        return []
+    items: dict[str, CompletionItem] = {}
+    for job in sorted(found, key=lambda job: job.status.final):
+        told = f"{job.name or '-'}, {job.status.state} on {job.origin.name}"
+        for word in (job.native_id, job.name, job.id):
+            if word and word.startswith(incomplete):
+                items.setdefault(word, CompletionItem(word, help=told))
+    return list(items.values())
+
+
+def executors(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """The names of executors and targets that begin like this."""
+    import jpsi  # noqa: PLC0415  as above
+
+    try:
+        found = {it.name for it in jpsi.plugins(load=False) if it.kind == "executor"}
+        found.update(jpsi.configuration().targets)
+    except jpsi.JpsiError:
+        return []
+    return [CompletionItem(name) for name in sorted(found) if name.startswith(incomplete.lower())]

@@ -1,0 +1,179 @@
+"""What the commands about jobs can be told on the command line, in the order of their help."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from functools import partial
+
+import click
+
+from . import completion
+from .arguments import RUN_PARAMETERS
+from .click_commands import GroupedOption
+
+_this = partial(GroupedOption, group="What runs where")
+_stream = partial(GroupedOption, group="Input and output")
+
+
+def parse_duration(text: str, option: str) -> timedelta:
+    """A time that was typed; a mistake is one in the command line."""
+    from ..output import quantities  # noqa: PLC0415  help is shown without waiting for the library
+
+    try:
+        return quantities.duration(text)
+    except ValueError as e:
+        msg = f"{option}: {e}"
+        raise click.UsageError(msg) from e
+
+
+#: JOB, and one or more of them.
+JOB = click.Argument(["job"], metavar="JOB", required=False, shell_complete=completion.jobs)
+JOBS = click.Argument(["jobs"], nargs=-1, metavar="JOB...", shell_complete=completion.jobs)
+JSON = click.Option(["--json", "as_json"], is_flag=True, help="Write JSON: an object for each job.")
+REFRESH = click.Option(
+    ["--refresh", "is_refreshing"],
+    is_flag=True,
+    help="Ask the batch systems once about jobs that have not ended; otherwise nobody is asked.",
+)
+EXECUTOR = click.Option(
+    ["--executor", "-x"],
+    metavar="NAME",
+    help="The executor or target.  [default: the configured one, else local]",
+    shell_complete=completion.executors,
+)
+
+_OWN = {
+    "file": _this(
+        "--file",
+        "-f",
+        "files",
+        metavar="FILE",
+        multiple=True,
+        help="Submit what this job document (YAML or JSON) describes instead of a COMMAND; - is standard "
+        "input. Can be repeated. Other options override the documents.",
+    ),
+    "stdout": _stream(
+        "--stdout", metavar="FILE", help="Write output to FILE, relative to the job's directory."
+    ),
+    "stderr": _stream("--stderr", metavar="FILE", help="Write errors to FILE."),
+    "as_json": _stream(
+        "--json", "as_json", is_flag=True, help="Write a line of JSON for each job instead of its id."
+    ),
+}
+_MANY = _this(
+    "--many",
+    metavar="FILE",
+    help="Submit a job for each line of FILE, which is a job document in JSON; - is standard input. "
+    "Jobs that are alike are one array where the batch system has such.",
+)
+
+
+def _of_submit(parameter: click.Parameter) -> list[click.Parameter]:
+    own = _OWN.get(str(parameter.name), parameter)
+    return [own, _MANY] if parameter.name == "file" else [own]
+
+
+#: Of `jpsi submit`.
+SUBMIT_PARAMETERS: tuple[click.Parameter, ...] = tuple(
+    own for parameter in RUN_PARAMETERS for own in _of_submit(parameter)
+)
+
+#: Of `jpsi script`.
+SCRIPT_PARAMETERS: tuple[click.Parameter, ...] = tuple(
+    {
+        "file": _this(
+            "--file",
+            "-f",
+            metavar="FILE",
+            help="What this job document (YAML or JSON) describes instead of a COMMAND; - is standard input. "
+            "Other options override the document.",
+        ),
+        "stdout": _OWN["stdout"],
+        "stderr": _OWN["stderr"],
+        "as_json": _stream("--json", "as_json", is_flag=True, help="Write a JSON object."),
+    }.get(str(parameter.name), parameter)
+    for parameter in RUN_PARAMETERS
+)
+
+#: Of `jpsi validate`.
+VALIDATE_PARAMETERS: tuple[click.Parameter, ...] = (
+    click.Option(
+        ["--file", "-f", "files"],
+        metavar="FILE",
+        multiple=True,
+        help="A job document (YAML or JSON); - is standard input. Can be repeated.",
+    ),
+    click.Option(
+        ["--many"],
+        metavar="FILE",
+        help="A file with a job document in JSON on each line; - is standard input.",
+    ),
+    click.Option(
+        ["--executor", "-x"],
+        metavar="NAME",
+        help="Say, too, whether the jobs could be submitted to this executor or target.",
+        shell_complete=completion.executors,
+    ),
+    click.Option(["--json", "as_json"], is_flag=True, help="Write a JSON array with an object for each."),
+)
+
+#: Of `jpsi ls`.
+LS_PARAMETERS: tuple[click.Parameter, ...] = (
+    click.Option(["--all", "-a", "is_all"], is_flag=True, help="Show jobs that ended long ago, too."),
+    click.Option(
+        ["--since"],
+        metavar="TIME",
+        help="Show jobs that ended so long ago or less, such as 2h.  [default: 1 day]",
+    ),
+    click.Option(
+        ["--state", "-s", "states"],
+        metavar="STATE",
+        multiple=True,
+        type=click.Choice(
+            ["NEW", "QUEUED", "ACTIVE", "COMPLETED", "FAILED", "CANCELED"], case_sensitive=False
+        ),
+        help="Show jobs in this state. Can be repeated.",
+    ),
+    click.Option(
+        ["--executor", "-x"],
+        metavar="NAME",
+        help="Show jobs of this executor or target.",
+        shell_complete=completion.executors,
+    ),
+    click.Option(["--name"], metavar="PATTERN", help="Show jobs with such a name: * is anything."),
+    click.Option(["--ids", "-q", "only_ids"], is_flag=True, help="Write the ids alone."),
+    JSON,
+    REFRESH,
+    click.Option(
+        ["--watch", "-w", "is_watching"],
+        is_flag=True,
+        help="Show the jobs on the whole terminal, again and again, until Ctrl-C.",
+    ),
+)
+
+#: Of `jpsi wait`.
+WAIT_PARAMETERS: tuple[click.Parameter, ...] = (
+    click.Option(["--timeout"], metavar="TIME", help="Wait no longer than this.  [default: for ever]"),
+    JSON,
+    JOBS,
+)
+
+#: Of `jpsi logs`.
+LOGS_PARAMETERS: tuple[click.Parameter, ...] = (
+    click.Option(
+        ["--follow", "-f", "is_following"], is_flag=True, help="Go on as more comes, until the job has ended."
+    ),
+    click.Option(["--stderr", "is_stderr"], is_flag=True, help="Show its errors, not its output."),
+    JOB,
+)
+
+#: Of `jpsi attach`.
+ATTACH_PARAMETERS: tuple[click.Parameter, ...] = (
+    EXECUTOR,
+    click.Option(
+        ["--json", "as_json"],
+        is_flag=True,
+        help="Tell each state of the job as a line of JSON on standard error.",
+    ),
+    click.Argument(["native_id"], metavar="NATIVE_ID", required=False),
+)

@@ -1,0 +1,63 @@
+"""Why a job ended as it did, in a sentence for its user."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import jpsi
+
+
+def why(job: jpsi.Job, status: jpsi.JobStatus) -> str:
+    """What the status says of itself, and where to look further."""
+    return _message(status) + _where_to_look(job, status)
+
+
+def describe_end(status: jpsi.JobStatus) -> str:
+    """Return how a job ended, in a few words: its state, and what the status says of itself."""
+    return f"{status.state}: {_message(status)}"
+
+
+def _message(status: jpsi.JobStatus) -> str:
+    return status.message or (f"exit code {status.exit_code}" if status.exit_code else "no reason is known")
+
+
+def besides(status: jpsi.JobStatus) -> list[str]:
+    """What else went wrong, of which the exit code does not tell."""
+    failed = (what for what in _AFTERWARDS if status.metadata.get(what) == "failed")
+    return [_as_told(f"{what} failed", status.message or "") for what in failed]
+
+
+_AFTERWARDS = ("post_launch", "stage_out", "cleanup")
+
+
+def _as_told(failure: str, message: str) -> str:
+    _, is_told, words = message.partition(failure)
+    return failure + words if is_told else failure
+
+
+def _where_to_look(job: jpsi.Job, status: jpsi.JobStatus) -> str:
+    streams = job.streams
+    if streams is None or status.state is not jpsi.JobState.FAILED:
+        return ""
+    if status.reason is jpsi.Reason.LOST:
+        return f"; its output, as far as it came: {streams.stdout}, {streams.stderr}"
+    # What was shown need not be looked up.
+    has_file = job.spec is not None and job.spec.stderr_path is not None
+    return f"; see {streams.stderr}" if has_file and _is_there(job.output("stderr")) else ""
+
+
+def _is_there(output: jpsi.Output | None) -> bool:
+    try:
+        return output is not None and output.read(0, 0) is not None
+    except jpsi.JpsiError:
+        return False
+
+
+def lasted(active: jpsi.JobStatus | None, final: jpsi.JobStatus) -> str:
+    """How long the job ran, for a person; empty if it is not known to have run."""
+    if active is None:
+        return ""
+    seconds = (final.time - active.time).total_seconds()
+    if seconds < 60:  # noqa: PLR2004  a minute
+        return f"{seconds:.1f} s"
+    return str(timedelta(seconds=round(seconds)))

@@ -1,0 +1,57 @@
+"""How far many jobs are, for a person who waits."""
+
+from __future__ import annotations
+
+import contextlib
+from collections import Counter
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from jpsi import JobState
+
+if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
+
+
+class ProgressBar:
+    """A bar of the jobs that have ended, with the number of jobs in each state beside it."""
+
+    def __init__(self, progress: Progress, task: TaskID) -> None:
+        self._progress = progress
+        self._task = task
+        self._states: dict[str, JobState] = {}
+        self._counts: Counter[JobState] = Counter()
+
+    def show(self, job_id: str, state: JobState) -> None:
+        """Take in the state that a job is in."""
+        before = self._states.get(job_id)
+        if before is state:
+            return
+        self._counts[state] += 1
+        if before is not None:
+            self._counts[before] -= 1
+        self._states[job_id] = state
+        ended = sum(count for state, count in self._counts.items() if state.final)
+        self._progress.update(self._task, completed=ended, states=in_words(self._counts))
+
+
+def in_words(counts: Counter[JobState]) -> str:
+    """How many jobs are in which state.
+
+    >>> in_words(Counter({JobState.ACTIVE: 3, JobState.FAILED: 1, JobState.QUEUED: 0}))
+    '3 active, 1 failed'
+    """
+    return ", ".join(f"{counts[state]} {state.value.lower()}" for state in JobState if counts[state])
+
+
+@contextlib.contextmanager
+def progress_bar(jobs: int) -> Iterator[ProgressBar]:
+    """Show a bar on standard error while the context lasts, if that is a terminal or a notebook."""
+    from rich.console import Console  # noqa: PLC0415  slow to import
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn  # noqa: PLC0415
+
+    console = Console(stderr=True)
+    columns = BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.fields[states]}")
+    shown = console.is_terminal or console.is_jupyter
+    with Progress(*columns, console=console, disable=not shown) as progress:
+        yield ProgressBar(progress, progress.add_task("jobs", total=jobs, states=""))

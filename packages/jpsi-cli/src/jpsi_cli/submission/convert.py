@@ -1,0 +1,58 @@
+"""`jpsi convert`: a job document from a submit script that was written for a batch system."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import jpsi
+
+from .. import messages
+from ..error_boundary import fenced
+
+
+def convert(file: str, *, executor: str | None, as_json: bool) -> int:
+    """Write the document, tell what is not in it, and return the exit code."""
+
+    def command() -> int:
+        path = Path(file).absolute()
+        found = jpsi.read_script(_text(path, file), path, Path.cwd(), executor)
+        written = _json(found) if as_json else jpsi.write_document(found.spec)
+        for sentence in _doubts(found):
+            messages.warning(sentence)
+        messages.show(written)
+        return 0
+
+    return fenced(command)
+
+
+def _text(path: Path, file: str) -> str:
+    if file == "-":
+        # the document names the script, which has to be there when the job runs
+        msg = "a script has to be a file, not standard input: the job runs it"
+        raise jpsi.InvalidJobException(msg)
+    try:
+        # of what is no text, the directives still are
+        return path.read_text(encoding="utf-8", errors="replace")
+    except OSError as e:
+        msg = f"{file} cannot be read: {e.strerror}"
+        raise jpsi.InvalidJobException(msg, e) from e
+
+
+def _doubts(found: jpsi.Conversion) -> Iterator[str]:
+    """What the document does not say, or not as the script does."""
+    if found.others:
+        others = " or ".join(f"-x {name}" for name in found.others)
+        yield f"it is taken for a script for {found.executor}; {others} reads it otherwise"
+    yield from found.lost
+
+
+def _json(found: jpsi.Conversion) -> str:
+    content = {
+        "executor": found.executor,
+        "others": list(found.others),
+        "document": json.loads(jpsi.write_document(found.spec, as_json=True)),
+        "lost": list(found.lost),
+    }
+    return json.dumps(content, indent=2) + "\n"

@@ -1,0 +1,162 @@
+"""One job in the foreground of a shell: submitted, its output shown, cancelled when we are told to end."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+from queue import Empty, SimpleQueue
+from typing import NamedTuple
+
+import jpsi
+
+from .. import exit_codes, messages
+from ..output import Display, Follower
+from .interrupts import Interrupts
+
+
+class _Refusal(NamedTuple):
+    """One of our own streams takes no more."""
+
+    fd: int
+    error: OSError
+
+
+class Foreground:
+    """What becomes of one job and what we are told, in one queue that the main thread works off."""
+
+    def __init__(self, job: jpsi.Job, display: Display) -> None:
+        self._job = job
+        self._display = display
+        self._events: SimpleQueue[jpsi.JobStatus | signal.Signals | _Refusal] = SimpleQueue()
+        self._followers: list[Follower] = []
+        self._refusals: list[_Refusal] = []
+        self._is_submitting = False
+        self._is_cancelling = False
+        self._has_answered = False
+
+    def run(self, executor: jpsi.JobExecutor) -> int:
+        """Submit the job and stay with it until its end; returns the exit code that tells of it.
+
+        Raises:
+            JpsiError: the job was not submitted.
+        """
+        self._job.set_job_status_callback(lambda _, status: self._events.put(status))
+
+        def ask(number: signal.Signals) -> None:
+            if self._is_submitting and number is signal.SIGINT:
+                # where the batch system does not answer, nobody comes to the queue for long
+                self._has_answered = True
+                self._say(self._display.cancelling())
+            self._events.put(number)
+            # a job that waits for room is not submitted any more
+            executor.close()
+
+        with Interrupts(ask, self._farewell) as interrupts:
+            try:
+                self._is_submitting = True
+                executor.submit(self._job)
+                self._is_submitting = False
+            except jpsi.SubmitException:
+                if interrupts.received is None:
+                    raise
+                return exit_codes.CANCELLED
+            status = self._until_final()
+            is_complete = self._finish_output()
+            self._say(self._display.status(self._job, status))
+        if interrupts.received is not None:
+            return exit_codes.CANCELLED
+        if any(_is_broken_pipe(refusal.error) for refusal in self._refusals):
+            return exit_codes.BROKEN_PIPE
+        return exit_codes.of(status) if is_complete else exit_codes.JPSI
+
+    def _until_final(self) -> jpsi.JobStatus:
+        while True:
+            try:
+                event = self._events.get(timeout=_LOOK_SECONDS)
+            except Empty:
+                self._say(self._display.waiting(self._job.status))
+                continue
+            if isinstance(event, jpsi.JobStatus):
+                if event.final:
+                    return event
+                self._say(self._display.status(self._job, event))
+                if event.state is jpsi.JobState.ACTIVE:
+                    self._follow()
+            elif isinstance(event, _Refusal):
+                self._refused(event)
+            else:
+                self._cancel(is_typed=event is signal.SIGINT)
+
+    def _follow(self) -> None:
+        """Begin to show the output, but for what goes to a file of the user's."""
+        out, err, spec = self._job.output("stdout"), self._job.output("stderr"), self._job.spec
+        if self._followers or out is None or err is None or spec is None:
+            return
+        if spec.stdout_path is None:
+            self._followers.append(self._follower(out, messages.STDOUT))
+        if spec.stderr_path is None:
+            self._followers.append(self._follower(err, messages.STDERR))
+        for follower in self._followers:
+            follower.start()
+
+    def _follower(self, output: jpsi.Output, fd: int) -> Follower:
+        return Follower(output, fd, lambda error: self._events.put(_Refusal(fd, error)))
+
+    def _finish_output(self) -> bool:
+        """Show the rest of the output; returns whether all of it was shown."""
+        self._follow()  # a job may end without having been seen to run
+        for follower in self._followers:
+            follower.finish()
+        while not self._events.empty():
+            event = self._events.get()
+            if isinstance(event, _Refusal):
+                self._refused(event)
+        unread = [follower for follower in self._followers if follower.unreadable is not None]
+        for follower in unread:
+            messages.error(f"not all output is shown: {follower.unreadable}")
+        return not unread and not self._refusals
+
+    def _refused(self, refusal: _Refusal) -> None:
+        self._refusals.append(refusal)
+        if not _is_broken_pipe(refusal.error):
+            messages.error(f"{_NAMES[refusal.fd]} cannot be written to: {refusal.error.strerror}")
+        self._cancel(is_typed=False)
+
+    def _cancel(self, *, is_typed: bool) -> None:
+        words = self._display.cancelling()
+        if is_typed and not self._has_answered:
+            self._say(words)
+        if self._is_cancelling:
+            return  # once is enough: a program may take a second TERM for haste
+        self._is_cancelling = True
+        try:
+            self._job.cancel()
+        except jpsi.JpsiError as e:
+            messages.error(f"the job could not be cancelled: {e}")
+
+    def _farewell(self) -> str:
+        job = self._job
+        if job.executor is None:
+            return f"leaving; job {job.id} may have been submitted"
+        return f"leaving; job {job.id} (native id {job.native_id}) may still be ending"
+
+    def _say(self, words: str) -> None:
+        """Write words on a line of their own, whatever the job wrote last."""
+        is_shared = os.isatty(messages.STDOUT) and os.isatty(messages.STDERR)
+        before = [f for f in self._followers if f.is_mid_line and (f.fd == messages.STDERR or is_shared)]
+        if words and before:
+            words = words if words.startswith("\n") else f"\n{words}"
+            for follower in before:
+                follower.is_mid_line = False
+        messages.write(words)
+
+
+# How often to look whether a job that waits has something to say of itself, which is no new state; and for a
+# signal: one that comes just before a thread begins to wait for a lock does not wake it.
+_LOOK_SECONDS = 1.0
+_NAMES = {messages.STDOUT: "standard output", messages.STDERR: "standard error"}
+
+
+def _is_broken_pipe(error: OSError) -> bool:
+    return error.errno == errno.EPIPE

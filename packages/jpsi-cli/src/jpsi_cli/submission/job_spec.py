@@ -1,0 +1,207 @@
+"""What was typed as options becomes the fields of a job spec."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import jpsi
+
+from ..output import quantities
+
+#: The options as they were typed, by their names without dashes: None or False or empty if not given.
+Given = Mapping[str, str | bool | tuple[str, ...] | None]
+
+
+def spec_of(
+    document: jpsi.JobSpec | None, command: Sequence[str], given: Given, *, is_expanding: bool
+) -> jpsi.JobSpec:
+    """The spec that a document or else a command stands for, with the options over it.
+
+    The arguments of the command reach the job as they are, unless `is_expanding`: then `${NAME}` in them
+    is replaced.
+
+    Raises:
+        InvalidJobException: options have values that cannot be read; it names them all.
+    """
+    spec = jpsi.JobSpec() if document is None else document
+    if command:
+        executable, *arguments = command
+        spec.executable = executable
+        spec.arguments = arguments if is_expanding else [jpsi.escape(argument) for argument in arguments]
+    mistakes: list[str] = []
+    for name, value in given.items():
+        if value is None or value is False or value == ():
+            continue
+        try:
+            _FIELDS[name](spec, value)
+        except ValueError as e:
+            mistakes.append(f"--{name.replace('_', '-')}: {e}")
+    if mistakes:
+        subject = "the command line"
+        raise jpsi.InvalidJobException.of(subject, mistakes)
+    return spec
+
+
+@dataclass(frozen=True)
+class _Text:
+    """An option with one value, the field that it sets, and how the value is read."""
+
+    field: str
+    read: Callable[[str], object]
+    part: Callable[[jpsi.JobSpec], object] = lambda spec: spec
+
+    def __call__(self, spec: jpsi.JobSpec, value: object) -> None:
+        text = str(value)
+        if not text:
+            msg = "the value is empty"
+            raise ValueError(msg)
+        setattr(self.part(spec), self.field, self.read(text))
+
+
+@dataclass(frozen=True)
+class _Flag:
+    """An option without a value, and what it sets."""
+
+    field: str
+    value: bool
+    part: Callable[[jpsi.JobSpec], object] = lambda spec: spec
+
+    def __call__(self, spec: jpsi.JobSpec, _: object) -> None:
+        setattr(self.part(spec), self.field, self.value)
+
+
+def _resources(spec: jpsi.JobSpec) -> jpsi.ResourceSpec:
+    if spec.resources is None:
+        spec.resources = jpsi.ResourceSpecV1()
+    # of several kinds of slots the command line cannot say which it means
+    if not isinstance(spec.resources, jpsi.ResourceSpecV1):
+        msg = "the document asks for slots of several kinds, which are changed there"
+        raise ValueError(msg)  # noqa: TRY004  a mistake of who typed it
+    return spec.resources
+
+
+def _attributes(spec: jpsi.JobSpec) -> jpsi.JobAttributes:
+    return spec.attributes
+
+
+def _directory(text: str) -> Path:
+    # A person names it as seen from here; a spec cannot. `~` is the home where the job runs.
+    if text == "~" or text.startswith("~/"):
+        return Path(text)
+    try:
+        return Path.cwd() / text
+    except FileNotFoundError:
+        msg = f"{text!r} is relative to the current directory, which was removed"
+        raise ValueError(msg) from None
+
+
+def _stream(text: str) -> Path:
+    if text == "-":
+        msg = "'-' is not supported, name a file; without the option, output is shown and input is empty"
+        raise ValueError(msg)
+    return Path(text)
+
+
+def _environment(spec: jpsi.JobSpec, values: object) -> None:
+    spec.environment = {**(spec.environment or {}), **_pairs(values, "NAME=VALUE")}
+
+
+def _after(spec: jpsi.JobSpec, values: object) -> None:
+    texts = values if isinstance(values, tuple) else ()
+    spec.attributes.after = [*(spec.attributes.after or ()), *map(_dependency, texts)]
+
+
+def _dependency(text: str) -> jpsi.Dependency:
+    kind, colon, native_id = text.rpartition(":")
+    if colon and kind not in {kind.value for kind in jpsi.DependencyKind}:
+        msg = f"{text!r} is not of the form [KIND:]ID with KIND one of ok, any, notok"
+        raise ValueError(msg)
+    return jpsi.Dependency(native_id, jpsi.DependencyKind(kind or "ok"))
+
+
+def _stage_in(spec: jpsi.JobSpec, values: object) -> None:
+    items = [jpsi.StageIn(*_here_and_there(text)) for text in _given(values)]
+    spec.stage_in = [*(spec.stage_in or ()), *items]
+
+
+def _here_and_there(text: str) -> tuple[str, Path]:
+    # the colon of a URL separates nothing
+    here, _, there = text.rpartition(":")
+    if here.lower() in {"", "file"} or there.startswith("//"):
+        here, there = text, text.rstrip("/").rpartition("/")[2]
+    return here, Path(there)
+
+
+def _stage_out(spec: jpsi.JobSpec, values: object) -> None:
+    form = re.compile(r"[^:].*", re.DOTALL)
+    texts = (text.partition(":") for text in _of_form(values, form, "NAME or NAME:FILE"))
+    items = [jpsi.StageOut(Path(there), here or Path(there).name) for there, _, here in texts]
+    spec.stage_out = [*(spec.stage_out or ()), *items]
+
+
+def _cleanup(spec: jpsi.JobSpec, values: object) -> None:
+    spec.cleanup = [*(spec.cleanup or ()), *map(Path, _given(values))]
+
+
+def _given(values: object) -> tuple[str, ...]:
+    texts: tuple[str, ...] = values if isinstance(values, tuple) else ()
+    if not all(texts):
+        msg = "the value is empty"
+        raise ValueError(msg)
+    return texts
+
+
+def _custom(spec: jpsi.JobSpec, values: object) -> None:
+    form = re.compile(r"[^.=]+\.[^=]+(=.*)?", re.DOTALL)
+    for text in _of_form(values, form, "SYSTEM.NAME or SYSTEM.NAME=VALUE"):
+        name, equals, value = text.partition("=")
+        # without a value it is an option that has none
+        spec.attributes.set_custom_attribute(name, value if equals else True)
+
+
+def _pairs(values: object, form: str) -> dict[str, str]:
+    texts = _of_form(values, re.compile(r"[^=]+=.*", re.DOTALL), form)
+    return {name: value for name, _, value in (text.partition("=") for text in texts)}
+
+
+def _of_form(values: object, form: re.Pattern[str], words: str) -> tuple[str, ...]:
+    texts: tuple[str, ...] = values if isinstance(values, tuple) else ()
+    wrong = [text for text in texts if not form.fullmatch(text)]
+    if wrong:
+        msg = f"{', '.join(map(repr, wrong))} {'is' if len(wrong) == 1 else 'are'} not of the form {words}"
+        raise ValueError(msg)
+    return texts
+
+
+_FIELDS: dict[str, Callable[[jpsi.JobSpec, object], None]] = {
+    "name": _Text("name", str),
+    "dir": _Text("directory", _directory),
+    "create_dir": _Flag("create_directory", value=True),
+    "env": _environment,
+    "no_inherit_env": _Flag("inherit_environment", value=False),
+    "stdin": _Text("stdin_path", _stream),
+    "stdout": _Text("stdout_path", _stream),
+    "stderr": _Text("stderr_path", _stream),
+    "stage_in": _stage_in,
+    "stage_out": _stage_out,
+    "cleanup": _cleanup,
+    "nodes": _Text("node_count", quantities.count, _resources),
+    "processes": _Text("process_count", quantities.count, _resources),
+    "processes_per_node": _Text("processes_per_node", quantities.count, _resources),
+    "cores": _Text("cpu_cores_per_process", quantities.count, _resources),
+    "gpus": _Text("gpu_cores_per_process", quantities.count_or_none, _resources),
+    "memory": _Text("memory", quantities.size, _resources),
+    "exclusive": _Flag("exclusive_node_use", value=True, part=_resources),
+    "time": _Text("duration", quantities.duration, _attributes),
+    "queue": _Text("queue_name", str, _attributes),
+    "project": _Text("project_name", str, _attributes),
+    "reservation": _Text("reservation_id", str, _attributes),
+    "after": _after,
+    "launcher": _Text("launcher", str),
+    "pre_launch": _Text("pre_launch", Path),
+    "post_launch": _Text("post_launch", Path),
+    "attribute": _custom,
+}

@@ -1,0 +1,91 @@
+"""`jpsi submit`: hands jobs to a batch system, prints their ids, and is done."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+
+import jpsi
+
+from .. import exit_codes, messages
+from ..error_boundary import fenced, in_options
+from . import documents, staging_progress
+from .job_spec import Given, spec_of
+
+# How many jobs a message names for which the same is true.
+_NAMED = 5
+
+
+def submit(  # noqa: PLR0913  all that is not a field of the job, each by its name
+    command: Sequence[str],
+    given: Given,
+    *,
+    executor: str | None,
+    files: Sequence[str],
+    many: str | None,
+    is_expanding: bool,
+    as_json: bool,
+) -> int:
+    """Submit the jobs and return the exit code."""
+
+    def command_line() -> int:
+        read = documents.read_each(files) if many is None else documents.read_many(many)
+        specs: Sequence[tuple[str, jpsi.JobSpec | None]] = read or [("", None)]
+        jobs = {
+            jpsi.Job(spec_of(spec, command, given, is_expanding=is_expanding)): place for place, spec in specs
+        }
+        with jpsi.JobExecutor(executor) as opened:
+            staging_progress.show(opened)
+            code = _submit(jobs, opened, as_json=as_json)
+            if any(job.native_id is not None for job in jobs):
+                # nobody else may follow the jobs, of which `jpsi ls` is to tell how they have ended
+                opened.find_out()
+            return code
+
+    return fenced(command_line)
+
+
+def _submit(places: Mapping[jpsi.Job, str], executor: jpsi.JobExecutor, *, as_json: bool) -> int:
+    """Submit jobs, each of which was asked for at a place that people know."""
+    jobs = list(places)
+    try:
+        if len(jobs) == 1:
+            executor.submit(jobs[0])
+        else:
+            executor.submit_many(jobs, checks_first=True)
+    except KeyboardInterrupt:
+        # those that the batch system has are not to be lost sight of
+        _show([job for job in jobs if job.native_id is not None], executor, as_json=as_json)
+        raise
+    except jpsi.BulkException as e:
+        wrong = {job: it for job, it in e.failed.items() if isinstance(it, jpsi.InvalidJobException)}
+        if wrong and not e.done:
+            messages.error(f"{len(wrong)} of {len(jobs)} jobs can never run as they are; none was submitted:")
+            _tell_reasons(wrong, places)
+            return exit_codes.USAGE
+        _show(e.done, executor, as_json=as_json)
+        messages.error(f"{len(e.failed)} of {len(jobs)} jobs could not be submitted:")
+        _tell_reasons(e.failed, places)
+        return exit_codes.JPSI
+    _show(jobs, executor, as_json=as_json)
+    return 0
+
+
+def _tell_reasons(failed: Mapping[jpsi.Job, jpsi.JpsiError], places: Mapping[jpsi.Job, str]) -> None:
+    """Say why jobs were not submitted, each reason once."""
+    reasons: dict[str, list[str]] = {}
+    for job, why in failed.items():
+        reasons.setdefault(in_options(str(why)), []).append(places[job])
+    for reason, theirs in reasons.items():
+        more = f", and {len(theirs) - _NAMED} more" if len(theirs) > _NAMED else ""
+        messages.write(messages.printable(f"  - {'; '.join(theirs[:_NAMED])}{more}: {reason}\n"))
+
+
+def _show(jobs: Sequence[jpsi.Job], executor: jpsi.JobExecutor, *, as_json: bool) -> None:
+    if not as_json:
+        messages.show("".join(f"{job.id}\n" for job in jobs))
+        return
+    for job in jobs:
+        name = None if job.spec is None else job.spec.name
+        content = {"id": job.id, "native_id": job.native_id, "name": name, "executor": executor.name}
+        messages.show(json.dumps(content) + "\n")

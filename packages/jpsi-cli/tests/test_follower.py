@@ -1,0 +1,203 @@
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import jpsi
+from jpsi_cli.output.follower import Follower
+from jpsi_engine.transfer.local_files import FilesHere
+
+
+class Pipe:
+    def __init__(self) -> None:
+        self.reader, self.writer = os.pipe()
+        self.failures: list[OSError] = []
+
+    def read(self, count: int) -> bytes:
+        data = b""
+        while len(data) < count:
+            data += os.read(self.reader, count - len(data))
+        return data
+
+    def read_all(self) -> bytes:
+        os.close(self.writer)
+        self.writer = -1
+        with os.fdopen(os.dup(self.reader), "rb") as file:
+            return file.read()
+
+    def close(self) -> None:
+        for fd in (self.reader, self.writer):
+            if fd >= 0:
+                os.close(fd)
+
+
+@pytest.fixture
+def pipe() -> Iterator[Pipe]:
+    pipe = Pipe()
+    yield pipe
+    pipe.close()
+
+
+def _output(path: Path) -> jpsi.Output:
+    return jpsi.Output(FilesHere(), path)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "stdout"
+
+
+def test_a_file_that_appears_and_grows_is_copied_as_it_grows(path: Path, pipe: Pipe) -> None:
+    follower = Follower(_output(path), pipe.writer, pipe.failures.append)
+    follower.start()
+
+    with path.open("wb", buffering=0) as file:
+        for data in (b"one\n", b"\0\xff\r\n", b"three"):
+            file.write(data)
+            assert pipe.read(len(data)) == data
+        file.write(b" and the rest")
+        follower.finish()
+
+    assert pipe.read_all() == b" and the rest"
+    assert follower.is_mid_line
+
+
+def test_nothing_is_lost_or_repeated_when_the_end_comes_at_once(path: Path, pipe: Pipe) -> None:
+    path.write_bytes(b"all of it\n")
+    follower = Follower(_output(path), pipe.writer, pipe.failures.append)
+
+    follower.start()
+    follower.finish()
+
+    assert pipe.read_all() == b"all of it\n"
+    assert not follower.is_mid_line
+
+
+def test_a_file_that_never_appears_is_no_output(path: Path, pipe: Pipe) -> None:
+    follower = Follower(_output(path), pipe.writer, pipe.failures.append)
+
+    follower.start()
+    follower.finish()
+
+    assert pipe.read_all() == b""
+    assert follower.unreadable is None
+
+
+def test_a_truncated_file_is_copied_from_its_beginning(path: Path, pipe: Pipe) -> None:
+    """So it is when a batch system runs a job again."""
+    path.write_bytes(b"the first run\n")
+    follower = Follower(_output(path), pipe.writer, pipe.failures.append)
+    follower.start()
+    pipe.read(14)
+
+    path.write_bytes(b"second\n")
+    follower.finish()
+
+    assert pipe.read_all() == b"second\n"
+
+
+def test_what_cannot_be_read_is_told_at_the_end(path: Path, pipe: Pipe) -> None:
+    path.mkdir()
+    follower = Follower(_output(path), pipe.writer, pipe.failures.append)
+
+    follower.start()
+    follower.finish()
+
+    assert "Is a directory" in str(follower.unreadable)
+
+
+def test_a_reader_that_leaves_is_told(path: Path, pipe: Pipe) -> None:
+    path.write_bytes(b"for nobody\n")
+    os.close(pipe.reader)
+    pipe.reader = -1
+    follower = Follower(_output(path), pipe.writer, pipe.failures.append)
+
+    follower.start()
+    follower.finish()
+
+    assert [type(error) for error in pipe.failures] == [BrokenPipeError]
+    assert follower.unreadable is None
+
+
+def test_a_descriptor_that_does_not_block_is_waited_for(path: Path, pipe: Pipe) -> None:
+    data = os.urandom(1 << 20)
+    path.write_bytes(data)
+    os.set_blocking(pipe.writer, False)
+    follower = Follower(_output(path), pipe.writer, pipe.failures.append)
+
+    follower.start()
+
+    assert pipe.read(len(data)) == data
+    follower.finish()
+    assert pipe.failures == []
+
+
+class Far:
+    """The files of another machine, of which each look says what is next in a list."""
+
+    are_here = False
+
+    def __init__(self, *answers: jpsi.OutputPart | jpsi.JpsiError | None) -> None:
+        self.answers = list(answers)
+        self.offsets: list[int] = []
+
+    def read(self, path: str, offset: int, most: int) -> jpsi.OutputPart | None:
+        self.offsets.append(offset)
+        answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        if isinstance(answer, jpsi.JpsiError):
+            raise answer
+        return answer
+
+    def put(self, source: str, target: str, progress: object = None) -> None: ...
+    def get(self, source: str, target: str, progress: object = None) -> None: ...
+
+
+CUT = jpsi.TransportError("the connection broke", transient=True)
+
+
+@pytest.fixture
+def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("jpsi_cli.output.follower._PAUSES", {True: (0.0, 0.0), False: (0.0, 0.0)})
+
+
+@pytest.mark.usefixtures("_quick")
+def test_output_that_is_far_away_is_asked_for_from_where_it_ended(pipe: Pipe) -> None:
+    far = Far(None, jpsi.OutputPart(b"one", 0, 3), CUT, jpsi.OutputPart(b"two", 3, 6), None)
+    follower = Follower(jpsi.Output(far, Path("/far/stdout")), pipe.writer, pipe.failures.append)
+
+    follower.start()
+
+    assert pipe.read(6) == b"onetwo"
+    follower.finish()
+    assert far.offsets[:5] == [0, 0, 3, 3, 6]
+    assert follower.unreadable is None
+
+
+@pytest.mark.usefixtures("_quick")
+def test_the_end_of_output_that_is_far_away_is_waited_for_over_a_break(pipe: Pipe) -> None:
+    far = Far(CUT, CUT, CUT, CUT, jpsi.OutputPart(b"late", 0, 4), jpsi.OutputPart(b"", 4, 4))
+    follower = Follower(jpsi.Output(far, Path("/far/stdout")), pipe.writer, pipe.failures.append)
+
+    follower.start()
+    follower.finish()
+
+    assert pipe.read_all() == b"late"
+    assert follower.unreadable is None
+
+
+@pytest.mark.usefixtures("_quick")
+@pytest.mark.parametrize("transient", [True, False])
+def test_output_that_stays_out_of_reach_is_told(
+    pipe: Pipe, monkeypatch: pytest.MonkeyPatch, transient: bool
+) -> None:
+    monkeypatch.setattr("jpsi_cli.output.follower._PATIENCE_SECONDS", 0.01)
+    error = jpsi.TransferError("/far/stdout cannot be read", transient=transient)
+    follower = Follower(jpsi.Output(Far(error), Path("/far/stdout")), pipe.writer, pipe.failures.append)
+
+    follower.start()
+    follower.finish()
+
+    assert follower.unreadable is error

@@ -1,0 +1,351 @@
+"""The commands about jobs, on a batch system that is played: elements of arrays, and jobs that wait."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import jpsi
+from jpsi_testing import PluginDirectory, toy
+from jpsi_testing.fake import FakeScheduler, FakeState, on_path
+
+if TYPE_CHECKING:
+    from conftest import Started
+
+Run = Callable[..., subprocess.CompletedProcess[bytes]]
+PATIENCE = 60.0
+CONFIG = """
+default_executor: toy
+executors:
+  toy: {config: {shortest_interval: 0.1, longest_interval: 0.3, grace: 0.5}}
+"""
+
+
+@pytest.fixture
+def fake(plugin_directory: PluginDirectory) -> Iterator[FakeScheduler]:
+    plugin_directory.add(
+        "jpsi-toy",
+        "0.1",
+        entry_points={"jpsi.executors": {"toy": "jpsi_toy"}},
+        files={"jpsi_toy.py": Path(toy.__file__).read_text()},
+    )
+    # there is no room, so that jobs wait
+    with FakeScheduler(kill_delay=0.5, slots=0) as scheduler, on_path("toy", scheduler):
+        yield scheduler
+
+
+@pytest.fixture
+def environment(
+    fake: FakeScheduler, plugin_directory: PluginDirectory, environment: dict[str, str]
+) -> dict[str, str]:
+    folder = Path(environment["XDG_CONFIG_HOME"], "jpsi")
+    folder.mkdir()
+    (folder / "config.yaml").write_text(CONFIG)
+    return {**environment, "JPSI_PLUGIN_PATH": str(plugin_directory.path)}
+
+
+@pytest.fixture
+def ids(run: Run) -> list[str]:
+    """Three jobs that are one array, and end with 0, 1 and 2."""
+    specs = [jpsi.JobSpec("sh", ["-c", f"echo {code}; exit {code}"], name="mine") for code in range(3)]
+    lines = [json.dumps(json.loads(jpsi.write_document(spec, as_json=True))) for spec in specs]
+    result = run("submit", "--many", "-", input="\n".join(lines).encode())
+    assert (result.returncode, result.stderr) == (0, b"")
+    return result.stdout.decode().split()
+
+
+def make_room(fake: FakeScheduler) -> None:
+    with fake.lock:
+        fake.slots = 8
+        fake.settle()
+
+
+def listed(run: Run, *arguments: str) -> dict[str, dict[str, Any]]:
+    return {job["id"]: job for job in json.loads(run("ls", "--json", *arguments).stdout)}
+
+
+def test_elements_of_an_array_are_jobs_like_others(run: Run, fake: FakeScheduler, ids: list[str]) -> None:
+    waiting = listed(run)
+    assert {job["native_id"]: job["state"] for job in waiting.values()} == {
+        f"1.{index}": "QUEUED" for index in (1, 2, 3)
+    }
+    ambiguous = run("show", "mine")
+    cancelled = run("cancel", waiting[ids[1]]["native_id"])
+    make_room(fake)
+    waited = run("wait", ids[0], ids[2])
+
+    assert ambiguous.returncode == 2
+    assert all(job_id.encode() in ambiguous.stderr for job_id in ids)
+    assert (cancelled.returncode, cancelled.stderr) == (0, b"")
+    assert waited.returncode == 2
+    assert run("logs", ids[2]).stdout == b"2\n"
+    assert [listed(run)[job_id]["state"] for job_id in ids] == ["COMPLETED", "CANCELED", "FAILED"]
+    assert run("logs", ids[1]).returncode == 125
+
+
+def test_listing_asks_nobody(run: Run, environment: dict[str, str], ids: list[str]) -> None:
+    quiet = run("ls", "--json", env={**environment, "PATH": "/nonexistent"})
+
+    assert (quiet.returncode, quiet.stderr) == (0, b"")
+    assert sorted(job["id"] for job in json.loads(quiet.stdout)) == sorted(ids)
+
+
+def test_refreshing_asks_why_jobs_wait_and_how_they_ended(
+    run: Run, fake: FakeScheduler, ids: list[str]
+) -> None:
+    (other,) = run("submit", "--", "sh", "-c", "exit 7").stdout.decode().split()
+    held = run("hold", other)
+    make_room(fake)
+    assert fake.wait_for(lambda: sum(job.state.final for job in fake.jobs) == 3, PATIENCE)
+
+    assert held.returncode == 0
+    assert listed(run, "--refresh")[other]["state"] == "QUEUED"
+    assert [listed(run)[job_id]["exit_code"] for job_id in ids] == [0, 1, 2]
+    assert run("release", other).returncode == 0
+    assert run("wait", other).returncode == 7
+
+
+def test_refreshing_a_target_finds_what_another_machine_has_submitted_there(
+    run: Run, fake: FakeScheduler, environment: dict[str, str], tmp_path: Path
+) -> None:
+    config = Path(environment["XDG_CONFIG_HOME"], "jpsi", "config.yaml")
+    url = f"elsewhere://{tmp_path}/far home"
+    config.write_text(f"{CONFIG}targets:\n  cluster: {{executor: toy, url: '{url}'}}\n")
+    make_room(fake)
+    sign = tmp_path / "sign"
+    os.mkfifo(sign)
+    submitted = run("submit", "-x", "cluster", "--", "sh", "-c", f"echo >'{sign}'; sleep 1000")
+    assert (submitted.returncode, submitted.stderr) == (0, b"")
+    with sign.open() as heard:  # it has begun, so that nobody may be sending it still
+        heard.read()
+    job_id = submitted.stdout.decode().strip()
+    other = {**environment, "XDG_STATE_HOME": str(tmp_path / "state of another machine")}
+
+    def ids(*options: str) -> list[str]:
+        return run("ls", "--ids", *options, env=other).stdout.decode().split()
+
+    assert ids("--refresh") == []
+    assert ids("--refresh", "-x", "cluster") == [job_id]
+    assert ids() == [job_id]
+    assert run("cancel", job_id, env=other).returncode == 0
+
+
+def test_what_the_batch_system_would_read_is_shown(run: Run, fake: FakeScheduler) -> None:
+    shown = json.loads(run("script", "--json", "--name", "mine", "--", "true").stdout)
+
+    assert shown["command"][0] == "tsubmit"
+    assert shown["path"] in shown["script"]
+    assert fake.jobs == []
+
+
+def test_why_a_job_waits_is_asked(run: Run, ids: list[str]) -> None:
+    result = run("explain", ids[0])
+
+    assert (result.returncode, result.stderr) == (0, b"")
+    assert result.stdout.startswith(b"QUEUED: it waits, for ")
+
+
+def test_a_job_of_somebody_else_is_attached_to(
+    run: Run, environment: dict[str, str], fake: FakeScheduler, tmp_path: Path
+) -> None:
+    make_room(fake)
+    script = tmp_path / "script"
+    script.write_text("#!/bin/sh\nexit 5\n")
+    with script.open("rb") as file:
+        printed = subprocess.run(["tsubmit"], stdin=file, env=environment, capture_output=True, check=True)
+    native_id = printed.stdout.decode().split()[-1]
+    assert fake.wait_for(lambda: fake.job(native_id).state is FakeState.FAILED, PATIENCE)
+
+    result = run("attach", native_id, "--json")
+
+    assert (result.returncode, result.stdout) == (5, b"")
+    assert run("attach", "no id").returncode == 125
+
+
+def test_attaching_to_what_is_not_there_is_told_at_once(run: Run) -> None:
+    result = run("attach", "99")
+
+    said = result.stderr.decode().splitlines()
+    assert result.returncode == 125
+    assert said[0] == "jpsi: warning: toy does not mention the job 99; it is asked again"
+    assert said[1].startswith("jpsi: job failed: the batch system does not know the native id")
+
+
+def test_attaching_where_nobody_answers_is_told_at_once(
+    start: Callable[..., Started], fake: FakeScheduler
+) -> None:
+    fake.faults.fail("tstat", None, stderr="cannot contact the controller\n")
+    started = start("attach", "99")
+    assert started.process.stderr is not None
+
+    said = started.process.stderr.readline().decode()
+
+    assert said.startswith("jpsi: warning: toy: ")
+    assert "cannot contact the controller" in said
+
+
+def test_what_the_batch_system_itself_refuses_is_told_job_by_job(run: Run, fake: FakeScheduler) -> None:
+    documents = [jpsi.write_document(jpsi.JobSpec("true", name=name), as_json=True) for name in "ab"]
+    fake.faults.fail("tsubmit", stderr="no more than one\n")
+
+    result = run(
+        "submit", "--many", "-", input="\n".join(json.dumps(json.loads(it)) for it in documents).encode()
+    )
+
+    said = result.stderr.decode().splitlines()
+    assert (result.returncode, len(result.stdout.split())) == (125, 1)
+    assert said[0] == "jpsi: 1 of 2 jobs could not be submitted:"
+    assert said[1].startswith("  - standard input, line ")
+    assert "no more than one" in "".join(said)
+
+
+def test_many_jobs_are_watched(
+    run: Run, fake: FakeScheduler, ids: list[str], start_on_terminal: Callable[..., Started]
+) -> None:
+    started = start_on_terminal("ls", "--watch", "--refresh")
+    started.wait_for(b"3 QUEUED")
+    make_room(fake)
+    started.wait_for(b"1 COMPLETED, 2 FAILED")
+    started.type(b"\x03")
+
+    assert started.end()[0] == 0
+
+
+def test_a_plugin_that_is_gone_leaves_its_jobs_listed(
+    run: Run, environment: dict[str, str], ids: list[str]
+) -> None:
+    gone = {**environment, "JPSI_PLUGIN_PATH": ""}
+    Path(environment["XDG_CONFIG_HOME"], "jpsi", "config.yaml").unlink()
+
+    found = json.loads(run("ls", "--json", env=gone).stdout)
+    refused = run("cancel", ids[0], env=gone)
+
+    assert {job["executor"] for job in found} == {"toy"}
+    assert len(found) == 3
+    assert refused.returncode == 125
+    assert f"jpsi: job {ids[0]}: no executor 'toy'" in refused.stderr.decode()
+
+
+# --------------------------------------------------------------------------- submissions that are unclear
+
+
+@pytest.fixture
+def unclear(run: Run, fake: FakeScheduler) -> str:
+    """The id of a job that the batch system has taken, and then did not answer any more."""
+    fake.faults.cut("tsubmit")
+    fake.faults.down()
+    submitted = run("submit", "--name", "mine", "--", "sh", "-c", "exit 3")
+    assert (submitted.returncode, submitted.stdout) == (125, b"")
+    assert b"which will not run" in submitted.stderr
+    (job_id,) = listed(run)
+    return job_id
+
+
+def test_a_submission_that_was_taken_back_is_told_as_such(
+    run: Run, fake: FakeScheduler, unclear: str
+) -> None:
+    sentence = "it was not submitted, and cannot run: toy gave no clear answer: accepted"
+
+    def told() -> None:
+        job = listed(run)[unclear]
+        assert (job["state"], job["exit_code"], job["remark"]) == ("NEW", None, sentence)
+        shown = run("show", unclear).stdout.decode()
+        assert "CANCELED" not in shown
+        assert sentence in shown
+        explained = json.loads(run("explain", "--json", unclear).stdout)
+        assert (explained["state"], explained["sentence"]) == ("NEW", sentence)
+        assert explained["advice"] == ["submit it again"]
+        waited = run("wait", unclear)
+        assert waited.returncode == 125
+        assert waited.stderr.decode() == f"jpsi: job {unclear}: {sentence}\n"
+
+    told()
+    fake.faults.clear()
+    make_room(fake)
+    assert fake.wait_for(lambda: all(job.state.final for job in fake.jobs), PATIENCE)
+    told()
+
+
+def test_a_submission_of_which_nothing_is_known_is_told_as_such_until_it_is_found(
+    run: Run, fake: FakeScheduler, unclear: str, environment: dict[str, str]
+) -> None:
+    """As if its program had been killed before it could take it back."""
+    folder = Path(environment["XDG_STATE_HOME"], "jpsi", "work", "toy", "jobs", unclear)
+    for name in ("unsent.1", "claim.1"):
+        (folder / name).unlink()
+    sentence = "it is not known yet whether it was submitted"
+
+    assert (listed(run)[unclear]["state"], sentence in listed(run)[unclear]["remark"]) == ("NEW", True)
+    waited = run("wait", unclear)
+    assert waited.returncode == 125
+    assert sentence in waited.stderr.decode()
+    assert "cannot contact the toy server" in waited.stderr.decode()
+    explained = json.loads(run("explain", "--json", unclear).stdout)
+    assert (explained["state"], sentence in explained["sentence"]) == ("NEW", True)
+    assert explained["advice"] == [f"have it looked for: jpsi wait {unclear}"]
+
+    fake.faults.clear()
+    assert json.loads(run("explain", "--json", unclear).stdout)["state"] == "QUEUED"
+    assert (listed(run)[unclear]["state"], listed(run)[unclear]["native_id"]) == ("QUEUED", "1")
+    make_room(fake)
+    assert run("wait", unclear).returncode == 3
+    assert listed(run)[unclear]["state"] == "FAILED"
+
+
+def started(run: Run, tmp_path: Path) -> str:
+    """Submit a job, and return its id once it runs."""
+    sign = tmp_path / "sign"
+    os.mkfifo(sign)
+    submitted = run("submit", "--", "sh", "-c", f"echo >'{sign}'; exec sleep 1000")
+    with sign.open() as heard:
+        heard.read()
+    return submitted.stdout.decode().strip()
+
+
+def test_a_job_that_the_batch_system_has_lost_ends_by_looks_of_processes_that_ask_once(
+    run: Run, fake: FakeScheduler, environment: dict[str, str], tmp_path: Path
+) -> None:
+    make_room(fake)
+    job_id = started(run, tmp_path)
+    with fake.lock:
+        (job,) = fake.jobs
+        fake.vanish(job.native_id)
+
+    explained = run("explain", job_id)
+    looks = [listed(run, "--refresh")[job_id]["state"]]
+    while looks[-1] == "ACTIVE" and len(looks) < 20:
+        looks.append(listed(run, "--refresh")[job_id]["state"])
+
+    assert b"now toy does not mention it" in explained.stdout
+    assert f"jpsi wait {job_id}".encode() in explained.stdout
+    assert looks[-1] == "FAILED"
+    assert listed(run)[job_id]["reason"] == "lost"
+
+
+def test_of_a_damaged_job_it_is_said_whether_it_runs_and_how_to_end_it(
+    run: Run, fake: FakeScheduler, environment: dict[str, str], tmp_path: Path
+) -> None:
+    make_room(fake)
+    job_id = started(run, tmp_path)
+    (job,) = fake.jobs
+    (intent,) = Path(environment["XDG_STATE_HOME"]).glob(f"**/{job_id}/intent.1.json")
+    intent.write_bytes(b"")
+
+    running = run("doctor", "--no-job").stdout.decode()
+    refused = run("cancel", job_id)
+    with on_path("toy", fake):
+        subprocess.run(["tdel", job.native_id], check=True)
+    assert fake.wait_for(lambda: fake.jobs[0].state.final, PATIENCE)
+    gone = run("doctor", "--no-job").stdout.decode()
+
+    known = f"toy (native id {job.native_id}, tag jpsi-{job_id}-1)"
+    assert f"{known} shows it as" in running
+    assert f"or end it: tdel {job.native_id}, save its output" in running
+    assert refused.returncode == 125
+    assert f"{known} does not show it" in gone

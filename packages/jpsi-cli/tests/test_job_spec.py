@@ -1,0 +1,242 @@
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+
+import click
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import jpsi
+from jpsi_cli.main import cli
+from jpsi_cli.options.arguments import RUN_PARAMETERS
+from jpsi_cli.submission.job_spec import _FIELDS, Given, spec_of
+
+EVERYTHING: Given = {
+    "name": "n",
+    "dir": "/d",
+    "create_dir": True,
+    "env": ("A=1", "B=x=${A}", "C="),
+    "no_inherit_env": True,
+    "stdin": "in",
+    "stdout": "out",
+    "stderr": "err",
+    "stage_in": ("a/b", "/c/d:e"),
+    "stage_out": ("a/b", "c:file:///d"),
+    "cleanup": ("e", "f/g"),
+    "nodes": "2",
+    "processes": "8",
+    "processes_per_node": "4",
+    "cores": "3",
+    "gpus": "0",
+    "memory": "4G",
+    "exclusive": True,
+    "time": "1:30:00",
+    "queue": "q",
+    "project": "p",
+    "reservation": "r",
+    "after": ("7", "any:8"),
+    "launcher": "mpirun",
+    "pre_launch": "pre",
+    "post_launch": "post",
+    "attribute": ("slurm.qos=debug", "pbs.x=a=b"),
+}
+
+
+def of(
+    command: list[str], *, is_expanding: bool = False, **given_: str | bool | tuple[str, ...]
+) -> jpsi.JobSpec:
+    return spec_of(None, command, given_, is_expanding=is_expanding)
+
+
+def test_every_option_has_a_field() -> None:
+    spec = spec_of(None, ["run", "it"], EVERYTHING, is_expanding=False)
+
+    assert spec == jpsi.JobSpec(
+        "run",
+        ["it"],
+        name="n",
+        directory=Path("/d"),
+        create_directory=True,
+        environment={"A": "1", "B": "x=${A}", "C": ""},
+        inherit_environment=False,
+        stdin_path=Path("in"),
+        stdout_path=Path("out"),
+        stderr_path=Path("err"),
+        stage_in=[jpsi.StageIn("a/b", Path("b")), jpsi.StageIn("/c/d", Path("e"))],
+        stage_out=[jpsi.StageOut(Path("a/b"), "b"), jpsi.StageOut(Path("c"), "file:///d")],
+        cleanup=[Path("e"), Path("f/g")],
+        launcher="mpirun",
+        pre_launch=Path("pre"),
+        post_launch=Path("post"),
+        resources=jpsi.ResourceSpecV1(
+            node_count=2,
+            process_count=8,
+            processes_per_node=4,
+            cpu_cores_per_process=3,
+            gpu_cores_per_process=0,
+            memory=4 * 2**30,
+            exclusive_node_use=True,
+        ),
+        attributes=jpsi.JobAttributes(
+            duration=timedelta(minutes=90),
+            queue_name="q",
+            project_name="p",
+            reservation_id="r",
+            after=[jpsi.Dependency("7"), jpsi.Dependency("8", jpsi.DependencyKind.ANY)],
+            custom_attributes={"slurm.qos": "debug", "pbs.x": "a=b"},
+        ),
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "source", "target"),
+    [
+        ("a/b/", "a/b/", "b"),
+        ("a:b:c", "a:b", "c"),
+        ("file:///a/b", "file:///a/b", "b"),
+        ("file:///a/b:c/d", "file:///a/b", "c/d"),
+        ("http://a/b", "http://a/b", "b"),
+        ("http://a:80/b:c", "http://a:80/b", "c"),
+    ],
+)
+def test_what_is_staged_in_may_be_a_url(text: str, source: str, target: str) -> None:
+    assert of(["x"], stage_in=(text,)).stage_in == [jpsi.StageIn(source, Path(target))]
+
+
+def test_what_is_staged_out_has_a_name() -> None:
+    with pytest.raises(jpsi.InvalidJobException, match="':b' is not of the form NAME or NAME:FILE"):
+        of(["x"], stage_out=("a", ":b"))
+
+
+def test_what_is_staged_is_added_to_what_a_document_says() -> None:
+    document = jpsi.JobSpec("a", stage_in=[jpsi.StageIn("a", Path("a"))], cleanup=[Path("b")])
+
+    spec = spec_of(document, [], {"stage_in": ("c",), "cleanup": ("d",)}, is_expanding=False)
+
+    assert [item.source for item in spec.stage_in or ()] == ["a", "c"]
+    assert spec.cleanup == [Path("b"), Path("d")]
+
+
+def test_what_can_be_typed_is_what_can_be_read() -> None:
+    typed = {parameter.name for parameter in RUN_PARAMETERS if isinstance(parameter, click.Option)}
+
+    assert typed - {"executor", "file", "expand", "as_json"} == set(_FIELDS) == set(EVERYTHING)
+
+
+def test_what_is_not_given_leaves_a_document_alone() -> None:
+    document = jpsi.JobSpec("a", ["b"], name="n", create_directory=True, inherit_environment=False)
+    nothing: Given = {name: () if isinstance(value, tuple) else None for name, value in EVERYTHING.items()}
+
+    spec = spec_of(document, [], {**nothing, "create_dir": False, "exclusive": False}, is_expanding=False)
+
+    assert spec == jpsi.JobSpec("a", ["b"], name="n", create_directory=True, inherit_environment=False)
+
+
+def test_options_override_what_they_name_in_a_document() -> None:
+    document = jpsi.JobSpec(
+        "a",
+        name="n",
+        environment={"A": "1", "B": None},
+        resources=jpsi.ResourceSpecV1(process_count=2, cpu_cores_per_process=3),
+        attributes=jpsi.JobAttributes(
+            queue_name="q", project_name="p", custom_attributes={"x.y": 1, "x.z": 2}
+        ),
+    )
+
+    given_: Given = {"env": ("B=2",), "cores": "5", "queue": "r", "attribute": ("x.z=3",)}
+    spec = spec_of(document, [], given_, is_expanding=False)
+
+    assert spec == jpsi.JobSpec(
+        "a",
+        name="n",
+        environment={"A": "1", "B": "2"},
+        resources=jpsi.ResourceSpecV1(process_count=2, cpu_cores_per_process=5),
+        attributes=jpsi.JobAttributes(
+            queue_name="r", project_name="p", custom_attributes={"x.y": 1, "x.z": "3"}
+        ),
+    )
+
+
+def test_custom_attributes_have_a_value_or_none() -> None:
+    given_ = ("slurm.requeue", "slurm.qos=a=b", "pbs.l.mem=", "script.path=/a b")
+
+    spec = of(["x"], attribute=given_)
+
+    assert spec.attributes is not None
+    assert spec.attributes.custom_attributes == {
+        "slurm.requeue": True,
+        "slurm.qos": "a=b",
+        "pbs.l.mem": "",
+        "script.path": "/a b",
+    }
+
+
+@pytest.mark.parametrize("text", ["qos", "qos=debug", "=x", ".qos=x", "slurm.", "slurm.=x", "qos=a.b"])
+def test_a_custom_attribute_of_no_system_is_refused(text: str) -> None:
+    with pytest.raises(
+        jpsi.InvalidJobException, match=r"is not of the form SYSTEM.NAME or SYSTEM.NAME=VALUE"
+    ):
+        of(["x"], attribute=(text,))
+
+
+def test_a_directory_is_named_as_seen_from_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    assert of(["x"], dir="a/b").directory == tmp_path / "a/b"
+    assert of(["x"], dir="~/a").directory == Path("~/a")
+
+
+def test_all_mistakes_are_told_at_once() -> None:
+    with pytest.raises(jpsi.InvalidJobException) as raised:
+        of(["x"], memory="many", time="long", name="", env=("A", "=1", "B=2"), stdin="-", nodes="0")
+
+    assert [problem.partition(":")[0] for problem in raised.value.problems] == [
+        "--memory",
+        "--time",
+        "--name",
+        "--env",
+        "--stdin",
+        "--nodes",
+    ]
+    assert "'A', '=1' are not of the form NAME=VALUE" in str(raised.value)
+
+
+@given(st.lists(st.text()))
+def test_arguments_are_escaped_unless_they_are_to_be_expanded(arguments: list[str]) -> None:
+    assert of(["x", *arguments]).arguments == [jpsi.escape(argument) for argument in arguments]
+    assert of(["x", *arguments], is_expanding=True).arguments == arguments
+
+
+def test_wherever_an_executor_is_named_shells_complete_it() -> None:
+    naming = {
+        name: [it for it in command.params if it.name == "executor"] for name, command in cli.commands.items()
+    }
+    context = click.Context(cli)
+
+    assert {"run", "ls", "attach", "queues", "doctor", "convert"} <= {
+        name for name, it in naming.items() if it
+    }
+    for name, parameters in naming.items():
+        for parameter in parameters:
+            assert "local" in [it.value for it in parameter.shell_complete(context, "lo")], name
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["ls"], ["queues"], ["doctor"], ["attach", "1"], ["convert", "a"], ["validate", "-f", "a"]],
+    ids=" ".join,
+)
+def test_an_executor_without_a_name_is_a_mistake(arguments: list[str]) -> None:
+    with pytest.raises(click.UsageError, match="--executor needs a value"):
+        cli.main([*arguments, "-x", ""], standalone_mode=False)
+
+
+@pytest.mark.parametrize(("name", "value"), [("nodes", "2"), ("exclusive", True)])
+def test_slots_of_several_kinds_are_changed_in_their_document(name: str, value: str | bool) -> None:
+    kinds = jpsi.HeterogeneousResources([jpsi.ResourceSpecV1(), jpsi.ResourceSpecV1()])
+
+    told = f"--{name}: the document asks for slots of several kinds"
+    with pytest.raises(jpsi.InvalidJobException, match=told):
+        spec_of(jpsi.JobSpec("a", resources=kinds), [], {name: value}, is_expanding=False)

@@ -1,0 +1,52 @@
+"""The bar of `wait_all(..., progress=True)`, which this package brings."""
+
+from __future__ import annotations
+
+import io
+import sys
+from collections.abc import Sequence
+
+import pytest
+
+from gate import Gate
+from jpsi import Job, JobState
+from jpsi.futures import wait_all
+
+QUEUED, COMPLETED, FAILED = JobState.QUEUED, JobState.COMPLETED, JobState.FAILED
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def finished() -> Sequence[Job]:
+    first, second, third = (Gate(Job()) for _ in range(3))
+    first.publish(QUEUED, COMPLETED)
+    second.publish(QUEUED, FAILED)
+    third.publish(QUEUED, COMPLETED)
+    return [gate.job for gate in (first, second, third)]
+
+
+def written(stream: io.StringIO, monkeypatch: pytest.MonkeyPatch, *, progress: bool) -> str:
+    """What standard error gets while three jobs that have ended are waited for."""
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.setattr(sys, "stderr", stream)
+    wait_all(finished(), progress=progress)
+    return stream.getvalue()
+
+
+def test_a_terminal_sees_how_many_jobs_are_in_which_state(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = written(Terminal(), monkeypatch, progress=True)
+
+    assert "3/3" in text
+    assert "2 completed, 1 failed" in text
+
+
+def test_what_is_no_terminal_gets_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert written(io.StringIO(), monkeypatch, progress=True) == ""
+
+
+def test_no_progress_is_shown_unless_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert written(Terminal(), monkeypatch, progress=False) == ""

@@ -1,0 +1,79 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jpsi_cli.error_boundary import SelectionError
+from jpsi_cli.jobs.selection import picked, short_ids
+from made_jobs import made
+
+JOBS = [
+    made("aaaa1111", "one", "17"),
+    made("aaaa2222", "two", "18"),
+    made("17bb3333", "two", "19"),
+    made("cccc", "aaaa1111x", None),
+]
+
+WORDS = {
+    "an id": ("aaaa1111", "aaaa1111"),
+    "the beginning of an id": ("aaaa2", "aaaa2222"),
+    "a native id": ("18", "aaaa2222"),
+    "a native id before the beginning of an id": ("17", "aaaa1111"),
+    "a name": ("one", "aaaa1111"),
+}
+
+
+@pytest.mark.parametrize(("word", "job_id"), WORDS.values(), ids=WORDS)
+def test_a_word_means_one_job(word: str, job_id: str) -> None:
+    assert [job.id for job in picked([word], JOBS)] == [job_id]
+
+
+def test_a_job_is_picked_once() -> None:
+    assert [job.id for job in picked(["19", "17bb", "one"], JOBS)] == ["17bb3333", "aaaa1111"]
+
+
+MISTAKES = {
+    "nothing": ("zzz", "no job has the id, native id or name 'zzz'; jpsi ls --all shows all"),
+    "empty": ("", "no job has the id, native id or name ''; jpsi ls --all shows all"),
+    "a name twice": (
+        "two",
+        """\
+'two' may be 2 jobs; name one of them by its id:
+  aaaa2222  18  two  slurm  QUEUED
+  17bb3333  19  two  slurm  QUEUED""",
+    ),
+    "a beginning twice": (
+        "aaaa",
+        """\
+'aaaa' may be 2 jobs; name one of them by its id:
+  aaaa1111  17  one  slurm  QUEUED
+  aaaa2222  18  two  slurm  QUEUED""",
+    ),
+}
+
+
+@pytest.mark.parametrize(("word", "message"), MISTAKES.values(), ids=MISTAKES)
+def test_a_word_that_means_none_or_several_is_a_mistake(word: str, message: str) -> None:
+    with pytest.raises(SelectionError) as caught:
+        picked(["one", word], JOBS)
+    assert str(caught.value) == message
+
+
+def test_of_many_candidates_the_newest_are_named() -> None:
+    with pytest.raises(SelectionError, match="and 90 older ones") as caught:
+        picked(["x"], [made(f"x{number:03}", "x") for number in range(100)])
+    assert "x099" in str(caught.value)
+    assert "x089" not in str(caught.value)
+
+
+@given(st.sets(st.text("ab1", min_size=9, max_size=12), max_size=30))
+def test_a_short_id_means_its_job_alone(ids: set[str]) -> None:
+    short = short_ids(ids)
+
+    assert short.keys() == ids
+    for job_id, beginning in short.items():
+        assert job_id.startswith(beginning)
+        others = [it for it in ids if it.startswith(beginning) and it != job_id]
+        # one id may be the beginning of another
+        assert beginning == job_id or not others

@@ -1,0 +1,57 @@
+"""How far staged files are is shown to a person at a terminal, on one line."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any, cast
+
+import pytest
+
+import jpsi
+from jpsi_cli import messages
+from jpsi_cli.submission import staging_progress
+
+PROGRESS = jpsi.StagingProgress(path="/a/long/path/mesh.dat", is_in=True, done=3 * 2**20, total=2**30)
+
+
+class Carrying:
+    """An executor whose files are elsewhere."""
+
+    callback: Callable[[Any, jpsi.StagingProgress], None] | None = None
+
+    def set_staging_callback(self, callback: Callable[[Any, jpsi.StagingProgress], None]) -> None:
+        self.callback = callback
+
+
+@pytest.mark.parametrize("is_terminal", [True, False])
+def test_a_person_sees_how_far_a_file_is(
+    is_terminal: bool, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(os, "isatty", lambda fd: is_terminal and fd == messages.STDERR)
+    executor = Carrying()
+
+    staging_progress.show(cast("jpsi.JobExecutor", executor))
+
+    assert (executor.callback is not None) is is_terminal
+    if executor.callback is not None:
+        executor.callback(None, PROGRESS)
+        messages.write("\n")
+        said = "jpsi: staging in mesh.dat: 3.0 MiB of 1.0 GiB"
+        assert capfd.readouterr().err == f"{said}\r{' ' * len(said)}\r\n"
+
+
+def test_what_is_written_next_takes_the_place_of_the_line(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+
+    messages.passing("far")
+    messages.passing("f" * 50)
+    messages.write("")
+    messages.error("it failed")
+    messages.error("that is all")
+
+    first, second, third, *rest = capfd.readouterr().err.split("\r")
+    assert (first, second, third) == ("jpsi: far", " " * 9, f"jpsi: {'f' * 33}")
+    assert rest == [" " * 39, "jpsi: it failed\njpsi: that is all\n"]

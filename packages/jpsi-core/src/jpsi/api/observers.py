@@ -1,0 +1,48 @@
+"""Tells observers of every status: in order for each, none delayed by another."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from jpsi import notifier
+from jpsi.model import JobSpec, JobStatus, copy_spec
+
+if TYPE_CHECKING:
+    from jpsi.contract import ObserverHooks
+
+
+class Observing:
+    """The observers of one executor."""
+
+    def __init__(self, executor: str, observers: Sequence[ObserverHooks]) -> None:
+        self._executor = executor
+        self._observers = [(observer, notifier.Lane()) for observer in observers]
+        self._specs: dict[str, JobSpec] = {}
+
+    def know(self, job_id: str, spec: JobSpec) -> None:
+        """Tell observers this spec with the statuses of the job."""
+        if self._observers:
+            # of one job they share a copy: the engine's must not change under it
+            self._specs[job_id] = copy_spec(spec)
+
+    def forget(self, job_id: str) -> None:
+        """The job came to nothing."""
+        self._specs.pop(job_id, None)
+
+    def tell(self, job_id: str, native_id: str | None, status: JobStatus) -> None:
+        """Have the observers called, on a thread of the notifier."""
+        spec = self._specs.get(job_id)
+        for observer, lane in self._observers:
+            call = functools.partial(
+                observer.status_changed,
+                executor=self._executor,
+                job_id=job_id,
+                native_id=native_id,
+                spec=spec,
+                status=status,
+            )
+            notifier.shared().post(lane, call)
+        if status.final:
+            self.forget(job_id)

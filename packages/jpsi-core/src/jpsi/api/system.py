@@ -1,0 +1,252 @@
+"""What can be found out about a batch system: asked for by people, not by those who follow jobs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import timedelta
+
+import attrs
+
+from jpsi.contract import (
+    SOME_TAG,
+    BatchConfig,
+    Capabilities,
+    Command,
+    CommandResult,
+    ExecutorHooks,
+    NotOffered,
+    Observation,
+    Queue,
+    ShownJob,
+    Site,
+    SubmitContext,
+    Transport,
+    is_own,
+    line,
+)
+from jpsi.model import JobSpec, SubmitException
+
+# Prints the path of each program on a line, which is empty for one that is not there.
+_WHICH = 'for it do command -v -- "$it" || echo; done'
+_SHELL = "/bin/sh"
+# A text for `sh -c` that runs what it is handed as $0, and where that stands
+_RUNS_ZERO = re.compile(r'(?:^|[;&|] *|\bexec )"\$0" ')
+_ZERO = 3
+# Tells how the machine is called, and sees that there is room in the home directory.
+_REACHED = """{
+uname -n || exit
+[ -n "${HOME-}" ] || exit 0
+file=$HOME/.jpsi-$$
+( umask 077; echo jpsi >"$file" )
+code=$?
+rm -f "$file"
+exit $code
+}
+"""
+_SOME_ID = "1"
+# So many jobs a command may name where a plugin sets no limit
+_JOBS = 200
+
+
+@attrs.frozen(slots=True, kw_only=True)
+class System:
+    """The batch system behind one executor. Each method asks it at once; any thread may call them."""
+
+    _name: str
+    _hooks: ExecutorHooks
+    _transport: Transport
+    _site: Callable[[], Site]
+    #: Whether it works through commands; what is in this process, or is a process of this machine, does not.
+    has_commands: bool
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What the backend offers, as far as it was asked already what the site does."""
+        return self._hooks.capabilities(site=self._site())
+
+    @property
+    def default_duration(self) -> timedelta | None:
+        """How long a job may run that does not say it; None where there is no such limit."""
+        config = self._site().config
+        return config.default_duration if isinstance(config, BatchConfig) else None
+
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether its commands run on a machine that a transport leads to."""
+        return not self._transport.is_local
+
+    def reached(self) -> str:
+        """What the machine is called on which commands run.
+
+        Raises:
+            SubmitException: there is no shell, or no room to write, for the user.
+            TransportError: it was not reached.
+        """
+        result = self._run(Command([_SHELL, "-s"], stdin=_REACHED))
+        if result.timed_out or result.returncode != 0:
+            msg = f"there is no shell for you, or your home directory cannot be written: {result.complaint}"
+            raise SubmitException(msg, transient=True)
+        return " ".join(result.stdout.split())
+
+    def programs(self) -> Mapping[str, str | None]:
+        """The commands that are called, each with the path where it was found, or None.
+
+        Raises:
+            TransportError: the machine was not reached where they are called.
+        """
+        programs = (_program(command) for command in self._commands())
+        names = list(dict.fromkeys(program for program in programs if "/" not in program))
+        if not names:
+            return {}
+        lines = self._run(Command([_SHELL, "-c", _WHICH, _SHELL, *names])).stdout.splitlines()
+        paths = [line or None for line in lines[: len(names)]]
+        return dict(zip(names, [*paths, *[None] * (len(names) - len(paths))], strict=True))
+
+    def version(self) -> str | None:
+        """What the batch system calls its version; None if it does not say.
+
+        Raises:
+            TransportError: it could not be asked.
+        """
+        command = self._hooks.version(site=self._site())
+        if isinstance(command, NotOffered):
+            return None
+        result = self._run(command)
+        lines = (result.stdout + result.stderr).splitlines()
+        return next((line.strip() for line in lines if re.search(r"[0-9]", line)), None)
+
+    def check_answer(self) -> None:
+        """See that the batch system answers when it is asked for the jobs of the user.
+
+        Raises:
+            SubmitException: it does not.
+            TransportError: it could not be asked.
+        """
+        if not self.has_commands:
+            return
+        site = self._site()
+        result = self._run(self._hooks.query(native_ids=None, site=site))
+        if result.timed_out:
+            raise SubmitException(result.complaint, transient=True)
+        self._hooks.parse_status(result=result, native_ids=None, site=site)
+
+    def queues(self) -> Sequence[Queue]:
+        """The queues, with their limits and states.
+
+        Raises:
+            SubmitException: the batch system does not tell of them, or does not answer.
+            TransportError: it could not be asked.
+        """
+        site = self._site()
+        command = self._hooks.queues(site=site)
+        if isinstance(command, NotOffered):
+            msg = f"the executor {self._name} has no queues"
+            raise SubmitException(msg)
+        result = self._run(command)
+        if result.timed_out:
+            raise SubmitException(result.complaint, transient=True)
+        return list(self._hooks.parse_queues(result=result, site=site))
+
+    def shown_jobs(self, wanted: Mapping[str, tuple[str, str | None]]) -> Mapping[str, ShownJob]:
+        """Return those jobs that the queue shows and that have not ended, by their ids.
+
+        A job whose native id is another job's by now is left out.
+
+        Args:
+            wanted: the tag of each job, and its native id as far as it is known.
+
+        Raises:
+            SubmitException: the batch system does not answer.
+            TransportError: it could not be asked.
+        """
+        site, limit = self._site(), self.capabilities.ids_per_query
+        ids, size = list(wanted), limit or _JOBS
+        found: dict[str, ShownJob] = {}
+        for some in (ids[begin : begin + size] for begin in range(0, len(ids), size)):
+            unnamed = [wanted[it][0] for it in some if wanted[it][1] is None]
+            by_tag = self._find(unnamed, site) if unnamed else {}
+            names = {it: wanted[it][1] or by_tag.get(wanted[it][0]) for it in some}
+            native_ids = list(dict.fromkeys(filter(None, names.values())))
+            if not native_ids:
+                continue
+            result = self._answered(
+                self._hooks.query(native_ids=None if limit is None else native_ids, site=site)
+            )
+            seen = self._hooks.parse_status(result=result, native_ids=native_ids, site=site)
+            for job_id, native_id in names.items():
+                it = None if native_id is None else seen.get(native_id)
+                if (
+                    native_id is not None
+                    and it is not None
+                    and not it.final
+                    and is_own(it, wanted[job_id][0])
+                ):
+                    found[job_id] = self._shown(native_id, it, site)
+        return found
+
+    def _shown(self, native_id: str, seen: Observation, site: Site) -> ShownJob:
+        command = self._hooks.cancel(native_ids=[native_id], site=site, seen={native_id: seen})
+        text = None if command.stdin is not None else line(*command.argv)
+        return ShownJob(native_id=native_id, word=seen.word, cancel_command=text)
+
+    def _find(self, tags: Sequence[str], site: Site) -> Mapping[str, str]:
+        command = self._hooks.find(tags=tags, site=site)
+        if isinstance(command, NotOffered):
+            return {}
+        return self._hooks.parse_find(result=self._answered(command), tags=tags, site=site)
+
+    def _answered(self, command: Command) -> CommandResult:
+        result = self._run(command)
+        if result.timed_out:
+            raise SubmitException(result.complaint, transient=True)
+        return result
+
+    def is_accounted(self, native_id: str) -> bool | None:
+        """Whether the accounting knows a job; None if there is no accounting to ask.
+
+        Raises:
+            SubmitException: it does not answer.
+            TransportError: it could not be asked.
+        """
+        site, ids = self._site(), [native_id]
+        command = self._hooks.query_finished(native_ids=ids, site=site)
+        if isinstance(command, NotOffered):
+            return None
+        result = self._run(command)
+        if result.timed_out:
+            raise SubmitException(result.complaint, transient=True)
+        found = self._hooks.parse_finished(result=result, native_ids=ids, site=site)
+        return None if isinstance(found, NotOffered) else native_id in found
+
+    def _commands(self) -> Iterator[Command]:
+        """One of each kind that the backend makes; none of them is run."""
+        if not self.has_commands:
+            return
+        site, ids = self._site(), [_SOME_ID]
+        context, spec = SubmitContext(site=site, job_id=_SOME_ID, tag=SOME_TAG), JobSpec("/bin/true")
+        script = self._hooks.render_script(spec=spec, context=context)
+        yield self._hooks.submit(script=script, spec=spec, context=context)
+        yield self._hooks.query(native_ids=None, site=site)
+        yield self._hooks.cancel(native_ids=ids, site=site, seen={})
+        for command in (
+            self._hooks.find(tags=[SOME_TAG], site=site),
+            self._hooks.query_finished(native_ids=ids, site=site),
+            self._hooks.hold(native_ids=ids, site=site),
+            self._hooks.release(native_ids=ids, site=site),
+            self._hooks.version(site=site),
+            self._hooks.queues(site=site),
+        ):
+            if not isinstance(command, NotOffered):
+                yield command
+
+    def _run(self, command: Command) -> CommandResult:
+        config = self._site().config
+        timeout = config.command_timeout if isinstance(config, BatchConfig) else None
+        return self._transport.run(attrs.evolve(command, timeout=command.timeout or timeout))
+
+
+def _program(command: Command) -> str:
+    """Return the program that a command runs, or has a shell run as its $0."""
+    is_text = command.argv[:2] == (_SHELL, "-c") and len(command.argv) > _ZERO
+    return command.argv[_ZERO if is_text and _RUNS_ZERO.search(command.argv[2]) else 0]

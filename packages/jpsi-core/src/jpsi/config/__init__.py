@@ -1,0 +1,46 @@
+"""The configuration.
+
+Files of the site and the user, targets, and what they set for jobs that leave it open.
+"""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from jpsi.config import loader
+    from jpsi.config.configured import (
+        Configuration,
+        Configured,
+        configuration,
+    )
+    from jpsi.config.fields import (
+        structured,
+    )
+    from jpsi.config.file import (
+        Section,
+    )
+    from jpsi.config.spec_defaults import (
+        SpecDefaults,
+    )
+else:
+    from jpsi.lazy import lazy_attributes
+
+    __getattr__, __dir__ = lazy_attributes(
+        __name__,
+        {
+            "configured": "Configuration Configured configuration",
+            "fields": "structured",
+            "file": "Section",
+            "spec_defaults": "SpecDefaults",
+            "": "loader",
+        },
+    )
+
+__all__ = [
+    "Configuration",
+    "Configured",
+    "Section",
+    "SpecDefaults",
+    "configuration",
+    "loader",
+    "structured",
+]

@@ -1,0 +1,140 @@
+"""The configuration of the site, the user and one file more, laid over each other."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import attrs
+
+from jpsi.contract import ownership
+from jpsi.model import ConfigError, InvalidJobException
+
+if TYPE_CHECKING:
+    from jpsi.config.file import Layer, Section
+
+#: The environment variable that names a configuration file stronger than the user's.
+CONFIG = "JPSI_CONFIG"
+_FILE = "config.yaml"
+
+
+@attrs.frozen(slots=True)
+class Settings:
+    """What is configured, the strongest layer first; see docs/guide for the files."""
+
+    layers: tuple[Layer, ...] = ()
+
+    @property
+    def plugin_path(self) -> list[Path]:
+        """The directories with plugins, the user's before the site's."""
+        return [directory for layer in self.layers for directory in layer.plugin_path]
+
+    @property
+    def default_executor(self) -> str | None:
+        """The executor or target for those who name none."""
+        return next((it.default_executor for it in self.layers if it.default_executor), None)
+
+    @property
+    def default_place(self) -> str:
+        """Where that is configured; empty if it is not."""
+        return next((it.default_place for it in self.layers if it.default_executor), "")
+
+    @property
+    def targets(self) -> list[str]:
+        """The names of all targets, in small letters."""
+        return sorted({name for layer in self.layers for name in layer.targets})
+
+    def target(self, name: str) -> Section | None:
+        """What is configured for a target of this name, or None.
+
+        Raises:
+            ConfigError: no layer says which executor it stands for.
+        """
+        target = _overlaid([layer.targets for layer in self.layers], [name])
+        if target is not None and target.executor is None:
+            msg = f"the target {name!r} is configured without its executor; add it: targets.{name}.executor"
+            raise ConfigError(msg)
+        return target
+
+    def executor(self, names: Collection[str]) -> Section | None:
+        """What is configured for an executor that has these names, or None."""
+        return _overlaid([layer.executors for layer in self.layers], names)
+
+
+def _overlaid(layers: Iterable[Mapping[str, Section]], names: Collection[str]) -> Section | None:
+    wanted = sorted({name.lower() for name in names})
+    found: Section | None = None
+    for layer in layers:
+        for name in wanted:
+            if name in layer:
+                found = layer[name] if found is None else found.over(layer[name])
+    return found
+
+
+def folders() -> tuple[Path, Path]:
+    """The configuration folders, the site's and the user's."""
+    import platformdirs
+
+    return platformdirs.site_config_path("jpsi"), platformdirs.user_config_path("jpsi")
+
+
+def files() -> list[Path]:
+    """The configuration files that are there, the strongest first.
+
+    Raises:
+        ConfigError: what JPSI_CONFIG names is no file.
+    """
+    named = os.environ.get(CONFIG)
+    site, user = folders()
+    paths = [path for path in (user / _FILE, site / _FILE) if os.path.isfile(path)]  # noqa: PTH113  never raises
+    return [_named(named), *paths] if named else paths
+
+
+def load() -> Settings:
+    """What is configured now.
+
+    Raises:
+        ConfigError: a file says something wrong, may be changed by others, or is not there though it is
+            named by JPSI_CONFIG; all that is wrong is named.
+    """
+    layers: list[Layer] = []
+    problems: list[str] = []
+    for path in files():
+        try:
+            layers.append(_read(path))
+        except ConfigError as e:
+            problems.append(str(e))
+        except InvalidJobException as e:
+            problems += e.problems
+    if problems:
+        raise config_error(problems)
+    return Settings(tuple(layers))
+
+
+def config_error(problems: Collection[str]) -> ConfigError:
+    """One error for everything that is wrong in the configuration."""
+    listed = "".join(f"\n  - {problem}" for problem in problems)
+    return ConfigError(f"the configuration is wrong:{listed}")
+
+
+def _named(text: str) -> Path:
+    path = Path(text).expanduser()
+    if not os.path.isfile(path):  # noqa: PTH113  as above
+        msg = f"{CONFIG} names {text}, which is not a file"
+        raise ConfigError(msg)
+    return path
+
+
+def _read(path: Path) -> Layer:
+    from jpsi.config.file import read  # brings YAML, which most users never need
+
+    if refusal := ownership.refusal(path):
+        raise ConfigError(refusal)
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as e:
+        msg = f"{path} cannot be read: {e}"
+        raise ConfigError(msg, e) from e
+    return read(text, str(path))

@@ -1,1 +1,0 @@
-"""Floor 3: doing. The only floor with processes, threads, files and clocks."""

@@ -1,0 +1,185 @@
+"""Lists every plugin that is installed, with what becomes of it and why."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from pathlib import Path
+
+import attrs
+
+from jpsi.config import loader
+from jpsi.contract import ownership
+from jpsi.document import did_you_mean
+from jpsi.layers import checks
+from jpsi.layers.overrides import ALL, by_distribution, files
+from jpsi.registry import (
+    EXECUTORS,
+    GROUPS,
+    OBSERVERS,
+    OVERRIDES,
+    Candidate,
+    Plugins,
+    conflict,
+    installed,
+    kind,
+    verdicts,
+)
+
+#: Groups of which all plugins are taken, not the one that is asked for.
+_TOGETHER = (OVERRIDES, OBSERVERS)
+#: Stands for the distribution and the version of a file that belongs to none.
+_NONE = "-"
+
+
+@attrs.frozen(slots=True, kw_only=True)
+class Plugin:
+    """One name that an installed distribution or an override of one file offers."""
+
+    #: executor, launcher, transport, override, observer or fake.
+    kind: str
+    name: str
+    #: The other names of the same.
+    aliases: tuple[str, ...]
+    #: `-` for an override of one file, which has none; its distribution likewise.
+    version: str
+    distribution: str
+    #: `environment`, or the directory of the plugin path that it lies in, or that one file.
+    origin: str
+    #: Whether it is what the name stands for, by what is configured.
+    chosen: bool
+    #: Why it is not.
+    why_not: str | None
+    #: Why it cannot be loaded, or could not be used then; None if it can be, or nobody tried.
+    load_error: str | None
+
+
+def plugins(*, load: bool = False) -> list[Plugin]:
+    """Every plugin of the environment and of the plugin path, and every override of one file.
+
+    Args:
+        load: whether to load those that are not refused, which runs their code, and to see that they
+            implement what is needed.
+
+    Raises:
+        ConfigError: the configuration is wrong.
+    """
+    settings = loader.load()
+    found = installed(settings.plugin_path)
+    constraints: dict[str, str | None] = {}
+    for candidate in found.candidates:
+        section = settings.executor([candidate.name, *candidate.aliases])
+        if candidate.group == EXECUTORS and section is not None:
+            constraints[candidate.name.lower()] = section.version
+    return listing(found, constraints, loader.folders(), settings.targets, load=load)
+
+
+def listing(
+    found: Plugins,
+    constraints: Mapping[str, str | None],
+    folders: Sequence[Path] = (),
+    targets: Collection[str] = (),
+    *,
+    load: bool = False,
+) -> list[Plugin]:
+    """What `plugins` says about these candidates.
+
+    Args:
+        found: what is installed.
+        constraints: the configured version constraints of executors, by their names in small letters.
+        folders: the configuration folders that may hold overrides of one file, the strongest last.
+        targets: the names of the configured targets.
+        load: whether to try to load them.
+    """
+    return list(_listed(found, constraints, folders, targets, load=load))
+
+
+def _listed(
+    found: Plugins,
+    constraints: Mapping[str, str | None],
+    folders: Sequence[Path],
+    targets: Collection[str],
+    *,
+    load: bool,
+) -> Iterator[Plugin]:
+    for group in GROUPS:
+        for candidate, why_not in _judged(found.of(group), group, constraints):
+            is_tried = load and candidate.refusal is None
+            load_error = checks.error(found, candidate, folders) if is_tried else None
+            yield _plugin(candidate, why_not, load_error)
+        if group == OVERRIDES:
+            executors = sorted({it.name for it in found.candidates if it.group == EXECUTORS})
+            for path in (path for folder in folders for path in files(folder)):
+                refusal = ownership.refusal(path)
+                load_error = checks.file_error(path) if load and refusal is None else None
+                yield _file(path, refusal or over_nothing(path.stem, executors, targets), load_error)
+
+
+def _judged(
+    candidates: Sequence[Candidate], group: str, constraints: Mapping[str, str | None]
+) -> list[tuple[Candidate, str | None]]:
+    if group in _TOGETHER:
+        return [
+            pair
+            for named in by_distribution(candidates)
+            for pair in zip(named, verdicts(named, None), strict=True)
+        ]
+    names = sorted({candidate.name.lower() for candidate in candidates})
+    return [
+        pair
+        for name in names
+        for pair in _of_one_name(
+            [it for it in candidates if it.is_called(name)],
+            constraints.get(name) if group == EXECUTORS else None,
+        )
+    ]
+
+
+def _of_one_name(named: Sequence[Candidate], constraint: str | None) -> list[tuple[Candidate, str | None]]:
+    why_not = verdicts(named, constraint)
+    best = [candidate for candidate, why in zip(named, why_not, strict=True) if why is None]
+    if len(best) > 1:
+        return [(it, why or conflict(best)) for it, why in zip(named, why_not, strict=True)]
+    return list(zip(named, why_not, strict=True))
+
+
+def _plugin(candidate: Candidate, why_not: str | None, load_error: str | None) -> Plugin:
+    return Plugin(
+        kind=kind(candidate.group),
+        name=candidate.name,
+        aliases=tuple(sorted(name for name in candidate.aliases if name != candidate.name)),
+        version=candidate.version,
+        distribution=candidate.distribution,
+        origin=candidate.origin or "environment",
+        chosen=why_not is None,
+        why_not=why_not,
+        load_error=load_error,
+    )
+
+
+def _file(path: Path, why_not: str | None, load_error: str | None) -> Plugin:
+    return Plugin(
+        kind=kind(OVERRIDES),
+        name=path.stem,
+        aliases=(),
+        version=_NONE,
+        distribution=_NONE,
+        origin=str(path),
+        chosen=why_not is None,
+        why_not=why_not,
+        load_error=load_error,
+    )
+
+
+def over_nothing(name: str, executors: Collection[str], targets: Collection[str]) -> str | None:
+    """Why an override of one file with this name lies over nothing; None if it lies over something.
+
+    >>> over_nothing("klep", ["kelp", "local"], [])
+    "lies over nothing: there is no executor 'klep'; did you mean 'kelp'?"
+    """
+    if name.lower() in {ALL, *map(str.lower, executors)}:
+        return None
+    if name.lower() in targets:
+        advice = "; targets cannot be named here, only executors"
+    else:
+        advice = did_you_mean(name.lower(), executors)
+    return f"lies over nothing: there is no executor {name!r}{advice}"

@@ -1,0 +1,175 @@
+"""Assembles the layers of one executor, launcher or transport into one small plugin manager of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, cast
+
+import attrs
+
+from jpsi.contract import (
+    REQUIRED_BATCH_HOOKS,
+    REQUIRED_ENGINE_HOOKS,
+    REQUIRED_LAUNCHER_HOOKS,
+    REQUIRED_TRANSPORT_HOOKS,
+    EngineHooks,
+    ExecutorHooks,
+    LauncherHooks,
+    ObserverHooks,
+    TransportHooks,
+)
+from jpsi.layers import default_hooks
+from jpsi.layers.hooks import implemented, lacking
+from jpsi.layers.layer import Layer, checked, named, relay
+from jpsi.layers.observers import observers
+from jpsi.layers.overrides import overrides
+from jpsi.model import ConfigError, PluginError
+from jpsi.registry import ENGINES, LAUNCHERS, TRANSPORTS, Candidate, Plugins, load_plugin
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from jpsi.contract import ExecutorConfig, Transport
+
+_MAKE_ENGINE = "make_engine"
+#: The engine by which backends work that have none of their own.
+ENGINE = "batch"
+
+
+@attrs.frozen(slots=True, kw_only=True)
+class Stack:
+    """An executor plugin with everything that is laid over it and under it."""
+
+    candidate: Candidate
+    hooks: ExecutorHooks
+    #: Who is told of every status.
+    observers: tuple[ObserverHooks, ...]
+    #: The hooks that it lacks for working through command lines.
+    lacking: tuple[str, ...]
+    #: Whether something that is laid over it checks specs as well.
+    has_policy: bool
+
+    def check_batch(self) -> None:
+        """See that it can work through command lines.
+
+        Raises:
+            PluginError: it lacks hooks for that; all are named.
+        """
+        if self.lacking:
+            msg = f"{self.candidate.label} cannot be used: {_lacks(self.lacking)}"
+            raise PluginError(msg)
+
+
+def executor_stack(plugins: Plugins, candidate: Candidate, folders: Sequence[Path] = ()) -> Stack:
+    """The layers of an executor: the core's defaults, the backend, overrides of the site and the user.
+
+    Args:
+        plugins: what is installed.
+        candidate: the executor's plugin.
+        folders: the configuration folders that may hold overrides of one file, the strongest last.
+
+    Raises:
+        PluginError: the plugin or an override of it is broken; all that is wrong with it is said.
+    """
+    layers, missing = executor_layers(plugins, candidate, folders)
+    hooks = relay([Layer("the core", default_hooks), *layers], (ExecutorHooks, ObserverHooks))
+    return Stack(
+        candidate=candidate,
+        hooks=cast("ExecutorHooks", hooks),
+        observers=observers(plugins, layers),
+        lacking=missing,
+        has_policy=any("check_spec" in implemented(layer.plugin) for layer in layers[1:]),
+    )
+
+
+def executor_layers(
+    plugins: Plugins, candidate: Candidate, folders: Sequence[Path]
+) -> tuple[list[Layer], tuple[str, ...]]:
+    """An executor and what is laid over it, and the hooks that all of them lack for working by command lines.
+
+    Raises:
+        PluginError: as for `executor_stack`.
+    """
+    layers = [Layer(candidate.label, load_plugin(candidate)), *overrides(plugins, candidate, folders)]
+    wrong = [layer.mistakes((ExecutorHooks, ObserverHooks)) for layer in layers]
+    missing = lacking((layer.plugin for layer in layers), REQUIRED_BATCH_HOOKS)
+    is_lacking = bool(missing and lacking((layer.plugin for layer in layers), [_MAKE_ENGINE]))
+    if is_lacking and (implemented(layers[0].plugin) or not wrong[0]):
+        wrong[0].append(_lacks(missing))
+    if found := [layer.unusable(its) for layer, its in zip(layers, wrong, strict=True) if its]:
+        raise PluginError("\n".join(found))
+    return layers, missing
+
+
+def launcher_of(
+    plugins: Plugins, name: str, constraint: str | None = None
+) -> tuple[Candidate, LauncherHooks]:
+    """The launcher of this name, and its hooks.
+
+    Raises:
+        PluginError: there is no such plugin, or it is broken.
+    """
+    candidate = plugins.find(LAUNCHERS, name, constraint)
+    return candidate, cast("LauncherHooks", _single(candidate, LauncherHooks, REQUIRED_LAUNCHER_HOOKS))
+
+
+def launcher_hooks(plugins: Plugins, text: str) -> LauncherHooks:
+    """The hooks of the launcher of this name; it may carry a version constraint (`mpirun>=0.2`).
+
+    Raises:
+        PluginError: there is no such plugin, or it is broken.
+    """
+    return launcher_of(plugins, *name_and_constraint(text))[1]
+
+
+def open_transport(plugins: Plugins, url: str, config: ExecutorConfig, here: Transport) -> Transport:
+    """A transport to where a URL points, by the plugin that is named like its scheme.
+
+    Raises:
+        PluginError: there is no such plugin, or it is broken.
+        ConfigError: the URL has no scheme.
+    """
+    scheme, separator, _ = url.partition("://")
+    if not scheme or not separator:
+        advice = "if it comes from the configuration, mend `url` of the target there"
+        msg = f"{url!r} is not a URL; a URL looks like ssh://cluster.example.org; {advice}"
+        raise ConfigError(msg)
+    candidate = plugins.find(TRANSPORTS, scheme)
+    hooks = cast("TransportHooks", _single(candidate, TransportHooks, REQUIRED_TRANSPORT_HOOKS))
+    return hooks.open_transport(url=url, config=config, here=here)
+
+
+def engine_hooks(plugins: Plugins) -> EngineHooks:
+    """Return the hooks of what carries out jobs.
+
+    Raises:
+        PluginError: none is installed, or it is broken.
+    """
+    candidate = plugins.find(ENGINES, ENGINE)
+    return cast("EngineHooks", _single(candidate, EngineHooks, REQUIRED_ENGINE_HOOKS))
+
+
+def _single(candidate: Candidate, specification: type, required: Sequence[str]) -> object:
+    return relay([checked(candidate, (specification,), required)], (specification,))
+
+
+def _lacks(missing: Sequence[str]) -> str:
+    return f"it lacks {named(missing)}, or {_MAKE_ENGINE}"
+
+
+def name_and_constraint(text: str) -> tuple[str, str]:
+    """The name of a launcher and the version constraint that it may carry (`mpirun>=0.2`).
+
+    Raises:
+        PluginError: it is neither.
+    """
+    if text.isidentifier():
+        return text, ""
+    from packaging.requirements import InvalidRequirement, Requirement  # slow to import, and rarely needed
+
+    try:
+        wanted = Requirement(text)
+    except InvalidRequirement as e:
+        msg = f"{text!r} is not a launcher's name, with or without a version constraint"
+        raise PluginError(msg, e) from e
+    return wanted.name, str(wanted.specifier)

@@ -1,0 +1,102 @@
+"""The places on the submitting side that a spec stages from and to: pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import attrs
+
+from jpsi.model.spec import JobSpec
+
+# RFC 3986 3.1: what begins like this is no path that anybody means.
+_URL = re.compile(r"(file):|([a-z][a-z0-9+.-]*)://", re.IGNORECASE)
+
+
+def has_staging(spec: JobSpec) -> bool:
+    """Whether anything is to be staged or cleaned up."""
+    return bool(spec.stage_in or spec.stage_out or spec.cleanup)
+
+
+def with_absolute_places(spec: JobSpec, here: str, home: str) -> JobSpec:
+    """A spec without problems in which places on the submitting side are absolute paths.
+
+    Args:
+        spec: a copy that nobody else has.
+        here: what relative paths are relative to.
+        home: the directory that `~/` is.
+    """
+    stage_in = [attrs.evolve(item, source=_at(item.source, here, home)) for item in spec.stage_in or ()]
+    stage_out = [
+        attrs.evolve(item, target=_target(_at(item.target, here, home), item.source))
+        for item in spec.stage_out or ()
+    ]
+    return attrs.evolve(spec, stage_in=stage_in or spec.stage_in, stage_out=stage_out or spec.stage_out)
+
+
+def _at(text: str, here: str, home: str) -> str:
+    path = path_of(text)
+    if path == "~" or path.startswith("~/"):
+        return home + path[1:]
+    return path if path.startswith("/") else f"{here.rstrip('/')}/{path}"
+
+
+def _target(path: str, source: Path) -> str:
+    # as cp(1) has it, a slash at the end says that it is a directory
+    return path + source.name if path.endswith("/") else path
+
+
+def path_of(text: str) -> str:
+    """The path that a path or `file:` URL on the submitting side means.
+
+    >>> path_of("file:///data/a%20b"), path_of("a:b/c")
+    ('/data/a b', 'a:b/c')
+
+    Raises:
+        ValueError: it is something else.
+    """
+    found = _URL.match(text)
+    if found is None:
+        return text
+    if found[1] is None:
+        msg = f"{text!r}: {found[2]}: is not offered; it can be a path or a file: URL of this machine"
+        raise ValueError(msg)
+    parts = urlsplit(text)
+    if parts.netloc.lower() not in {"", "localhost"}:
+        msg = f"{text!r} is on the machine {parts.netloc}; it can be a path or a file: URL of this machine"
+        raise ValueError(msg)
+    if parts.query or parts.fragment:
+        msg = f"{text!r} has a ? or #, which are %3F and %23 in the name of a file"
+        raise ValueError(msg)
+    path = unquote(parts.path, errors="surrogateescape")
+    if not path.startswith("/") or "\0" in path:
+        msg = f"{text!r} is no absolute path, as a file: URL has"
+        raise ValueError(msg)
+    return path
+
+
+def staging_problems(spec: JobSpec, here: str | None) -> Iterator[str]:
+    """What is wrong with what a valid spec has staged, one sentence each.
+
+    Args:
+        spec: as `with_absolute_places` needs it.
+        here: the directory of a job that names none; None where that is not known, and the job itself tells
+            whether an absolute path is below it.
+    """
+    places = [(f"stage_in[{index}].source", item.source) for index, item in enumerate(spec.stage_in or ())]
+    places += [(f"stage_out[{index}].target", item.target) for index, item in enumerate(spec.stage_out or ())]
+    for where, text in places:
+        try:
+            path_of(text)
+        except ValueError as e:
+            yield f"{where}: {e}"
+    directory = Path(here) if spec.directory is None and here is not None else spec.directory
+    for index, path in enumerate(spec.cleanup or ()):
+        is_rooted = path.is_absolute() or path.parts[:1] == ("~",)
+        is_below = len(path.parts) > (1 if is_rooted else 0)
+        if is_rooted and directory is not None:
+            is_below = directory in path.parents
+        if not is_below or ".." in path.parts:
+            yield f"cleanup[{index}]: {str(path)!r} is not below the job's directory"

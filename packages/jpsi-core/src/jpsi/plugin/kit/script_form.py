@@ -1,0 +1,93 @@
+"""How a batch system is told of a job by directives, each an option of its submit command."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TypeAlias
+
+import attrs
+
+from jpsi.contract import (
+    SOME_TAG,
+    CustomOptions,
+    Directive,
+    Options,
+    Script,
+    Site,
+    SubmitContext,
+    attributes,
+    given,
+)
+from jpsi.model import JobSpec
+
+#: The options that a backend sets for a job; ValueError says what they cannot say.
+OptionsOf: TypeAlias = Callable[[JobSpec, SubmitContext], Options]
+
+
+def _as_it_is(name: str, value: str | None) -> tuple[str, str | None]:
+    return name, value
+
+
+@attrs.frozen(slots=True, kw_only=True)
+class ScriptForm:
+    """The form of one system's scripts: for the hooks `check_spec` and `render_script`."""
+
+    #: How each directive begins; a blank follows.
+    mark: str
+    #: What stands before the name of an option,
+    dashes: str = "--"
+    #: and between name and value.
+    joint: str = "="
+    #: How many bytes a value may have.
+    longest: int | None = None
+    #: Which options users may set past jpsi.
+    custom: CustomOptions
+    #: Name and value as the system reads them, from those of `Options`; ValueError for what it would misread.
+    spelled: Callable[[str, str | None], tuple[str, str | None]] = _as_it_is
+
+    def script(self, spec: JobSpec, context: SubmitContext, options: OptionsOf) -> Script:
+        """The directives for a spec.
+
+        Raises:
+            ValueError: something cannot be said; `problems` says so first.
+        """
+        merged = self.custom.merged(options(spec, context), spec)
+        return Script([self._directive(name, value) for name, value in given(merged)])
+
+    def problems(self, spec: JobSpec, site: Site, options: OptionsOf) -> Iterator[str]:
+        """Why a valid spec can never be written as a script, one sentence each."""
+        yield from _empty_names(spec)
+        wrong = list(self.custom.problems(spec))
+        yield from wrong
+        if wrong:
+            spec = attrs.evolve(spec, attributes=attrs.evolve(attributes(spec), custom_attributes=None))
+        try:
+            own = options(spec, SubmitContext(site=site, job_id="", tag=SOME_TAG))
+        except ValueError as e:
+            yield str(e)
+            return
+        for name, value in given(self.custom.merged(own, spec)):
+            try:
+                self._directive(name, value)
+            except ValueError as e:
+                yield str(e)
+
+    def _directive(self, name: str, value: str | None) -> Directive:
+        option, text = self.spelled(name, value)
+        directive = Directive.of(self.mark, f"{self.dashes}{option}", text, joint=self.joint)
+        try:
+            length = len((text or "").encode())
+        except UnicodeEncodeError as e:
+            msg = f"{self.dashes}{option} cannot be {text!r}: it is no text that UTF-8 can express"
+            raise ValueError(msg) from e
+        if self.longest is not None and length > self.longest:
+            msg = f"{self.dashes}{option} has {length} bytes, more than the {self.longest} that are possible"
+            raise ValueError(msg)
+        return directive
+
+
+def _empty_names(spec: JobSpec) -> Iterator[str]:
+    """What is said of names that are given and empty; no batch system has a queue without a name."""
+    for name in ("queue_name", "project_name", "reservation_id"):
+        if getattr(attributes(spec), name) == "":
+            yield f"attributes.{name} is empty; None leaves the choice to the batch system"

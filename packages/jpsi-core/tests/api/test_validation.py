@@ -1,0 +1,180 @@
+"""What was answered about one job counts for those that are alike, for as long as the site stays as it is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from jpsi import HeterogeneousResources, InvalidJobException, Job, JobAttributes, JobSpec, ResourceSpecV1
+from jpsi.api.validation import Checking, Known
+from jpsi.plugin import Capabilities, Site
+
+
+class Backend:
+    """Whoever is asked, and what about."""
+
+    def __init__(self) -> None:
+        self.offers: Mapping[str, Any] = {}
+        self.asked = list[str]()
+        self.missing = list[str]()
+        self.heterogeneous = False
+
+    def capabilities(self, site: Site) -> Capabilities:
+        del site
+        return Capabilities(default_launcher="multiple", heterogeneous=self.heterogeneous)
+
+    def check_spec(self, spec: JobSpec, site: Site) -> list[list[str]]:
+        self.asked.append(f"{spec.executable} {site.offers.get('queue')}")
+        queue = spec.attributes.queue_name
+        return [[] if queue == site.offers.get("queue") else [f"no queue {queue}"]]
+
+    def nodes(self, spec: JobSpec, site: Site) -> list[str]:
+        del spec, site
+        return ["nodes"]
+
+    def refused(self, spec: JobSpec) -> list[str]:
+        return [] if spec.directory is None else ["no directory"]
+
+    def problems(self, spec: JobSpec) -> list[str]:
+        del spec
+        return list(self.missing)
+
+
+@pytest.fixture
+def backend() -> Backend:
+    return Backend()
+
+
+def checking(backend: Backend, *, has_policy: bool = False) -> Checking:
+    """The checks of an executor of a backend."""
+    # `isinstance` with a protocol asks for all of its methods
+    names = ["offers", "submit", "track", "attach", "recover"]
+    names += ["cancel", "hold", "release", "info", "native_ids", "streams"]
+    engine = SimpleNamespace(
+        problems=backend.problems, refused=backend.refused, **dict.fromkeys(names, lambda: None)
+    )
+    launcher = SimpleNamespace(
+        hooks=SimpleNamespace(check_spec=lambda spec: [], launch=lambda spec: ["launch"]),
+        rank_variables=(),
+        sources_scripts=False,
+    )
+    return Checking(
+        name="acme",
+        hooks=cast("Any", backend),
+        engine=cast("Any", engine),
+        site=lambda: Site(config=None, offers=backend.offers),
+        defaults=cast("Any", SimpleNamespace(filled_in=lambda spec: spec)),
+        launchers=cast("Any", SimpleNamespace(of=lambda spec: (launcher, []))),
+        is_here=lambda job: True,
+        warn=lambda spec: None,
+        has_policy=has_policy,
+        is_elsewhere=False,
+    )
+
+
+def of_queue(name: str) -> Job:
+    return Job(JobSpec("c", attributes=JobAttributes(queue_name=name)))
+
+
+def test_alike_jobs_are_asked_about_once(backend: Backend) -> None:
+    checks = checking(backend)
+
+    found = [checks.submission(Job(JobSpec(name)), 1).nodes for name in "ab"]
+
+    assert backend.asked == ["a None"]
+    assert found == [["nodes"], ["nodes"]]
+
+
+def test_jobs_that_differ_are_asked_about_each(backend: Backend) -> None:
+    checks = checking(backend)
+    checks.submission(Job(JobSpec("a")), 1)
+
+    with pytest.raises(InvalidJobException, match="no queue fast"):
+        checks.submission(of_queue("fast"), 1)
+
+
+def test_what_is_found_out_about_a_site_counts_from_then_on(backend: Backend) -> None:
+    checks = checking(backend)
+    with pytest.raises(InvalidJobException, match="no queue fast"):
+        checks.submission(of_queue("fast"), 1)
+
+    backend.offers = {"queue": "fast"}
+
+    assert checks.submission(of_queue("fast"), 1).nodes == ["nodes"]
+
+
+def test_what_may_change_is_asked_about_each_time(backend: Backend) -> None:
+    checks = checking(backend)
+    checks.submission(Job(JobSpec("a")), 1)
+
+    backend.missing = ["its directory was removed"]
+
+    with pytest.raises(InvalidJobException, match="its directory was removed"):
+        checks.submission(Job(JobSpec("a")), 1)
+
+
+def test_of_one_request_it_is_asked_once(backend: Backend) -> None:
+    checks, present = checking(backend), Known()
+    checks.submission(Job(JobSpec("a")), 1, present)
+
+    backend.missing = ["its directory was removed"]
+
+    assert checks.submission(Job(JobSpec("b")), 1, present).launch == ["launch"]
+
+
+def test_a_policy_is_asked_about_each(backend: Backend) -> None:
+    checks = checking(backend, has_policy=True)
+
+    for name in "ab":
+        checks.submission(Job(JobSpec(name)), 1)
+
+    assert backend.asked == ["a None", "b None"]
+
+
+def test_a_job_that_a_policy_refuses_leaves_no_answer_to_others(backend: Backend) -> None:
+    """Else a sound job would lack the names of its nodes."""
+    checks = checking(backend, has_policy=True)
+    with pytest.raises(InvalidJobException):
+        checks.submission(of_queue("fast"), 1)
+
+    backend.offers = {"queue": "fast"}
+
+    assert checks.submission(of_queue("fast"), 1).nodes == ["nodes"]
+
+
+def test_why_a_job_can_never_run_is_told_with_all_else(backend: Backend) -> None:
+    job = of_queue("fast")
+    assert job.spec is not None
+    job.spec.directory = "/"  # type: ignore[assignment]  # read as a path
+
+    with pytest.raises(InvalidJobException, match=r"(?s)no queue fast.*no directory"):
+        checking(backend).submission(job, 1)
+
+
+SEVERAL = HeterogeneousResources([ResourceSpecV1(memory=2**30), ResourceSpecV1(process_count=2)])
+
+
+def test_an_executor_of_one_kind_of_slot_refuses_several_and_is_told_of_none(backend: Backend) -> None:
+    told = list[object]()
+    backend.problems = lambda spec: told.append(spec.resources) or ["no room"]  # type: ignore[func-returns-value, method-assign, redundant-expr]  # short
+
+    with pytest.raises(InvalidJobException) as caught:
+        checking(backend).submission(Job(JobSpec("a", resources=SEVERAL)), 1)
+
+    why = "the executor acme gives a job one kind of slot, not several; use ResourceSpecV1, or"
+    assert f"{why} another executor" in str(caught.value)
+    assert "no room" in str(caught.value)
+    assert told == [None]
+
+
+def test_an_executor_of_several_kinds_of_slots_takes_them(backend: Backend) -> None:
+    backend.heterogeneous = True
+
+    submission = checking(backend).submission(Job(JobSpec("a", resources=SEVERAL)), 1)
+
+    assert submission.spec.resources == SEVERAL
+    assert isinstance(submission.spec.resources, HeterogeneousResources)
+    assert submission.spec.resources.components[0] is not SEVERAL.components[0]

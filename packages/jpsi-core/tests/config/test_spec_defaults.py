@@ -1,0 +1,89 @@
+"""What a configuration sets for jobs that leave it open."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import attrs
+import pytest
+
+from jpsi.config.spec_defaults import SpecDefaults
+from jpsi.model.spec import JobAttributes, JobSpec, copy_spec
+
+ALL = SpecDefaults(
+    launcher="mpirun",
+    duration=timedelta(hours=1),
+    queue_name="queue",
+    project_name="project",
+    reservation_id="reservation",
+    custom_attributes={"slurm.qos": "low", "slurm.x": 1},
+)
+
+
+@pytest.mark.clause("document-system-defaults")
+def test_what_is_open_is_filled() -> None:
+    assert ALL.filled_in(JobSpec("x")) == JobSpec(
+        "x",
+        launcher="mpirun",
+        attributes=JobAttributes(
+            duration=timedelta(hours=1),
+            queue_name="queue",
+            project_name="project",
+            reservation_id="reservation",
+            custom_attributes={"slurm.qos": "low", "slurm.x": 1},
+        ),
+    )
+
+
+def test_what_is_given_stays_and_the_spec_is_not_changed() -> None:
+    attributes = JobAttributes(duration=timedelta(), account="mine", custom_attributes={"slurm.qos": "high"})
+    attributes.user = {"a": 1}
+    spec = JobSpec("x", launcher="single", attributes=attributes)
+    before = copy_spec(spec)
+
+    filled = ALL.filled_in(spec)
+
+    assert spec == before
+    assert filled.launcher == "single"
+    assert filled.attributes is not None
+    assert filled.attributes.duration == timedelta()
+    assert filled.attributes.account == "mine"
+    assert filled.attributes.queue_name == "queue"
+    assert filled.attributes.custom_attributes == {"slurm.qos": "high", "slurm.x": 1}
+    assert filled.attributes.user == {"a": 1}
+
+
+def test_nothing_configured_changes_nothing() -> None:
+    spec = JobSpec("x")
+
+    assert SpecDefaults().filled_in(spec) is spec
+
+
+def test_stronger_defaults_win_key_by_key() -> None:
+    mine = SpecDefaults(queue_name="mine", custom_attributes={"slurm.qos": "mine"})
+
+    assert mine.over(ALL) == SpecDefaults(
+        launcher="mpirun",
+        duration=timedelta(hours=1),
+        queue_name="mine",
+        project_name="project",
+        reservation_id="reservation",
+        custom_attributes={"slurm.qos": "mine", "slurm.x": 1},
+    )
+
+
+def test_attributes_that_no_default_is_for_are_kept() -> None:
+    """Whatever is added to JobAttributes later."""
+
+    @attrs.define(slots=True, init=False)
+    class Later(JobAttributes):
+        later: int
+
+        def __init__(self, *, later: int, **attributes: object) -> None:
+            super().__init__(**attributes)  # type: ignore[arg-type]  as given
+            self.later = later
+
+    filled = ALL.filled_in(JobSpec("x", attributes=Later(later=3)))
+
+    assert isinstance(filled.attributes, Later)
+    assert (filled.attributes.later, filled.attributes.queue_name) == (3, "queue")

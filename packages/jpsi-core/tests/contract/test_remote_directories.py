@@ -1,0 +1,45 @@
+from __future__ import annotations
+
+import subprocess
+
+import pytest
+
+from jpsi.contract.command import CommandResult
+from jpsi.contract.remote_directories import FarDirectories, directories_command, read_directories
+from jpsi.model.errors import TransportError
+
+
+def _asked(**environment: str) -> FarDirectories:
+    done = subprocess.run(
+        directories_command().argv, env=environment, capture_output=True, text=True, check=False
+    )
+    return read_directories(CommandResult(returncode=done.returncode, stdout=f"welcome\n{done.stdout}"))
+
+
+def test_they_are_those_of_the_side_that_is_asked() -> None:
+    assert _asked(HOME="/home/it's me") == FarDirectories(
+        "/home/it's me", "/home/it's me/.local/state/jpsi/work"
+    )
+    assert _asked(HOME="/h", XDG_STATE_HOME="/scratch") == FarDirectories("/h", "/scratch/jpsi/work")
+    assert _asked(HOME="/h", XDG_STATE_HOME="relative").work == "/h/.local/state/jpsi/work"
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        CommandResult(returncode=0, stdout="welcome\n"),
+        CommandResult(returncode=0, stdout="jpsi-directory \njpsi-directory /x\n"),
+        CommandResult(returncode=1, stdout="jpsi-directory /h\njpsi-directory /w\n"),
+    ],
+)
+def test_without_them_nothing_can_be_sent(result: CommandResult) -> None:
+    with pytest.raises(TransportError, match="home directory over there"):
+        read_directories(result)
+
+
+@pytest.mark.parametrize(
+    ("path", "expanded"),
+    [("~", "/h"), ("~/a/b", "/h/a/b"), ("a", "/h/a"), ("/a", "/a"), ("~x/a", "/h/~x/a")],
+)
+def test_paths_begin_at_home(path: str, expanded: str) -> None:
+    assert FarDirectories("/h", "/w").expanded(path) == expanded

@@ -1,0 +1,240 @@
+"""What hooks answer and raise, and who is blamed for it."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from jpsi.contract.command import Command
+from jpsi.contract.config import BatchConfig, ExecutorConfig
+from jpsi.contract.hookspecs import (
+    Capabilities,
+    ExecutorHooks,
+    LauncherHooks,
+    ObserverHooks,
+    TransportHooks,
+    hookimpl,
+)
+from jpsi.contract.observation import NOT_OFFERED
+from jpsi.contract.shell import Script
+from jpsi.layers import default_hooks
+from jpsi.layers.answer_types import answer_type, fits, spelled
+from jpsi.layers.layer import Layer, relay
+from jpsi.model.errors import InvalidJobException, PluginError, SubmitException
+
+ALL = (ExecutorHooks, ObserverHooks)
+
+
+def plugin(**hooks: Callable[..., Any]) -> SimpleNamespace:
+    return SimpleNamespace(**{name: hookimpl(function) for name, function in hooks.items()})
+
+
+def asked(*layers: object, specifications: tuple[type, ...] = ALL) -> Any:
+    """The relay over plugins that are called A, B and so on, the first the lowest."""
+    named = [Layer(f"plugin {chr(ord('A') + index)}", it) for index, it in enumerate(layers)]
+    return relay(named, specifications)
+
+
+@pytest.mark.parametrize(
+    ("hook", "answer", "told"),
+    [
+        ("render_script", None, "NoneType, not Script; is `return` missing?"),
+        ("query", "squeue", "str, not Command"),
+        ("find", None, "NoneType, not Command or NotOffered; is `return` missing?"),
+        ("config_class", BatchConfig(), "BatchConfig, not type[ExecutorConfig]"),
+        ("config_class", dict, "type, not type[ExecutorConfig]"),
+        ("parse_status", [], "list, not Mapping[str, Observation]"),
+        ("parse_submit", 7, "int, not str"),
+        ("check_spec", "no", "str, not Iterable[str]"),
+        ("check_spec", [None], "list of NoneType, not Iterable[str]"),
+        ("check_spec", True, "bool, not Iterable[str]"),
+        ("make_engine", (it for it in ()), "generator, not Engine or None; is wrapper=True missing?"),
+    ],
+)
+def test_answer_of_a_wrong_type_is_told_with_its_plugin(hook: str, answer: object, told: str) -> None:
+    names = list(inspect.signature(getattr(ExecutorHooks, hook)).parameters)[1:]
+
+    with pytest.raises(PluginError) as caught:
+        getattr(asked(plugin(**{hook: lambda: answer})), hook)(**dict.fromkeys(names))
+
+    assert str(caught.value) == f"the hook {hook} of plugin A answered {told}"
+
+
+@pytest.mark.parametrize(
+    ("hook", "answer"),
+    [
+        ("config_class", BatchConfig),
+        ("find", NOT_OFFERED),
+        ("find", Command(["x"])),
+        ("make_engine", None),
+        ("make_engine", object()),
+        ("check_spec", []),
+        ("check_spec", {"a": 1}),
+        ("parse_probe", {}),
+    ],
+)
+def test_sound_answer_arrives_as_it_is(hook: str, answer: object) -> None:
+    names = list(inspect.signature(getattr(ExecutorHooks, hook)).parameters)[1:]
+
+    told = getattr(asked(plugin(**{hook: lambda: answer})), hook)(**dict.fromkeys(names))
+
+    assert told == ([answer] if hook == "check_spec" else answer)
+
+
+def test_lines_of_a_launcher_are_no_text() -> None:
+    hooks = asked(plugin(launch=lambda: "srun x"), specifications=(LauncherHooks,))
+
+    with pytest.raises(PluginError, match=r"hook launch of plugin A answered str, not Sequence\[ShellLine\]"):
+        hooks.launch(spec=None)
+
+
+def test_layer_that_answered_is_blamed() -> None:
+    """The layers below and above are sound, or were not asked."""
+    sound = plugin(capabilities=lambda: Capabilities(default_launcher="x"), check_spec=lambda: ["a"])
+    wrong = plugin(capabilities=lambda: {"a": 1}, check_spec=lambda: [1])
+    silent = plugin(capabilities=lambda: None, check_spec=lambda: None)
+
+    hooks = asked(sound, wrong, silent)
+
+    with pytest.raises(PluginError, match=r"\Athe hook capabilities of plugin B answered dict, not Cap"):
+        hooks.capabilities(site=None)
+    with pytest.raises(PluginError, match=r"\Athe hook check_spec of plugin B answered list of int, not "):
+        hooks.check_spec(spec=None, site=None)
+
+
+def test_wrapper_that_answers_nothing_is_blamed() -> None:
+    @hookimpl(wrapper=True)
+    def render_script(spec: object):  # type: ignore[no-untyped-def]  # noqa: ANN202  a generator
+        yield
+
+    @hookimpl(wrapper=True)
+    def check_spec():  # type: ignore[no-untyped-def]  # noqa: ANN202  as above
+        yield
+
+    over = SimpleNamespace(render_script=render_script, check_spec=check_spec)
+    hooks = asked(plugin(render_script=lambda: Script([]), check_spec=lambda: ["a"]), over)
+
+    for ask in (
+        lambda: hooks.render_script(spec=None, context=None),
+        lambda: hooks.check_spec(spec=None, site=None),
+    ):
+        with pytest.raises(PluginError, match=r"of plugin B answered NoneType, .* is `return` missing"):
+            ask()
+
+
+def test_where_it_cannot_be_told_all_are_named() -> None:
+    """A hook that answers otherwise when it is asked again is no function of its arguments."""
+    answers = iter([7])
+    hooks = asked(plugin(query=lambda: None), plugin(query=lambda: next(answers)))
+
+    with pytest.raises(PluginError, match="the hook query of plugin A or plugin B answered int, not Command"):
+        hooks.query(native_ids=None, site=None)
+
+
+def test_where_all_layers_are_silent_all_are_named() -> None:
+    hooks = asked(plugin(query=lambda: None), plugin(query=lambda: None))
+
+    with pytest.raises(PluginError, match="of plugin A or plugin B answered NoneType, not Command"):
+        hooks.query(native_ids=None, site=None)
+
+
+def test_what_acts_is_not_asked_again() -> None:
+    calls = []
+    hooks = asked(
+        plugin(make_engine=lambda: None), plugin(make_engine=lambda: calls.append(1) or (_ for _ in ()))
+    )
+
+    with pytest.raises(PluginError, match="of plugin A or plugin B answered generator"):
+        hooks.make_engine(setup=None)
+
+    assert calls == [1]
+
+
+def test_hook_that_nobody_has_is_told() -> None:
+    with pytest.raises(PluginError, match="there is no plugin that has the hook query"):
+        asked(plugin(probe=lambda: None)).query(native_ids=None, site=None)
+
+
+def test_failure_is_told_with_its_plugin_and_place() -> None:
+    def broken(spec: Any) -> list[str]:
+        return [spec.nonsense]
+
+    below = plugin(check_spec=lambda: ["a"])
+    line = inspect.getsourcelines(broken)[1] + 1
+
+    with pytest.raises(PluginError) as caught:
+        asked(below, plugin(check_spec=broken), below_too := plugin(probe=lambda: None)).check_spec(
+            spec=None, site=None
+        )
+
+    assert below_too
+    failed = "failed: AttributeError: 'NoneType' object has no attribute 'nonsense'"
+    assert str(caught.value) == f"the hook check_spec of plugin B {failed} ({__file__}, line {line})"
+    assert caught.value.exception is caught.value.__cause__
+
+
+def test_failure_below_a_wrapper_is_not_the_wrappers() -> None:
+    @hookimpl(wrapper=True)
+    def query():  # type: ignore[no-untyped-def]  # noqa: ANN202  a generator
+        return (yield)
+
+    with pytest.raises(PluginError, match="the hook query of plugin A failed: ZeroDivisionError"):
+        asked(plugin(query=lambda: 1 // 0), SimpleNamespace(query=query)).query(native_ids=None, site=None)
+
+
+def test_failure_while_an_answer_is_read_is_the_hooks() -> None:
+    def check_spec() -> Any:
+        yield "a"
+        raise KeyError("b")  # noqa: EM101  like a mistake
+
+    with pytest.raises(PluginError, match="the hook check_spec of plugin A failed: KeyError: 'b'"):
+        asked(plugin(check_spec=check_spec)).check_spec(spec=None, site=None)
+
+
+@pytest.mark.parametrize("error", [InvalidJobException("x"), SubmitException("x"), PluginError("x")])
+def test_what_is_raised_on_purpose_passes(error: Exception) -> None:
+    def query() -> None:
+        raise error
+
+    with pytest.raises(type(error), match=r"\Ax\Z"):
+        asked(plugin(query=query)).query(native_ids=None, site=None)
+
+
+@pytest.mark.parametrize(
+    ("hook", "arguments", "raised"),
+    [
+        ("render_script", ("spec", "context"), ValueError),
+        ("parse_submit", ("result", "context"), ValueError),
+        ("canonical_id", ("native_id", "site"), ValueError),
+        ("query", ("native_ids", "site"), PluginError),
+    ],
+)
+def test_refusal_by_value_error_passes_where_it_may(
+    hook: str, arguments: tuple[str, ...], raised: type[Exception]
+) -> None:
+    def refuse() -> None:
+        raise ValueError("x")  # noqa: EM101  like a plugin
+
+    with pytest.raises(raised):
+        getattr(asked(plugin(**{hook: refuse})), hook)(**dict.fromkeys(arguments))
+
+
+@pytest.mark.parametrize("specification", [ExecutorHooks, LauncherHooks, ObserverHooks, TransportHooks])
+def test_every_hook_has_an_answer_that_can_be_checked(specification: type) -> None:
+    for hook in (name for name, it in vars(specification).items() if hasattr(it, "jpsi_spec")):
+        expected = answer_type(specification, hook)
+
+        assert expected is None or (spelled(expected) and not fits((it for it in [1]), expected)), hook
+
+
+def test_defaults_of_the_core_are_sound() -> None:
+    hooks = asked(default_hooks)
+
+    assert issubclass(hooks.config_class(), ExecutorConfig)
+    assert isinstance(hooks.capabilities(site=None), Capabilities)
+    assert hooks.probe(site=None) is hooks.hold(native_ids=[], site=None) is NOT_OFFERED
+    assert isinstance(hooks.parse_probe(result=None, site=None), Mapping)

@@ -1,0 +1,125 @@
+"""What the kernel will refuse is refused before: measured against the kernel itself."""
+
+from __future__ import annotations
+
+import errno
+import os
+import subprocess
+import sys
+
+import pytest
+
+from jpsi.model import exec_sizes
+from jpsi.model.exec_sizes import all_bytes, exec_problems, text_bytes
+from jpsi.model.spec import JobSpec
+from jpsi.model.spec_problems import problems
+
+TRUE = "/bin/true"
+LONGEST = 32 * os.sysconf("SC_PAGE_SIZE")
+
+linux = pytest.mark.skipif(sys.platform != "linux", reason="other kernels limit the sum alone")
+
+
+def is_taken(arguments: list[str], environment: dict[str, str]) -> bool:
+    """Whether the kernel starts a program with this."""
+    try:
+        subprocess.run([TRUE, *arguments], env=environment, check=True)
+    except OSError as e:
+        if e.errno != errno.E2BIG:
+            raise
+        return False
+    return True
+
+
+def is_sound(arguments: list[str], environment: dict[str, str | None]) -> bool:
+    """Whether it is said that the kernel starts a program with this."""
+    return not list(exec_problems(TRUE, arguments, environment))
+
+
+@linux
+@pytest.mark.parametrize("size", [LONGEST - 2, LONGEST - 1, LONGEST, LONGEST + 1])
+@pytest.mark.parametrize("letter", ["x", "é"])
+def test_one_text_is_refused_where_the_kernel_refuses_it(size: int, letter: str) -> None:
+    text = letter * (size // len(letter.encode())) + "x" * (size % len(letter.encode()))
+    name = text[:-2]
+
+    assert is_sound([text], {}) is is_taken([text], {}) is (size < LONGEST)
+    assert is_sound([], {"A": name}) is is_taken([], {"A": name})
+    assert text_bytes() == LONGEST
+
+
+def test_all_together_is_refused_where_the_kernel_refuses_it() -> None:
+    """As far as a page goes, which is what the kernel itself counts in."""
+    each = "x" * 99_991
+    count = all_bytes() // (100_000)
+    room = all_bytes() - count * 100_000 - len(TRUE) - 9
+
+    def found(spare: int) -> tuple[list[str], list[str]]:
+        last = "y" * max(0, room - 9 - spare)
+        return [*[each] * count, last], list(exec_problems(TRUE, [*[each] * count, last], {}))
+
+    beyond, problems_beyond = found(-9)
+    assert len(problems_beyond) == 1
+    assert str(all_bytes()) in problems_beyond[0]
+    within, problems_within = found(0)
+    assert not problems_within
+    assert not is_taken([*beyond, "z" * 8192], {})
+    assert is_taken(within[:-2], {})
+
+
+CASES = {
+    "an argument": (JobSpec("a", ["b", "x" * LONGEST]), ["arguments[1]", str(LONGEST + 1), str(LONGEST)]),
+    "a variable": (
+        JobSpec("a", environment={"BIG": "x" * LONGEST}),
+        ["environment['BIG']", str(LONGEST + 5)],
+    ),
+    "the program": (JobSpec("x" * LONGEST), ["executable", str(LONGEST + 1)]),
+    "what a reference stands for": (
+        JobSpec("a", ["${A}${B}"], environment={"A": "x" * 70_000, "B": "${A}"}),
+        ["arguments[0]", "140001"],
+    ),
+    "what a reference in a variable stands for": (
+        JobSpec("a", environment={"A": "x" * 70_000, "B": "${A}${A}"}),
+        ["environment['B']", "140003"],
+    ),
+}
+
+
+@linux
+@pytest.mark.parametrize(("spec", "words"), CASES.values(), ids=CASES.keys())
+def test_the_sentence_names_what_is_too_large_its_size_and_the_limit(spec: JobSpec, words: list[str]) -> None:
+    (problem,) = problems(spec)
+
+    assert all(word in problem for word in words), problem
+    assert len(problem) < 200
+
+
+@linux
+@pytest.mark.parametrize(
+    "spec",
+    [
+        JobSpec("a", ["x" * (LONGEST - 1)]),
+        # nobody knows what it stands for
+        JobSpec("a", ["${A}" * 40_000]),
+        JobSpec("a", ["${A}"], environment={"A": "x" * (LONGEST - 3)}),
+        JobSpec("a", environment={"A": "x" * LONGEST, "B": None} | {"A": None}),
+    ],
+    ids=["as long as may be", "unknown", "a variable", "unset"],
+)
+def test_what_the_kernel_takes_is_no_problem(spec: JobSpec) -> None:
+    assert problems(spec) == []
+
+
+def test_what_is_inherited_counts_unless_it_is_set_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(exec_sizes, "all_bytes", lambda: 1000)
+    inherited = {"A": "x" * 600, "B": "y" * 300}
+
+    assert list(exec_problems("a", ["z" * 80], {})) == []
+    (problem,) = exec_problems("a", ["z" * 80], {}, inherited)
+    assert "2 of them inherited" in problem
+    assert list(exec_problems("a", ["z" * 80], {"A": None}, inherited)) == []
+
+
+@pytest.mark.parametrize("wrong", [{"arguments": [7]}, {"environment": {"A": 7}}, {"arguments": ["\0"]}])
+def test_what_is_wrong_otherwise_is_told_once(wrong: dict[str, object]) -> None:
+    assert len(problems(JobSpec("a", **wrong))) == 1  # type: ignore[arg-type]  # that is what is tried

@@ -1,0 +1,167 @@
+"""Scripts made of options: what jpsi sets, what users set past it, and what cannot be said."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+import pytest
+
+from jpsi.plugin import (
+    BatchConfig,
+    CustomOptions,
+    Dependency,
+    JobAttributes,
+    JobSpec,
+    Options,
+    Site,
+    SubmitContext,
+)
+from jpsi.plugin.kit import ScriptForm
+
+SITE = Site(config=BatchConfig())
+CONTEXT = SubmitContext(site=SITE, job_id="5", tag="jpsi-5-1")
+CUSTOM = CustomOptions(
+    systems=("acme", "acm"),
+    name=r"[a-z]+",
+    example="qos",
+    refused={"output": "set JobSpec.stdout_path"},
+    excludes={"cpus": ("nodes",)},
+    joined={"note"},
+    repeated={"need"},
+    dependency="after",
+)
+FORM = ScriptForm(mark="#ACME", longest=70, custom=CUSTOM)
+
+
+def options(spec: JobSpec, context: SubmitContext) -> Options:
+    if spec.name == "impossible":
+        msg = "ACME cannot"
+        raise ValueError(msg)
+    return {
+        "note": context.tag,
+        "name": spec.name,
+        "nodes": 2,
+        "rerun": False,
+        "need": ("disk",),
+        "mail": True,
+    }
+
+
+def spec(custom: dict[str, Any] | None = None, **fields: Any) -> JobSpec:
+    return JobSpec("/bin/true", attributes=JobAttributes(custom_attributes=custom, **fields))
+
+
+def lines(custom: dict[str, Any] | None = None) -> list[str]:
+    script = FORM.script(spec(custom), CONTEXT, options)
+    return [directive.text.removeprefix("#ACME --") for directive in script.directives]
+
+
+def problems(tested: JobSpec) -> list[str]:
+    return list(FORM.problems(tested, SITE, options))
+
+
+def test_none_and_false_leave_an_option_out_and_true_has_no_value() -> None:
+    assert lines() == ["note=jpsi-5-1", "nodes=2", "need=disk", "mail"]
+
+
+def test_users_replace_and_take_away_and_add() -> None:
+    assert lines({"acme.nodes": 3, "ACME.mail": None, "acm.qos": "high"}) == [
+        "note=jpsi-5-1",
+        "need=disk",
+        "nodes=3",
+        "qos=high",
+    ]
+
+
+def test_what_an_option_contradicts_goes() -> None:
+    assert "nodes=2" not in lines({"acme.cpus": 8})
+    assert "nodes=2" in lines({"acme.cpus": None})
+
+
+def test_a_joined_option_keeps_what_jpsi_says_at_its_end() -> None:
+    assert lines({"acme.note": "mine"})[0] == "note='mine jpsi-5-1'"
+    assert lines({"acme.note": None})[0] == "note=jpsi-5-1"
+
+
+def test_a_repeated_option_is_given_once_more() -> None:
+    assert [it for it in lines({"acme.need": "gpu"}) if it.startswith("need")] == ["need=disk", "need=gpu"]
+
+
+def test_a_sound_job_has_no_problems() -> None:
+    assert problems(spec({"acme.qos": "high", "other.output": "x"})) == []
+
+
+def test_all_that_is_wrong_is_said_at_once() -> None:
+    attributes = JobAttributes(
+        queue_name="",
+        custom_attributes={"acme.output": "x", "acm.Q": "y", "acme.need": [1], "acme.qos": 10**5000},
+    )
+
+    values = "text, a number, True for an option without a value, or None or False to leave the option out"
+
+    assert problems(JobSpec("/bin/true", name="a" * 71, attributes=attributes)) == [
+        "attributes.queue_name is empty; None leaves the choice to the batch system",
+        "custom attribute acme.output cannot be set: set JobSpec.stdout_path",
+        f"custom attribute acme.need must be {values}, not [1]",
+        problems(spec({"acme.qos": 10**5000}))[0],
+        "custom attribute acm.Q cannot be set: an option's whole name is needed, such as acm.qos",
+        "--name has 71 bytes, more than the 70 that are possible",
+    ]
+    assert problems(spec({"acme.qos": 10**5000}))[0].startswith(
+        "custom attribute acme.qos cannot be written down"
+    )
+
+
+def test_what_options_cannot_say_is_a_problem() -> None:
+    assert problems(JobSpec("/bin/true", name="impossible")) == ["ACME cannot"]
+    assert problems(JobSpec("/bin/true", name="two\nlines"))[0].startswith("--name cannot be 'two\\nlines'")
+
+
+def test_dependencies_are_said_in_one_way() -> None:
+    assert problems(spec({"acme.after": "1"}, after=[Dependency("2")])) == [
+        "attributes.after and the custom attribute acme.after cannot be given both"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("option", "said"),
+    [
+        ("out", ["custom attribute acme.out cannot be set: it may count as output: set JobSpec.stdout_path"]),
+        ("nod", ["custom attribute acme.nod may count as nodes; write acme.nodes"]),
+        ("nodes", []),
+        ("qos", []),
+    ],
+)
+def test_the_beginning_of_a_name_may_count_as_the_whole(option: str, said: list[str]) -> None:
+    custom = CustomOptions(
+        systems=("acme",),
+        name=r"[a-z]+",
+        example="qos",
+        refused={"output": "set JobSpec.stdout_path"},
+        abbreviated={"nodes"},
+    )
+
+    assert list(custom.problems(spec({f"acme.{option}": "x"}))) == said
+
+
+def test_what_is_no_option_of_the_command_is_left_to_the_backend() -> None:
+    custom = attrs.evolve(CUSTOM, indirect={"racks", "note"})
+    asked = spec({"acme.racks": 2, "acme.note": "x"})
+
+    assert custom.of(asked) == {"racks": 2, "note": "x"}
+    assert custom.merged({"nodes": 1, "note": "own"}, asked) == {"nodes": 1, "note": "own"}
+    assert list(custom.problems(spec({"acme.racks": [2]}))) != []
+
+
+def test_a_system_may_spell_options_otherwise() -> None:
+    def spelled(name: str, value: str | None) -> tuple[str, str | None]:
+        if value == "2":
+            msg = "no twos"
+            raise ValueError(msg)
+        return name[0], value
+
+    form = ScriptForm(mark="#A", dashes="-", joint=" ", custom=CUSTOM, spelled=spelled)
+
+    assert list(form.problems(spec(), SITE, options)) == ["no twos"]
+    assert form.script(spec({"acme.nodes": 3}), CONTEXT, options).directives[0].text == "#A -n jpsi-5-1"

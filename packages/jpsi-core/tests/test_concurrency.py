@@ -1,0 +1,117 @@
+"""Many things at a time: each once, not too many, and what is under way is done."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from jpsi.concurrency import concurrently
+
+
+@pytest.mark.parametrize("at_most", [1, 3, 100])
+def test_each_thing_is_done_once(at_most: int) -> None:
+    done: list[int] = []
+
+    concurrently(range(50), done.append, at_most)
+
+    assert sorted(done) == list(range(50))
+
+
+def test_several_are_done_at_a_time_and_no_more() -> None:
+    together, lock = threading.Barrier(3), threading.Lock()
+    now, most = [0], [0]
+
+    def do(_: int) -> None:
+        with lock:
+            now[0] += 1
+            most[0] = max(most[0], now[0])
+        together.wait(60)
+        with lock:
+            now[0] -= 1
+
+    concurrently(range(9), do, 3)
+
+    assert most == [3]
+
+
+def test_after_a_failure_nothing_is_begun() -> None:
+    both, done = threading.Barrier(2), list[int]()
+
+    def do(thing: int) -> None:
+        if thing < 2:
+            both.wait(60)
+            raise ValueError(thing)
+        done.append(thing)
+
+    with pytest.raises(ValueError, match=r"0|1"):
+        concurrently(range(1000), do, 2)
+
+    assert done == []
+
+
+def test_without_threads_it_is_done_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_: threading.Thread) -> None:
+        msg = "can't start new thread"
+        raise RuntimeError(msg)
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    done: list[int] = []
+
+    concurrently(range(5), done.append, 2)
+
+    assert done == list(range(5))
+
+
+@pytest.fixture
+def ctrl_c() -> Iterator[Callable[[], None]]:
+    """Interrupts the thread of the test, as Ctrl-C does."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield lambda: signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_an_interrupted_caller_waits_for_what_is_under_way(ctrl_c: Callable[[], None], count: int) -> None:
+    done, hastened = list[int](), threading.Semaphore(0)
+
+    def do(thing: int) -> None:
+        for _ in range(count):
+            ctrl_c()
+            assert hastened.acquire(timeout=60)
+        done.append(thing)
+
+    with pytest.raises(KeyboardInterrupt):
+        concurrently(range(1000), do, 1, hastened.release)
+
+    assert done == [0]
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_the_thread_that_is_interrupted_does_nothing_itself(count: int) -> None:
+    threads: set[threading.Thread] = set()
+
+    concurrently(range(count), lambda _: threads.add(threading.current_thread()), 1)
+
+    assert threads
+    assert threading.current_thread() not in threads
+
+
+def test_an_interrupt_while_threads_are_started_leaves_none_at_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    done, threads, start = list[int](), list[threading.Thread](), threading.Thread.start
+
+    def interrupted(thread: threading.Thread) -> None:
+        threads.append(thread)
+        start(thread)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            concurrently(range(1000), done.append, 2)
+
+    before = len(done)
+    threads[0].join(60)
+    assert len(done) == before

@@ -1,0 +1,144 @@
+"""The rooms of every package: a folder is imported by its face, and no modules import each other in a circle.
+
+import-linter checks which room stands on which; it sees modules, and not whether a face was passed by.
+Imports under TYPE_CHECKING and in functions count as well.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+SOURCES = sorted(path.parent for path in ROOT.glob("packages/*/src/*/__init__.py"))
+# A door is a module that other distributions import, wherever it is.
+DOORS = {"jpsi.plugin.engine"}
+
+
+@functools.cache
+def modules() -> Mapping[str, Path]:
+    """The modules of all packages by their names."""
+    found = {}
+    for source in SOURCES:
+        for path in source.rglob("*.py"):
+            parts = path.relative_to(source.parent).with_suffix("").parts
+            found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return found
+
+
+def is_folder(module: str) -> bool:
+    return modules()[module].name == "__init__.py"
+
+
+def imported(module: str) -> Iterator[tuple[int, str, str | None]]:
+    """What a module imports of these packages: the line, a module, and the name that it takes from there."""
+    known = modules()
+    for node in ast.walk(ast.parse(known[module].read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, it.name, None) for it in node.names if it.name in known)
+        elif isinstance(node, ast.ImportFrom):
+            origin = _origin(module, node)
+            for it in node.names:
+                if f"{origin}.{it.name}" in known:
+                    yield node.lineno, f"{origin}.{it.name}", None
+                elif origin in known:
+                    yield node.lineno, origin, it.name
+
+
+def _origin(module: str, node: ast.ImportFrom) -> str:
+    if not node.level:
+        return node.module or ""
+    parts = module.split(".") if is_folder(module) else module.split(".")[:-1]
+    parts = parts[: len(parts) - node.level + 1]
+    return ".".join([*parts, *filter(None, [node.module])])
+
+
+def room_that_is_passed(module: str, target: str, name: str | None) -> str | None:
+    """The room whose face an import goes past: a module of it is named by who is outside."""
+    room = target.rpartition(".")[0]
+    if "." not in room or is_folder(target) or target in DOORS or f"{module}.".startswith(f"{room}."):
+        return None
+    return None if name is None and target.rpartition(".")[2] in face(room) else room
+
+
+@functools.cache
+def face(room: str) -> frozenset[str]:
+    """The names in the `__all__` of a room."""
+    for node in ast.parse(modules()[room].read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
+            return frozenset(ast.literal_eval(node.value))
+    return frozenset()
+
+
+def distributions() -> list[str]:
+    return [source.name for source in SOURCES]
+
+
+@pytest.mark.parametrize("package", distributions())
+def test_nobody_imports_past_the_face_of_a_room(package: str) -> None:
+    found = [
+        f"{module}:{line} imports {target} past {room}"
+        for module in modules()
+        if f"{module}.".startswith(f"{package}.")
+        for line, target, name in imported(module)
+        if (room := room_that_is_passed(module, target, name)) is not None
+    ]
+
+    assert found == []
+
+
+@pytest.mark.parametrize("package", distributions())
+def test_a_name_with_an_underscore_stays_in_its_room(package: str) -> None:
+    found = [
+        f"{module}:{line} imports {name} of {target}"
+        for module in modules()
+        if f"{module}.".startswith(f"{package}.")
+        for line, target, name in imported(module)
+        if name is not None
+        and name.startswith("_")
+        and not name.startswith("__")
+        and target.rpartition(".")[0] != module.rpartition(".")[0]
+    ]
+
+    assert found == []
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    graph = {
+        module: {target for _, target, _ in imported(module) if target != module} for module in modules()
+    }
+
+    assert circles(graph) == []
+
+
+def test_a_circle_is_found() -> None:
+    assert circles({"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}}) == [["a", "b", "c"]]
+
+
+def circles(graph: Mapping[str, set[str]]) -> list[list[str]]:
+    """The sets of modules of which each leads to each other; those that lead nowhere are taken away first."""
+    left = {module: set(targets) for module, targets in graph.items()}
+    while ends := [module for module, targets in left.items() if not targets & left.keys()]:
+        for module in ends:
+            del left[module]
+    reached = {module: _reached(module, left) for module in left}
+    found = {
+        tuple(sorted(it for it in reached[module] if module in reached[it]))
+        for module in left
+        if module in reached[module]
+    }
+    return [list(it) for it in sorted(found)]
+
+
+def _reached(module: str, graph: Mapping[str, set[str]]) -> set[str]:
+    found: set[str] = set()
+    pending = [module]
+    while pending:
+        new = (graph[pending.pop()] & graph.keys()) - found
+        found |= new
+        pending += new
+    return found

@@ -1,0 +1,21 @@
+"""What carries out jobs.
+
+On batch systems, as processes of this machine, and on remote hosts.
+
+`import jpsi` finds it by an entry point; `job_store` has all jobs that the disk of this machine remembers.
+"""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from jpsi_engine import job_store
+    from jpsi_engine.batch import BatchEngine
+    from jpsi_engine.local import LocalEngine
+else:
+    from jpsi.plugin.engine import lazy_attributes
+
+    __getattr__, __dir__ = lazy_attributes(
+        __name__, {"": "job_store", "batch": "BatchEngine", "local": "LocalEngine"}
+    )
+
+__all__ = ["BatchEngine", "LocalEngine", "job_store"]

@@ -1,0 +1,706 @@
+"""The engine for batch systems: hooks say what to run and what the answers mean, this does it.
+
+A job is written down before it is sent, marked with a tag that the batch system carries, and run by a script
+that first claims its attempt: so that each job runs once, whatever fails between here and there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import random
+import threading
+import time
+import weakref
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from jpsi import Streams
+from jpsi.plugin import (
+    Dependency,
+    ExecutorHooks,
+    FileTransport,
+    JobSpec,
+    JpsiError,
+    Observation,
+    SubmitContext,
+    SubmitException,
+)
+from jpsi.plugin.engine import (
+    SOME_TAG,
+    EngineSetup,
+    InterruptedSubmission,
+    Outcomes,
+    Preview,
+    Recovered,
+    Submission,
+    dependencies,
+    one_line,
+    plain_values,
+)
+from jpsi.plugin.kit import check_way
+from jpsi_engine.host import is_on_network, is_transient
+from jpsi_engine.monitor import Hearing, Judging, Rounds, Tracking, hearing
+from jpsi_engine.runner import streams_of
+from jpsi_engine.scheduler import (
+    Asking,
+    Backend,
+    MissingJobs,
+    NativeIds,
+    Poller,
+    Sharing,
+    Tracked,
+    admission,
+    given_anew,
+    intents_of,
+    warn_of_damage,
+)
+from jpsi_engine.spool import (
+    DAMAGE,
+    EVERY_FAILURE,
+    UNNAMED,
+    UNREADABLE,
+    WORK_DIRECTORY,
+    Intent,
+    Place,
+    Spool,
+    WrittenJob,
+    folder_name,
+    keep_codes,
+    prune,
+    read_codes,
+    work_directory,
+)
+from jpsi_engine.spool import tag as tag_of
+from jpsi_engine.submission import (
+    Bulk,
+    Changing,
+    Elements,
+    Listening,
+    Predecessors,
+    Sending,
+    Side,
+    Submitting,
+    ThisSide,
+)
+from jpsi_engine.verdict import never_ran, settles, unverified
+
+log = logging.getLogger(__name__)
+
+# How long all submissions together are waited for that others have under way. A submit command that was
+# orphaned holds the lock until it ends, which it may never do.
+_JUDGE_SECONDS = 10.0
+_LOCAL_GRACE_SECONDS = 0.5
+
+
+class _BusyError(Exception):
+    """Another process has the submission of a job under way."""
+
+
+class BatchEngine:
+    """Runs jobs through a batch system's commands; implements `jpsi.plugin.Engine`."""
+
+    def __init__(self, setup: EngineSetup, hooks: ExecutorHooks) -> None:
+        self._setup = setup
+        self._backend = Backend(setup, hooks)
+        self._config = config = self._backend.config
+        self._side = side_of(setup)
+        self._spool = self._side.spool
+        self._sending = Sending(self._backend, self._side, config)
+        self._sending.grace_seconds = _LOCAL_GRACE_SECONDS
+        self._renew()
+        _engines.add(self)
+
+    def _renew(self) -> None:
+        """Follow nothing: after a fork, jobs, threads and locks stay with the parent."""
+        self._submitting = Submitting(
+            self._backend, self._side, self._sending, self._setup, self._open_dependencies
+        )
+        self._lock = threading.Lock()
+        self._native_ids = NativeIds(self._backend, self._spool, self._side.refresh)
+        self._elements = Elements(self._backend, self._spool, self._sending, self._native_ids)
+        self._opened: tuple[Tracking, Rounds] | None = None
+        # jobs that were attached to what cannot be a native id, until `track` tells why
+        self._malformed: dict[str, str] = {}
+        self._admission = admission(
+            self._backend, Sharing(f"{self._spool.root}/room"), self._followed, time.monotonic
+        )
+        shortest = self._config.shortest_interval.total_seconds()
+        self._predecessors = Predecessors(self._backend, self._spool, self._native_ids, shortest)
+        # what runs while there are jobs to follow: sees and asks, and hears of them
+        self._ears: Sequence[Rounds | Listening | Hearing] = ()
+
+    def offers(self) -> Mapping[str, Any]:
+        """What the probe found; see `jpsi.plugin.Engine`."""
+        return self._backend.site.offers
+
+    def find_out(self) -> None:
+        """Have it on disk which failures are final here; see `jpsi.plugin.InquiringEngine`."""
+        if read_codes(self._spool.root) is EVERY_FAILURE:
+            tracking, _ = self._open()
+            tracking.find_out(time.monotonic)
+
+    def problems(self, spec: JobSpec) -> list[str]:
+        """Why a spec cannot run here as things are now; see `jpsi.plugin.Engine`."""
+        return self._side.problems(spec)
+
+    def refused(self, spec: JobSpec) -> list[str]:
+        """Why a spec can never run here; see `jpsi.plugin.RefusingEngine`."""
+        after, found = tuple(dependencies(spec)), list[str]()
+        for native_id in (it.native_id for it in after if it.native_id):
+            try:
+                self._backend.canonical(native_id)
+            except ValueError as e:
+                found.append(f"attributes.after: {e}")
+        context = SubmitContext(site=self._backend.site, job_id="", tag=SOME_TAG, after=after)
+        try:
+            self._backend.render(spec, context)
+        except ValueError as e:
+            found.append(str(e))
+        return found
+
+    # ------------------------------------------------------------------------------------- submission
+
+    def submit(self, submission: Submission) -> str:
+        """Submit one job; see `jpsi.plugin.Engine`."""
+        job_id, attempt = submission.job_id, submission.attempt
+        tracking, _ = self._open()
+        with self._admission.one(job_id):
+            accepted = self._submitting.one(submission)
+            # its folder has nothing to read yet; what others take there is found once the job has left
+            tracking.add(
+                Tracked(job_id, job_id, attempt, accepted.native_id, accepted=accepted.begun, is_read=True)
+            )
+        if accepted.interrupt is not None:
+            raise InterruptedSubmission(accepted.native_id, accepted.interrupt)
+        return accepted.native_id
+
+    def submit_many(self, submissions: Sequence[Submission], told: Callable[[Outcomes], None]) -> None:
+        """Submit many jobs; see `jpsi.plugin.BulkEngine`."""
+        tracking, _ = self._open()
+        Bulk(self._backend, self._submitting, self._admission, tracking.add).submit(submissions, told)
+
+    def give_up(self, job_ids: Collection[str] | None) -> None:
+        """Have jobs wait for room no more; see `jpsi.plugin.PatientEngine`."""
+        self._admission.give_up(job_ids)
+
+    def preview(self, submission: Submission) -> Preview:
+        """What submitting a job would come to; see `jpsi.plugin.PreviewingEngine`."""
+        return self._submitting.preview(submission)
+
+    def _open_dependencies(self, spec: JobSpec) -> tuple[Dependency, ...]:
+        with self._reading():
+            return self._predecessors.still_open(spec, self._open()[0])
+
+    # ----------------------------------------------------------------------------------------- files
+
+    def _open(self) -> tuple[Tracking, Rounds]:
+        with self._lock:
+            if self._opened is not None:
+                return self._opened
+            try:
+                self._spool.open()
+            except OSError as e:
+                msg = f"the work directory {self._spool.root} cannot be used: {e}"
+                raise SubmitException(msg, e, transient=is_transient(e)) from e
+            config = self._config
+            is_shared = config.network_files
+            if is_shared is None:
+                is_shared = is_on_network(self._spool.events)
+            patience = config.grace.total_seconds()
+            is_slow = is_shared or not self._side.is_here
+            self._sending.grace_seconds = patience if is_slow else min(patience, _LOCAL_GRACE_SECONDS)
+            poller = Poller(
+                config.shortest_interval.total_seconds(),
+                config.longest_interval.total_seconds(),
+                random.SystemRandom().random,  # not the one that is the program's to seed
+            )
+            judging = Judging(
+                self._backend,
+                self._spool,
+                grace=self._sending.grace_seconds,
+                patience=patience,
+                publish=self._setup.publish,
+            )
+            tracking = Tracking(
+                self._backend,
+                self._spool,
+                poller=poller,
+                asking=Asking(self._backend, Sharing(self._spool.root), poller),
+                judging=judging,
+                native_ids=self._native_ids,
+                renamed=self._setup.renamed,
+                # elsewhere, what a job leaves while nobody listens may show late
+                missing=MissingJobs(self._spool.root, max(self._sending.grace_seconds, patience))
+                if self._side.is_here
+                else None,
+            )
+            listening = self._side.listening(tracking)
+            if listening is not None:
+                judging.passed = listening.passed
+            if self._side.carrying is not None:
+                # most programs need nothing of that
+                from jpsi_engine.remote import Bringing  # noqa: PLC0415
+
+                bringing = Bringing(self._spool, self._side.carrying, judging, self._setup.staged)
+                judging.is_held = bringing.holds
+            rounds = Rounds(tracking, self._spool.events, is_announced=not is_shared)
+            keep_codes(self._spool.root, self._backend.requeue_exit_codes)
+            self._opened = tracking, rounds
+            heard = hearing(self._backend, tracking, rounds) if self._backend.tells else None
+            self._ears = [it for it in (rounds, listening, heard) if it is not None]
+            threading.Thread(target=self._prune, name="jpsi-prune", daemon=True).start()
+            return self._opened
+
+    def _prune(self) -> None:
+        config = self._config
+        try:
+            prune(
+                self._spool,
+                time.time(),
+                config.keep_time.total_seconds(),
+                config.keep_count,
+                self._settles,
+                removed=self._side.remove,
+            )
+        except OSError:
+            log.warning("old jobs in %s could not be removed", self._spool.root, exc_info=True)
+        except JpsiError as e:
+            log.info("old jobs are removed elsewhere when that is possible: %s", e)
+
+    def _settles(self, markers: list[Any]) -> bool:
+        return settles(markers, self._backend.requeue_exit_codes)
+
+    @contextlib.contextmanager
+    def _reading(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as e:
+            msg = f"the jobs in {self._spool.root} cannot be read: {e}"
+            raise SubmitException(msg, e, transient=is_transient(e)) from e
+
+    # -------------------------------------------------------------------------------------- following
+
+    def track(self, job_id: str) -> None:
+        """Follow a job; see `jpsi.plugin.Engine`."""
+        tracking, _ = self._open()
+        self._tell_malformed([job_id])
+        job = tracking.get(job_id)
+        if job is not None:
+            tracking.follow(job, time.monotonic())
+            self._begin()
+
+    def track_many(self, job_ids: Sequence[str]) -> None:
+        """Follow jobs; see `jpsi.plugin.BulkEngine`."""
+        tracking, _ = self._open()
+        self._tell_malformed(job_ids)
+        jobs = [job for job_id in job_ids if (job := tracking.get(job_id)) is not None]
+        tracking.follow_all(jobs, time.monotonic())
+        self._begin()
+
+    def _begin(self) -> None:
+        try:
+            for it in self._ears:
+                it.begin()
+        except RuntimeError:
+            # the batch system has the jobs; the next one that is followed brings the threads
+            log.warning("no thread could be started to follow jobs", exc_info=True)
+
+    def attach(self, job_id: str, native_id: str) -> str:
+        """Let a job stand for one of the batch system's; see `jpsi.plugin.Engine`."""
+        return self._attached({job_id: native_id})[job_id]
+
+    def attach_many(self, native_ids: Mapping[str, str]) -> Outcomes:
+        """Let jobs stand for some of the batch system's; see `jpsi.plugin.BulkEngine`."""
+        return self._attached(native_ids)
+
+    def _attached(self, native_ids: Mapping[str, str]) -> Mapping[str, str]:
+        """Let jobs stand for some of the batch system's; return their ids as the batch system spells them."""
+        tracking, _ = self._open()
+        named: dict[str, str] = {}
+        for job_id, native_id in native_ids.items():
+            try:
+                named[job_id] = self._backend.canonical(native_id)
+            except ValueError as e:
+                self._malformed[job_id] = one_line(f"{native_id!r} cannot be the native id of a job: {e}")
+        own = self._owners(frozenset(named.values()))
+        for job_id, native_id in named.items():
+            _attach(tracking, job_id, native_id, own.get(native_id))
+        return {**native_ids, **named}
+
+    def _tell_malformed(self, job_ids: Iterable[str]) -> None:
+        """Publish the ends of jobs that were attached to what cannot be a native id."""
+        for job_id in job_ids:
+            message = self._malformed.pop(job_id, None)
+            if message is not None:
+                self._setup.publish(job_id, unverified(datetime.now(UTC), message))
+
+    def _owners(self, native_ids: Collection[str]) -> Mapping[str, Intent]:
+        """The last attempts of those jobs of jpsi's that the batch system means by these native ids."""
+        with self._reading():
+            own = self._native_ids.owners(native_ids)
+            strange = [native_id for native_id in native_ids if native_id not in own]
+            if strange and not self._side.is_here:
+                # they may be another machine's
+                self._side.find_others()
+                own |= self._native_ids.owners(strange)
+            others = given_anew(self._backend, self._spool, own)
+        return {native_id: intent for native_id, intent in own.items() if native_id not in others}
+
+    def recover(self) -> Sequence[Recovered]:
+        """Find the jobs on disk that are not final; see `jpsi.plugin.Engine`."""
+        tracking, _ = self._open()
+        unheard = self._find_others()
+        with self._reading():
+            job_ids = self._spool.job_ids()
+            unseen = self._take_markers_of_lost_attempts(job_ids)
+        intents = self._open_intents(tracking, job_ids, unseen)
+        unnamed = [it.job_id for it in intents if self._native_ids.of(it) is None]
+        if unnamed and self._side.refresh([f"jobs/{job_id}" for job_id in unnamed]):
+            intents = [it for it in intents if it.job_id not in unnamed]
+            intents += self._open_intents(tracking, unnamed, unseen)
+        tags = self._find(self._unnamed(intents))
+        found, busy = self._judge_each(intents, tags, 0.0)
+        # those that are held up keep no other from being found
+        more, busy = self._judge_each(busy, tags, _JUDGE_SECONDS)
+        found += more
+        if busy:
+            names = ", ".join(intent.job_id for intent in busy)
+            log.warning(
+                "being submitted by other processes, and left out until recover() is called again: %s", names
+            )
+        with self._reading():
+            elements = self._elements.unfinished(
+                lambda job_id: self._is_known(tracking, job_id), job_ids, _JUDGE_SECONDS
+            )
+        for it in elements:
+            if not _is_followed(tracking, it.intent.job_id):
+                try:
+                    found.append(_recovered(it.intent, it.native_id))
+                except DAMAGE as e:
+                    warn_of_damage(self._spool, it.intent.job_id, e)
+        places = {it.intent.job_id: it.intent.place for it in elements}
+        chosen = list(self._unended(_once(found)))
+        if unheard is not None:
+            if not chosen:
+                raise unheard
+            msg = "%s: jobs of other machines are left out until recover() is called again: %s"
+            log.warning(msg, self._backend.place, unheard)
+        # Only now, as an error before leaves all of them to the next call.
+        for job in chosen:
+            if job.native_id is not None:
+                place = places.get(job.job_id)
+                tracking.add_found(Tracked(job.job_id, job.job_id, job.attempt, job.native_id, place=place))
+        return chosen
+
+    def _find_others(self) -> JpsiError | None:
+        """Have the jobs here that other machines have submitted; returns why they are not to be found now."""
+        try:
+            with self._reading():
+                self._side.find_others()
+        except JpsiError as e:
+            return e
+        return None
+
+    def _take_markers_of_lost_attempts(self, job_ids: Collection[str]) -> frozenset[str]:
+        """Move markers of attempts whose other files are missing to their jobs' folders; return the jobs."""
+        last: dict[str, int] = {}
+        found = set()
+        for marker in self._spool.news(frozenset(job_ids)):
+            if marker.job_id not in last:
+                last[marker.job_id] = self._spool.last_attempt(marker.job_id)
+            if marker.attempt > last[marker.job_id] and self._spool.consume(marker):
+                found.add(marker.job_id)
+        return frozenset(found)
+
+    def _open_intents(
+        self, tracking: Tracking, job_ids: Iterable[str], unseen: Collection[str] = ()
+    ) -> list[Intent]:
+        """Return the last attempts of single jobs that are not final and that this process does not follow.
+
+        That one of `unseen` has ended is not told to anybody yet.
+        """
+        intents = []
+        for job_id in job_ids:
+            try:
+                is_known = (
+                    _is_followed(tracking, job_id) if job_id in unseen else self._is_known(tracking, job_id)
+                )
+                is_left_out = is_known or self._spool.last_place(job_id) is not None
+                intent = None if is_left_out else self._spool.last_intent(job_id)
+            except (OSError, *DAMAGE) as e:
+                warn_of_damage(self._spool, job_id, e)
+                continue
+            if intent is not None:
+                intents.append(intent)
+            elif not is_left_out:
+                warn_of_damage(self._spool, job_id)
+        return intents
+
+    def recall(self, job_ids: Collection[str]) -> Sequence[Recovered]:
+        """Find single jobs on disk; see `jpsi.plugin.RecallingEngine`."""
+        tracking, _ = self._open()
+        with self._reading():
+            intents = intents_of(self._spool, [it for it in job_ids if not _is_followed(tracking, it)])
+        alone = [intent for intent in intents if intent.place is None]
+        tags = self._find(self._unnamed(alone))
+        found, _ = self._judge_each(alone, tags, _JUDGE_SECONDS)
+        found += self._recalled_elements([intent for intent in intents if intent.place is not None])
+        places = {intent.job_id: intent.place for intent in intents}
+        for job in found:
+            if job.native_id is not None:
+                place = places[job.job_id]
+                tracking.add_found(Tracked(job.job_id, job.job_id, job.attempt, job.native_id, place=place))
+        return found
+
+    def _recalled_elements(self, intents: Sequence[Intent]) -> Iterator[Recovered]:
+        """Return the jobs to recall among elements of arrays, but none of an array in submission."""
+        names = {intent.place.array for intent in intents if intent.place is not None}
+        with self._reading():
+            settled = self._elements.settled(self._elements.native_ids_of(names), _JUDGE_SECONDS)
+        for intent in intents:
+            place = intent.place
+            if place is not None and place.array in settled:
+                (found,) = self._elements.native_ids([intent.job_id], [place.index], settled[place.array])
+                try:
+                    yield _recovered(intent, found)
+                except DAMAGE as e:
+                    warn_of_damage(self._spool, intent.job_id, e)
+
+    def _unended(self, found: Iterable[Recovered]) -> Iterator[Recovered]:
+        """Return those of these jobs that were neither cancelled before they had begun, nor given up."""
+        for it in found:
+            try:
+                is_over = it.native_id is None and (
+                    self._was_stopped(it.job_id, it.attempt) or self._spool.is_given_up(it.job_id, it.attempt)
+                )
+            except OSError as e:
+                warn_of_damage(self._spool, it.job_id, e)
+                continue
+            if not is_over:
+                yield it
+
+    def _was_stopped(self, job_id: str, attempt: int) -> bool:
+        """Whether a job was told to end before it had begun; then that is how it ended."""
+        if self._spool.read_stop(job_id, attempt) is None:
+            return False
+        self._spool.finish(job_id, attempt, plain_values.encode_status(never_ran()))
+        return True
+
+    def _is_known(self, tracking: Tracking, job_id: str) -> bool:
+        return _is_followed(tracking, job_id) or self._spool.is_final(job_id, self._settles)
+
+    def _unnamed(self, intents: Iterable[Intent]) -> list[Intent]:
+        """Return the attempts of which it is not known whether the batch system has them."""
+        return [
+            intent
+            for intent in intents
+            if self._native_ids.of(intent) is None
+            and not self._spool.is_revoked(intent.job_id, intent.attempt)
+        ]
+
+    def _find(self, intents: Sequence[Intent]) -> Mapping[str, str]:
+        """The native ids, by tag, of jobs whose submitter died before it could write them down."""
+        if not intents:
+            return {}
+        return self._backend.find([tag_of(intent.job_id, intent.attempt) for intent in intents]) or {}
+
+    def _judge_each(
+        self, intents: Sequence[Intent], tags: Mapping[str, str], patience: float
+    ) -> tuple[list[Recovered], list[Intent]]:
+        """What is to be recovered of these, and those that are still held up after so many seconds."""
+        found, busy = [], []
+        deadline = time.monotonic() + patience
+        for intent in intents:
+            try:
+                found.append(self._recovered(intent, tags, deadline))
+            except _BusyError:
+                busy.append(intent)
+            except (OSError, *DAMAGE) as e:
+                warn_of_damage(self._spool, intent.job_id, e)
+        return found, busy
+
+    def _recovered(self, intent: Intent, tags: Mapping[str, str], deadline: float) -> Recovered:
+        job_id, attempt = intent.job_id, intent.attempt
+        known = self._native_ids.of(intent)
+        native_id = None if known == UNREADABLE else known
+        if native_id is None and self._has_run(intent):
+            # it is looked for by its tag as long as nobody knows how it ended
+            native_id = tags.get(tag_of(job_id, attempt)) or f"{UNNAMED}{job_id}"
+        if native_id is None:
+            with self._spool.judging(intent, max(0.0, deadline - time.monotonic())) as may_judge:
+                if not may_judge:
+                    raise _BusyError
+                native_id = self._judged(job_id, attempt, tags)
+        return _recovered(intent, native_id)
+
+    def _has_run(self, intent: Intent) -> bool:
+        """Return True if any file shows that an attempt has begun: jpsi never submits it again then."""
+        new = [it.name for it in self._spool.news({intent.job_id}) if it.attempt == intent.attempt]
+        return self._spool.has_run(intent.job_id, intent.attempt, new)
+
+    def _judged(self, job_id: str, attempt: int, tags: Mapping[str, str]) -> str | None:
+        """The native id of an attempt whose submitter is done with it; without one it can run no more."""
+        intent = self._spool.last_intent(job_id)
+        if intent is not None and intent.attempt == attempt and intent.native_id is not None:
+            return intent.native_id
+        if self._spool.is_revoked(job_id, attempt):
+            # it never runs, whatever the batch system has of it
+            return None
+        written = WrittenJob(self._spool, job_id, attempt)
+        found = tags.get(written.tag) or (self._backend.find([written.tag]) or {}).get(written.tag)
+        if found is None:
+            return self._sending.withdraw(written)
+        if self._sending.is_revoked(written):
+            return None
+        try:
+            self._spool.note_found(job_id, attempt, found)
+        except OSError:
+            # whoever looks next finds it in the same way
+            log.warning("job %s: its native id %s could not be written down", job_id, found, exc_info=True)
+        return found
+
+    def native_ids(self) -> list[str]:
+        """The native ids of the jobs that are not final, and that can be attached to."""
+        return [job.native_id for job in self._followed() if job.is_attachable]
+
+    def _followed(self) -> list[Tracked]:
+        return [] if self._opened is None else self._opened[0].all()
+
+    def streams(self, job_id: str) -> Streams | None:
+        """Where the output of a job goes; None for a job that is none of jpsi's."""
+        job = None if self._opened is None else self._opened[0].get(job_id)
+        spool_id = job_id if job is None else job.spool_id
+        content = self._content(spool_id, None if job is None else job.place)
+        if content is None:
+            return None
+        return streams_of(content, self._spool.folder(spool_id))
+
+    def _content(self, job_id: str, place: Place | None) -> Mapping[str, Any] | None:
+        """What was asked for."""
+        if place is not None:
+            return self._spool.arrays.read_element(place)
+        intent = self._spool.last_intent(job_id)
+        return None if intent is None else intent.content
+
+    # --------------------------------------------------------------------------------------- requests
+
+    def cancel(self, job_id: str) -> None:
+        """Ask a job to end; see `jpsi.plugin.Engine`."""
+        tracking, _ = self._open()
+        job = tracking.get(job_id)
+        if job is None and not self._spool.is_final(job_id, self._settles):
+            msg = f"job {job_id} is followed by another process; attach to it or recover it to cancel it"
+            raise SubmitException(msg)
+        if job is None:
+            return
+        self._changing().cancel(job)
+
+    def cancel_many(self, job_ids: Sequence[str]) -> Mapping[str, JpsiError]:
+        """Ask jobs to end; see `jpsi.plugin.BulkEngine`."""
+        tracking, _ = self._open()
+        refused: dict[str, JpsiError] = {}
+        jobs = []
+        for job_id in job_ids:
+            job = tracking.get(job_id)
+            try:
+                if job is None:
+                    self.cancel(job_id)
+                else:
+                    jobs.append(job)
+            except JpsiError as e:
+                refused[job_id] = e
+        return refused | self._changing().cancel_many(jobs)
+
+    def _changing(self) -> Changing:
+        return Changing(self._backend, *self._open(), self._side.pass_on)
+
+    def hold(self, job_id: str) -> None:
+        """Keep a pending job from starting; see `jpsi.plugin.Engine`."""
+        self._changing().hold(self._present(job_id))
+
+    def release(self, job_id: str) -> None:
+        """Let a held job start; see `jpsi.plugin.Engine`."""
+        self._changing().release(self._present(job_id))
+
+    def info(self, job_id: str) -> Observation | None:
+        """What the batch system says about a job now; see `jpsi.plugin.Engine`."""
+        job = self._present(job_id)
+        return self._open()[0].info(job, time.monotonic, time.sleep)
+
+    def _present(self, job_id: str) -> Tracked:
+        job = self._open()[0].get(job_id)
+        if job is None:
+            msg = f"job {job_id} has ended, or was never submitted here"
+            raise SubmitException(msg)
+        return job
+
+
+def _recovered(intent: Intent, native_id: str | None) -> Recovered:
+    return Recovered(
+        job_id=intent.job_id,
+        attempt=intent.attempt,
+        spec=plain_values.decode(intent.content["spec"]),
+        native_id=native_id,
+        time=datetime.fromisoformat(intent.content["time"]).astimezone(UTC),
+    )
+
+
+def _is_followed(tracking: Tracking, job_id: str) -> bool:
+    """Whether somebody here hears of a job; the caller of a submission that was cut short does not."""
+    job = tracking.get(job_id)
+    return job is not None and job.is_followed
+
+
+def _once(found: Iterable[Recovered]) -> list[Recovered]:
+    """Of each job the one that the batch system has, or else the last attempt.
+
+    Its folder and an array may both tell of it, if two processes submitted it at the same time.
+    """
+    chosen: dict[str, Recovered] = {}
+    for it in found:
+        known = chosen.get(it.job_id)
+        if known is None or _rank(it) > _rank(known):
+            chosen[it.job_id] = it
+    return list(chosen.values())
+
+
+def _rank(it: Recovered) -> tuple[bool, int]:
+    return it.native_id is not None, it.attempt
+
+
+def _attach(tracking: Tracking, job_id: str, native_id: str, own: Intent | None) -> None:
+    if own is None:
+        tracking.add(Tracked(job_id, job_id, 0, native_id))
+    else:
+        tracking.add(Tracked(job_id, own.job_id, own.attempt, native_id, place=own.place))
+
+
+_engines: weakref.WeakSet[BatchEngine] = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    for engine in _engines:
+        engine._renew()  # noqa: SLF001  the same module
+
+
+os.register_at_fork(after_in_child=_after_fork)
+
+
+def side_of(setup: EngineSetup) -> Side:
+    """Where the jobs of an executor run.
+
+    Raises:
+        ConfigError: others can change what leads to the work directory.
+    """
+    name, configured = folder_name(setup.executor, setup.target), setup.config.work_directory
+    is_far = isinstance(setup.transport, FileTransport)
+    check_way(work_directory(None if is_far else configured) / name, WORK_DIRECTORY)
+    if isinstance(setup.transport, FileTransport):
+        # most programs need nothing of that
+        from jpsi_engine.remote import MirroredSide  # noqa: PLC0415
+
+        return MirroredSide(Spool(work_directory(None) / name), setup.transport, setup.config)
+    return ThisSide(Spool(work_directory(configured) / name), setup.transport)

@@ -1,0 +1,134 @@
+"""The executor `local`: jobs are processes of the machine that this program runs on, or of one it reaches.
+
+Here an engine of its own starts and follows them. Elsewhere these hooks do it by commands, as those of any
+batch system.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import timedelta
+
+import attrs
+
+from jpsi.plugin import (
+    BatchConfig,
+    Capabilities,
+    Command,
+    CommandResult,
+    ExecutorConfig,
+    Failure,
+    JobSpec,
+    Observation,
+    Script,
+    SubmitContext,
+    components,
+    hookimpl,
+    time_limit,
+    units,
+)
+from jpsi.plugin.engine import Engine, EngineSetup
+from jpsi_engine.builtin import local_programs as programs
+from jpsi_engine.builtin import local_results as answers
+
+_SECOND = timedelta(seconds=1)
+_SHELL = "/bin/sh"
+
+
+@attrs.frozen(slots=True, kw_only=True)
+class LocalConfig(BatchConfig):
+    """What can be set for `local`."""
+
+    #: The time limit of a job that asks for none; zero, as it is if nobody sets it, is no limit.
+    default_duration: timedelta = timedelta(0)
+
+
+@hookimpl
+def config_class() -> type[ExecutorConfig]:
+    return LocalConfig
+
+
+@hookimpl
+def capabilities() -> Capabilities:
+    return Capabilities(default_launcher="multiple", id_variable=programs.ID_VARIABLE, heterogeneous=True)
+
+
+@hookimpl
+def check_spec(spec: JobSpec) -> list[str]:
+    return list(_problems(spec))
+
+
+def _problems(spec: JobSpec) -> Iterator[str]:
+    nodes = max(it.computed_node_count for it in components(spec.resources))
+    if nodes > 1:
+        yield f"local is one machine, but the job needs {nodes} nodes"
+
+
+@hookimpl
+def make_engine(setup: EngineSetup) -> Engine | None:
+    return setup.process_engine(setup) if setup.transport.is_local else None
+
+
+@hookimpl
+def canonical_id(native_id: str) -> str:
+    return answers.IDS.canonical(native_id)
+
+
+@hookimpl
+def render_script() -> Script:
+    # nobody but its leader asks for anything
+    return Script([])
+
+
+@hookimpl
+def submit(script: Script, spec: JobSpec, context: SubmitContext) -> Command:
+    config = context.site.config
+    text = programs.starting(
+        script.text,
+        context.tag,
+        limit=time_limit(spec, config, _SECOND) or 0,
+        delay=units(config.kill_delay, _SECOND),
+    )
+    return Command([_SHELL, "-s"], stdin=text)
+
+
+@hookimpl
+def parse_submit(result: CommandResult) -> str:
+    return answers.started(result)
+
+
+@hookimpl
+def classify_failure(result: CommandResult) -> Failure | None:
+    return answers.not_started(result)
+
+
+@hookimpl
+def find() -> Command:
+    return Command([_SHELL, "-s"], stdin=programs.listing())
+
+
+@hookimpl
+def parse_find(result: CommandResult, tags: Sequence[str]) -> Mapping[str, str]:
+    return answers.found(result, tags)
+
+
+@hookimpl
+def query(native_ids: Sequence[str] | None) -> Command:
+    if native_ids is None:
+        return Command([_SHELL, "-s"], stdin=programs.listing())
+    return Command([_SHELL, "-s", *native_ids], stdin=programs.query())
+
+
+@hookimpl
+def parse_status(result: CommandResult, native_ids: Sequence[str] | None) -> Mapping[str, Observation]:
+    return answers.observations(result, native_ids)
+
+
+@hookimpl
+def cancel(native_ids: Sequence[str]) -> Command:
+    return Command([_SHELL, "-s", *native_ids], stdin=programs.cancelling())
+
+
+@hookimpl
+def parse_cancel(result: CommandResult, native_ids: Sequence[str]) -> Mapping[str, str]:
+    return answers.refused(result, native_ids)

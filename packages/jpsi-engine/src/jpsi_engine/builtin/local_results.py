@@ -1,0 +1,141 @@
+"""What the programs say that `local` has run on another machine, and what that means."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+import attrs
+
+from jpsi.plugin import (
+    CommandResult,
+    Failure,
+    FailureKind,
+    JobState,
+    Meaning,
+    Observation,
+    Reason,
+)
+from jpsi.plugin.kit import IdForm, the_one_id
+
+# PID.START.BOOT.MACHINE; a start is in clock ticks since boot on Linux, elsewhere Nov21-09:00:42-2026.
+_ID = r"(?P<pid>[1-9][0-9]*)\.(?P<start>[A-Za-z0-9:-]+)\.(?P<boot>[0-9a-f]+)\.(?P<node>[A-Za-z0-9._-]+)"
+#: What native ids look like.
+IDS = IdForm("the executor local on another machine", _ID)
+
+_STARTED = re.compile(r"^started (\S+)$", re.MULTILINE)
+_HERE = re.compile(r"here (\S+) ([0-9a-f]+)")
+_PROCESS = re.compile(r"process ([0-9]+) (\S+) ([A-Za-z0-9:-]+)( .*)?")
+_ENDED = re.compile(r"ended (\w+) (\S+)")
+_REFUSED = re.compile(r"refused (\S+) (.+)")
+_LEADER = re.compile(r".*sh -s (jpsi-[A-Za-z0-9-]+) *")
+_END = "end"
+
+# Why a leader has ended its job.
+_ENDS = {
+    "cancel": Meaning(JobState.CANCELED, Reason.CANCELLED),
+    "timeout": Meaning(JobState.FAILED, Reason.TIMEOUT, "the job used up its duration and was ended"),
+}
+# proc(5), ps(1): how the states begin of what is no more.
+_DEAD = ("Z", "X")
+_NO_GROUP = 3
+
+
+@attrs.frozen(slots=True)
+class _Seen:
+    """What an answer says."""
+
+    node: str
+    #: The states of the processes that are there, by native id.
+    states: Mapping[str, str]
+    #: The native ids of leaders, by their tags.
+    tags: Mapping[str, str]
+    #: Why jobs were told to end, by native id.
+    ends: Mapping[str, str]
+
+
+def started(result: CommandResult) -> str:
+    """The native id of a job that was started.
+
+    Raises:
+        ValueError: it is not said.
+    """
+    return the_one_id(filter(IDS.has, _STARTED.findall(result.stdout)), result.stdout)
+
+
+def not_started(result: CommandResult) -> Failure | None:
+    """What it means that a job was not started; None if it may have been all the same."""
+    if result.returncode != _NO_GROUP:
+        return None
+    return Failure(FailureKind.PERMANENT, result.complaint)
+
+
+def observations(result: CommandResult, native_ids: Sequence[str] | None) -> dict[str, Observation]:
+    """What is known of jobs, or of all that run for None; those that are gone are left out.
+
+    Raises:
+        SubmitException: there is no whole answer.
+    """
+    seen = _seen(result)
+    names = seen.tags.values() if native_ids is None else native_ids
+    told = ((native_id, _observation(native_id, seen)) for native_id in names)
+    return {native_id: it for native_id, it in told if it is not None}
+
+
+def found(result: CommandResult, tags: Sequence[str]) -> dict[str, str]:
+    """The native ids of the jobs that run with these tags.
+
+    Raises:
+        SubmitException: there is no whole answer.
+    """
+    known = _seen(result).tags
+    return {tag: known[tag] for tag in tags if tag in known}
+
+
+def refused(result: CommandResult, native_ids: Sequence[str]) -> dict[str, str]:
+    """Why which jobs were not told to end."""
+    lines = result.stdout.splitlines()
+    if result.returncode != 0 or result.timed_out or _END not in lines:
+        return dict.fromkeys(native_ids, result.complaint)
+    told = (match.groups() for line in lines if (match := _REFUSED.fullmatch(line)))
+    return {native_id: why for native_id, why in told if native_id in native_ids}
+
+
+def _observation(native_id: str, seen: _Seen) -> Observation | None:
+    state = seen.states.get(native_id)
+    if state is not None:
+        return Observation(state=JobState.ACTIVE, word=state, nodes=(seen.node,))
+    end = seen.ends.get(native_id)
+    if end in _ENDS:
+        meaning, reason, message = _ENDS[end]
+        return Observation(state=meaning, word=end, reason=reason, message=message, ran=True)
+    parts = IDS.pattern.fullmatch(native_id)
+    if parts is not None and parts["node"] != seen.node:
+        # as where a name leads to one of several machines: nothing is known of it here
+        return Observation(state=None, word=f"on {parts['node']}, and {seen.node} was asked")
+    return None
+
+
+def _seen(result: CommandResult) -> _Seen:
+    lines = result.checked().stdout.splitlines()
+    here = next((match for line in lines if (match := _HERE.fullmatch(line))), None)
+    if here is None or _END not in lines:
+        raise result.no_answer
+    node, boot = here.groups()
+    states, tags = dict[str, str](), dict[str, str]()
+    for pid, state, start, command in _processes(lines):
+        native_id = f"{pid}.{start}.{boot}.{node}"
+        states[native_id] = state
+        leader = _LEADER.fullmatch(command or "")
+        if leader is not None:
+            tags[leader[1]] = native_id
+    ends = {match[2]: match[1] for line in lines if (match := _ENDED.fullmatch(line))}
+    return _Seen(node, states, tags, ends)
+
+
+def _processes(lines: Sequence[str]) -> Iterator[tuple[str, str, str, str | None]]:
+    for line in lines:
+        match = _PROCESS.fullmatch(line)
+        if match is not None and not match[2].startswith(_DEAD):
+            pid, state, start, command = match.groups()
+            yield pid, state, start, command

@@ -1,0 +1,210 @@
+"""Runs the commands of a batch system on this machine."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import re
+import select
+import signal
+import subprocess
+from collections.abc import Callable, Iterable, Mapping
+
+from jpsi.plugin import BytesResult, Command, CommandResult, TransportError
+from jpsi_engine.host.files import is_transient
+from jpsi_engine.host.line_stream import ProcessLines
+from jpsi_engine.host.pidfd import open_pidfd
+
+# After a command was killed, what it had started may keep its output open.
+_DRAIN_SECONDS = 1.0
+# A command that has closed its output is about to end.
+_MOMENT_MS = 20
+
+
+class LocalTransport:
+    """Runs commands as processes of this machine; implements `jpsi.plugin.Transport`."""
+
+    @property
+    def is_local(self) -> bool:
+        """Always true."""
+        return True
+
+    def run(
+        self, command: Command, keep: int | None = None, ready: Callable[[], None] | None = None
+    ) -> CommandResult:
+        """Run a command; see `jpsi.plugin.Transport`.
+
+        It is a session of its own, so that what a terminal sends to this program (Ctrl-C, a closed window)
+        does not reach it, and all of it ends when it has taken too long.
+        """
+        data = None if command.stdin is None else command.stdin.encode(errors="surrogateescape")
+        result = self._run(command, data, keep, ready)
+        return CommandResult(
+            returncode=result.returncode,
+            stdout=result.stdout.decode(errors="replace"),
+            stderr=result.stderr,
+            timed_out=result.timed_out,
+        )
+
+    def exchange(self, command: Command, data: bytes = b"") -> BytesResult:
+        """Run a command that reads and prints bytes; see `jpsi.plugin.BytesTransport`."""
+        return self._run(command, data)
+
+    def _run(
+        self,
+        command: Command,
+        data: bytes | None,
+        keep: int | None = None,
+        ready: Callable[[], None] | None = None,
+    ) -> BytesResult:
+        if ready is not None and data is None:
+            ready()
+        try:
+            # not waited for by `with`: a child in the kernel's hands must not hold up whoever asked
+            process = _Process(
+                command.argv,
+                stdin=subprocess.DEVNULL if data is None else subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                env=environment_of(command, os.environ) if _changes(command, os.environ) else None,
+                start_new_session=True,
+                pass_fds=() if keep is None else (keep,),
+            )
+        except OSError as e:
+            what = "was not found on PATH" if isinstance(e, FileNotFoundError) else f"could not be run: {e}"
+            msg = f"the command {command.argv[0]} {what}"
+            raise TransportError(msg, e, transient=is_transient(e)) from e
+        seconds = None if command.timeout is None else command.timeout.total_seconds()
+        try:
+            if ready is not None and data is not None:
+                ready()
+            if data is not None:
+                data = _written(process, data)
+            stdout, stderr = process.communicate(data, timeout=seconds)
+        except subprocess.TimeoutExpired:
+            stdout, stderr = _kill(process)
+            return _result(process, stdout, stderr, timed_out=True)
+        except BaseException:
+            _kill(process)
+            raise
+        if process.is_stolen:
+            msg = (
+                f"nobody can tell how {command.argv[0]} ended: this program ignores SIGCHLD, or collects "
+                "processes that are not its own"
+            )
+            raise TransportError(msg, transient=True, may_have_run=True)
+        return _result(process, stdout, stderr, timed_out=False)
+
+    def open(self, command: Command) -> ProcessLines:
+        """Start a command that is listened to; see `jpsi.plugin.LineTransport`."""
+        return ProcessLines(command, environment_of(command, os.environ))
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+class _Process(subprocess.Popen[bytes]):
+    """A process of which it is known when the application has collected its exit code."""
+
+    is_stolen = False
+
+    def _try_wait(self, wait_flags: int) -> tuple[int, int]:
+        # CPython answers 0 here, which would make a success of every failure.
+        try:
+            ended = os.waitpid(self.pid, wait_flags)
+            if ended == (0, 0) and _ends_soon(self.pid):
+                # where it is not asked for ever, CPython would sleep for as long as a command often takes
+                ended = os.waitpid(self.pid, wait_flags)
+        except ChildProcessError:
+            self.is_stolen = True
+            return self.pid, 0
+        return ended
+
+
+def _ends_soon(pid: int) -> bool:
+    """Wait for a moment, and tell whether the process has ended; false where nothing tells that."""
+    try:
+        fd = open_pidfd(pid)
+    except OSError:
+        return False
+    try:
+        ending = select.poll()
+        ending.register(fd, select.POLLIN)
+        return bool(ending.poll(_MOMENT_MS))
+    finally:
+        os.close(fd)
+
+
+def environment_of(command: Command, inherited: Mapping[str, str]) -> dict[str, str]:
+    """The environment for a command.
+
+    >>> command = Command(["x"], unset=["SBATCH_*", "A"], environment={"B": "1"})
+    >>> environment_of(command, {"A": "", "AB": "", "SBATCH_X": ""})
+    {'AB': '', 'B': '1'}
+    """
+    if not command.unset:
+        return {**inherited, **command.environment}
+    is_unset = _unset(command.unset).match
+    kept = {name: value for name, value in inherited.items() if not is_unset(name)}
+    return {**kept, **command.environment}
+
+
+def _changes(command: Command, inherited: Iterable[str]) -> bool:
+    """Whether a command has another environment than this process; its own costs less to pass on.
+
+    Args:
+        command: the command.
+        inherited: the names of the variables that this process has.
+    """
+    if not command.unset:
+        return bool(command.environment)
+    return bool(command.environment) or any(map(_unset(command.unset).match, inherited))
+
+
+@functools.lru_cache
+def _unset(patterns: tuple[str, ...]) -> re.Pattern[str]:
+    """What the names match that `Command.unset` means; a command of Slurm has dozens of them."""
+    alternatives = (re.escape(it[:-1]) if it.endswith("*") else rf"{re.escape(it)}\Z" for it in patterns)
+    return re.compile("|".join(alternatives), re.DOTALL)
+
+
+def _written(process: subprocess.Popen[bytes], data: bytes) -> bytes:
+    """Write as much as the pipe takes at once, and return the rest.
+
+    A program that is killed between two writes has given half of a script away.
+    """
+    if process.stdin is None:
+        return data
+    fd = process.stdin.fileno()
+    os.set_blocking(fd, False)
+    try:
+        return data[os.write(fd, data) :]
+    except (BlockingIOError, BrokenPipeError):
+        return data
+    finally:
+        os.set_blocking(fd, True)
+
+
+def _kill(process: subprocess.Popen[bytes]) -> tuple[bytes, bytes]:
+    """End a command with all that it has started, and return what it had printed."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+    try:
+        return process.communicate(timeout=_DRAIN_SECONDS)
+    except subprocess.TimeoutExpired as e:
+        for stream in (process.stdin, process.stdout, process.stderr):
+            if stream is not None:
+                stream.close()
+        return e.stdout or b"", e.stderr or b""
+
+
+def _result(
+    process: subprocess.Popen[bytes], stdout: bytes, stderr: bytes, *, timed_out: bool
+) -> BytesResult:
+    return BytesResult(
+        returncode=-signal.SIGKILL if process.returncode is None else process.returncode,
+        stdout=stdout,
+        stderr=stderr.decode(errors="replace"),
+        timed_out=timed_out,
+    )

@@ -1,0 +1,400 @@
+"""The engine for processes of this machine: one runner per job, its exit seen through the kernel.
+
+A job is a session of its own. Its runner outlives this process, so that the exit code reaches the spool
+whoever looks for it later.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import logging
+import os
+import platform
+import threading
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from jpsi import JobStatus, Streams
+from jpsi.plugin import BatchConfig, JobSpec, JobState, Observation, SubmitException
+from jpsi.plugin.engine import (
+    EngineSetup,
+    Preview,
+    Recovered,
+    Submission,
+    core_count,
+    exec_limits,
+    plain_values,
+    process_count,
+)
+from jpsi.plugin.kit import check_way
+from jpsi_engine.host import (
+    NOBODY,
+    Entrance,
+    GivenUpError,
+    ProcessId,
+    belongs_to_user,
+    boot_id,
+    current_umask,
+    identify_started,
+    is_transient,
+    not_admitted,
+    parse_native_id,
+    start_tick,
+)
+from jpsi_engine.local import exits
+from jpsi_engine.local.slots import Slots
+from jpsi_engine.local.spawn import spawn
+from jpsi_engine.local.supervision import Followed, Follower
+from jpsi_engine.runner import ProcessFrame, Run, problems_here, render_runner, streams_of
+from jpsi_engine.scheduler import warn_of_damage
+from jpsi_engine.spool import (
+    DAMAGE,
+    REVOKED,
+    WORK_DIRECTORY,
+    Intent,
+    Spool,
+    attempts,
+    folder_name,
+    prune,
+    work_directory,
+)
+from jpsi_engine.verdict import CANCEL, exited_at_all, from_ns, never_ran
+
+log = logging.getLogger(__name__)
+
+# From the writing of an intent to the claim of its runner, milliseconds pass.
+_JUDGE_SECONDS = 5.0
+_PRUNE_SECONDS = 3600.0
+
+
+class LocalEngine:
+    """Runs jobs as processes of this machine; implements `jpsi.plugin.Engine`.
+
+    Raises:
+        ConfigError: others can change what leads to the work directory.
+    """
+
+    def __init__(self, setup: EngineSetup) -> None:
+        self._setup = setup
+        self._shell = setup.config.shell_command
+        # A home directory may be shared between machines; processes are not.
+        root = work_directory(setup.config.work_directory)
+        folder = root / folder_name(setup.executor, setup.target)
+        check_way(folder, WORK_DIRECTORY)
+        self._spool = Spool(folder / platform.node())
+        self._follower = Follower(self._spool, setup.config.kill_delay, self._publish)
+        most = setup.config.max_active
+        self._slots = None if most is None else Slots(self._spool.root, most)
+        self._entrance = Entrance()
+        self._lock = threading.Lock()
+        self._is_open = False
+        self._pruned = float("-inf")
+
+    def offers(self) -> Mapping[str, Any]:
+        """Nothing; see `jpsi.plugin.Engine`."""
+        return {}
+
+    def problems(self, spec: JobSpec) -> list[str]:
+        """Why a spec cannot run on this machine as it is now; see `jpsi.plugin.Engine`."""
+        found, needed = problems_here(spec, self._shell[0]), core_count(spec.resources)
+        if self._slots is not None and needed > self._slots.count:
+            found.append(f"it needs {needed} cores, and max_active of this executor is {self._slots.count}")
+        # the runner has this program's environment, and starts what gives the job one of its own
+        return found if found or any(exec_limits(spec)) else list(exec_limits(spec, os.environ))
+
+    def _publish(self, job_id: str, status: JobStatus) -> None:
+        self._setup.publish(job_id, status)
+        if status.final:
+            self._entrance.look_again()
+
+    def give_up(self, job_ids: Collection[str] | None) -> None:
+        """Have jobs wait for slots no more; see `jpsi.plugin.PatientEngine`."""
+        self._entrance.give_up(job_ids)
+
+    def submit(self, submission: Submission) -> str:
+        """Start a job, once there are slots for it; see `jpsi.plugin.Engine`."""
+        try:
+            job = self._start(submission) if self._slots is None else self._start_in(self._slots, submission)
+        except FileExistsError as e:
+            msg = f"job {submission.job_id} was submitted by another process in the meantime"
+            raise SubmitException(msg, e) from e
+        except OSError as e:
+            msg = f"job {submission.job_id} could not be started: {e}"
+            raise SubmitException(msg, e, transient=is_transient(e)) from e
+        except GivenUpError as e:
+            raise not_admitted(submission.job_id) from e
+        self._follower.add(job)
+        return job.process.native_id if job.process is not None else ""
+
+    def _start_in(self, slots: Slots, submission: Submission) -> Followed:
+        """Start a job in slots that its process has until it ends."""
+        needed = core_count(submission.spec.resources)
+        self._open()
+        taken = self._entrance.enter([submission.job_id], lambda: slots.take(needed))
+        try:
+            job = self._start(submission)
+        except BaseException:
+            taken.free()
+            raise
+        if job.process is not None:
+            taken.hold(job.process)
+        return job
+
+    def _start(self, submission: Submission) -> Followed:
+        self._open()
+        spec, job_id = submission.spec, submission.job_id
+        now, run = datetime.now(UTC), self._run(submission)
+        intent = {
+            "id": job_id,
+            "attempt": submission.attempt,
+            "executor": self._setup.executor,
+            "version": self._setup.version,
+            "time": now.isoformat(),
+            "boot": boot_id(),
+            "directory": run.directory,
+            "spec": plain_values.encode(spec),
+        }
+        # No fsync: what could make this file disappear, a crash of the machine, ends the job as well.
+        lock = self._spool.prepare(job_id, submission.attempt, intent, render_runner(run))
+        try:
+            process = self._spawn(submission, lock)
+        finally:
+            os.close(lock)
+        return Followed(
+            job_id,
+            job_id,
+            submission.attempt,
+            process,
+            is_child=True,
+            started=now,
+            duration=self._duration(spec),
+        )
+
+    def _run(self, submission: Submission) -> Run:
+        spec, job_id = submission.spec, submission.job_id
+        return Run(
+            job_id=job_id,
+            attempt=submission.attempt,
+            folder=self._spool.folder(job_id),
+            events=self._spool.events,
+            directory=str(spec.directory or os.getcwd()),  # noqa: PTH109  on the way of every submit
+            spec=spec,
+            launch=submission.launch,
+            rank_variables=submission.rank_variables,
+            sources_scripts=submission.sources_scripts,
+            # one process needs nobody to tell it where it is
+            nodes=submission.nodes if process_count(spec.resources) > 1 else (),
+            prologue=self._setup.config.prologue,
+            frame=ProcessFrame(*filter(None, [current_umask()])),
+        )
+
+    def preview(self, submission: Submission) -> Preview:
+        """What starting a job would come to; see `jpsi.plugin.PreviewingEngine`."""
+        path = self._script(submission)
+        text = render_runner(self._run(submission))
+        return Preview(command=[*self._shell, path], script=None, run=text, path=Path(path))
+
+    def _script(self, submission: Submission) -> str:
+        return f"{self._spool.folder(submission.job_id)}/run.{submission.attempt}"
+
+    def _spawn(self, submission: Submission, lock: int) -> ProcessId:
+        job_id, attempt = submission.job_id, submission.attempt
+        script = self._script(submission)
+        tick = start_tick()
+        try:
+            pid = spawn([*self._shell, script], lock)
+        except BaseException:
+            self._spool.discard(job_id, attempt)
+            raise
+        # Gone at once, which takes an application that ignores SIGCHLD: then it has no start time.
+        process = identify_started(pid, tick) or ProcessId(pid, NOBODY)
+        try:
+            self._spool.started(lock, process.native_id)
+        except OSError:
+            # The claim, which the runner makes, tells the pid as well.
+            log.warning("job %s: its native id could not be written down", job_id, exc_info=True)
+        return process
+
+    def _open(self) -> None:
+        with self._lock:
+            if self._is_open:
+                return
+            self._spool.open()
+            try:
+                # before anything is started that would have to be followed
+                exits.shared()
+                if time.monotonic() - self._pruned > _PRUNE_SECONDS:
+                    threading.Thread(target=self._prune, name="jpsi-prune", daemon=True).start()
+                    self._pruned = time.monotonic()
+            except RuntimeError as e:
+                raise OSError(errno.EAGAIN, str(e)) from e
+            self._is_open = True
+
+    def _prune(self) -> None:
+        config = self._setup.config
+        try:
+            prune(
+                self._spool, time.time(), config.keep_time.total_seconds(), config.keep_count, exited_at_all
+            )
+        except OSError:
+            log.warning("old jobs in %s could not be removed", self._spool.root, exc_info=True)
+
+    def track(self, job_id: str) -> None:
+        """Follow a job; see `jpsi.plugin.Engine`."""
+        job = self._follower.get(job_id)
+        if job is not None:
+            self._follower.track(job)
+
+    def attach(self, job_id: str, native_id: str) -> str:
+        """Let a job stand for a process; see `jpsi.plugin.Engine`."""
+        with self._reading():
+            self._open()
+            for intent, runner_process in attempts.find(self._spool, native_id):
+                self._follower.add(attrs.evolve(self._followed(intent, runner_process), job_id=job_id))
+                return attempts.native_id_of(intent, runner_process)
+        process = parse_native_id(native_id)
+        if process is not None and not (process.is_alive() and belongs_to_user(process.pid)):
+            process = None
+        self._follower.add(Followed(job_id, job_id, 0, process, is_child=False, started=datetime.now(UTC)))
+        return native_id if process is None else process.native_id
+
+    def recover(self) -> Sequence[Recovered]:
+        """Find the jobs on disk that are not final; see `jpsi.plugin.Engine`."""
+        with self._reading():
+            self._open()
+            job_ids = self._spool.job_ids()
+        return self._recalled(job_ids, is_settled=lambda job_id: self._spool.is_final(job_id, exited_at_all))
+
+    def recall(self, job_ids: Collection[str]) -> Sequence[Recovered]:
+        """Find single jobs on disk; see `jpsi.plugin.RecallingEngine`."""
+        with self._reading():
+            self._open()
+        return self._recalled(job_ids, is_settled=lambda _: False)
+
+    def _recalled(self, job_ids: Iterable[str], is_settled: Callable[[str], bool]) -> list[Recovered]:
+        found = []
+        for job_id in job_ids:
+            if self._follower.get(job_id) is not None:
+                continue
+            try:
+                is_left_out = is_settled(job_id)
+                intent = None if is_left_out else self._spool.last_intent(job_id)
+                recovered = None if intent is None else self._recover(intent)
+            except (OSError, *DAMAGE) as e:
+                warn_of_damage(self._spool, job_id, e)
+                continue
+            if intent is None and not is_left_out:
+                warn_of_damage(self._spool, job_id)
+            if recovered is not None:
+                found.append(recovered)
+        return found
+
+    @contextlib.contextmanager
+    def _reading(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as e:
+            msg = f"the jobs in {self._spool.root} cannot be read: {e}"
+            raise SubmitException(msg, e, transient=is_transient(e)) from e
+
+    def _recover(self, intent: Intent) -> Recovered | None:
+        job_id = intent.job_id
+        process = attempts.runner_of(self._spool, intent)
+        if process is None:
+            with self._spool.judging(intent, _JUDGE_SECONDS) as may_judge:
+                if not may_judge:
+                    log.warning("job %s is being submitted by another process and is left to it", job_id)
+                    return None
+                # Its process may be on the way; after this it can run no more, or has claimed to.
+                if self._has_begun(intent):
+                    process = attempts.lost_runner(intent)
+                else:
+                    self._spool.revoke(job_id, intent.attempt)
+                    process = attempts.runner_of(self._spool, intent)
+        if process is not None:
+            self._follower.add(self._followed(intent, process))
+        elif self._spool.read_stop(job_id, intent.attempt) is not None:
+            # told to end before it had begun: that is how it ended
+            self._spool.finish(job_id, intent.attempt, plain_values.encode_status(never_ran()))
+            return None
+        return Recovered(
+            job_id=job_id,
+            attempt=intent.attempt,
+            spec=plain_values.decode(intent.content["spec"]),
+            native_id=None if process is None else attempts.native_id_of(intent, process),
+            time=datetime.fromisoformat(intent.content["time"]).astimezone(UTC),
+        )
+
+    def _has_begun(self, intent: Intent) -> bool:
+        """Whether an attempt was started, by anything that is left of it, although its claim is lost."""
+        claim = self._spool.claim(intent.job_id, intent.attempt)
+        if claim is not None and claim.text == REVOKED:
+            return False
+        new = [it.name for it in self._spool.news({intent.job_id}) if it.attempt == intent.attempt]
+        is_started = claim is None and intent.native_id is not None
+        return is_started or self._spool.has_run(intent.job_id, intent.attempt, new)
+
+    def _followed(self, intent: Intent, process: ProcessId) -> Followed:
+        claim = self._spool.claim(intent.job_id, intent.attempt)
+        return Followed(
+            intent.job_id,
+            intent.job_id,
+            intent.attempt,
+            process,
+            is_child=False,
+            started=datetime.now(UTC) if claim is None else from_ns(claim.time_ns),
+            duration=self._duration(plain_values.decode(intent.content["spec"])),
+        )
+
+    def native_ids(self) -> list[str]:
+        """The native ids of the jobs that are not final."""
+        return [job.process.native_id for job in self._follower.all() if job.process is not None]
+
+    def streams(self, job_id: str) -> Streams | None:
+        """Where the output of a job goes; None for a process that was only attached to."""
+        job = self._follower.get(job_id)
+        spool_id = job_id if job is None else job.spool_id
+        intent = self._spool.last_intent(spool_id)
+        if intent is None:
+            return None
+        return streams_of(intent.content, self._spool.folder(spool_id))
+
+    def cancel(self, job_id: str) -> None:
+        """Ask a job to end; see `jpsi.plugin.Engine`."""
+        job = self._follower.get(job_id)
+        try:
+            if job is not None:
+                self._follower.stop(job, CANCEL)
+        except OSError as e:
+            msg = f"job {job_id} could not be told to end: {e}"
+            raise SubmitException(msg, e, transient=is_transient(e)) from e
+
+    def hold(self, job_id: str) -> None:
+        """Not offered; see `jpsi.plugin.Engine`."""
+        msg = f"job {job_id} cannot be held: processes of this machine start at once"
+        raise SubmitException(msg)
+
+    def release(self, job_id: str) -> None:
+        """Not offered; see `jpsi.plugin.Engine`."""
+        msg = f"job {job_id} is not held: processes of this machine start at once"
+        raise SubmitException(msg)
+
+    def info(self, job_id: str) -> Observation | None:
+        """Whether the job runs; see `jpsi.plugin.Engine`."""
+        job = self._follower.get(job_id)
+        if job is None or job.process is None:
+            return None
+        return Observation(state=JobState.ACTIVE, word="running", time=job.started, nodes=(platform.node(),))
+
+    def _duration(self, spec: JobSpec) -> timedelta | None:
+        """How long a job may run: what it asks for, else what is configured, which most often is nothing."""
+        config, asked = self._setup.config, spec.attributes.duration
+        if asked is None and isinstance(config, BatchConfig):
+            asked = config.default_duration
+        return asked or None  # zero means no limit

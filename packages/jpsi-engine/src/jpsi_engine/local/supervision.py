@@ -1,0 +1,289 @@
+"""Follows the processes of one executor's jobs to their end, and brings it about where that is asked for."""
+
+from __future__ import annotations
+
+import functools
+import logging
+import os
+import signal
+import threading
+import time
+import weakref
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import attrs
+
+from jpsi import JobStatus
+from jpsi.plugin import Evidence, JobState, Reason
+from jpsi.plugin.engine import TIME_SOURCE, decode_status, encode_status, timed
+from jpsi_engine.host import ProcessId, seconds_since_start, session
+from jpsi_engine.local import exits
+from jpsi_engine.local.exits import Exit
+from jpsi_engine.runner import explained
+from jpsi_engine.spool import Spool
+from jpsi_engine.verdict import TIMEOUT, Gone, Marker, Stop, conclude, exited_at_all
+
+log = logging.getLogger(__name__)
+
+_SESSION_POLL_SECONDS = 0.05
+
+
+@attrs.define(slots=True, eq=False)
+class Followed:
+    """What is known of a job that is not final."""
+
+    job_id: str
+    #: The id in the spool; another than `job_id` for a job that was attached.
+    spool_id: str
+    #: 0 for a process that is no job of jpsi: it has no runner, and nothing of it is in the spool.
+    attempt: int
+    #: None for a native id that means nothing here.
+    process: ProcessId | None
+    #: Whether this program started it.
+    is_child: bool
+    started: datetime
+    duration: timedelta | None = None
+    stop: Stop | None = None
+    #: Whether it was told to end from here: once is enough, as a program may take a second TERM for haste.
+    is_ending: bool = False
+    #: When that was, or when it was first seen here; by a clock that nobody sets.
+    ending_since: float | None = None
+    #: Set when the process has ended; others of its session may not have.
+    gone: Gone | None = None
+
+    @property
+    def has_runner(self) -> bool:
+        """Whether the process is a runner, which leaves markers."""
+        return self.attempt > 0
+
+
+class Follower:
+    """The jobs of one executor that are not final. Methods may be called from any thread."""
+
+    def __init__(
+        self, spool: Spool, kill_delay: timedelta, publish: Callable[[str, JobStatus], None]
+    ) -> None:
+        self._spool = spool
+        self._kill_delay = kill_delay
+        self._publish = publish
+        self._lock = threading.Lock()
+        self._jobs: dict[str, Followed] = {}
+
+    @property
+    def events(self) -> str:
+        """Where the jobs leave markers."""
+        return self._spool.events
+
+    def add(self, job: Followed) -> None:
+        """Know a job; nothing is published before `track`."""
+        with self._lock:
+            self._jobs[job.job_id] = job
+
+    def get(self, job_id: str) -> Followed | None:
+        """The job with this id, unless it is final or was never here."""
+        with self._lock:
+            return self._jobs.get(job_id)
+
+    def all(self) -> list[Followed]:
+        """Every job that is not final."""
+        with self._lock:
+            return list(self._jobs.values())
+
+    def track(self, job: Followed) -> None:
+        """Publish the statuses of a job from now on."""
+        if job.process is None:
+            self._finish(job, _unverified())
+            return
+        known = None if job.is_child or not job.has_runner else self._final_on_disk(job)
+        if known is not None:
+            self._finish(job, known)
+            return
+        running = JobStatus(JobState.ACTIVE, time=job.started, evidence=Evidence.PROCESS)
+        self._publish(job.job_id, timed(running, "process"))
+        if job.duration:
+            expire = functools.partial(_expire, weakref.ref(self), job.job_id)
+            exits.shared().call_later(seconds_left(job, datetime.now(UTC)), expire)
+        if not job.is_child:
+            self._resume_stop(job)
+        exits.shared().watch(job.process, self, job, is_child=job.is_child)
+
+    def _final_on_disk(self, job: Followed) -> JobStatus | None:
+        content = self._spool.read_final(job.spool_id, job.attempt)
+        return None if content is None else decode_status(content)
+
+    def _resume_stop(self, job: Followed) -> None:
+        """Whoever told the job to end may have died before it was done."""
+        job.stop = self._stop_on_disk(job)
+        if job.stop is not None:
+            self._end(job)
+
+    def stop(self, job: Followed, why: str) -> None:
+        """Tell a job to end, for CANCEL or TIMEOUT."""
+        if job.stop is None:
+            # Remembered before the first signal: whoever sees the end must know who wanted it.
+            job.stop = self._remember(job, Stop(why, datetime.now(UTC)))
+        self._end(job)
+
+    def _end(self, job: Followed) -> None:
+        with self._lock:
+            if job.is_ending:
+                return
+            job.is_ending = True
+            job.ending_since = time.monotonic()
+        # Whatever keeps the first signal from being sent, the second one follows.
+        kill = functools.partial(self._kill, job)
+        exits.shared().call_later(self._kill_delay.total_seconds(), kill)
+        self._signal(job, signal.SIGTERM)
+
+    def _remember(self, job: Followed, stop: Stop) -> Stop:
+        if not job.has_runner:
+            return stop
+        try:
+            return Stop.of(self._spool.stop(job.spool_id, job.attempt, stop.content))
+        except OSError:
+            log.warning("job %s: that it was told to end is not on disk", job.job_id, exc_info=True)
+            return stop
+
+    def _kill(self, job: Followed) -> None:
+        if self.get(job.job_id) is job:
+            self._signal(job, signal.SIGKILL)
+
+    @staticmethod
+    def _signal(job: Followed, number: signal.Signals) -> None:
+        if job.process is None:
+            return
+        # The runner first, so that it knows of the signal before it sees its child end.
+        if job.process.is_alive():
+            _send(job.process.pid, number)
+        if job.has_runner:
+            for pid in session(job.process):
+                if pid != job.process.pid:
+                    _send(pid, number)
+
+    def ended(self, exits_: list[Exit]) -> Iterable[Followed]:
+        """Processes ended: publish what that means. Returns the jobs for which more must be known."""
+        # If they cannot be read nothing is known yet: the watch asks again.
+        markers = self._collect([exit_.token for exit_ in exits_])
+        now = datetime.now(UTC)
+        undecided = []
+        for exit_ in exits_:
+            job: Followed = exit_.token
+            found = markers.get(job.spool_id, [])
+            if (
+                exit_.wait_status is None
+                and not exit_.is_last
+                and job.stop is None
+                and not exited_at_all(found)
+            ):
+                undecided.append(job)
+            else:
+                job.gone = Gone(now, exit_.wait_status)
+                self._conclude(job, found)
+        return undecided
+
+    def marked(self, tokens: list[Any]) -> None:
+        """Runners may have left markers: publish what they say."""
+        followed: list[Followed] = tokens
+        jobs = [job for job in followed if self._jobs.get(job.job_id) == job]
+        for spool_id, found in self._collect(jobs, only_new=True).items():
+            for job in jobs:
+                if job.spool_id == spool_id and found:
+                    self._conclude(job, found)
+
+    def _collect(self, jobs: list[Followed], *, only_new: bool = False) -> dict[str, list[Marker]]:
+        by_id = {job.spool_id: job for job in jobs if job.has_runner}
+        found = self._spool.collect(by_id, only_new=only_new)
+        return {spool_id: _of_attempt(by_id[spool_id], found[spool_id]) for spool_id in found}
+
+    def _conclude(self, job: Followed, markers: list[Marker]) -> None:
+        # A runner that was told to end by another process left a marker of the signal, or none at all.
+        if job.stop is None and (not exited_at_all(markers) or len(markers) > 1):
+            job.stop = self._stop_on_disk(job)
+        if job.stop is not None and job.has_runner:
+            markers = _of_attempt(job, self._spool.consumed(job.spool_id))
+        if job.gone is not None and self._must_clear(job, markers):
+            # The job is over when all of its session is: see again shortly.
+            again = functools.partial(self._conclude, job, markers)
+            exits.shared().call_later(_SESSION_POLL_SECONDS, again)
+            return
+        status = conclude(markers, job.stop, job.gone, has_runner=job.has_runner)
+        if status is not None:
+            self._finish(job, explained(self._spool, job.spool_id, job.attempt, status))
+
+    def _stop_on_disk(self, job: Followed) -> Stop | None:
+        if not job.has_runner:
+            return None
+        content = self._spool.read_stop(job.spool_id, job.attempt)
+        return None if content is None else Stop.of(content)
+
+    def _must_clear(self, job: Followed, markers: list[Marker]) -> bool:
+        """Whether processes are left of a job that was told to end, or whose runner was killed."""
+        if not job.has_runner or (job.stop is None and exited_at_all(markers)):
+            return False  # what a job leaves in the background is its own affair
+        if job.process is None or not session(job.process):
+            return False
+        job.ending_since = time.monotonic() if job.ending_since is None else job.ending_since
+        if job.stop is None or time.monotonic() - job.ending_since > self._kill_delay.total_seconds():
+            self._signal(job, signal.SIGKILL)
+        return True
+
+    def _finish(self, job: Followed, status: JobStatus) -> None:
+        with self._lock:
+            if self._jobs.get(job.job_id) is not job:
+                return
+            del self._jobs[job.job_id]
+        if TIME_SOURCE not in status.metadata:
+            status = timed(status, "marker" if status.evidence is Evidence.MARKER else "observation")
+        if job.has_runner and (job.stop is not None or status.evidence is not Evidence.MARKER):
+            content = encode_status(status)
+            finish = functools.partial(self._spool.finish, job.spool_id, job.attempt, content)
+            self._spool.unwritten.write(f"the end of job {job.job_id}", finish)
+        self._publish(job.job_id, status)
+
+
+def seconds_left(job: Followed, now: datetime) -> float:
+    """How long a job may still run that has a duration.
+
+    The kernel's word counts, as the wall clock may have been set since. Without that a clock that was set
+    back gives no more than the whole duration.
+    """
+    duration = timedelta(0) if job.duration is None else job.duration
+    passed = None if job.process is None else seconds_since_start(job.process)
+    left = (
+        (duration - (now - job.started)).total_seconds()
+        if passed is None
+        else duration.total_seconds() - passed
+    )
+    return min(max(0.0, left), duration.total_seconds())
+
+
+def _expire(follower: weakref.ref[Follower], job_id: str) -> None:
+    """A job has used up its duration; it, and the executor with it, may be long gone."""
+    still = follower()
+    job = None if still is None else still.get(job_id)
+    if still is not None and job is not None:
+        still.stop(job, TIMEOUT)
+
+
+def _of_attempt(job: Followed, markers: list[Marker]) -> list[Marker]:
+    return [marker for marker in markers if marker.attempt == job.attempt]
+
+
+def _unverified() -> JobStatus:
+    return JobStatus(
+        JobState.FAILED,
+        message="no process of this user has the native id that was attached to",
+        reason=Reason.ATTACH_UNVERIFIED,
+        evidence=Evidence.ABSENCE,
+    )
+
+
+def _send(pid: int, number: signal.Signals) -> None:
+    try:
+        os.kill(pid, number)
+    except ProcessLookupError:
+        pass
+    except PermissionError:
+        log.warning("process %d belongs to somebody else and was not ended", pid)

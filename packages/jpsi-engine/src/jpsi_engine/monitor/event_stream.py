@@ -1,0 +1,172 @@
+"""Listens to a batch system that tells of its jobs by itself, so that it is asked when there is news.
+
+What it tells is a hint and nothing more: whoever hears it asks, and a batch system that falls silent costs
+time alone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import threading
+import time
+import weakref
+from collections.abc import Callable, Collection
+
+from jpsi.plugin import JpsiError, Lines
+from jpsi_engine.monitor.job_monitor import Tracking
+from jpsi_engine.monitor.poll_loop import Rounds
+from jpsi_engine.scheduler import Backend
+
+log = logging.getLogger(__name__)
+
+# How long to wait before a command that has ended is started again.
+_FIRST_PAUSE_SECONDS = 5.0
+_LONGEST_PAUSE_SECONDS = 3600.0
+_GROWTH = 4.0
+
+
+class Hearing:
+    """Hears of jobs on a thread of its own, as long as there are jobs to hear of.
+
+    It holds on to nothing while it listens, and ends with whoever holds it.
+
+    Args:
+        listen: starts a command that tells of jobs.
+        understand: the native ids of the jobs that a line has news of.
+        is_wanted: whether there are jobs to hear of.
+        heard: called with what a line was understood to say.
+        wait: waits for so many seconds, or until the event is set.
+        first_pause: how many seconds to wait before a command that has ended is started again.
+        longest_pause: how many it grows to, unless the command had told something.
+    """
+
+    def __init__(  # noqa: PLR0913  what differs between what can be heard
+        self,
+        listen: Callable[[], Lines],
+        understand: Callable[[str], Collection[str]],
+        is_wanted: Callable[[], bool],
+        heard: Callable[[Collection[str]], None],
+        wait: Callable[[threading.Event, float], object] = threading.Event.wait,
+        *,
+        first_pause: float = _FIRST_PAUSE_SECONDS,
+        longest_pause: float = _LONGEST_PAUSE_SECONDS,
+    ) -> None:
+        self.first_pause = first_pause
+        self.longest_pause = longest_pause
+        self._listen = listen
+        self._understand = understand
+        self._is_wanted = is_wanted
+        self._heard = heard
+        self._wait = wait
+        self._lock = threading.Lock()
+        self._is_running = False
+        self._ear = _Ear()
+        weakref.finalize(self, self._ear.close)
+
+    def begin(self) -> None:
+        """There are jobs to hear of.
+
+        Raises:
+            RuntimeError: no thread can be started now.
+        """
+        with self._lock:
+            if not self._is_running:
+                thread = threading.Thread(
+                    target=_hear, args=(weakref.ref(self), self._ear), name="jpsi-hear", daemon=True
+                )
+                thread.start()
+                self._is_running = True
+
+    def _may_end(self) -> bool:
+        with self._lock:
+            if self._is_wanted():
+                return False
+            self._is_running = False
+            return True
+
+    def _take(self, line: str) -> bool:
+        """Pass on what a line says; returns whether it says anything."""
+        try:
+            found = self._understand(line)
+        except JpsiError as e:
+            log.debug("%r was not understood: %s", line, e)
+            return False
+        if found:
+            self._heard(found)
+        return bool(found)
+
+
+def hearing(backend: Backend, tracking: Tracking, rounds: Rounds) -> Hearing:
+    """Whoever hears of the jobs of a backend, and has it asked about those that are followed."""
+
+    def heard(native_ids: Collection[str]) -> None:
+        if not {job.native_id for job in tracking.all()}.isdisjoint(native_ids):
+            tracking.told(time.monotonic())
+            with contextlib.suppress(RuntimeError):  # no thread can be started now
+                rounds.begin()
+
+    return Hearing(backend.listen, backend.news, lambda: bool(tracking.all()), heard)
+
+
+class _Ear:
+    """The command that is listened to, which ends with whoever holds the `Hearing`."""
+
+    def __init__(self) -> None:
+        self.closed = threading.Event()
+        self.lines: Lines | None = None
+
+    def listen(self, lines: Lines) -> Lines:
+        self.lines = lines
+        if self.closed.is_set():
+            lines.close()
+        return lines
+
+    def close(self) -> None:
+        self.closed.set()
+        if self.lines is not None:
+            self.lines.close()
+
+
+def _hear(reference: weakref.ref[Hearing], ear: _Ear) -> None:
+    pause = None
+    while (hearing := _still_wanted(reference)) is not None:
+        wait, lines = hearing._wait, None  # noqa: SLF001  two halves of one thing
+        first, longest = hearing.first_pause, hearing.longest_pause
+        try:
+            lines = ear.listen(hearing._listen())  # noqa: SLF001
+        except (JpsiError, OSError) as e:
+            log.info("nothing is to be heard of jobs: %s", e)
+        del hearing
+        has_told = False if lines is None else _fenced(reference, lines)
+        if has_told is None:
+            return
+        pause = first if has_told or pause is None else pause
+        wait(ear.closed, pause)
+        pause = first if has_told else min(pause * _GROWTH, longest)
+
+
+def _still_wanted(reference: weakref.ref[Hearing]) -> Hearing | None:
+    hearing = reference()
+    return None if hearing is None or hearing._may_end() else hearing  # noqa: SLF001
+
+
+def _fenced(reference: weakref.ref[Hearing], lines: Lines) -> bool | None:
+    try:
+        return _heard_out(reference, lines)
+    except Exception:
+        log.exception("what is heard of jobs was of no use")
+        return False
+
+
+def _heard_out(reference: weakref.ref[Hearing], lines: Lines) -> bool | None:
+    """Listen to a command to its end; returns whether it told anything, or None if nobody wants to know."""
+    has_told = False
+    with contextlib.closing(lines):
+        for line in lines:
+            hearing = _still_wanted(reference)
+            if hearing is None:
+                return None
+            has_told = hearing._take(line) or has_told  # noqa: SLF001
+            del hearing
+    return has_told

@@ -1,0 +1,213 @@
+"""The two threads of a batch executor: one sees markers, one asks the batch system.
+
+They run while there are jobs to follow, hold on to nothing while they wait, and end with the executor.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import select
+import threading
+import time
+import weakref
+from collections.abc import Callable, Collection
+
+from jpsi_engine.host import MarkerWatch
+from jpsi_engine.monitor.job_monitor import Tracking
+
+log = logging.getLogger(__name__)
+
+# How often the directory is looked at where something announces what appears in it, and where nothing does:
+# from the first to the last of these, the less there is to expect.
+_ANNOUNCED_SECONDS = 10.0
+_SCAN_SECONDS = 1.0
+_LONGEST_SCAN_SECONDS = 5.0
+_SCAN_GROWTH = 1.25
+_IDLE_SECONDS = 5.0
+_FENCE = "following jobs failed once and goes on"
+
+
+class Rounds:
+    """Sees to it that the rounds of one `Tracking` take place.
+
+    Args:
+        tracking: whose rounds.
+        events: the directory in which markers appear.
+        is_announced: whether the kernel announces what appears there; it is scanned otherwise, each second
+            while a job runs.
+    """
+
+    def __init__(self, tracking: Tracking, events: str, *, is_announced: bool) -> None:
+        self._tracking = tracking
+        self._events = events
+        self._is_announced = is_announced
+        self._lock = threading.Lock()
+        self._running: set[str] = set()
+        self._changed = threading.Event()
+        # When the next question is thought of again; while that is found out, no time is too early.
+        self._asks_at = float("inf")
+        self._bell = _Bell()
+        # not when the program ends: the thread would listen to a bell that never stops
+        weakref.finalize(self, self._bell.close).atexit = False
+
+    def begin(self) -> None:
+        """There is a job to follow, or something new to ask about.
+
+        Raises:
+            RuntimeError: no thread can be started now.
+        """
+        self._hasten()
+        if self._bell.is_needed:
+            self._bell.ring()
+        with self._lock:
+            for name, work in (("see", self._see), ("ask", self._ask)):
+                if name not in self._running:
+                    threading.Thread(target=work(), name=f"jpsi-batch-{name}", daemon=True).start()
+                    self._running.add(name)
+
+    def _hasten(self) -> None:
+        """Have the thread that asks think again, if a question is due before it would."""
+        due = self._tracking.next_question()
+        if due is not None and due < self._asks_at:
+            self._changed.set()
+
+    def _may_end(self, name: str) -> bool:
+        """Whether a thread has nothing left to do; it ends then, and `begin` starts another."""
+        with self._lock:
+            if self._tracking.all():
+                return False
+            self._running.discard(name)
+            return True
+
+    def _see(self) -> Callable[[], None]:
+        rounds, bell, events, is_announced = weakref.ref(self), self._bell, self._events, self._is_announced
+
+        def see() -> None:
+            with contextlib.ExitStack() as stack:
+                watch = _watch(events)
+                poll = select.poll()
+                poll.register(bell, select.POLLIN)
+                if watch is not None:
+                    stack.callback(watch.close)
+                    poll.register(watch, select.POLLIN)
+                pause = _SCAN_SECONDS
+                appeared: set[str] = set()
+                while (is_expecting := _see_once(rounds, appeared)) is not None:
+                    pause = next_pause(pause, is_expecting=is_expecting)
+                    appeared = set()
+                    is_told = watch is not None and is_announced and not watch.is_over
+                    # A job that is followed from now on is looked at by whoever follows it.
+                    bell.is_needed = not is_told
+                    if poll.poll(1000 * (_ANNOUNCED_SECONDS if is_told else pause)):
+                        bell.hear()
+                        if watch is not None:
+                            appeared = watch.drain()
+
+        return see
+
+    def _ask(self) -> Callable[[], None]:
+        rounds, changed = weakref.ref(self), self._changed
+
+        def ask() -> None:
+            _find_out(rounds)
+            while True:
+                wait = _ask_once(rounds)
+                if wait is None:
+                    return
+                changed.wait(wait)
+
+        return ask
+
+
+class _Bell:
+    """A descriptor that another thread can make readable."""
+
+    def __init__(self) -> None:
+        #: Whether whoever listens would not hear of new jobs soon enough without it.
+        self.is_needed = True
+        self._reader, self._writer = os.pipe()
+        os.set_blocking(self._reader, False)
+        os.set_blocking(self._writer, False)
+
+    def fileno(self) -> int:
+        return self._reader
+
+    def ring(self) -> None:
+        with contextlib.suppress(BlockingIOError):  # it rings already
+            os.write(self._writer, b".")
+
+    def hear(self) -> None:
+        with contextlib.suppress(BlockingIOError):
+            os.read(self._reader, 65536)
+
+    def close(self) -> None:
+        """Wake whoever listens for the last time; the other end goes with the last of them."""
+        os.close(self._writer)
+
+    def __del__(self) -> None:
+        os.close(self._reader)
+
+
+def _watch(events: str) -> MarkerWatch | None:
+    try:
+        return MarkerWatch(events)
+    except OSError:
+        log.debug("%s cannot be watched and is scanned instead", events, exc_info=True)
+        return None
+
+
+def next_pause(pause: float, *, is_expecting: bool) -> float:
+    """How long to wait for the next scan, after having waited so long for this one."""
+    return _SCAN_SECONDS if is_expecting else min(pause * _SCAN_GROWTH, _LONGEST_SCAN_SECONDS)
+
+
+def _see_once(reference: weakref.ref[Rounds], appeared: Collection[str]) -> bool | None:
+    """One round; returns whether more is to be expected soon, or None if there is to be no other."""
+    rounds = reference()
+    if rounds is None or rounds._may_end("see"):  # noqa: SLF001  two halves of one thing
+        return None
+    tracking, now, is_expecting = rounds._tracking, time.monotonic(), True  # noqa: SLF001
+    try:
+        tracking.see_markers(now, appeared)
+        is_expecting = tracking.expects_markers(now)
+    except OSError as e:
+        log.warning("markers cannot be read: %s", e)
+    except Exception:
+        log.exception(_FENCE)
+    # what was seen may have made a question due
+    rounds._hasten()  # noqa: SLF001
+    return is_expecting
+
+
+def _find_out(reference: weakref.ref[Rounds]) -> None:
+    rounds = reference()
+    if rounds is not None:
+        try:
+            rounds._tracking.find_out(time.monotonic)  # noqa: SLF001
+        except Exception:
+            log.exception(_FENCE)
+
+
+def _ask_once(reference: weakref.ref[Rounds]) -> float | None:
+    """One round; returns how long to wait for the next one, or None if there is none."""
+    rounds = reference()
+    if rounds is None or rounds._may_end("ask"):  # noqa: SLF001
+        return None
+    tracking = rounds._tracking  # noqa: SLF001
+    rounds._asks_at = float("inf")  # noqa: SLF001
+    rounds._changed.clear()  # noqa: SLF001
+    due, now = tracking.next_question(), time.monotonic()
+    wait = _IDLE_SECONDS if due is None else min(due - now, _IDLE_SECONDS)
+    if wait > 0:
+        rounds._asks_at = now + wait  # noqa: SLF001
+        return wait
+    busy = time.thread_time()
+    try:
+        tracking.ask(time.monotonic)
+        tracking.asked(time.thread_time() - busy)
+    except Exception:
+        log.exception(_FENCE)
+        return _IDLE_SECONDS
+    return 0.0

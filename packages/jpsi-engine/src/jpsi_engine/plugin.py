@@ -1,0 +1,44 @@
+"""The engine `batch`: what jpsi-core asks for to have jobs carried out. Each hook imports what it needs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from jpsi.plugin import hookimpl
+
+if TYPE_CHECKING:
+    from jpsi import JobFiles
+    from jpsi.plugin import ExecutorHooks, Transport
+    from jpsi.plugin.engine import Engine, EngineSetup
+
+
+@hookimpl
+def local_transport() -> Transport:
+    """Return what runs commands on this machine."""
+    from jpsi_engine.host import LocalTransport  # noqa: PLC0415
+
+    return LocalTransport()
+
+
+@hookimpl
+def batch_engine(setup: EngineSetup, hooks: ExecutorHooks) -> Engine:
+    """Return the engine of an executor whose backend works by command lines."""
+    from jpsi_engine.batch import BatchEngine  # noqa: PLC0415
+
+    return BatchEngine(setup, hooks)
+
+
+@hookimpl
+def process_engine(setup: EngineSetup) -> Engine:
+    """Return the engine for processes of this machine."""
+    from jpsi_engine.local import LocalEngine  # noqa: PLC0415
+
+    return LocalEngine(setup)
+
+
+@hookimpl
+def open_files(transport: Transport) -> JobFiles:
+    """Return the files of the machine on which the commands of a transport run."""
+    from jpsi_engine.transfer import open_job_files  # noqa: PLC0415
+
+    return open_job_files(transport)

@@ -1,0 +1,95 @@
+"""Makes here, in the mirror, what is told of folders where files are elsewhere; see `far_folders`."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import shutil
+import time
+
+import attrs
+
+from jpsi.plugin.kit import make_directory
+from jpsi_engine.host import forget, write, write_new, write_once
+from jpsi_engine.remote.folders import FoundFolder
+from jpsi_engine.remote.marker_mirror import DRAFT, order
+from jpsi_engine.remote.markers import ClockDifference, FarMarker
+from jpsi_engine.spool import FOUND, Spool
+from jpsi_engine.verdict import parse
+
+# Nobody takes longer to write down what was found.
+_DRAFT_SECONDS = 3600.0
+_NONCE_BYTES = 16
+
+
+@attrs.frozen(slots=True)
+class FolderMirror:
+    """The folders of jobs and arrays in a mirror. Any thread may call its methods, which raise OSError."""
+
+    spool: Spool
+
+    def take(self, found: FoundFolder, clocks: ClockDifference) -> None:
+        """Have here what is new in a folder that is here."""
+        folder = f"{self.spool.root}/{found.name}"
+        for name, text in found.texts.items():
+            path = f"{folder}/{name}"
+            if name.startswith("claim") and text.strip():
+                keep(path, text.strip())
+            elif text.strip() and not os.path.lexists(path):
+                # it is of an attempt that another machine has made
+                with contextlib.suppress(FileNotFoundError):
+                    write_once(path, os.fsencode(text.strip()))
+        for marker in sorted((FarMarker(*it) for it in found.times.items()), key=order):
+            is_new = not os.path.lexists(f"{folder}/{marker.name}")
+            if parse(marker.name, 0) is not None and is_new:
+                draft = self._draft()
+                _touch(draft, clocks.here(marker.time_ns, time.time_ns()))
+                os.rename(draft, f"{self.spool.events}/{marker.name}")  # noqa: PTH104  text, as in the spool
+
+    def adopt(self, found: FoundFolder, clocks: ClockDifference) -> None:
+        """Have a folder here that is not."""
+        draft = self._draft()
+        make_directory(draft)
+        try:
+            write_new(f"{draft}/{FOUND}", b"")
+            for name, text in found.texts.items():
+                write_new(f"{draft}/{name}", os.fsencode(text.rstrip("\n")))
+            for name, time_ns in found.times.items():
+                if parse(name, 0) is not None or name.startswith("start."):
+                    _touch(f"{draft}/{name}", clocks.here(time_ns, time.time_ns()))
+            os.rename(draft, f"{self.spool.root}/{found.name}")  # noqa: PTH104  as above
+        except OSError:
+            # somebody else may have found it meanwhile
+            if not os.path.isdir(f"{self.spool.root}/{found.name}"):  # noqa: PTH112  as above
+                raise
+        finally:
+            shutil.rmtree(draft, ignore_errors=True)
+
+    def _draft(self) -> str:
+        # not in the trash, which somebody may be emptying
+        return f"{self.spool.root}/{DRAFT}{secrets.token_hex(_NONCE_BYTES)}"
+
+    def remove_drafts(self) -> None:
+        """Remove what those have left who were killed while they found something."""
+        with os.scandir(self.spool.root) as entries:
+            drafts = [entry for entry in entries if entry.name.startswith(DRAFT)]
+        for draft in drafts:
+            with contextlib.suppress(FileNotFoundError):
+                # that of modification is the marker's
+                if time.time() - draft.stat().st_ctime > _DRAFT_SECONDS:
+                    if draft.is_dir():
+                        shutil.rmtree(draft.path, ignore_errors=True)
+                    else:
+                        forget(draft.path)
+
+
+def keep(path: str, text: str) -> None:
+    """Have a file here that is there; the folder of a job may be gone."""
+    with contextlib.suppress(FileNotFoundError):
+        write(path, os.fsencode(text))
+
+
+def _touch(path: str, time_ns: int) -> None:
+    write_new(path, b"")
+    os.utime(path, ns=(time_ns, time_ns))

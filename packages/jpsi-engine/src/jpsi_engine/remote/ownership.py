@@ -1,0 +1,56 @@
+"""The rule of `jpsi.contract.ownership` on a remote host: shell text that tells which steps are not safe.
+
+It goes as far as POSIX commands can tell: the directories as they are named and as they are behind links, and
+those links that are named. Of access control lists only what shows in the mode counts, and a group counts as
+the user's private one if getent(1) says that nobody else is in it.
+"""
+
+from __future__ import annotations
+
+from jpsi.plugin import line
+
+#: The function that `unsafe_function` defines: it prints what ls(1) says of each step that is not safe.
+UNSAFE = "_jpsi_unsafe"
+
+_FUNCTION = r"""@UNSAFE@() (
+    for _jpsi_at in @DOWN@; do [ ! -d "$_jpsi_at" ] || break; done
+    _jpsi_at=$(cd "$_jpsi_at" && pwd -P)
+    set -- @DOWN@
+    while [ -n "$_jpsi_at" ] && [ "$_jpsi_at" != / ]; do
+        set -- "$@" "$_jpsi_at"
+        _jpsi_at=${_jpsi_at%/*}
+    done
+    _jpsi_user=$(id -u) _jpsi_name=$(id -un) _jpsi_private='-links 0'
+    [ "$(id -gn)" != "$_jpsi_name" ] || case $(getent group "$_jpsi_name" 2>/dev/null) in
+        *: | *:"$_jpsi_name") _jpsi_private="( -user $_jpsi_user -group $(id -g) )" ;;
+    esac
+    export LC_ALL=C
+    unset IFS
+    set -f
+    # shellcheck disable=SC2086  # several words
+    find "$@" -prune '(' ! -user 0 ! -user "$_jpsi_user" -o \
+        ! -type l ! -perm -1000 '(' -perm -002 -o -perm -020 ! $_jpsi_private ')' ')' \
+        -exec ls -ldn '{}' ';' 2>/dev/null
+)"""
+# What stands before the name in a line of ls(1): mode, links, owner, group, size, month, day, time.
+_FIELDS = 8
+
+
+def unsafe_function(root: str) -> str:
+    """Return shell text that defines `UNSAFE` for what leads to a directory, and for that itself."""
+    parts = root.strip("/").split("/")
+    down = ["/" + "/".join(parts[:count]) for count in range(len(parts), 0, -1)]
+    return _FUNCTION.replace("@UNSAFE@", UNSAFE).replace("@DOWN@", line(*down, "/"))
+
+
+def read_unsafe(text: str) -> str | None:
+    """Return a sentence about the first step that is not safe; None if there is none.
+
+    >>> read_unsafe("drwxrwxrwx 2 0 0 40 Nov 23 02:00 /data/all of us")
+    '/data/all of us (owner 0, drwxrwxrwx) can be changed by others'
+    """
+    for found in text.splitlines():
+        fields = found.split(None, _FIELDS)
+        if len(fields) > _FIELDS and fields[_FIELDS].startswith("/"):
+            return f"{fields[_FIELDS]} (owner {fields[2]}, {fields[0]}) can be changed by others"
+    return None

@@ -1,0 +1,379 @@
+"""The side with files of its own: what jobs need is sent there, and what they leave is brought here."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import secrets
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from datetime import timedelta
+
+from jpsi.plugin import (
+    BatchConfig,
+    BytesTransport,
+    Command,
+    CommandResult,
+    ExecutorConfig,
+    FarDirectories,
+    FileTransport,
+    JobSpec,
+    JpsiError,
+    SubmitException,
+    TransportError,
+    line,
+)
+from jpsi_engine.host import cause_of, is_transient
+from jpsi_engine.monitor import Tracking
+from jpsi_engine.remote.claims import FarClaim, claim_text, read_far_claim, revoke_text
+from jpsi_engine.remote.folder_mirror import FolderMirror, keep
+from jpsi_engine.remote.folders import (
+    STAGED,
+    FoundFolder,
+    keeping_text,
+    listing_text,
+    read_folders,
+    read_listing,
+    read_remaining,
+    remaining_text,
+    removing_done_text,
+    removing_text,
+    telling_text,
+)
+from jpsi_engine.remote.marker_mirror import MarkerMirror
+from jpsi_engine.remote.marker_stream import FarListening
+from jpsi_engine.remote.markers import ClockDifference
+from jpsi_engine.remote.ownership import read_unsafe
+from jpsi_engine.remote.staging import Carrying
+from jpsi_engine.remote.submission import (
+    FarFolder,
+    FarOutcome,
+    FarSubmission,
+    read_submission,
+    submission_text,
+)
+from jpsi_engine.runner import SAID_BYTES, launcher_log
+from jpsi_engine.spool import FOUND, REVOKED, Claim, JobAttempt, Layout, Spool
+from jpsi_engine.submission import TakenError, UnsentError
+from jpsi_engine.transfer import open_job_files
+from jpsi_engine.verdict import LAUNCH, Marker, phase_of
+
+log = logging.getLogger(__name__)
+
+_SHELL = "/bin/sh"
+_NONCE_BYTES = 16
+# What the root over there is called besides the name of the one here, which keeps them apart where both are
+# in the same directory, as in a home that machines share. The name of no folder for a target ends like this.
+_SUFFIX = "@far"
+_ATTEMPT = re.compile(r"(?:intent|array)\.(\d+)")
+# How many folders one question is about.
+_AT_A_TIME = 200
+# Beyond `command_timeout`: whatever is younger may be on its way.
+_SENDING_SECONDS = 60.0
+
+
+class MirroredSide:
+    """Jobs run where files are elsewhere; implements `sides.Side`.
+
+    What is here mirrors what is there, and what decides is asked there; decision record 16 says why.
+    """
+
+    def __init__(self, spool: Spool, transport: FileTransport, config: ExecutorConfig) -> None:
+        self.spool = spool
+        self._folders = FolderMirror(spool)
+        self._transport = transport
+        self._configured = config.work_directory
+        self._timeout = config.command_timeout if isinstance(config, BatchConfig) else None
+        self._directories: FarDirectories | None = None
+        #: Folders over there that came to nothing.
+        self._left: set[str] = set()
+        self._files = open_job_files(transport) if isinstance(transport, BytesTransport) else None
+
+    @property
+    def is_here(self) -> bool:
+        """Always false."""
+        return False
+
+    def _known(self) -> FarDirectories:
+        if self._directories is None:
+            self._directories = self._transport.directories()
+        return self._directories
+
+    def layout(self) -> Layout:
+        """See `Side`."""
+        known = self._known()
+        work = known.work if self._configured is None else known.expanded(str(self._configured))
+        return Layout(f"{work}/{_base(self.spool.root)}{_SUFFIX}")
+
+    def directory(self) -> str:
+        """The home directory over there: the directory that this program is in means nothing there."""
+        return self._known().home
+
+    def said(self) -> Mapping[str, object]:
+        """See `Side`; by this the streams of a job are known."""
+        return {"elsewhere": {"root": self.layout().root, "home": self._known().home}}
+
+    @property
+    def carrying(self) -> Carrying | None:
+        """See `Side`."""
+        return None if self._files is None else Carrying(self._files, self._run, self.layout)
+
+    def problems(self, spec: JobSpec) -> list[str]:
+        """See `Side`; what files and directories there are tells the job itself, when it runs."""
+        if self._files is not None:
+            return []
+        asked = [name for name in ("stage_in", "stage_out", "cleanup") if getattr(spec, name)]
+        return [f"{name} is not offered where files are elsewhere and cannot be moved" for name in asked]
+
+    # ------------------------------------------------------------------------------------- submissions
+
+    def carry_out(
+        self,
+        command: Command,
+        written: Sequence[JobAttempt],
+        lock: int | None,
+        ready: Callable[[], None] | None,
+    ) -> CommandResult:
+        """See `Side`: with one round trip all is written down over there and submitted."""
+        layout, nonce = self.layout(), secrets.token_hex(_NONCE_BYTES)
+        if ready is not None:
+            ready()
+        submission = FarSubmission(
+            root=layout.root,
+            rooms=[layout.jobs, layout.arrays, layout.events],
+            folders=[self._folder(it, layout) for it in written],
+            command=command,
+            script=_base(written[0].file("submit")),
+            answer=_base(written[0].file("answer")),
+        )
+        whole = Command(
+            [_SHELL], stdin=submission_text(submission, nonce), timeout=command.timeout or self._timeout
+        )
+        try:
+            answer = self._transport.run(whole, lock)
+        except TransportError as e:
+            if e.may_have_run:
+                raise
+            raise UnsentError(str(e), e, transient=e.transient) from e
+        outcome, result = read_submission(answer, nonce)
+        if outcome is FarOutcome.ENDED:
+            if result.returncode != 0:
+                self._left.update(it.folder for it in written if it.is_new)
+            return result
+        if outcome is FarOutcome.UNKNOWN and result.timed_out:
+            return result
+        raise _unsent(outcome, command, layout, result)
+
+    def _folder(self, written: JobAttempt, layout: Layout) -> FarFolder:
+        folder = f"{self.spool.root}/{written.folder}"
+        files = {name: _read(f"{folder}/{name}") for name in written.files}
+        return FarFolder(path=layout.path(written.folder), is_new=written.is_new, files=files)
+
+    def forget(self, written: Collection[JobAttempt]) -> None:
+        """See `Side`."""
+        folders = [it.folder for it in written if it.folder in self._left]
+        self._left.difference_update(folders)
+        try:
+            for part in _parts(folders):
+                self._run(removing_text(self.layout().root, part))
+        except JpsiError as e:
+            log.info("%s stay where they are: %s", ", ".join(folders), e)
+
+    # ------------------------------------------------------------------------------------------ claims
+
+    def claim(self, written: JobAttempt) -> Claim | None:
+        """See `Side`."""
+        found = self._asked(written, claim_text)
+        return None if found.text is None else Claim(found.text, 0)
+
+    def revoke(self, written: JobAttempt) -> bool:
+        """See `Side`."""
+        return self._asked(written, revoke_text).is_made
+
+    def _asked(self, written: JobAttempt, text: Callable[[str], str]) -> FarClaim:
+        result = self._run(text(self.layout().path(written.file("claim"))))
+        found = read_far_claim(result)
+        if found is None:
+            msg = f"nobody can tell now whether {written.name} runs: {result.complaint}"
+            raise SubmitException(msg, transient=True)
+        kept = REVOKED if found.is_made else found.text
+        if kept:
+            keep(f"{self.spool.root}/{written.file('claim')}", kept)
+        return found
+
+    # --------------------------------------------------------------------------------------- what is there
+
+    def refresh(self, folders: Collection[str]) -> bool:
+        """See `Side`."""
+        try:
+            for found, _, clocks in self._told(folders, are_here=True):
+                self._folders.take(found, clocks)
+        except (JpsiError, OSError) as e:
+            log.info("what jobs have left elsewhere is not known now: %s", e)
+            return False
+        return True
+
+    def pass_on(self, names: Collection[str]) -> None:
+        """See `Side`; where that fails, what they are about does so, too, or is known here alone."""
+        try:
+            files = {name: _read(f"{self.spool.root}/{name}").strip() for name in names}
+            if files:
+                self._run(keeping_text(self.layout().root, files))
+        except (JpsiError, OSError) as e:
+            log.info("other machines do not know of %s: %s", ", ".join(names), e)
+
+    def find_others(self) -> None:
+        """See `Side`.
+
+        A submission that nobody has claimed yet is left to whoever may be sending it, and one that was
+        revoked to whoever was told that it failed.
+        """
+        self._folders.remove_drafts()
+        named = read_listing(self._run(listing_text(self.layout().root)).stdout)
+        if named is None:
+            msg = "the jobs over there could not be listed"
+            raise SubmitException(msg, transient=True)
+        removed = frozenset(self.spool.trash())
+        new = [name for name in named if _base(name) not in removed and not self._has(name)]
+        for found, age, clocks in self._told(new):
+            claim = _last_claim(found)
+            is_sent = claim or age is None or age > self._sending_seconds
+            # one without a word was made just now; taken as it is, it would never be looked at again
+            if found.texts and is_sent and claim != REVOKED:
+                self._folders.adopt(found, clocks)
+
+    def _has(self, name: str) -> bool:
+        return os.path.lexists(f"{self.spool.root}/{name}")
+
+    @property
+    def _sending_seconds(self) -> float:
+        timeout = self._timeout or timedelta(0)
+        return timeout.total_seconds() + _SENDING_SECONDS
+
+    def _told(
+        self, folders: Collection[str], *, are_here: bool = False
+    ) -> list[tuple[FoundFolder, float | None, ClockDifference]]:
+        """What is in folders over there, how old their attempts are in seconds, and by what clock."""
+        root, found = self.layout().root, []
+        for part in _parts(sorted(folders)):
+            result = self._run(telling_text(root, part, are_here=are_here))
+            told = read_folders(result.stdout)
+            if told is None:
+                msg = f"what jobs have left in {root} could not be read: {result.complaint}"
+                raise SubmitException(msg, transient=True)
+            clocks = ClockDifference()
+            if told.clock_ns is not None:
+                clocks.heard(told.clock_ns, time.time_ns())
+            found += [(it, _age(it, told.clock_ns), clocks) for it in told.folders]
+        return found
+
+    def remove(self, names: Collection[str]) -> Collection[str]:
+        """See `Side`; what another machine has submitted stays until it has got the files of that."""
+        root, found = self.layout().root, sorted(it for it in names if FOUND in self.spool.removed(it))
+        own = sorted(set(names).difference(found))
+        staged = self.spool.not_needed()
+        folders = [f"{room}/{name}" for name in own for room in ("jobs", "arrays", STAGED)]
+        folders += [f"{STAGED}/{job_id}" for job_id in staged]
+        for part in _parts(found):
+            self._removed(removing_done_text(root, part))
+        remaining: set[str] = set()
+        for part in _parts(folders):
+            if self._removed(removing_text(root, part)).returncode != 0:
+                remaining.update(self._remaining(part))
+        self.spool.has_removed(it for it in staged if f"{STAGED}/{it}" not in remaining)
+        return {_base(it) for it in remaining}.intersection(own)
+
+    def _removed(self, text: str) -> CommandResult:
+        result = self._run(text)
+        if result.timed_out:
+            raise result.no_answer
+        return result
+
+    def _remaining(self, folders: Collection[str]) -> Collection[str]:
+        """Those of these folders that could not be removed, as one that a file of somebody else is in."""
+        result = self._run(remaining_text(self.layout().root, folders))
+        remaining = read_remaining(result.stdout)
+        if remaining is None:
+            raise result.no_answer
+        if remaining:
+            log.info("%s stay where they are", ", ".join(remaining))
+        return remaining
+
+    def listening(self, tracking: Tracking) -> FarListening:
+        """See `Side`."""
+        jobs = self.spool.jobs
+
+        def is_ours(job_id: str) -> bool:
+            return (
+                tracking.get(job_id) is not None
+                or os.path.isdir(f"{jobs}/{job_id}")  # noqa: PTH112
+                or any(job.spool_id == job_id for job in tracking.all())
+            )
+
+        def mirror() -> MarkerMirror:
+            return MarkerMirror(self.spool.root, is_ours, time.time_ns, self.bring_words)
+
+        return FarListening(self._transport, self.layout, mirror, lambda: bool(tracking.all()), self._run)
+
+    def bring_words(self, marker: Marker) -> None:
+        """Have here what a launcher said that failed, by a marker that tells that; never raises."""
+        if phase_of(marker.detail) != LAUNCH:
+            return
+        name = launcher_log(f"jobs/{marker.job_id}", marker.attempt)
+        try:
+            result = self._run(f"{line('tail', '-c', str(SAID_BYTES), self.layout().path(name))}\n")
+            if result.stdout:
+                keep(f"{self.spool.root}/{name}", result.stdout)
+        except (JpsiError, OSError) as e:
+            log.info("what the launcher of job %s said is not known: %s", marker.job_id, e)
+
+    def _run(self, text: str) -> CommandResult:
+        return self._transport.run(Command([_SHELL], stdin=text, timeout=self._timeout))
+
+
+def _unsent(outcome: FarOutcome, command: Command, layout: Layout, result: CommandResult) -> SubmitException:
+    """Why the submit command did not run, or is not known to have ended."""
+    match outcome:
+        case FarOutcome.NOT_PRIVATE:
+            found = read_unsafe(result.stdout) or "it belongs to or can be written by others"
+            return UnsentError(
+                f"the work directory {layout.root} over there is not safe to use: {found}; "
+                "change that there: chmod go-w; or choose another work_directory"
+            )
+        case FarOutcome.TAKEN:
+            return TakenError("it was submitted by another machine in the meantime")
+        case FarOutcome.NOT_WRITTEN:
+            msg = f"it could not be written down in {layout.root}: {result.complaint}"
+            cause = cause_of(result.stderr)
+            return UnsentError(msg, cause, transient=cause is None or is_transient(cause))
+        case FarOutcome.NOT_FOUND:
+            return UnsentError(f"the command {command.argv[0]} was not found on PATH over there")
+    msg = f"what came of {command.argv[0]} was cut short: {result.complaint}"
+    return TransportError(msg, transient=True, may_have_run=True)
+
+
+def _parts(folders: Sequence[str]) -> Iterator[Sequence[str]]:
+    return (folders[start : start + _AT_A_TIME] for start in range(0, len(folders), _AT_A_TIME))
+
+
+def _last_claim(found: FoundFolder) -> str:
+    """The claim of an array, or of the last attempt of a job by itself; empty if there is none."""
+    attempts = [int(it[1]) for it in map(_ATTEMPT.match, found.times) if it is not None]
+    name = f"claim.{max(attempts)}" if attempts else "claim"
+    return found.texts.get(name, "").strip()
+
+
+def _age(found: FoundFolder, clock_ns: int | None) -> float | None:
+    """How many seconds ago the last attempt in a folder was written down; None if nothing tells."""
+    times = [it for name, it in found.times.items() if name.startswith("intent") and it is not None]
+    return None if clock_ns is None or not times else (clock_ns - max(times)) / 1e9
+
+
+def _base(name: str) -> str:
+    return name.rpartition("/")[2]
+
+
+def _read(path: str) -> str:
+    with open(path, "rb") as file:  # noqa: PTH123
+        return os.fsdecode(file.read())

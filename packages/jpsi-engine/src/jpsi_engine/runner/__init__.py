@@ -1,0 +1,73 @@
+"""The runner: renders the POSIX shell script that carries out one attempt of a job."""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from jpsi_engine.runner import staging
+    from jpsi_engine.runner.arrays import (
+        ElementFrame,
+        element_blocks,
+        render_array_runner,
+    )
+    from jpsi_engine.runner.failure_details import (
+        SAID_BYTES,
+        explained,
+    )
+    from jpsi_engine.runner.frame import (
+        BatchFrame,
+        Frame,
+        ProcessFrame,
+    )
+    from jpsi_engine.runner.output_paths import (
+        streams_of,
+    )
+    from jpsi_engine.runner.prechecks import (
+        problems_here,
+    )
+    from jpsi_engine.runner.requeue import (
+        RERUN,
+        RequeueRules,
+    )
+    from jpsi_engine.runner.run import (
+        Run,
+    )
+    from jpsi_engine.runner.script import (
+        launcher_log,
+        render_runner,
+    )
+else:
+    from jpsi.plugin.engine import lazy_attributes
+
+    __getattr__, __dir__ = lazy_attributes(
+        __name__,
+        {
+            "arrays": "ElementFrame element_blocks render_array_runner",
+            "failure_details": "SAID_BYTES explained",
+            "frame": "BatchFrame Frame ProcessFrame",
+            "output_paths": "streams_of",
+            "prechecks": "problems_here",
+            "requeue": "RERUN RequeueRules",
+            "run": "Run",
+            "script": "launcher_log render_runner",
+            "": "staging",
+        },
+    )
+
+__all__ = [
+    "RERUN",
+    "SAID_BYTES",
+    "BatchFrame",
+    "ElementFrame",
+    "Frame",
+    "ProcessFrame",
+    "RequeueRules",
+    "Run",
+    "element_blocks",
+    "explained",
+    "launcher_log",
+    "problems_here",
+    "render_array_runner",
+    "render_runner",
+    "staging",
+    "streams_of",
+]

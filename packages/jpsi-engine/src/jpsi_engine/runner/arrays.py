@@ -1,0 +1,164 @@
+"""The runner of the elements of an array: what is common in one script, what is an element's own in blocks.
+
+An element learns by the index variable which one it is, and reads its lines from the block that holds them.
+They are those of a job by itself, but for the claim, which is the array's: whichever element comes first
+makes it, whole, so that those beside it never read half of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import attrs
+
+from jpsi.plugin import Arrays, word
+from jpsi.plugin.kit import pass_signals, trap_signals
+from jpsi_engine.runner.frame import FUNCTIONS, OWN, BatchFrame, first_set, private_umask
+from jpsi_engine.runner.requeue import RequeueRules, count_runs, define_functions
+from jpsi_engine.runner.run import Run
+from jpsi_engine.runner.script import runner_lines
+from jpsi_engine.spool import BLOCK
+from jpsi_engine.verdict import SETUP_CODE
+
+_FOUND = "PATH=${PATH-}:/usr/bin:/bin command"
+# The option by which the file is told which element to be, where it starts one process of it.
+_ELEMENT_OPTION = "--element="
+
+
+@attrs.frozen(slots=True)
+class ElementFrame(BatchFrame):
+    """For an element of an array; the common part has what it needs."""
+
+    #: The file with the common part, and the element's index.
+    common: str = attrs.field(kw_only=True)
+    index: int = attrs.field(kw_only=True)
+
+    def begin(self, mark: str, folder: str, attempt: int) -> Iterator[str]:  # noqa: ARG002  see there
+        """See `Frame`."""
+        yield f"_jpsi_begin {folder.rpartition('/')[2]} {attempt}"
+
+    def define(self, lines: Iterable[str]) -> Iterable[str]:  # noqa: ARG002  see there
+        """See `Frame`."""
+        return ()
+
+    def again(self, file: str) -> list[str]:  # noqa: ARG002  see there
+        """See `Frame`."""
+        return ["/bin/sh", word(self.common), f"{_ELEMENT_OPTION}{self.index}"]
+
+
+_WHICH = """\
+# Which element this is: as the batch system says, or whoever starts a process of it.
+case ${{1-}} in
+{option}*) _jpsi_index=${{1#{option}}}; shift ;;
+*) _jpsi_index={index} ;;
+esac
+case $_jpsi_index in "" | *[!0-9]*) exit {code} ;; esac"""
+
+_BEGIN = """\
+_jpsi_begin() {{
+  {umask}
+  _jpsi_folder={jobs}/$1
+  _jpsi_mark={events}/$1.$2
+  _jpsi_native_id={native_id}{common}
+  [ -n "$_jpsi_native_id" ] || exit {code}
+  # Whoever makes the claim runs this array, nobody else ever does; its other elements find their own.
+  if [ ! -e "$_jpsi_array/claim" ]; then
+    _jpsi_draft=$_jpsi_array/claim.$_jpsi_index.$$
+    echo "$_jpsi_native_id" >"$_jpsi_draft" && {found} ln "$_jpsi_draft" "$_jpsi_array/claim" 2>/dev/null
+    {found} rm -f "$_jpsi_draft"
+  fi
+  read -r _jpsi_claim <"$_jpsi_array/claim" || exit {code}
+  [ "$_jpsi_claim" = "$_jpsi_native_id" ] || exit {code}
+  [ -d "$_jpsi_folder" ] || {found} mkdir -m 700 "$_jpsi_folder" || :
+  [ -e "$_jpsi_folder/array.$2" ] || echo {array} "$_jpsi_index" >"$_jpsi_folder/array.$2" || :"""
+
+
+def render_array_runner(  # noqa: PLR0913, PLR0917  what it depends on, each by name
+    array: str,
+    folder: str,
+    jobs: str,
+    events: str,
+    arrays: Arrays,
+    functions: Sequence[str] = (),
+    requeue: RequeueRules | None = None,
+) -> str:
+    """The script that every element runs.
+
+    Args:
+        array: jpsi's id of the array.
+        folder: its folder.
+        jobs: where the folders of jobs are.
+        events: where markers go.
+        arrays: by which variables an element knows where it is.
+        functions: the lines of those that elements define, which are here once.
+        requeue: when an element is carried out that the batch system runs again.
+    """
+    rules = RequeueRules() if requeue is None else requeue
+    return "\n".join(_common(array, folder, jobs, events, arrays, functions, rules)) + "\n"
+
+
+def _common(  # noqa: PLR0913, PLR0917  as above
+    array: str,
+    folder: str,
+    jobs: str,
+    events: str,
+    arrays: Arrays,
+    functions: Sequence[str],
+    requeue: RequeueRules,
+) -> Iterator[str]:
+    yield "#!/bin/sh"
+    yield f"# The jobs of jpsi's array {array}; the intent beside it says what was asked."
+    index = first_set(arrays.index_variable, otherwise="")
+    yield _WHICH.format(option=_ELEMENT_OPTION, index=index, code=SETUP_CODE)
+    yield f"_jpsi_array={word(folder)}"
+    yield FUNCTIONS
+    yield from functions
+    yield from define_functions(requeue)
+    yield from pass_signals(OWN)
+    yield _BEGIN.format(
+        umask="\n  ".join(private_umask()),
+        jobs=word(jobs),
+        events=word(events),
+        native_id=first_set(arrays.id_variable, otherwise=""),
+        common=_in_common(arrays.id_brackets),
+        found=_FOUND,
+        code=SETUP_CODE,
+        array=word(array),
+    )
+    lines = "\n".join(count_runs("$2", requeue)).splitlines()
+    yield from (f"  {line}" for line in lines)
+    yield from (f"  {line}" for line in trap_signals(OWN, "_jpsi_note signalled; "))
+    yield "  _jpsi_note active"
+    yield "}"
+    yield f"_jpsi_block=$_jpsi_array/elements.$(((_jpsi_index - 1) / {BLOCK}))"
+    yield f'[ -s "$_jpsi_block" ] || exit {SETUP_CODE}'
+    yield '. "$_jpsi_block"'
+    yield f"exit {SETUP_CODE}"
+
+
+def _in_common(brackets: str) -> str:
+    """The line that takes what stands between two characters out of an id."""
+    if not brackets:
+        return ""
+    first, last = map(word, brackets)
+    name = "_jpsi_native_id"
+    return f"\n  {name}=${{{name}%%{first}*}}{word(brackets)}${{{name}#*{last}}}"
+
+
+def element_blocks(runs: Sequence[Run]) -> Iterator[str]:
+    """The lines that are each element's own, by the file that they belong into, one after the other.
+
+    Args:
+        runs: the elements in their order, each with its `ElementFrame`.
+    """
+    for start in range(0, len(runs), BLOCK):
+        yield "\n".join(_block(start + 1, runs[start : start + BLOCK])) + "\n"
+
+
+def _block(first: int, runs: Sequence[Run]) -> Iterator[str]:
+    yield "case $_jpsi_index in"
+    for index, run in enumerate(runs, first):
+        yield f"{index})"
+        yield from runner_lines(run)
+        yield ";;"
+    yield "esac"

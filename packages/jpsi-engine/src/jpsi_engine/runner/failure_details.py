@@ -1,0 +1,65 @@
+"""What the folder of a job adds to how it ended: what could not be used, or what those said that failed."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import attrs
+
+from jpsi import JobStatus
+from jpsi.plugin import Reason
+from jpsi_engine.runner import staging
+from jpsi_engine.runner.script import launcher_log
+from jpsi_engine.verdict import STAGE_IN, exit_phases, what_failed
+
+if TYPE_CHECKING:
+    from jpsi_engine.spool import Spool
+
+# Which field of the spec is to blame when the runner ends in a phase.
+_CULPRITS = {
+    exit_phases.DIRECTORY: "directory",
+    exit_phases.STDIN: "stdin_path",
+    exit_phases.STDOUT: "stdout_path",
+    exit_phases.STDERR: "stderr_path",
+    exit_phases.EXECUTABLE: "executable",
+    exit_phases.PRE_LAUNCH: "pre_launch",
+}
+
+#: How much of what was said last becomes a message.
+SAID_BYTES = 4096
+
+
+def explained(spool: Spool, job_id: str, attempt: int, status: JobStatus) -> JobStatus:
+    """A final status with the name of what could not be used, what was said about it, or why it is lost."""
+    phase = status.metadata.get("phase", "")
+    if status.reason is Reason.LOST and spool.has_begun(job_id, attempt):
+        cause = f"it began to run, and left no word of its end in {spool.events}"
+    elif phase == exit_phases.LAUNCH:
+        cause = _said(launcher_log(spool.folder(job_id), attempt))
+    elif phase == STAGE_IN:
+        cause = _said(staging.log_file(spool.folder(job_id), attempt))
+    else:
+        cause = _culprit(spool, job_id, phase)
+    told = [f"{status.message}: {cause}" if cause else status.message]
+    if failed := what_failed(status):
+        words = _said(staging.log_file(spool.folder(job_id), attempt))
+        told.append(f"{failed} failed: {words}" if words else f"{failed} failed")
+    return attrs.evolve(status, message="; ".join(it for it in told if it) or None)
+
+
+def _culprit(spool: Spool, job_id: str, phase: str) -> str:
+    field = _CULPRITS.get(phase)
+    intent = None if field is None else spool.last_intent(job_id)
+    if intent is None or field is None:
+        return ""
+    return intent.content["spec"].get(field) or intent.content.get(field) or ""
+
+
+def _said(path: str) -> str:
+    try:
+        with open(path, "rb") as file:  # noqa: PTH123  text, as all of the spool's paths
+            file.seek(max(0, os.fstat(file.fileno()).st_size - SAID_BYTES))
+            return file.read(SAID_BYTES).decode(errors="replace").strip()
+    except OSError:
+        return ""

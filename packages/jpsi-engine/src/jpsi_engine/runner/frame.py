@@ -1,0 +1,200 @@
+"""What stands around the job in the runner's script: the claim, the markers, and what signals do.
+
+There are two ways. On this machine the runner waits for its job in the foreground, and whoever ends the job
+signals every process of its session. A batch system may signal the runner alone, so that there the job runs
+in the background and the runner passes signals on; and it may run the same script again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Protocol
+
+import attrs
+
+from jpsi.plugin import ShellLine, word
+from jpsi.plugin.kit import SIGNALS, heed_signals, pass_signals, trap_signals
+from jpsi_engine.runner.requeue import RequeueRules, count_runs, define_functions
+from jpsi_engine.spool import UNNAMED
+from jpsi_engine.verdict import SETUP_CODE
+
+#: The line that has files of the runner be the user's alone, and the one for what belongs to the job.
+PRIVATE_UMASK = "umask 077"
+JOB_UMASK = 'umask "$_jpsi_umask"'
+_EVERY_SIGNAL = " ".join(SIGNALS)
+#: How the names begin of what is in the script for the runner.
+OWN = "jpsi"
+#: The functions that leave markers.
+FUNCTIONS = """\
+# A marker is an empty file whose name is the fact; one that cannot be written stops nothing.
+_jpsi_note() { umask 077; true >"$_jpsi_mark.$1" || :; }
+_jpsi_end() { _jpsi_note "exit.$1.$2"; exit "$2"; }"""
+
+
+class Frame(Protocol):
+    """The parts of the script that depend on who starts and ends the job."""
+
+    def begin(self, mark: str, folder: str, attempt: int) -> Iterator[str]:
+        """Make the claim, or exit, and have the functions for markers and the traps in place."""
+
+    def define(self, lines: Iterable[str]) -> Iterable[str]:
+        """The lines of functions as far as they are to stand in a job's own lines."""
+
+    def catch(self) -> Iterator[str]:
+        """Set the traps of a shell that stands between the runner and the job."""
+
+    def launch(self, lines: Iterable[ShellLine]) -> Iterator[str]:
+        """Run these lines with standard error at descriptor 8, and leave the exit code in `_jpsi_code`."""
+
+    def shelter(self, lines: Iterable[str]) -> Iterator[str]:
+        """Run these lines in a shell of their own, and leave its exit code in `_jpsi_code`."""
+
+    def again(self, file: str) -> list[str]:
+        """The words of shell that carry out the runner's file once more; a single job's is `file`."""
+
+
+@attrs.frozen(slots=True)
+class ProcessFrame:
+    """For processes of this machine."""
+
+    #: The umask of the job as a word of shell, which takes a process to find out.
+    umask: str = "$(umask)"
+
+    def begin(self, mark: str, folder: str, attempt: int) -> Iterator[str]:
+        """See `Frame`; the claim is the runner's pid."""
+        yield from private_umask(self.umask)
+        yield f"_jpsi_folder={word(folder)}"
+        yield f"_jpsi_mark={word(mark)}"
+        yield "# Whoever makes the claim runs this attempt, nobody else ever does."
+        yield "set -C"
+        yield f'echo $$ >"$_jpsi_folder"/claim.{attempt} || exit {SETUP_CODE}'
+        yield "set +C"
+        yield "exec 9>&-"
+        yield FUNCTIONS
+        yield f"trap '_jpsi_note signalled' {_EVERY_SIGNAL}"
+
+    def define(self, lines: Iterable[str]) -> Iterable[str]:
+        """See `Frame`."""
+        return lines
+
+    def catch(self) -> Iterator[str]:
+        """See `Frame`."""
+        yield f"trap : {_EVERY_SIGNAL}"
+
+    def launch(self, lines: Iterable[ShellLine]) -> Iterator[str]:
+        """See `Frame`."""
+        yield "("
+        yield from lines
+        yield ") 2>&8 8>&-"
+        yield "_jpsi_code=$?"
+
+    def shelter(self, lines: Iterable[str]) -> Iterator[str]:
+        """See `Frame`."""
+        yield "("
+        yield from lines
+        yield ")"
+        yield "_jpsi_code=$?"
+
+    def again(self, file: str) -> list[str]:
+        """See `Frame`."""
+        return ["/bin/sh", word(file)]
+
+
+@attrs.frozen(slots=True)
+class BatchFrame:
+    """For jobs of a batch system."""
+
+    #: The variable that tells the job its native id, or several, separated by blanks; empty if there is none.
+    id_variable: str
+    requeue: RequeueRules = attrs.field(factory=RequeueRules)
+
+    def begin(self, mark: str, folder: str, attempt: int) -> Iterator[str]:
+        """See `Frame`; the claim is the native id, so that the same job may come again."""
+        yield from private_umask()
+        yield f"_jpsi_folder={word(folder)}"
+        yield f"_jpsi_mark={word(mark)}"
+        # Without an id nobody knows another run of the same job from a stranger's.
+        yield f"_jpsi_native_id={first_set(self.id_variable, otherwise=f'{UNNAMED}$$')}"
+        yield _CLAIM.format(attempt=attempt, code=SETUP_CODE, signals=_EVERY_SIGNAL)
+        yield from define_functions(self.requeue)
+        yield from count_runs(str(attempt), self.requeue)
+        yield FUNCTIONS
+        yield from pass_signals(OWN)
+        yield from trap_signals(OWN, "_jpsi_note signalled; ")
+        yield "_jpsi_note active"
+
+    def define(self, lines: Iterable[str]) -> Iterable[str]:
+        """See `Frame`."""
+        return lines
+
+    def catch(self) -> Iterator[str]:
+        """See `Frame`."""
+        yield from trap_signals(OWN)
+
+    def launch(self, lines: Iterable[ShellLine]) -> Iterator[str]:
+        """See `Frame`."""
+        yield from heed_signals()
+        yield from self._apart(lines, "2>&8 8>&-")
+
+    def shelter(self, lines: Iterable[str]) -> Iterator[str]:
+        """See `Frame`."""
+        yield from self._apart(lines, "")
+
+    def again(self, file: str) -> list[str]:
+        """See `Frame`."""
+        return ["/bin/sh", word(file)]
+
+    @staticmethod
+    def _apart(lines: Iterable[str], streams: str) -> Iterator[str]:
+        # What runs in the background reads /dev/null unless told otherwise (POSIX XCU 2.9.3).
+        yield "command exec 7<&0 || exec 7</dev/null"
+        yield "("
+        yield '[ -z "${BASH_VERSION-}" ] || trap - INT QUIT'
+        yield from lines
+        yield f") <&7 7<&- {streams} &".replace("  ", " ")
+        yield '_jpsi_pids="$! "'
+        yield "exec 7<&-"
+        yield "_jpsi_wait $!"
+
+
+def private_umask(umask: str = "$(umask)") -> Iterator[str]:
+    """The lines that remember the umask of the job and have a stricter one.
+
+    Args:
+        umask: the one of the job, as a word of shell.
+    """
+    yield f"_jpsi_umask={umask}"
+    yield PRIVATE_UMASK
+
+
+def first_set(variables: str, *, otherwise: str) -> str:
+    """The first of these variables that is set, as a word of shell.
+
+    Args:
+        variables: their names, separated by blanks.
+        otherwise: what it is if none is set, as a word of shell.
+    """
+    for variable in reversed(variables.split()):
+        otherwise = f"${{{variable}:-{otherwise}}}"
+    return otherwise
+
+
+# A claim that is there already is this job's own if the batch system runs it again. To put the job back the
+# batch system signals it, perhaps just now: a runner that ended between making the file and writing into it
+# would leave a claim that no later run can tell from a stranger's.
+_CLAIM = """\
+# A signal ends nothing before the claim is whole.
+_jpsi_early=''
+for _jpsi_signal in {signals}; do
+  # shellcheck disable=SC2064  # the signal of now
+  trap "_jpsi_early=$_jpsi_signal" "$_jpsi_signal"
+done
+# Whoever makes the claim runs this attempt, nobody else ever does; a job that is run again finds its own.
+set -C
+if ! {{ echo "$_jpsi_native_id" >"$_jpsi_folder"/claim.{attempt}; }} 2>/dev/null; then
+  read -r _jpsi_claim <"$_jpsi_folder"/claim.{attempt} || exit {code}
+  [ "$_jpsi_claim" = "$_jpsi_native_id" ] || exit {code}
+fi
+set +C
+trap - {signals}
+[ -z "$_jpsi_early" ] || kill -s "$_jpsi_early" $$"""

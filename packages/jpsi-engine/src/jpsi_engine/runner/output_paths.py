@@ -1,0 +1,24 @@
+"""Where the output of a job goes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from jpsi import Streams
+from jpsi.plugin.engine import plain_values
+from jpsi_engine.runner.prechecks import at_home
+from jpsi_engine.verdict import exit_phases
+
+
+def streams_of(intent: Mapping[str, Any], folder: str) -> Streams:
+    """Where it goes, given what was asked for and the folder of the job, by the side on which it runs."""
+    spec, elsewhere = plain_values.decode(intent["spec"]), intent.get("elsewhere")
+    home = Path.home() if elsewhere is None else Path(elsewhere["home"])
+    own = Path(folder) if elsewhere is None else Path(elsewhere["root"], "jobs", Path(folder).name)
+    directory = at_home(Path(intent["directory"]), home)
+    return Streams(
+        directory / at_home(spec.stdout_path or own / exit_phases.STDOUT, home),
+        directory / at_home(spec.stderr_path or own / exit_phases.STDERR, home),
+    )

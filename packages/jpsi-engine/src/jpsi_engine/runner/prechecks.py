@@ -1,0 +1,66 @@
+"""Why a job cannot run on this machine as it is now: what only a look at the machine tells."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+from jpsi.plugin import JobSpec
+
+_CHECK_SECONDS = 10
+
+
+def at_home(path: Path, home: Path | None = None) -> Path:
+    """A path in which a leading `~/`, and nothing else, is this home directory, or that of this user."""
+    return (home or Path.home()) / Path(*path.parts[1:]) if path.parts[:1] == ("~",) else path
+
+
+def problems_here(spec: JobSpec, shell: str) -> list[str]:
+    """Why a job cannot run on this machine as it is now."""
+    problems = []
+    if spec.directory is None and not _has_current_directory():
+        problems.append("directory is not given, and the current directory was removed")
+    directory = None if spec.directory is None else at_home(spec.directory)
+    if directory is not None and not spec.create_directory and not os.path.isdir(directory):  # noqa: PTH112  never raises
+        problems.append(f"directory {str(spec.directory)!r} does not exist; make it, or set create_directory")
+    for name in ("pre_launch", "post_launch"):
+        script = getattr(spec, name)
+        if script is not None and not _is_staged_in(at_home(script), spec, directory or Path(_here())):
+            problems += _script_problems(name, (directory or Path()) / at_home(script), shell)
+    return problems
+
+
+def _is_staged_in(script: Path, spec: JobSpec, directory: Path) -> bool:
+    place, targets = directory / script, [directory / at_home(item.target) for item in spec.stage_in or ()]
+    return any(target == place or target in place.parents for target in targets)
+
+
+def _here() -> str:
+    return os.getcwd() if _has_current_directory() else "/"  # noqa: PTH109  not resolved
+
+
+def _has_current_directory() -> bool:
+    try:
+        os.getcwd()  # noqa: PTH109  on the way of every submit
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def _script_problems(name: str, script: Path, shell: str) -> list[str]:
+    if not os.path.isfile(script) or not os.access(script, os.R_OK):  # noqa: PTH113  never raises
+        return [f"{name} {str(script)!r} is no file that can be read"]
+    try:
+        checked = subprocess.run(  # noqa: S603  the configured shell reads the file and runs nothing
+            [shell, "-n", os.path.abspath(script)],  # noqa: PTH100  ~/ is a directory of that name here
+            capture_output=True,
+            check=False,
+            timeout=_CHECK_SECONDS,
+        )
+    except (OSError, subprocess.TimeoutExpired) as e:
+        return [f"{name} {str(script)!r} could not be checked: {e}"]
+    if checked.returncode != 0:
+        complaint = "; ".join(checked.stderr.decode(errors="replace").split("\n")).strip("; ")
+        return [f"{name} {str(script)!r} is no POSIX shell script: {complaint}"]
+    return []

@@ -1,0 +1,129 @@
+"""The one runner: renders the POSIX shell script that carries out one attempt of one job.
+
+The script claims the attempt, enters the directory, stages in, opens the streams, sets the environment,
+sources pre_launch, launches, sources post_launch, stages out, and leaves the exit code as a marker. Whatever
+the scripts of the user do to the shell they are sourced in, marker and exit code are right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from jpsi.plugin import ShellLine, word
+from jpsi_engine.runner import environment, nodes, staging, streams
+from jpsi_engine.runner.command import JOB_ID, NODEFILES, CommandLines, Through
+from jpsi_engine.runner.frame import JOB_UMASK, PRIVATE_UMASK
+from jpsi_engine.runner.run import HOME, Run, at_home
+from jpsi_engine.runner.user_scripts import sheltered
+from jpsi_engine.spool import file_of
+from jpsi_engine.verdict import DIRECTORY, LAUNCH, NODES, RAN, SETUP_CODE, STDIN
+
+#: The last line of what a launcher says that worked.
+LAUNCHED = "_PSI_J_LAUNCHER_DONE"
+
+_FOLDER, _LOG, _STDIN = "_jpsi_folder", "_jpsi_log", f"_jpsi_{STDIN}"
+# Whatever PATH the job has.
+_FOUND = "PATH=${PATH-}:/usr/bin:/bin command"
+
+
+def launcher_log(folder: str, attempt: int) -> str:
+    """The path of what the launcher of an attempt says itself."""
+    return file_of(folder, LAUNCH, attempt)
+
+
+def render_runner(run: Run) -> str:
+    """The text of the script.
+
+    A pure function: the same attempt always gives the same text.
+    """
+    about = f"# Attempt {run.attempt} of jpsi job {run.job_id}; the intent beside it says what was asked."
+    return "\n".join(["#!/bin/sh", about, *runner_lines(run)]) + "\n"
+
+
+def runner_lines(run: Run) -> Iterator[str]:
+    """The lines of the script without its heading."""
+    own = {JOB_ID: run.job_id} | dict.fromkeys(NODEFILES if run.nodes else (), run.file(NODES))
+    through = _through(run)
+    command = CommandLines(run.spec, own, through)
+    if through is not None:
+        may_lack_nodes = run.nodes and not run.needs_nodes
+        withheld = [nodes.withheld(run.file(NODES))] if may_lack_nodes else []
+        yield from environment.starting(command.environment, run.rank_variables, withheld)
+    yield from run.frame.begin(f"{run.events}/{run.job_id}.{run.attempt}", run.folder, run.attempt)
+    if run.mentions_home:
+        # HOME may be one of the variables that the job is given.
+        yield f"{HOME}=${{HOME-}}"
+    yield from _directory(run)
+    if run.plan:
+        yield from staging.begin(run)
+    yield from streams.opened(run)
+    if run.nodes:
+        yield from nodes.node_file(run.nodes, run.file(NODES), is_needed=run.needs_nodes)
+    else:
+        yield nodes.unset()
+    yield f"export {JOB_ID}={word(run.job_id)}"
+    yield from command.setup
+
+    def launching() -> Iterator[str]:
+        return _launching(run, command)
+
+    if run.preparations or run.post_launch is not None:
+        has_names = through is not None and through.has_scripts
+        yield from sheltered(run, launching, has_names=has_names)
+    else:
+        yield from launching()
+        yield f'_jpsi_end {RAN} "$_jpsi_code"'
+
+
+def _through(run: Run) -> Through | None:
+    """What starts the processes of a job that inherits nothing, where a launcher starts them."""
+    if run.spec.inherit_environment or not run.starts_processes:
+        return None
+    has_scripts = bool(run.preparations)
+    words = environment.through(run.frame.again(run.file("run")), has_scripts=has_scripts)
+    return Through(words=words, has_scripts=has_scripts)
+
+
+def _directory(run: Run) -> Iterator[str]:
+    target = at_home(run.directory)
+    if run.spec.create_directory:
+        yield f"{JOB_UMASK}; mkdir -p -- {target}; {PRIVATE_UMASK}"
+    yield f"cd {target} || _jpsi_end {DIRECTORY} {SETUP_CODE}"
+
+
+def _launching(run: Run, command: CommandLines) -> Iterator[str]:
+    """The lines that launch, and leave the exit code in `_jpsi_code`."""
+    if not run.sources_scripts:  # what these set decides where the executable is
+        yield from command.before
+    yield command.arguments
+    is_sheltered = bool(run.preparations or run.post_launch)
+    if is_sheltered:
+        yield "exec 2>/dev/null"
+    text = "".join(run.launch)
+    log = word(launcher_log(run.folder, run.attempt))
+    if is_sheltered and _FOLDER in text:  # the scripts may have changed it
+        yield f"{_FOLDER}={word(run.folder)}"
+    if _STDIN in text and not run.sources_scripts:
+        yield streams.told(STDIN, run.spec.stdin_path or Path("/dev/null"))
+    if _LOG in text:
+        yield f"{_LOG}={log}"
+        yield f"[ ! -e {log} ] || {_FOUND} rm -f {log}"  # of another run of this attempt
+    # what was sourced may have set another
+    umask = () if is_sheltered else (ShellLine(JOB_UMASK),)
+    yield from run.frame.launch([*umask, *run.launch])
+    if _LOG in text:
+        yield from _judging_the_launcher(log)
+    if not run.sources_scripts:
+        yield from command.after
+
+
+def _judging_the_launcher(log: str) -> Iterator[str]:
+    """The lines that end the job if its launcher left a log and did not say in it that it worked."""
+    yield f"if [ -e {log} ]; then"
+    yield f"  _jpsi_last=$({_FOUND} tail -n 1 {log})"
+    yield f'  if [ "$_jpsi_last" != {LAUNCHED} ]; then'
+    yield f"    [ $_jpsi_code -ne 0 ] || _jpsi_code={SETUP_CODE}"
+    yield f"    _jpsi_end {LAUNCH} $_jpsi_code"
+    yield "  fi"
+    yield "fi"

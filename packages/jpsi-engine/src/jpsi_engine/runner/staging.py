@@ -1,0 +1,221 @@
+"""The part of the runner's script that stages files in before the job, and out after it.
+
+It is done in the job's directory, by the node that the job runs on, each time that the batch system runs the
+job: what an earlier run has done already is no failure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from jpsi import StagingMode
+from jpsi.plugin import word
+from jpsi.plugin.kit import SIGNALS
+from jpsi_engine.runner.frame import JOB_UMASK, OWN
+from jpsi_engine.runner.run import Run, at_home
+from jpsi_engine.spool import file_of
+from jpsi_engine.transfer import Outcome, Transfer
+from jpsi_engine.verdict import ALSO, CLEANUP, SETUP_CODE, STAGE_IN, STAGE_OUT, TIMEOUT
+
+_LOG = "staging"
+# What tells the job something, and does not end it.
+_NOTICES = "ALRM USR1 USR2"
+# How long after a job its runner may be told that it is to end.
+_MOMENT_SECONDS = 0.1
+
+# The functions: `_jpsi_staging` is the path of a log, `_jpsi_draft` begins the name of what is not whole.
+_FUNCTIONS = r"""
+# A copy is made beside its target and renamed, so that nobody finds half of it.
+_jpsi_tool() { PATH=${PATH-}:/usr/bin:/bin command "$@"; }
+_jpsi_complain() { printf '%s\n' "$1"; return 1; }
+# MODE SOURCE TARGET NUMBER [optional]
+_jpsi_stage() {
+  _jpsi_to=$3 _jpsi_began=$_jpsi_staging.$4
+  if [ ! -e "$2" ] && [ ! -L "$2" ]; then
+    # a move that has begun and has no source any more is done
+    [ "$1" = move ] && [ -e "$_jpsi_began" ] && return 0
+    [ -n "${5-}" ] || _jpsi_complain "${2#./}: there is no such file or directory"
+    return
+  fi
+  # As with cp(1), a file goes into a directory that is there; so does a link.
+  if [ -d "$3" ] && { [ ! -d "$2" ] || { [ "$1" = link ] && [ ! -L "$3" ]; }; }; then
+    _jpsi_to=${3%/}/${2##*/}
+  fi
+  if [ -d "$_jpsi_to" ] && { [ ! -d "$2" ] || { [ "$1" = link ] && [ ! -L "$_jpsi_to" ]; }; }; then
+    _jpsi_complain "${_jpsi_to#./}: there is a directory of that name"
+    return
+  fi
+  if [ "$1" != copy ] || [ -d "$2" ]; then
+    [ "$2" -ef "$_jpsi_to" ] && return 0
+  fi
+  case $_jpsi_to in */*) _jpsi_beside=${_jpsi_to%/*}/ ;; *) _jpsi_beside=./ ;; esac
+  _jpsi_new=$_jpsi_beside$_jpsi_draft.$4
+  _jpsi_tool mkdir -p -- "$_jpsi_beside" && _jpsi_tool rm -rf -- "$_jpsi_new" || return
+  case $1 in
+  copy) _jpsi_copy "$2" ;;
+  link) _jpsi_tool ln -s -- "$2" "$_jpsi_new" && _jpsi_rename ;;
+  move)
+    ( umask 077; true >"$_jpsi_began" ) || :
+    if _jpsi_is_near "$2" "$_jpsi_beside" && [ ! -d "$_jpsi_to" ]; then
+      _jpsi_tool mv -f -- "$2" "$_jpsi_to"
+    else
+      _jpsi_copy "$2" && _jpsi_tool rm -rf -- "$2"
+    fi ;;
+  esac
+}
+# A directory is copied into one that is there: what it has of the same names is replaced, all else stays.
+_jpsi_copy() {
+  if [ -d "$1" ] && [ -d "$_jpsi_to" ]; then
+    _jpsi_tool cp -R -p -- "$1/." "$_jpsi_to/"
+  else
+    _jpsi_tool cp -R -p -H -- "$1" "$_jpsi_new" && _jpsi_rename
+  fi
+}
+_jpsi_rename() {
+  # mv(1) would follow a link to a directory
+  if [ -L "$_jpsi_to" ] && [ -d "$_jpsi_to" ]; then _jpsi_tool rm -f -- "$_jpsi_to"; fi
+  _jpsi_tool mv -f -- "$_jpsi_new" "$_jpsi_to" && return
+  _jpsi_tool rm -rf -- "$_jpsi_new"
+  return 1
+}
+# Whether they are on one file system, where a move is at once and whole.
+_jpsi_is_near() {
+  _jpsi_places=$(_jpsi_tool df -P -- "$1" "$2" 2>/dev/null) || return
+  printf '%s\n' "$_jpsi_places" |
+    _jpsi_tool awk 'NR > 1 { at[NR] = $1 " " $NF } END { exit NR != 3 || at[2] != at[3] }'
+}
+# From the directory in which it really is: whatever links lead elsewhere, nothing is removed there.
+_jpsi_remove() (
+  case $1 in */*) _jpsi_beside=${1%/*}/ ;; *) _jpsi_beside=./ ;; esac
+  _jpsi_top=$(pwd -P) && [ -n "$_jpsi_top" ] || exit 1
+  [ -d "$_jpsi_beside" ] || exit 0
+  cd -P -- "$_jpsi_beside" || exit 1
+  case $(pwd -P)/ in
+  "${_jpsi_top%/}"/*) _jpsi_tool rm -rf -- "./${1##*/}" ;;
+  *) _jpsi_complain "${1#./}: leads out of the job's directory" ;;
+  esac
+)""".strip()
+
+_BEGIN = """\
+_jpsi_staging={log}
+_jpsi_draft=.{prefix}{name}
+# Whether the job was told to end.
+_jpsi_told=
+_jpsi_note() {{ [ "$1" != signalled ] || _jpsi_told=1; umask 077; true >"$_jpsi_mark.$1" || :; }}"""
+
+# Some signals only tell the job something: one that ends well after them was not cancelled. A batch system
+# may signal the job before its runner, as Slurm does: what is about to come is waited for. Where sleep knows
+# no fractions, it ends at once.
+_OUTCOME = """\
+_jpsi_end() {{
+  _jpsi_outcome={success}
+  if [ "$2" -ne 0 ]; then
+    _jpsi_outcome={error}
+    [ -n "$_jpsi_told" ] || _jpsi_tool sleep {moment} 2>/dev/null || :
+  fi
+  if [ -n "$_jpsi_told" ]; then
+    _jpsi_stop=
+    {{ read -r _jpsi_stop <{stop}; }} 2>/dev/null || :
+    case $_jpsi_stop in
+    *'"{timeout}"'*) _jpsi_outcome={error} ;;
+    ?*) _jpsi_outcome={cancel} ;;
+    *) [ "$2" -eq 0 ] || _jpsi_outcome={cancel} ;;
+    esac
+  fi
+  (
+  # what is brought away is brought away whole, as far as there is time
+  trap '' {signals}"""
+
+_TOLD = """\
+  )
+  case $? in
+  0) _jpsi_note "exit.$1.$2" ;;
+  {cleanup_code}) _jpsi_note "exit.$1{also}{cleanup}.$2" ;;
+  *)
+    _jpsi_note "exit.$1{also}{stage_out}.$2"
+    # whatever waits for this job to end well is not to start without what it was to leave
+    [ "$2" -ne 0 ] || exit {code} ;;
+  esac
+  exit "$2"
+}}"""
+
+_CLEANUP_CODE = 2
+_QUIET = "command exec </dev/null >{log} 2>&1 || command exec </dev/null >/dev/null 2>&1"
+
+
+def log_file(folder: str, attempt: int) -> str:
+    """The path of what the commands said that were to stage files for an attempt."""
+    return file_of(folder, _LOG, attempt)
+
+
+def functions(runs: Iterable[Run]) -> Sequence[str]:
+    """The lines of the functions that any of these uses."""
+    return _FUNCTIONS.splitlines() if any(run.plan for run in runs) else ()
+
+
+def begin(run: Run) -> Iterator[str]:
+    """The lines that stage in; those after them end by a `_jpsi_end` that stages out."""
+    yield _BEGIN.format(
+        log=word(log_file(run.folder, run.attempt)), prefix=OWN, name=word(f".{run.job_id}.{run.attempt}")
+    )
+    yield from run.frame.define(functions([run]))
+    if run.plan.stage_in:
+        yield from run.frame.shelter(_staging_in(run.plan.stage_in))
+        yield f'[ "$_jpsi_code" -eq 0 ] || _jpsi_end {STAGE_IN} "$_jpsi_code"'
+    if run.plan.stage_out or run.plan.cleanup:
+        yield from _ending(run)
+
+
+def _staging_in(transfers: Iterable[Transfer]) -> Iterator[str]:
+    yield f"trap '' {_NOTICES}"
+    yield _QUIET.format(log='"$_jpsi_staging"')
+    yield JOB_UMASK
+    for number, transfer in enumerate(transfers, 1):
+        target = _inside(transfer.target)
+        yield f"{_stage(transfer, word(transfer.source), target, f'in.{number}')} || exit {SETUP_CODE}"
+    yield "exit 0"
+
+
+def _ending(run: Run) -> Iterator[str]:
+    yield _OUTCOME.format(
+        success=Outcome.SUCCESS.value,
+        moment=_MOMENT_SECONDS,
+        error=Outcome.ERROR.value,
+        cancel=Outcome.CANCEL.value,
+        stop=word(f"{run.file('stop')}.json"),
+        timeout=TIMEOUT,
+        signals=" ".join(SIGNALS),
+    )
+    yield f"  {_QUIET.format(log=chr(34) + '$_jpsi_staging' + chr(34))}"
+    yield f"  {JOB_UMASK}"
+    yield "  _jpsi_failed=0"
+    for number, transfer in enumerate(run.plan.stage_out, 1):
+        # what the target of a link is relative to is not where the job runs
+        source = _inside(transfer.source, here='"$PWD"' if transfer.mode is StagingMode.LINK else ".")
+        command = _stage(transfer, source, word(transfer.target), f"out.{number}")
+        yield f"  {_after(transfer.outcomes, f'{command} || _jpsi_failed=1')}"
+    yield '  [ "$_jpsi_failed" -eq 0 ] || exit 1'
+    for path in run.plan.cleanup:
+        command = f"_jpsi_remove {_inside(path)} || _jpsi_failed={_CLEANUP_CODE}"
+        yield f"  {_after(run.plan.cleanup_outcomes, command)}"
+    yield '  exit "$_jpsi_failed"'
+    yield _TOLD.format(
+        also=ALSO, cleanup_code=_CLEANUP_CODE, cleanup=CLEANUP, stage_out=STAGE_OUT, code=SETUP_CODE
+    )
+
+
+def _stage(transfer: Transfer, source: str, target: str, number: str) -> str:
+    optional = " optional" if transfer.is_optional else ""
+    return f"_jpsi_stage {transfer.mode.value} {source} {target} {number}{optional}"
+
+
+def _after(outcomes: Iterable[Outcome], command: str) -> str:
+    found = list(outcomes)
+    if len(found) == len(Outcome):
+        return command
+    return f"case $_jpsi_outcome in {' | '.join(it.value for it in found)}) {command} ;; esac"
+
+
+def _inside(path: str, here: str = ".") -> str:
+    """A path on the side of the job as a word of the runner's shell, which no command takes for an option."""
+    return at_home(path) if path.startswith(("/", "~/")) or path == "~" else f"{here}/{word(path)}"

@@ -1,0 +1,73 @@
+"""The part of the runner's script that opens the job's streams, or tells a launcher what to open."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from jpsi.plugin import word
+from jpsi_engine.runner.frame import JOB_UMASK, PRIVATE_UMASK
+from jpsi_engine.runner.run import Run, at_home
+from jpsi_engine.verdict import POST_LAUNCH, PRE_LAUNCH, SETUP_CODE, STDERR, STDIN, STDOUT
+
+
+def opened(run: Run) -> Iterator[str]:
+    """The lines that open the streams: standard error as descriptor 8."""
+    if run.sources_scripts:
+        yield from _told(run)
+        return
+    # Standard error stays the runner's own until the launch: a shell reports there what signals end.
+    stdin, stdout, stderr = run.spec.stdin_path, run.spec.stdout_path, run.spec.stderr_path
+    yield _open("<", str(stdin or "/dev/null"), STDIN)
+    yield from _as_of(stdout, _open(">", str(stdout or f"{run.folder}/{STDOUT}"), STDOUT))
+    opening = _stderr(run, ">", f"_jpsi_end {STDERR} {SETUP_CODE}")
+    yield from _as_of(None if stderr == stdout else stderr, opening)
+
+
+def _as_of(path: Path | None, line: str) -> Iterator[str]:
+    """A line that makes a file: with the umask of the job if that is where the user wants it."""
+    yield from [line] if path is None else [JOB_UMASK, line, PRIVATE_UMASK]
+
+
+def opened_again(run: Run) -> str:
+    """The line that opens standard error once more, whatever was done to descriptor 8."""
+    if run.sources_scripts:
+        return "command exec 8>&2 || exec 8>/dev/null"
+    return _stderr(run, ">>", f"exit {SETUP_CODE}")
+
+
+def _told(run: Run) -> Iterator[str]:
+    """The lines that tell a launcher what it is to source and to open."""
+    spec = run.spec
+    yield _open("<", "/dev/null", STDIN)
+    yield "exec 8>&2"
+    for name, script in ((PRE_LAUNCH, spec.pre_launch), (POST_LAUNCH, spec.post_launch)):
+        yield f"_jpsi_{name}={'' if script is None else _absolute(script)}"
+    yield told(STDIN, spec.stdin_path or Path("/dev/null"))
+    for stream, path in ((STDOUT, spec.stdout_path), (STDERR, spec.stderr_path)):
+        if path is None:  # made here, it is the user's alone
+            yield f"true >{word(f'{run.folder}/{stream}')} || :"
+        yield told(stream, path or Path(run.folder, stream))
+
+
+def told(stream: str, path: Path) -> str:
+    """The line that tells a launcher which file a stream of the job is."""
+    return f"_jpsi_{stream}={_absolute(path)}"
+
+
+def _absolute(path: Path) -> str:
+    is_rooted = path.is_absolute() or path.parts[:1] == ("~",)
+    return at_home(str(path)) if is_rooted else f'"$PWD"/{word(str(path))}'
+
+
+def _stderr(run: Run, operator: str, otherwise: str) -> str:
+    stdout, stderr = run.spec.stdout_path, run.spec.stderr_path
+    if stderr is not None and stderr == stdout:
+        return "exec 8>&1"
+    path = at_home(str(stderr or f"{run.folder}/{STDERR}"))
+    return f"command exec 8{operator}{path} || {otherwise}"
+
+
+def _open(operator: str, path: str, phase: str) -> str:
+    # `command` keeps a failing redirection from ending the shell (POSIX XCU 2.8.1).
+    return f"command exec {operator}{at_home(path)} || _jpsi_end {phase} {SETUP_CODE}"

@@ -1,0 +1,85 @@
+"""The part of the runner's script that sources what the user and the site have, around the launch.
+
+These scripts may exit, trap, cd or set whatever they like: they do it in a shell of their own, and how far
+that came, with what code, is in a file that the shell around it reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from jpsi.plugin import word
+from jpsi_engine.runner import environment, streams
+from jpsi_engine.runner.frame import JOB_UMASK
+from jpsi_engine.runner.run import Run, at_home
+from jpsi_engine.verdict import POST_LAUNCH, PROLOGUE, RAN, SETUP_CODE
+
+# What POSIX names besides those that a frame traps: a job is to find none of them ignored.
+_OTHER_SIGNALS = "ABRT BUS CHLD CONT FPE ILL PIPE PROF SEGV SYS TRAP TSTP TTIN TTOU URG VTALRM XFSZ"
+
+# What the rest of the script and launchers call: functions of these names would be called instead.
+_COMMANDS = "cd command echo false kill printf read test true wait"
+
+
+def sheltered(run: Run, launching: Callable[[], Iterator[str]], *, has_names: bool) -> Iterator[str]:
+    """The lines that source, launch and end.
+
+    Args:
+        run: the attempt.
+        launching: the lines that launch, and leave the exit code in `_jpsi_code`.
+        has_names: whether the names of what is exported are needed.
+    """
+    phase = word(run.file("phase"))
+    if run.prologue:
+        lines = " ".join(word(line) for line in run.prologue)
+        yield f"printf '%s\\n' {lines} >{word(run.file(PROLOGUE))} || _jpsi_end {PROLOGUE} {SETUP_CODE}"
+    yield f"true >{phase} || :"  # made here, it is the user's alone
+    if has_names:
+        yield from environment.before_scripts()
+    yield from run.frame.shelter(_inside(run, launching, phase, has_names=has_names))
+    yield f"{{ read -r _jpsi_phase _jpsi_known <{phase}; }} 2>/dev/null || :"
+    if run.preparations:
+        # An exit there, whatever its code, means that nothing was launched.
+        nothing_ran = " | ".join(f"'{name} 0'" for name in run.preparations)
+        yield 'case "${_jpsi_phase-} $_jpsi_code" in'
+        yield f"{nothing_ran}) _jpsi_code={SETUP_CODE} ;;"
+        yield "esac"
+    yield f'_jpsi_end "${{_jpsi_phase:-{RAN}}}" "${{_jpsi_known:-$_jpsi_code}}"'
+
+
+def _inside(
+    run: Run, launching: Callable[[], Iterator[str]], phase: str, *, has_names: bool
+) -> Iterator[str]:
+    yield JOB_UMASK
+    yield "exec 2>&8"
+    yield from run.frame.catch()
+    for name, script in run.preparations.items():
+        yield f"command echo {name} >{phase} || exit {SETUP_CODE}"
+        yield from _source(script)
+        yield '[ "$1" -eq 0 ] || exit "$1"'
+        yield "unset IFS"
+        yield f"command trap - {_OTHER_SIGNALS} \\"
+        yield "  2>/dev/null || :"  # a shell may not know one
+        yield from run.frame.catch()
+        yield f"command cd {at_home(run.directory)} || exit {SETUP_CODE}"
+        # what it did to descriptor 8 is its own affair
+        yield streams.opened_again(run)
+    yield f'_jpsi_end() {{ command echo "$1 $2" >{phase}; exit "$2"; }}'
+    if has_names:
+        yield from environment.after_scripts()
+    yield f"command echo {RAN} >{phase}"
+    yield from launching()
+    if run.post_launch is None:
+        yield f'_jpsi_end {RAN} "$_jpsi_code"'
+    else:
+        yield f'command echo "{POST_LAUNCH} $_jpsi_code" >{phase}'
+        yield "exec 2>&8"
+        yield from _source(run.post_launch)
+        yield f'[ "$1" -ne 0 ] || command echo "{RAN} $_jpsi_code" >{phase}'
+        yield 'exit "$_jpsi_code"'
+
+
+def _source(script: str) -> Iterator[str]:
+    yield f". {script}"
+    yield 'set +aefuxvC -- "$?"'
+    yield f"unset -f {_COMMANDS}"

@@ -1,0 +1,567 @@
+"""Asks a batch system: hooks say with which command and what the answer means, a transport runs it."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import logging
+import os
+import shutil
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import TypeVar
+
+import attrs
+
+from jpsi.plugin import (
+    BatchConfig,
+    Capabilities,
+    Command,
+    CommandResult,
+    ExecutorHooks,
+    Failure,
+    FailureKind,
+    JobSpec,
+    JpsiError,
+    Lines,
+    LineTransport,
+    NotOffered,
+    Observation,
+    PluginError,
+    Script,
+    Site,
+    SubmitContext,
+    SubmitException,
+    TransportError,
+)
+from jpsi.plugin.engine import EngineSetup, is_native_id
+from jpsi_engine.host import environment_of
+from jpsi_engine.spool import EVERY_FAILURE, place_name
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+#: Runs a submit command, as `Transport.run` does.
+Run = Callable[[Command], CommandResult]
+
+
+@attrs.frozen(slots=True)
+class Submitted:
+    """What came of a submit command: a native id, or a failure."""
+
+    native_id: str | None
+    failure: Failure | None = None
+
+
+@attrs.frozen(slots=True)
+class SubmittedSeveral:
+    """What came of a command that submits several jobs: native ids by tags, and a failure for the rest."""
+
+    native_ids: Mapping[str, str]
+    failure: Failure
+
+
+class Backend:
+    """One batch system as one executor uses it. Methods may be called from any thread.
+
+    Hooks are asked about native ids alone, and believed about those that they were asked about. What a hook
+    raises that it should not becomes a PluginError; whatever goes wrong is a JpsiError.
+    """
+
+    def __init__(self, setup: EngineSetup, hooks: ExecutorHooks) -> None:
+        if not isinstance(setup.config, BatchConfig):
+            msg = f"the configuration of the executor {setup.executor} must be a BatchConfig"
+            raise PluginError(msg)
+        self.name = setup.executor
+        #: What messages call it: there may be several of one name.
+        self.place = place_name(setup.executor, setup.target)
+        self.config: BatchConfig = setup.config
+        self._version = setup.version
+        # stands for a system that nobody else is known to ask
+        self._alone = os.urandom(16).hex()
+        self._hooks = hooks
+        self._transport = setup.transport
+        self.site = Site(config=setup.config)
+        self._offered: tuple[Site, Capabilities] | None = None
+        # mostly the same are asked about again, and those of which the hooks have told
+        self._known_ids: set[str] = set()
+        self._probe = self._ask(lambda: hooks.probe(site=self.site))
+        self._is_probed = isinstance(self._probe, NotOffered)
+        self._has_warned = False
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What the backend offers."""
+        site = self.site
+        if self._offered is None or self._offered[0] is not site:
+            self._offered = site, self._hooks.capabilities(site=site)
+        return self._offered[1]
+
+    @property
+    def requeue_exit_codes(self) -> Collection[int]:
+        """Exit codes after which a job may be run again: those of any failure, before the site was asked."""
+        return self.capabilities.requeue_exit_codes if self._is_probed else EVERY_FAILURE
+
+    @property
+    def visible_within(self) -> float | None:
+        """Within how many seconds the batch system tells of every job that it has; None if nobody knows."""
+        return self.capabilities.visible_within
+
+    @property
+    def lists_all(self) -> bool:
+        """Whether each question about states is about all jobs of the user, whatever ids it was asked for."""
+        return self.capabilities.ids_per_query is None
+
+    def system(self) -> str:
+        """What two processes have in common that ask the same batch system and read its answers alike.
+
+        It takes more than the executor's name: the same command may be another program's on another PATH,
+        another cluster's by an option, or by a variable of the environment, whose name then begins as that of
+        the variable in which a job finds its native id.
+        """
+        try:
+            command = self._ask(lambda: self._hooks.query(native_ids=None, site=self.site))
+            variable = self._ask(lambda: self.capabilities.id_variable)
+        except JpsiError:
+            log.debug("what the executor %s asks is not known", self.name, exc_info=True)
+            return self._alone
+        environment = environment_of(command, os.environ)
+        family, _, _ = variable.partition("_")
+        meant = (
+            self._version,
+            command.argv,
+            # any word may be the program that is meant, as of a shell that is to run it
+            [shutil.which(word, path=environment.get("PATH")) for word in command.argv],
+            sorted(command.environment.items()),
+            sorted(item for item in environment.items() if family and item[0].startswith(f"{family}_")),
+        )
+        return hashlib.sha256(repr(meant).encode(errors="surrogateescape")).hexdigest()
+
+    def probe(self) -> None:
+        """Find out, once, what this site offers.
+
+        Raises:
+            SubmitException: the batch system did not answer.
+        """
+        if self._is_probed:
+            return
+        command = self._probe
+        if not isinstance(command, NotOffered):
+            result = self._run(command)
+            offers = self._ask(lambda: self._hooks.parse_probe(result=result, site=self.site))
+            self.site = attrs.evolve(self.site, offers=offers)
+        self._is_probed = True
+
+    def render(self, spec: JobSpec, context: SubmitContext) -> Script:
+        """The directives for a job.
+
+        Raises:
+            ValueError: the batch system has no way to say what the spec asks for.
+        """
+        try:
+            return self._hooks.render_script(spec=spec, context=context)
+        except (JpsiError, ValueError):
+            raise
+        except Exception as e:
+            raise self._mistake(e) from e
+
+    def submission(self, script: Script, spec: JobSpec, context: SubmitContext) -> Command:
+        """The command that submits a script."""
+        return self._ask(lambda: self._hooks.submit(script=script, spec=spec, context=context))
+
+    def submit(
+        self,
+        script: Script,
+        spec: JobSpec,
+        context: SubmitContext,
+        run: Run,
+    ) -> Submitted:
+        """Submit a script; a failure that may have had its effect all the same is AMBIGUOUS."""
+        command = self.submission(script, spec, context)
+
+        def read(result: CommandResult) -> str:
+            printed = self._hooks.parse_submit(result=result, context=context)
+            return self.canonical(_native_id(printed))
+
+        answer = self._handed_over(command, run, read)
+        return Submitted(None, answer) if isinstance(answer, Failure) else Submitted(answer)
+
+    def submits_several(self, script: Script, spec: JobSpec, context: SubmitContext) -> bool:
+        """Whether jobs like this can be submitted several at a time.
+
+        Raises:
+            JpsiError: a hook failed.
+        """
+        if self.capabilities.jobs_per_submission <= 1:
+            return False
+        return not isinstance(self._several([script], spec, [context]), NotOffered)
+
+    def submit_several(
+        self,
+        scripts: Sequence[Script],
+        spec: JobSpec,
+        contexts: Sequence[SubmitContext],
+        run: Run,
+    ) -> SubmittedSeveral:
+        """Submit scripts with one command; otherwise as `submit`."""
+        command = self._several(scripts, spec, contexts)
+        if isinstance(command, NotOffered):
+            raise self._mistake(TypeError("it offered to submit several jobs, and now does not"))
+
+        def read(result: CommandResult) -> dict[str, str]:
+            printed = self._hooks.parse_submit_several(result=result, contexts=contexts)
+            tags = {context.tag for context in contexts}
+            return {it: self.canonical(_native_id(printed[it])) for it in printed if it in tags}
+
+        answer = self._handed_over(command, run, read)
+        if isinstance(answer, Failure):
+            return SubmittedSeveral({}, answer)
+        silence = Failure(FailureKind.AMBIGUOUS, f"{command.argv[0]} printed no id for it")
+        return SubmittedSeveral(answer, silence)
+
+    def _several(
+        self, scripts: Sequence[Script], spec: JobSpec, contexts: Sequence[SubmitContext]
+    ) -> Command | NotOffered:
+        return self._ask(lambda: self._hooks.submit_several(scripts=scripts, spec=spec, contexts=contexts))
+
+    def _handed_over(self, command: Command, run: Run, read: Callable[[CommandResult], T]) -> T | Failure:
+        """What is read in the answer of a submit command."""
+        try:
+            result = run(self._timed(command))
+        except TransportError as e:
+            kind = FailureKind.TRANSIENT if e.transient else FailureKind.PERMANENT
+            return Failure(FailureKind.AMBIGUOUS if e.may_have_run else kind, str(e))
+        log.debug("%s: %s", command, result)
+        if result.timed_out or result.returncode < 0:
+            return Failure(FailureKind.AMBIGUOUS, result.complaint)
+        try:
+            if result.returncode == 0:
+                return read(result)
+            return self._hooks.classify_failure(result=result, site=self.site)
+        except Exception as e:
+            # the command is done, whatever the plugin makes of its answer
+            log.warning("%s gave an answer that cannot be read: %r", command.argv[0], result.stdout)
+            log.debug("reading the answer to %s failed", command, exc_info=True)
+            message = f"{command.argv[0]} gave an unclear answer: {e}"
+            return Failure(FailureKind.AMBIGUOUS, message)
+
+    def sight(self, script: Script, spec: JobSpec, context: SubmitContext) -> str:
+        """What the batch system would be given to see of a job; equal texts mean that there is no difference.
+
+        Raises:
+            JpsiError: a hook failed.
+        """
+        command = self.submission(script, spec, context)
+        environment = sorted(command.environment.items())
+        return repr((script.text, command.argv, command.stdin, environment, command.unset))
+
+    def element_ids(self, native_id: str, indices: Sequence[int]) -> list[str]:
+        """The native ids of elements of an array.
+
+        What a hook does wrong costs no job anything, as they are submitted: what they leave tells of them.
+        """
+        try:
+            found = list(
+                self._ask(
+                    lambda: self._hooks.element_ids(native_id=native_id, indices=indices, site=self.site)
+                )
+            )
+            if len(set(found)) == len(indices) and all(map(is_native_id, found)):
+                # they differ in their indices only
+                self._known_ids.update(found if found and self._is_id(found[0]) else ())
+                return found
+            log.warning(
+                "%s: %s is no answer to what the elements of %s are", self.place, found[:5], native_id
+            )
+        except JpsiError:
+            log.warning("%s: the elements of %s are not known", self.place, native_id, exc_info=True)
+        return [f"{native_id}[{index}]" for index in indices]
+
+    def canonical(self, native_id: str) -> str:
+        """The one spelling of a native id that hooks use.
+
+        Raises:
+            ValueError: it cannot be one.
+        """
+        try:
+            return _native_id(self._hooks.canonical_id(native_id=native_id, site=self.site))
+        except (JpsiError, ValueError):
+            raise
+        except Exception as e:
+            raise self._mistake(e) from e
+
+    def spelled(self, text: str) -> str:
+        """A native id as hooks spell it; what cannot be one stays as it is."""
+        try:
+            return self.canonical(text)
+        except ValueError:
+            return text
+
+    def find(self, tags: Sequence[str]) -> Mapping[str, str] | None:
+        """The native ids of the jobs that carry these tags, by tag; None if there is no way to ask.
+
+        Raises:
+            SubmitException: the batch system did not answer.
+        """
+        command = self._ask(lambda: self._hooks.find(tags=tags, site=self.site))
+        if isinstance(command, NotOffered):
+            return None
+        result = self._run(command)
+        found = self._ask(lambda: self._hooks.parse_find(result=result, tags=tags, site=self.site))
+        return {tag: native_id for tag, native_id in found.items() if is_native_id(native_id)}
+
+    def states(self, native_ids: Sequence[str]) -> dict[str, Observation]:
+        """What the queue says about these jobs; those that it does not mention are left out.
+
+        Where one question lists all jobs of the user, others are in the answer too; and so may be one more
+        element of an array that these are in.
+
+        Raises:
+            SubmitException: the batch system did not answer; nothing is known then about any of them.
+        """
+        found: dict[str, Observation] = {}
+        for asked, members in self._questions(native_ids):
+            command = self._ask(lambda ids=asked: self._hooks.query(native_ids=ids, site=self.site))  # type: ignore[misc]  # a default is how a lambda keeps a value
+            result = self._run(command)
+            answer = self._ask(
+                lambda result=result, ids=members: self._hooks.parse_status(  # type: ignore[misc]  # as above
+                    result=result, native_ids=ids, site=self.site
+                )
+            )
+            if asked is not None:
+                answer = _only(answer, [*asked, *members]) | self._besides(answer, asked, members)
+            found |= answer
+        return found
+
+    def _besides(
+        self, answer: Mapping[str, Observation], arrays: Sequence[str], members: Sequence[str]
+    ) -> dict[str, Observation]:
+        """One more element of each array, of which nobody wants to know, if it is there.
+
+        That it is there tells of those that are not.
+        """
+        others = list(answer.keys() - {*arrays, *members})
+        wanted = frozenset(arrays)
+        one = {array: name for name, array in self.arrays_of(others).items() if array in wanted}
+        return _only(answer, list(one.values()))
+
+    def everything(self) -> dict[str, Observation]:
+        """What the queue says about all jobs of the user that have not ended, elements of arrays each.
+
+        Raises:
+            SubmitException: the batch system did not answer.
+        """
+        command = self._ask(lambda: self._hooks.query(native_ids=None, site=self.site))
+        result = self._run(command)
+        seen = self._ask(lambda: self._hooks.parse_status(result=result, native_ids=None, site=self.site))
+        there = {native_id: it for native_id, it in seen.items() if it.exists and not it.final}
+        for array in self.arrays_of(list(there)).values():
+            there.pop(array, None)
+        return there
+
+    def questions(self, native_ids: Sequence[str]) -> Iterator[Sequence[str]]:
+        """These ids, as many at a time as one question to the accounting may be about: arrays stay whole."""
+        return (members for _, members in self._by_array(native_ids, self._ids_per_accounting))
+
+    @property
+    def _ids_per_accounting(self) -> int:
+        offered = self.capabilities
+        return offered.ids_per_accounting or offered.ids_per_query or _IDS_PER_QUERY
+
+    def finished(self, native_ids: Sequence[str]) -> dict[str, Observation] | None:
+        """What the accounting says about these jobs; None if there is none to ask.
+
+        Raises:
+            SubmitException: it did not answer.
+        """
+        found: dict[str, Observation] = {}
+        for asked, members in self._by_array(self._askable(native_ids), self._ids_per_accounting):
+            command = self._ask(lambda ids=asked: self._hooks.query_finished(native_ids=ids, site=self.site))  # type: ignore[misc]  # as above
+            if isinstance(command, NotOffered):
+                return None
+            try:
+                result = self._run(command)
+            except TransportError as e:
+                if e.transient or e.may_have_run:
+                    raise
+                # such as a command that is not there
+                self._warn_of_no_accounting(str(e))
+                return None
+            told = self._ask(
+                lambda result=result, ids=members: self._hooks.parse_finished(  # type: ignore[misc]  # as above
+                    result=result, native_ids=ids, site=self.site
+                )
+            )
+            if isinstance(told, NotOffered):
+                self._warn_of_no_accounting(result.complaint)
+                return None
+            found |= told
+        return _only(found, native_ids)
+
+    def _warn_of_no_accounting(self, why: str) -> None:
+        if not self._has_warned:
+            log.warning("there is no accounting of %s to ask: %s", self.place, why)
+        self._has_warned = True
+
+    def cancel(
+        self, native_ids: Sequence[str], seen: Mapping[str, Observation] | None = None
+    ) -> Mapping[str, str]:
+        """End these jobs; returns why which of them could not be ended.
+
+        Args:
+            native_ids: the jobs.
+            seen: what the queue said a moment ago of those of them that it mentioned.
+
+        Raises:
+            SubmitException: the request did not reach the batch system.
+        """
+        request = functools.partial(self._hooks.cancel, seen=_only(seen or {}, native_ids))
+        return self._changed(native_ids, "cancel", request, self._hooks.parse_cancel)
+
+    def requests(self, things: Sequence[T]) -> Iterator[Sequence[T]]:
+        """So many at a time as one request may name."""
+        return _split(things, self.capabilities.ids_per_query or _IDS_PER_QUERY)
+
+    def hold(self, native_ids: Sequence[str]) -> Mapping[str, str]:
+        """Keep these pending jobs from starting; like `cancel`."""
+        return self._changed(native_ids, "hold", self._hooks.hold, self._hooks.parse_hold)
+
+    def release(self, native_ids: Sequence[str]) -> Mapping[str, str]:
+        """Let these held jobs start; like `cancel`."""
+        return self._changed(native_ids, "release", self._hooks.release, self._hooks.parse_release)
+
+    def _changed(
+        self,
+        native_ids: Sequence[str],
+        what: str,
+        request: Callable[..., Command | NotOffered],
+        parse: Callable[..., Mapping[str, str]],
+    ) -> Mapping[str, str]:
+        """Have jobs changed; returns why which of them were not."""
+        ids = self._askable(native_ids)
+        refused = {it: f"{it!r} is no native id here" for it in set(native_ids).difference(ids)}
+        if not ids:
+            return refused
+        command = self._ask(lambda: request(native_ids=ids, site=self.site))
+        if isinstance(command, NotOffered):
+            msg = f"the executor {self.name} does not offer {what}"
+            raise SubmitException(msg)
+        result = self._run(command)
+        return refused | self._ask(lambda: dict(parse(result=result, native_ids=ids, site=self.site)))
+
+    @property
+    def tells(self) -> bool:
+        """Whether the batch system tells of its jobs by itself, and can be listened to."""
+        return isinstance(self._transport, LineTransport) and not isinstance(self._watch(), NotOffered)
+
+    def listen(self) -> Lines:
+        """Start the command by which the batch system tells of its jobs.
+
+        Raises:
+            JpsiError: it cannot be listened to.
+        """
+        command = self._watch()
+        if isinstance(command, NotOffered) or not isinstance(self._transport, LineTransport):
+            msg = f"the executor {self.name} does not offer to be listened to"
+            raise SubmitException(msg)
+        return self._transport.open(command)
+
+    def news(self, line: str) -> Sequence[str]:
+        """The native ids of the jobs that a line of that command is about."""
+        return self._ask(lambda: self._hooks.parse_event(line=line, site=self.site))
+
+    def _watch(self) -> Command | NotOffered:
+        return self._ask(lambda: self._hooks.watch(site=self.site))
+
+    def _askable(self, native_ids: Sequence[str]) -> list[str]:
+        """Those of `native_ids` that can be ids; any other could cost all the answer, or mean other jobs."""
+        known = self._known_ids
+        found = [native_id for native_id in native_ids if native_id in known or self._is_id(native_id)]
+        known.update(found)
+        return found
+
+    def _is_id(self, text: str) -> bool:
+        try:
+            self.canonical(text)
+        except ValueError:
+            return False
+        return True
+
+    def _run(self, command: Command) -> CommandResult:
+        """Run a command that changes nothing if it hangs."""
+        result = self._transport.run(self._timed(command))
+        log.debug("%s: %s", command, result)
+        if result.timed_out:
+            msg = f"{command.argv[0]} did not answer in time"
+            raise SubmitException(msg, transient=True)
+        return result
+
+    def _timed(self, command: Command) -> Command:
+        return (
+            command
+            if command.timeout is not None
+            else attrs.evolve(command, timeout=self.config.command_timeout)
+        )
+
+    def _questions(self, native_ids: Sequence[str]) -> Iterator[tuple[Sequence[str] | None, Sequence[str]]]:
+        """What to ask about, arrays in place of their elements, and which jobs are meant by it."""
+        limit = self.capabilities.ids_per_query
+        if len(self._known_ids) > _FORGOTTEN * len(native_ids):
+            # most of them have ended
+            self._known_ids = self._known_ids.intersection(native_ids)
+        if limit is None:
+            yield None, native_ids
+            return
+        yield from self._by_array(self._askable(native_ids), limit)
+
+    def _by_array(self, native_ids: Sequence[str], limit: int) -> Iterator[tuple[Sequence[str], list[str]]]:
+        """So many names at a time, arrays in place of their elements, and which jobs these are about."""
+        jobs: dict[str, list[str]] = {}
+        arrays = self.arrays_of(native_ids)
+        for native_id in native_ids:
+            jobs.setdefault(arrays.get(native_id, native_id), []).append(native_id)
+        for asked in _split(list(jobs), limit):
+            yield asked, [native_id for name in asked for native_id in jobs[name]]
+
+    def arrays_of(self, native_ids: Sequence[str]) -> Mapping[str, str]:
+        """The native ids of the arrays of those of these jobs that are elements of one."""
+        if self.capabilities.arrays is None:
+            return {}
+        return self._ask(lambda: self._hooks.arrays_of(native_ids=native_ids, site=self.site))
+
+    def _ask(self, hook: Callable[[], T]) -> T:
+        """What a hook answers; a mistake in it costs this one question."""
+        try:
+            answer = hook()
+        except JpsiError:
+            raise
+        except Exception as e:
+            raise self._mistake(e) from e
+        if answer is None:
+            raise self._mistake(TypeError("it answered None"))
+        return answer
+
+    def _mistake(self, error: Exception) -> PluginError:
+        msg = f"a plugin that the executor {self.name} uses failed: {type(error).__name__}: {error}"
+        return PluginError(msg, error)
+
+
+_IDS_PER_QUERY = 200
+# How many ids are known for each that is asked about until those that are not are forgotten
+_FORGOTTEN = 4
+
+
+def _split(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:
+    return (items[start : start + size] for start in range(0, len(items), size))
+
+
+def _only(found: Mapping[str, Observation], native_ids: Sequence[str]) -> dict[str, Observation]:
+    return {native_id: found[native_id] for native_id in native_ids if native_id in found}
+
+
+def _native_id(answer: object) -> str:
+    """A native id that can be written down, or ValueError."""
+    if not is_native_id(answer):
+        msg = f"{answer!r} is no native id"
+        raise ValueError(msg)
+    return answer

@@ -1,0 +1,45 @@
+"""How the plugin of an executor spells the ids of elements of arrays, where only that is asked of it."""
+
+from __future__ import annotations
+
+import functools
+import logging
+from collections.abc import Sequence
+
+from jpsi.plugin import ExecutorHooks, JpsiError, Site
+from jpsi.plugin.engine import assemble
+
+log = logging.getLogger(__name__)
+
+
+class Spelling:
+    """The spelling of an executor, whose plugin is looked for once, and only if needed.
+
+    Args:
+        name: of the executor, or of a configured target.
+        url: where it is, if that is not configured.
+    """
+
+    def __init__(self, name: str, url: str | None) -> None:
+        self._name = name
+        self._url = url
+
+    @functools.cached_property
+    def _plugin(self) -> tuple[ExecutorHooks, Site] | None:
+        try:
+            assembly = assemble(self._name, None, self._url, None)
+        except JpsiError:
+            # such as a plugin that is not installed any more
+            log.debug("how %s spells the ids of elements is not known", self._name, exc_info=True)
+            return None
+        return assembly.stack.hooks, Site(config=assembly.config)
+
+    def element_ids(self, native_id: str, indices: Sequence[int]) -> Sequence[str]:
+        """The native ids of elements of an array."""
+        if self._plugin is not None:
+            hooks, site = self._plugin
+            try:
+                return list(hooks.element_ids(native_id=native_id, indices=indices, site=site))
+            except JpsiError:
+                log.debug("the elements of %s have no ids", native_id, exc_info=True)
+        return [f"{native_id}[{index}]" for index in indices]

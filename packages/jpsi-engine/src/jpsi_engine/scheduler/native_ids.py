@@ -1,0 +1,205 @@
+"""Knows which native id a job of jpsi's has, and which job of jpsi's has a native id."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Collection, Iterator, Mapping
+
+from jpsi.plugin import JpsiError
+from jpsi_engine.scheduler.backend import Backend
+from jpsi_engine.scheduler.job_view import Tracked
+from jpsi_engine.scheduler.queue_poll import tell
+from jpsi_engine.spool import REVOKED, UNNAMED, ArrayIntent, Claim, Intent, Place, Spool, array_tag, tag
+
+log = logging.getLogger(__name__)
+
+
+class NativeIds:
+    """The native ids of the jobs in one spool. Methods may be called from any thread.
+
+    A folder is read once, not for each question: the native id of an attempt stays what it is.
+
+    Args:
+        backend: whose ids they are.
+        spool: where the jobs are.
+        refresh: sees to it that what jobs have left in these folders of the spool is there; False if it may
+            not be.
+    """
+
+    def __init__(
+        self, backend: Backend, spool: Spool, refresh: Callable[[Collection[str]], bool] = lambda _: True
+    ) -> None:
+        self._backend = backend
+        self._spool = spool
+        self._refresh = refresh
+        self._lock = threading.Lock()
+        self._owners: dict[str, str] = {}
+        self._read: set[str] = set()
+
+    def of(self, intent: Intent) -> str | None:
+        """The native id of an attempt, as its submitter or its runner wrote it down."""
+        return intent.native_id or self.claimant(intent.job_id, intent.attempt)
+
+    def claimant(self, job_id: str, attempt: int) -> str | None:
+        """The native id that the runner of an attempt found itself to have; None if nothing runs it."""
+        return self._spelled(self._spool.claim(job_id, attempt))
+
+    def of_array(self, array: str) -> str | None:
+        """The native id of an array, as its submitter or the first of its elements wrote it down."""
+        return self._spool.arrays.read_native_id(array) or self._spelled(self._spool.arrays.claim(array))
+
+    def of_element(self, place: Place) -> str | None:
+        """The native id of an element of an array; None if that of the array is not known."""
+        native_id = self.of_array(place.array)
+        return None if native_id is None else self._backend.element_ids(native_id, [place.index])[0]
+
+    def _spelled(self, claim: Claim | None) -> str | None:
+        return None if claim is None or claim.text in {"", REVOKED} else self._backend.spelled(claim.text)
+
+    def owners(self, native_ids: Collection[str]) -> dict[str, Intent]:
+        """The last attempts of those jobs of jpsi's that have these native ids.
+
+        Raises:
+            OSError: the jobs cannot be listed.
+        """
+        found = self._elements(native_ids)
+        for native_id in native_ids:
+            intent = found.get(native_id) or self._single(native_id)
+            if intent is not None:
+                found[native_id] = intent
+        return found
+
+    def _elements(self, native_ids: Collection[str]) -> dict[str, Intent]:
+        """Those of these that are elements of arrays of jpsi's."""
+        wanted: dict[str, set[str]] = {}
+        for native_id, array in self._backend.arrays_of(list(native_ids)).items():
+            wanted.setdefault(array, set()).add(native_id)
+        names = self._spool.arrays.names() if wanted else ()
+        return dict(found for name in names for found in self._elements_of(name, wanted))
+
+    def _elements_of(self, name: str, wanted: Mapping[str, Collection[str]]) -> Iterator[tuple[str, Intent]]:
+        try:
+            native_id = self.of_array(name)
+            if native_id is None or native_id not in wanted:
+                return
+            array = self._spool.arrays.read(name)
+        except OSError:
+            return  # one odd folder says nothing of the others
+        indices = range(1, 1 + (0 if array is None else len(array.elements)))
+        for index, element_id in zip(indices, self._backend.element_ids(native_id, indices), strict=True):
+            if array is not None and element_id in wanted[native_id]:
+                yield element_id, element_intent(array, index)
+
+    def owner(self, native_id: str) -> Intent | None:
+        """The last attempt of the job of jpsi's that has this native id.
+
+        Raises:
+            OSError: the jobs cannot be listed.
+        """
+        return self._elements([native_id]).get(native_id) or self._single(native_id)
+
+    def _single(self, native_id: str) -> Intent | None:
+        """The last attempt of the job by itself that has this native id."""
+        with self._lock:
+            known = self._owners.get(native_id)
+            intent = None if known is None else self._owned(known, native_id)
+            if intent is not None:
+                return intent
+            unread = (job_id for job_id in self._spool.job_ids() if job_id not in self._read)
+            return next(filter(None, (self._owned(job_id, native_id) for job_id in unread)), None)
+
+    def _owned(self, job_id: str, native_id: str) -> Intent | None:
+        """The last attempt of a job if it has this native id."""
+        try:
+            place = self._spool.last_place(job_id)
+            if place is not None:
+                # what the batch system has stays in that array, and is found by it
+                if self.of_array(place.array) is not None:
+                    self._read.add(job_id)
+                return None
+            intent = self._spool.last_intent(job_id)
+            if intent is None:
+                return None
+            found = self.of(intent)
+        except (OSError, ValueError):
+            return None  # one odd folder says nothing of the others
+        if intent.native_id is not None:
+            self._owners[intent.native_id] = job_id
+            self._read.add(job_id)
+        return intent if found == native_id else None
+
+    def corrected(self, jobs: Collection[Tracked]) -> dict[str, str]:
+        """The native ids, by job id, that jobs have which the batch system does not know, or calls ended.
+
+        A submit command that tried again may have made several jobs, of which the claim tells the one that
+        runs; jobs that do not know their id are found by their tags, with one command for all. Of jobs that
+        are left out it cannot be told now.
+        """
+        known: dict[str, str] = {}
+        unnamed: list[Tracked] = []
+        arrays = {job.place.array for job in jobs if job.place is not None}
+        folders = {f"jobs/{job.spool_id}" for job in jobs} | {f"arrays/{array}" for array in arrays}
+        if not self._refresh(folders):
+            return {}
+        claimants = self._array_claimants(arrays)
+        for job in jobs:
+            try:
+                claimant = self._claimant_of(job, claimants)
+            except OSError:
+                log.warning("job %s: its folder cannot be read", job.job_id, exc_info=True)
+                continue
+            except KeyError:
+                continue  # an array that cannot be read now
+            if claimant is not None and not claimant.startswith(UNNAMED):
+                known[job.job_id] = claimant
+            elif job.native_id.startswith(UNNAMED):
+                unnamed.append(job)
+            else:
+                known[job.job_id] = job.native_id
+        return known | self._found(unnamed)
+
+    def _array_claimants(self, arrays: Collection[str]) -> dict[str, str | None]:
+        """Which native array runs each of these; those that cannot be read now are left out."""
+        found: dict[str, str | None] = {}
+        for array in arrays:
+            try:
+                found[array] = self._spelled(self._spool.arrays.claim(array))
+            except OSError:
+                log.warning("array %s: its folder cannot be read", array, exc_info=True)
+        return found
+
+    def _claimant_of(self, job: Tracked, arrays: Mapping[str, str | None]) -> str | None:
+        if job.place is None:
+            return self.claimant(job.spool_id, job.attempt)
+        native_id = arrays[job.place.array]
+        return None if native_id is None else self._backend.element_ids(native_id, [job.place.index])[0]
+
+    def _found(self, unnamed: Collection[Tracked]) -> dict[str, str]:
+        """Look jobs up by their tags; return the id that it has of one that is not found."""
+        tags = {job.tag for job in unnamed if job.tag is not None}
+        try:
+            found = (self._backend.find(sorted(tags)) if tags else None) or {}
+        except JpsiError as e:
+            tell(self._backend.place, e)
+            return {}
+        return {job.job_id: self._id_in(found.get(job.tag or ""), job) for job in unnamed}
+
+    def _id_in(self, native_id: str | None, job: Tracked) -> str:
+        """Return the id of a job in what was found with its tag: the job, or the array that it is in."""
+        if native_id is None or job.place is None:
+            return native_id or job.native_id
+        return self._backend.element_ids(native_id, [job.place.index])[0]
+
+
+def intent_tag(intent: Intent) -> str:
+    """Return what the batch system carries for an intent: of an element of an array, the array's tag."""
+    if intent.place is not None:
+        return array_tag(intent.place.array)
+    return tag(intent.job_id, intent.attempt)
+
+
+def element_intent(array: ArrayIntent, index: int) -> Intent:
+    """What was asked for by one element of an array."""
+    content = array.content(index)
+    return Intent(content["id"], content["attempt"], content, None, Place(array.array, index))

@@ -1,0 +1,213 @@
+"""The files by which processes of one user ask the batch system together, and the lock of whoever asks.
+
+    <root>/asking/<boot>/lock            held while somebody asks
+    <root>/asking/<boot>/answer.json     what the batch system last said
+    <root>/asking/<boot>/<name>.json     which jobs one process wants to be asked about, and until when
+    <root>/asking/<boot>/<name>.<n>.new  a file that is being written
+    <root>/asking/<boot>/missing/        see `jpsi_engine.scheduler.absences`
+
+Times in them are those of `time.monotonic`, which all processes of a machine share, which nobody sets, and
+which begins anew with each boot: so there is a folder for each boot of each machine. Machines do not share.
+Their clocks differ, and a network file system shows late, or never, what another machine has written or
+locked; processes on several machines ask once per machine.
+
+Nothing here raises an OSError: where the files are of no use, each process asks for itself.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import logging
+import os
+import shutil
+import threading
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from jpsi.plugin.kit import make_directory, open_private
+from jpsi_engine.host import NO_BOOT, boot_id
+from jpsi_engine.scheduler.snapshot import Answer, decode, encode
+
+log = logging.getLogger(__name__)
+
+_VERSION = 4
+_ANSWER = "answer"
+_JSON = ".json"
+_OLD_SECONDS = 7 * 24 * 3600.0
+# What comes of reading as ours what was written by somebody else.
+_STRANGE = (AttributeError, LookupError, TypeError, ValueError, RecursionError)
+
+
+class Sharing:
+    """What one follower of jobs shares with the others. Its methods may be called from any thread.
+
+    `system` says in each call which batch system is meant: what was said of another is nothing to go by.
+
+    Args:
+        root: the folder of the executor and target, which is private to the user.
+    """
+
+    def __init__(self, root: str) -> None:
+        self._name = os.urandom(8).hex()
+        self._parent = f"{root}/asking"
+        # Where a boot has no name, times of the last one look like those of this one: nobody is shared with.
+        self._folder = f"{self._parent}/{boot_id() if boot_id() != NO_BOOT else self._name}"
+        self._written: tuple[str, frozenset[str]] | None = None
+        # The last answer that was written here, for what system, and the file that it is.
+        self._kept: tuple[_File, str, Answer] | None = None
+        self._renewal = 0.0
+
+    @contextlib.contextmanager
+    def turn(self) -> Iterator[bool]:
+        """Be the one who asks; yields False while another process is."""
+        try:
+            lock = open_private(f"{self._folder}/lock", os.O_RDWR | os.O_CREAT)
+        except OSError:
+            log.debug("%s is of no use; each process asks for itself", self._folder, exc_info=True)
+            yield True
+            return
+        try:
+            yield _is_locked(lock)
+        finally:
+            # a child that was forked in the meantime has the descriptor too
+            with contextlib.suppress(OSError):
+                fcntl.flock(lock, fcntl.LOCK_UN)
+            os.close(lock)
+
+    def last(self, system: str, now: float) -> Answer | None:
+        """The last answer, if there is one that can be understood."""
+        answer = self._own(system) or self._decoded(system)
+        return answer if answer is not None and answer.begun <= answer.ended <= now else None
+
+    def _own(self, system: str) -> Answer | None:
+        """The last answer, if it was written here: to read it takes the longer the more jobs it tells of."""
+        if self._kept is None:
+            return None
+        file, of, answer = self._kept
+        try:
+            is_there = file == _File.of(os.stat(f"{self._folder}/{_ANSWER}{_JSON}"))  # noqa: PTH116
+        except OSError:
+            return None
+        return answer if is_there and of == system else None
+
+    def _decoded(self, system: str) -> Answer | None:
+        """The last answer, as its file tells."""
+        plain = self._read(_ANSWER)
+        if plain.get("system") != system:
+            return None
+        try:
+            return decode(plain)
+        except _STRANGE:
+            log.debug("the answer in %s is strange", self._folder, exc_info=True)
+            return None
+
+    def keep(self, system: str, answer: Answer) -> None:
+        """Tell the others what the batch system said, unless they know what is newer."""
+        last = self.last(system, answer.ended)
+        if last is not None and last.begun > answer.begun:
+            return
+        file = self._write(_ANSWER, {"system": system, **encode(answer)})
+        self._kept = None if file is None else (file, system, answer)
+
+    def want(self, system: str, native_ids: frozenset[str], now: float, seconds: float) -> None:
+        """Have the others ask about these jobs too, for so long."""
+        if self._written == (system, native_ids) and now < self._renewal:
+            return
+        if self._written is None:
+            self._make_folder()
+        content = {"system": system, "until": now + seconds, "native_ids": sorted(native_ids)}
+        is_written = self._write(self._name, content) is not None
+        self._written, self._renewal = (system, native_ids) if is_written else None, now + seconds / 2
+
+    def wanted(self, system: str, now: float) -> set[str]:
+        """The jobs that others want to be asked about; who has not said so for long is forgotten."""
+        found: set[str] = set()
+        names = _names(self._folder)
+        for name in names:
+            who, ending = os.path.splitext(name)  # noqa: PTH122  text, as in the spool
+            if ending != _JSON or who in {_ANSWER, self._name}:
+                continue
+            plain = self._read(who)
+            with contextlib.suppress(*_STRANGE):
+                if plain["until"] < now:
+                    for file in names:
+                        if file.startswith(f"{who}."):
+                            _remove(f"{self._folder}/{file}")
+                elif plain["system"] == system:
+                    found.update(map(str, plain["native_ids"]))
+        return found
+
+    def _make_folder(self) -> None:
+        with contextlib.suppress(OSError):
+            for folder in (self._parent, self._folder):
+                with contextlib.suppress(FileExistsError):
+                    make_directory(folder)
+            # what was written now says how late it is by the clock of the file system
+            os.utime(self._folder)
+            now = os.stat(self._folder).st_mtime  # noqa: PTH116
+            for name in _names(self._parent):
+                if now - os.stat(f"{self._parent}/{name}").st_mtime > _OLD_SECONDS:  # noqa: PTH116
+                    shutil.rmtree(f"{self._parent}/{name}", ignore_errors=True)
+
+    def _read(self, name: str) -> Mapping[str, Any]:
+        """What is in a file of this version; nothing if there is none."""
+        try:
+            with open(f"{self._folder}/{name}{_JSON}", encoding="ascii") as file:  # noqa: PTH123
+                plain = json.load(file)
+        except (OSError, *_STRANGE):
+            return {}
+        return plain if isinstance(plain, dict) and plain.get("version") == _VERSION else {}
+
+    def _write(self, name: str, content: Mapping[str, Any]) -> _File | None:
+        """Have a file appear complete or not at all; returns which it is if it did."""
+        new = f"{self._folder}/{self._name}.{threading.get_ident()}.new"
+        try:
+            text = json.dumps({"version": _VERSION, **content})
+            fd = open_private(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+            with open(fd, "w", encoding="ascii") as file:  # noqa: PTH123
+                file.write(text)
+                file.flush()
+                written = _File.of(os.fstat(fd))
+            os.rename(new, f"{self._folder}/{name}{_JSON}")  # noqa: PTH104
+        except (OSError, *_STRANGE):
+            log.debug("%s/%s could not be written", self._folder, name, exc_info=True)
+            _remove(new)
+            return None
+        return written
+
+
+class _File(NamedTuple):
+    """What tells a file from all others that have its name, before and after."""
+
+    device: int
+    number: int
+    size: int
+    time_ns: int
+
+    @classmethod
+    def of(cls, stat: os.stat_result) -> _File:
+        return cls(stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns)
+
+
+def _is_locked(lock: int) -> bool:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        log.debug("this file system has no locks; each process asks for itself", exc_info=True)
+    return True
+
+
+def _names(folder: str) -> list[str]:
+    try:
+        return os.listdir(folder)  # noqa: PTH208
+    except OSError:
+        return []
+
+
+def _remove(path: str) -> None:
+    with contextlib.suppress(OSError):
+        os.unlink(path)  # noqa: PTH108

@@ -1,0 +1,139 @@
+"""What is on disk about jobs.
+
+Intents, claims, markers that were consumed, arrays, history; docs/reference/spool.md draws it.
+"""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from jpsi_engine.spool import attempts
+    from jpsi_engine.spool.arrays import (
+        BLOCK,
+        ArrayFiles,
+        ArrayIntent,
+        Place,
+        read_link,
+    )
+    from jpsi_engine.spool.claims import (
+        REVOKED,
+        UNNAMED,
+        UNREADABLE,
+        Claim,
+        checked_text,
+    )
+    from jpsi_engine.spool.damage import (
+        DAMAGE,
+        array_problem,
+        fallback_intent,
+        folder_problems,
+    )
+    from jpsi_engine.spool.history import (
+        Past,
+    )
+    from jpsi_engine.spool.intents import (
+        JobAttempt,
+        WrittenArray,
+        WrittenJob,
+    )
+    from jpsi_engine.spool.job_records import (
+        ElementIds,
+        JobRecord,
+        WrittenJobs,
+    )
+    from jpsi_engine.spool.layout import (
+        Layout,
+        file_of,
+    )
+    from jpsi_engine.spool.pruning import (
+        prune,
+    )
+    from jpsi_engine.spool.requeue_codes import (
+        EVERY_FAILURE,
+        keep_codes,
+        read_codes,
+    )
+    from jpsi_engine.spool.roots import (
+        WORK_DIRECTORY,
+        folder_name,
+        place_name,
+    )
+    from jpsi_engine.spool.spool import (
+        FOUND,
+        Intent,
+        Spool,
+        stop_file,
+    )
+    from jpsi_engine.spool.tags import (
+        array_tag,
+        tag,
+    )
+    from jpsi_engine.spool.work_directories import (
+        SpoolFolder,
+        spools,
+        work_directory,
+    )
+else:
+    from jpsi.plugin.engine import lazy_attributes
+
+    __getattr__, __dir__ = lazy_attributes(
+        __name__,
+        {
+            "arrays": "ArrayFiles ArrayIntent BLOCK Place read_link",
+            "claims": "Claim REVOKED UNNAMED UNREADABLE checked_text",
+            "damage": "DAMAGE array_problem fallback_intent folder_problems",
+            "history": "Past",
+            "intents": "JobAttempt WrittenArray WrittenJob",
+            "job_records": "ElementIds JobRecord WrittenJobs",
+            "layout": "Layout file_of",
+            "pruning": "prune",
+            "requeue_codes": "EVERY_FAILURE keep_codes read_codes",
+            "roots": "WORK_DIRECTORY folder_name place_name",
+            "spool": "FOUND Intent Spool stop_file",
+            "tags": "array_tag tag",
+            "work_directories": "SpoolFolder spools work_directory",
+            "": "attempts",
+        },
+    )
+
+__all__ = [
+    "BLOCK",
+    "DAMAGE",
+    "EVERY_FAILURE",
+    "FOUND",
+    "REVOKED",
+    "UNNAMED",
+    "UNREADABLE",
+    "WORK_DIRECTORY",
+    "ArrayFiles",
+    "ArrayIntent",
+    "Claim",
+    "ElementIds",
+    "Intent",
+    "JobAttempt",
+    "JobRecord",
+    "Layout",
+    "Past",
+    "Place",
+    "Spool",
+    "SpoolFolder",
+    "WrittenArray",
+    "WrittenJob",
+    "WrittenJobs",
+    "array_problem",
+    "array_tag",
+    "attempts",
+    "checked_text",
+    "fallback_intent",
+    "file_of",
+    "folder_name",
+    "folder_problems",
+    "keep_codes",
+    "place_name",
+    "prune",
+    "read_codes",
+    "read_link",
+    "spools",
+    "stop_file",
+    "tag",
+    "work_directory",
+]

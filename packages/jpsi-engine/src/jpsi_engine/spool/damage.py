@@ -1,0 +1,212 @@
+"""Files of jobs that are not as jpsi wrote them: what is wrong with them, and what they tell all the same.
+
+A crash of a file server leaves files empty or cut short, a backup brings back some and not others, and people
+make mistakes. One damaged file costs its own job what it said, and no other job anything.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+from collections.abc import Callable, Collection, Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+from jpsi.plugin.engine import decode, decode_status, problems
+from jpsi_engine.host import read_json
+from jpsi_engine.spool.claims import UNREADABLE, read_claim
+from jpsi_engine.spool.run_evidence import attempt_of, has_run, last_attempt
+
+#: What reading a damaged file may raise that is no passing failure.
+DAMAGE = (IsADirectoryError, PermissionError, AttributeError, KeyError, TypeError, ValueError, RecursionError)
+
+_STOP = "cancel"
+_LINK = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]*\Z")
+_LONGEST = 1 << 24
+
+
+def read_final(path: str) -> dict[str, Any] | None:
+    """Return the status that was written down in a file; None if there is none, or it is damaged."""
+    try:
+        content = read_json(path)
+        if content is not None:
+            check_status(content)
+    except DAMAGE:
+        return None
+    return content
+
+
+def read_stop(path: str) -> dict[str, Any] | None:
+    """Return what a file says that a job was told to end; None if there is none.
+
+    That it is there says that somebody did, and its time when.
+    """
+    try:
+        content = read_json(path)
+        if content is not None:
+            check_stop(content)
+            return content
+    except DAMAGE:
+        pass
+    try:
+        time = os.stat(path).st_mtime  # noqa: PTH116  text, as in the spool
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    return {"why": _STOP, "time": datetime.fromtimestamp(time, UTC).isoformat()}
+
+
+def fallback_intent(folder: str) -> dict[str, Any]:
+    """Return an intent that says no more than is true of any job with this folder."""
+    time = 0.0
+    with contextlib.suppress(OSError):
+        time = os.stat(folder).st_mtime  # noqa: PTH116  as above
+    return {"time": datetime.fromtimestamp(time, UTC).isoformat(), "directory": folder, "spec": {}}
+
+
+def folder_problems(root: str, job_id: str, names: Collection[str]) -> Iterator[str]:
+    """Yield what is wrong with the files of the last attempt of a job, a clause each.
+
+    A submission that was cut short before anything of it was started is nothing: it is no job.
+
+    Args:
+        root: the root of the spool.
+        job_id: the job.
+        names: what is in its folder.
+    """
+    folder, attempt = f"{root}/jobs/{job_id}", last_attempt(job_id, names)
+    intents = sorted((name for name in names if _is_intent(name)), key=lambda it: attempt_of(job_id, it))
+    link = f"array.{attempt}"
+    found = {name: file_problem(f"{folder}/{name}", check_intent) for name in intents}
+    sound = [name for name, problem in found.items() if problem is None]
+    if link in names and f"intent.{attempt}.json" not in names:
+        yield from _link_problems(root, f"{folder}/{link}")
+    elif not sound:
+        is_made = any(name.startswith(("run.", "claim.")) for name in names)
+        is_made = is_made or has_run(job_id, attempt, names)
+        is_strange = any(_is_whole(f"{folder}/{name}") for name in intents)
+        if is_made or is_strange:
+            yield from (f"{name} {problem}" for name, problem in found.items())
+            yield from () if intents else ("its intent is missing",)
+    elif intents[-1] not in sound and has_run(job_id, attempt, names):
+        yield f"{intents[-1]} {found[intents[-1]]}"
+    elif attempt_of(job_id, intents[-1]) < attempt:
+        yield f"intent.{attempt}.json is missing"
+    for name, check in ((f"final.{attempt}.json", check_status), (f"stop.{attempt}.json", check_stop)):
+        problem = file_problem(f"{folder}/{name}", check) if name in names else None
+        if problem is not None:
+            yield f"{name} {problem}"
+    with contextlib.suppress(OSError):
+        claim = read_claim(f"{folder}/claim.{attempt}")
+        if claim is not None and claim.text == UNREADABLE:
+            yield f"claim.{attempt} cannot be understood"
+
+
+def array_problem(root: str, array: str) -> str | None:
+    """Return what is wrong with the intent of an array; None if nothing is."""
+    return file_problem(f"{root}/arrays/{array}/intent.json", _check_array, is_array=True)
+
+
+def file_problem(path: str, check: Callable[[Any], None], *, is_array: bool = False) -> str | None:
+    """Return what is wrong with a file of JSON, as the end of a sentence; None if nothing is.
+
+    Args:
+        path: the file.
+        check: raises one of `DAMAGE` for what jpsi has not written there.
+        is_array: whether each line is looked at, and not only the first.
+    """
+    try:
+        with open(path, "rb") as file:  # noqa: PTH123  text, as in the spool
+            data = file.read(_LONGEST)
+    except IsADirectoryError:
+        return "is a directory"
+    except OSError as e:
+        return f"cannot be read: {e.strerror}"
+    if not data:
+        return "is empty"
+    return _content_problem(data, check, is_array=is_array)
+
+
+def _content_problem(data: bytes, check: Callable[[Any], None], *, is_array: bool) -> str | None:
+    try:
+        text = data.decode("ascii")
+        check(text.split("\n") if is_array else json.loads(text.partition("\n")[0]))
+    except json.JSONDecodeError:
+        return "is cut short or overwritten"
+    except UnicodeDecodeError:
+        return "is overwritten"
+    except DAMAGE:
+        return "does not say what jpsi writes there"
+    return None
+
+
+def check_intent(content: Any) -> None:  # noqa: ANN401  whatever is there
+    """Raise if this is not what was asked for by one attempt."""
+    _check_time(content["time"])
+    elsewhere = content.get("elsewhere")
+    texts = [content["directory"], *(() if elsewhere is None else (elsewhere["root"], elsewhere["home"]))]
+    if not all(isinstance(it, str) for it in texts) or problems(decode(content["spec"])):
+        raise ValueError(content)
+
+
+def check_status(content: Any) -> None:  # noqa: ANN401  as above
+    """Raise if this is no final status."""
+    status: Any = decode_status(content)  # of whatever types the file has them
+    _check_time(content["time"])
+    types = {"message": str | None, "metadata": dict, "exit_code": int | None}
+    if not status.final or not all(isinstance(content[name], kind) for name, kind in types.items()):
+        raise ValueError(content)
+
+
+def check_stop(content: Any) -> None:  # noqa: ANN401  as above
+    """Raise if this does not say that a job was told to end."""
+    _check_time(content["time"])
+
+
+def _check_time(text: str) -> None:
+    if datetime.fromisoformat(text).tzinfo is None:
+        raise ValueError(text)
+
+
+def _check_array(lines: list[str]) -> None:
+    common = json.loads(lines[0])
+    for line in lines[1 : 1 + common["count"]]:
+        own = json.loads(line)
+        check_intent({**common, **own, "spec": {**common["spec"], **own["spec"]}})
+    if len(lines) <= common["count"]:
+        raise ValueError(lines)
+
+
+def _link_problems(root: str, path: str) -> Iterator[str]:
+    """Yield what is wrong with the link from a job to its array; one that is gone or given up is not."""
+    array = _read_place(path)
+    if array is None:
+        yield f"{path.rpartition('/')[2]} does not say which element of which array it is"
+        return
+    folder = f"{root}/arrays/{array}"
+    if os.path.lexists(f"{folder}/over") or not os.path.isdir(folder):  # noqa: PTH112  as above
+        return
+    problem = array_problem(root, array)
+    if problem is not None:
+        yield f"arrays/{array}/intent.json {problem}"
+
+
+def _read_place(path: str) -> str | None:
+    """Return the array that a job is in; None if that cannot be read."""
+    try:
+        with open(path, encoding="ascii") as file:  # noqa: PTH123  as above
+            array, index = file.read(_LONGEST).split()
+        return array if int(index) > 0 and _LINK.match(array) else None
+    except (OSError, ValueError):
+        return None
+
+
+def _is_intent(name: str) -> bool:
+    parts = name.split(".")
+    return len(parts) == 3 and parts[0] == "intent" and parts[2] == "json" and parts[1].isdigit()  # noqa: PLR2004  intent.<n>.json
+
+
+def _is_whole(path: str) -> bool:
+    """Return True for a file that is whole, whatever it says; one that was cut short in writing is not."""
+    return file_problem(path, lambda _: None) not in {"is empty", "is cut short or overwritten"}

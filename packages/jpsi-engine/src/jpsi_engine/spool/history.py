@@ -1,0 +1,152 @@
+"""What became of a job, as far as the files in the spool tell by themselves: pure.
+
+Any two processes that read the same files come to the same. What only the batch system can tell is left open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from datetime import UTC, datetime
+
+import attrs
+
+from jpsi import JobStatus
+from jpsi.plugin import Evidence, JobState
+from jpsi.plugin.engine import decode_status, timed, transitions
+from jpsi_engine.spool.job_records import JobRecord
+from jpsi_engine.verdict import Facts, Marker, Stop, conclude, from_ns, judge
+
+
+@attrs.frozen(slots=True)
+class Past:
+    """What is on disk about a job, and what follows from it.
+
+    Args:
+        written: what is on disk.
+        requeue_exit_codes: exit codes after which the batch system may run it again, by all that is known
+            here; None for a process of this machine.
+    """
+
+    written: JobRecord
+    requeue_exit_codes: Collection[int] | None
+    #: When the job was written down to be submitted.
+    submitted: datetime = attrs.field(init=False)
+    #: When it began to run, as it told itself; None if it did not.
+    started: datetime | None = attrs.field(init=False)
+    #: The last status that is certain.
+    status: JobStatus = attrs.field(init=False)
+
+    @submitted.default
+    def _read_submitted(self) -> datetime:
+        return datetime.fromisoformat(self.written.intent["time"]).astimezone(UTC)
+
+    @started.default
+    def _read_started(self) -> datetime | None:
+        begun = self.written.begun_ns
+        if self.requeue_exit_codes is not None:
+            times = [marker.time_ns for marker in self.written.markers if marker.kind == "active"]
+            begun = min(times, default=None)
+        return None if begun is None else max(from_ns(begun), self.submitted)
+
+    @property
+    def history(self) -> tuple[JobStatus, ...]:
+        """Every status that is certain, the oldest first; the first is NEW."""
+        time = self.submitted
+        found = [JobStatus(JobState.NEW, time=time)]
+        queued = JobStatus(JobState.QUEUED, time=time) if self._is_submitted else None
+        for status in (queued, self._active, self._end):
+            found += () if status is None else transitions(found[-1], status)
+        return tuple(found)
+
+    @status.default
+    def _read_status(self) -> JobStatus:
+        # it is found without the others, as thousands may be asked for
+        last = self._end or self._active
+        if last is None:
+            state = JobState.QUEUED if self._is_submitted else JobState.NEW
+            return JobStatus(state, time=self.submitted)
+        earliest = self.started or self.submitted
+        return last if last.time >= earliest else timed(attrs.evolve(last, time=earliest), "previous_state")
+
+    @property
+    def _is_submitted(self) -> bool:
+        written = self.written
+        # of one that is damaged nobody knows that it was not
+        is_unclear = bool(written.damage) and not written.is_revoked
+        return written.native_id is not None or written.has_run or is_unclear
+
+    @property
+    def _active(self) -> JobStatus | None:
+        if self.requeue_exit_codes is None:
+            time = self.started
+            return None if time is None else JobStatus(JobState.ACTIVE, time=time, evidence=Evidence.PROCESS)
+        return self._told([marker for marker in self.written.markers if marker.kind == "active"])
+
+    @property
+    def _end(self) -> JobStatus | None:
+        if self.written.final is not None:
+            return decode_status(self.written.final)
+        if self.requeue_exit_codes is None:
+            status = conclude(self.written.markers, self._stop, None)
+            return None if status is None else timed(status, "marker")
+        if self.written.awaits_files:
+            return None
+        status = self._told(self.written.markers)
+        return status if status is not None and status.final else None
+
+    def _told(self, markers: Sequence[Marker]) -> JobStatus | None:
+        if not markers:
+            return None
+        facts = Facts(
+            system="",
+            now=self.submitted,
+            markers=markers,
+            requeue_exit_codes=self.requeue_exit_codes or (),
+            stop=self._stop,
+        )
+        return judge(facts)
+
+    @property
+    def _stop(self) -> Stop | None:
+        return None if self.written.stop is None else Stop.of(self.written.stop)
+
+    def remark(self, *, is_gone: bool) -> str | None:
+        """What else is known of a job that has not ended for certain, or is damaged: a sentence, or None.
+
+        Args:
+            is_gone: whether it is a process of this machine that is no more.
+        """
+        state = self.status.state
+        if self.written.damage:
+            return f"damaged: {'; '.join(self.written.damage)}; `jpsi doctor` says what to do"
+        if state.final:
+            return None
+        if is_gone:
+            return "its process is gone, and nobody has looked yet how it ended"
+        code = _last_code(self.written.markers)
+        if code is not None and self.written.awaits_files:
+            so_far = f"; {self.written.brought}" if self.written.brought else ""
+            return f"it ended with exit code {code}; its output is being brought, or waits to be{so_far}"
+        if code is not None and self.requeue_exit_codes is not None:
+            return f"it ended with exit code {code}; the batch system was not asked yet whether that is all"
+        return self._undone or (_UNCLEAR if state is JobState.NEW else None)
+
+    @property
+    def _undone(self) -> str | None:
+        if self.written.stop is not None:
+            # it is written down before the batch system hears of it, which it may not have
+            return "its end was asked for"
+        if not self.written.is_revoked:
+            return None
+        return f"{_UNSENT}: {self.written.unsent}" if self.written.unsent else _UNSENT
+
+
+_UNCLEAR = "it is not known yet whether it was submitted: that is under way, or was cut short"
+_UNSENT = "it was not submitted, and cannot run"
+
+
+def _last_code(markers: Iterable[Marker]) -> int | None:
+    """The exit code of the last run."""
+    exits = [marker for marker in markers if marker.kind == "exit"]
+    last = max((marker.restart for marker in markers), default=0)
+    return next((marker.code for marker in exits if marker.restart == last), None)

@@ -1,0 +1,339 @@
+"""Reads what is on disk about the jobs of one spool, whoever submitted them; changes nothing.
+
+Thousands of jobs are read at once: of each folder no more than tells what became of the job.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import Any
+
+import attrs
+
+from jpsi_engine.host import read_text
+from jpsi_engine.spool.arrays import ArrayFiles, ArrayIntent, Place, read_link, read_words
+from jpsi_engine.spool.claims import REVOKED, UNNAMED, UNREADABLE, Claim, read_claim
+from jpsi_engine.spool.damage import (
+    DAMAGE,
+    check_intent,
+    check_status,
+    check_stop,
+    fallback_intent,
+    file_problem,
+    folder_problems,
+    read_final,
+    read_stop,
+)
+from jpsi_engine.spool.run_evidence import has_run, last_attempt
+from jpsi_engine.spool.spool import AWAITED, UNSENT
+from jpsi_engine.verdict import Marker, parse, scan
+
+#: The native ids of elements of an array, given that of the array and their indices.
+ElementIds = Callable[[str, Sequence[int]], Sequence[str]]
+
+_JSON = json.JSONDecoder()
+# What the name of a file has that is of a later attempt than the first; others may have it, too.
+_LATER_ATTEMPT = re.compile(r"\.(?:[2-9]|1[0-9])")
+
+
+@attrs.frozen(slots=True, kw_only=True)
+class JobRecord:
+    """What is on disk about the last attempt of one job."""
+
+    job_id: str
+    attempt: int
+    #: What was asked for, as its submitter wrote it down.
+    intent: Mapping[str, Any]
+    #: The id that the backend gave it, as its submitter or its runner wrote it down.
+    native_id: str | None
+    #: Which element of which array it is; None for a job by itself.
+    place: Place | None = None
+    #: Whether somebody saw to it that it can never run.
+    is_revoked: bool = False
+    #: Why it was not submitted, as its program was told; None if nobody was, or by another version.
+    unsent: str | None = None
+    #: When its runner began, in nanoseconds since 1970; for processes of this machine only.
+    begun_ns: int | None = None
+    markers: Sequence[Marker] = ()
+    #: That it was told to end, and why.
+    stop: Mapping[str, Any] | None = None
+    #: The final status, where somebody had to find it out.
+    final: Mapping[str, Any] | None = None
+    #: Whether it has not ended before files of it are here that are elsewhere.
+    awaits_files: bool = False
+    #: How far those are, in words; empty if nothing is known.
+    brought: str = ""
+    #: Whether it is known to have begun, by whatever it has left.
+    has_run: bool = False
+    #: What is wrong with its files, a clause each.
+    damage: Sequence[str] = ()
+
+
+class WrittenJobs:
+    """The jobs in one spool.
+
+    Args:
+        root: where it is.
+        are_processes: whether they are processes, whose claims hold pids, and no jobs of a batch system.
+        element_ids: tells the native ids of elements of arrays.
+    """
+
+    def __init__(self, root: str, element_ids: ElementIds, *, are_processes: bool) -> None:
+        self._root = root
+        self._jobs = f"{root}/jobs"
+        self._events = f"{root}/events"
+        self._arrays = ArrayFiles(root)
+        self._element_ids = element_ids
+        self._are_processes = are_processes
+
+    def read(self) -> list[JobRecord]:
+        """All jobs; those whose files are damaged say so, by `damage`.
+
+        Raises:
+            OSError: the directories cannot be read.
+        """
+        # before the folders, into which somebody may move them meanwhile
+        markers: dict[str, dict[str, Marker]] = {}
+        with contextlib.suppress(FileNotFoundError):
+            for marker in scan(self._events):
+                markers.setdefault(marker.job_id, {})[marker.name] = marker
+        arrays = dict(self._read_arrays())
+        try:
+            job_ids = os.listdir(self._jobs)  # noqa: PTH208  text, as in the spool
+        except FileNotFoundError:
+            return []
+        found = {}
+        for job_id in job_ids:
+            new = markers.get(job_id, {})
+            try:
+                written = self._read_folder(job_id, new, arrays)
+            except (OSError, *DAMAGE):
+                written = None
+            if written is None:
+                written = self.read_damaged(job_id, new)
+            if written is not None:
+                found[job_id] = written
+        for array in arrays.values():
+            for index, (job_id, attempt) in enumerate(array.attempts, 1):
+                earlier = found.get(job_id)
+                if earlier is None or earlier.attempt < attempt:
+                    # as long as there is nothing of its own
+                    found[job_id] = array.element(index)
+        return list(found.values())
+
+    def read_damaged(self, job_id: str, new: Mapping[str, Marker] | None = None) -> JobRecord | None:
+        """What is known of a job whose files are damaged; None if they are sound, or there is no such job.
+
+        Args:
+            job_id: the job.
+            new: the markers of the job, by name, that nobody has taken to its folder yet.
+        """
+        folder = f"{self._jobs}/{job_id}"
+        try:
+            names = os.listdir(folder)  # noqa: PTH208  as above
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except OSError as e:
+            problem = f"its folder cannot be read: {e.strerror}"
+            return JobRecord(
+                job_id=job_id, attempt=1, intent=fallback_intent(folder), native_id=None, damage=[problem]
+            )
+        names += [name for name in new or () if name not in names]
+        problems = list(folder_problems(self._root, job_id, names))
+        if not problems:
+            return None
+        attempt = last_attempt(job_id, names)
+        intent, native_id = read_sound_intent(folder, job_id, names)
+        claim = None
+        with contextlib.suppress(OSError):
+            claim = read_claim(f"{folder}/claim.{attempt}")
+        markers = dict(new or {})
+        for name in names:
+            with contextlib.suppress(OSError):
+                marker = parse(name, os.stat(f"{folder}/{name}").st_mtime_ns)  # noqa: PTH116  as above
+                markers |= {} if marker is None or marker.job_id != job_id else {name: marker}
+        own = [marker for marker in markers.values() if marker.attempt == attempt]
+        is_claimed = claim is not None and claim.text not in {"", REVOKED}
+        return JobRecord(
+            job_id=job_id,
+            attempt=attempt,
+            intent=intent,
+            native_id=native_id or (None if self._are_processes else _claimed(claim)),
+            is_revoked=claim is not None and claim.text == REVOKED,
+            begun_ns=claim.time_ns if claim is not None and is_claimed and self._are_processes else None,
+            markers=own,
+            stop=read_stop(f"{folder}/stop.{attempt}.json"),
+            final=read_final(f"{folder}/final.{attempt}.json"),
+            awaits_files=f"{AWAITED}.{attempt}" in names,
+            has_run=is_claimed or bool(own) or has_run(job_id, attempt, names),
+            damage=problems,
+        )
+
+    def _read_arrays(self) -> Iterator[tuple[str, _Array]]:
+        for name in self._arrays.all_names():
+            with contextlib.suppress(OSError, *DAMAGE):
+                intent = self._arrays.read(name)
+                if intent is None:
+                    continue
+                claim = None if intent.native_id else self._arrays.claim(name)
+                native_id = intent.native_id or _claimed(claim)
+                indices = range(1, 1 + len(intent.elements))
+                ids = None if native_id is None else self._element_ids(native_id, indices)
+                is_revoked = claim is not None and claim.text == REVOKED
+                unsent = self._arrays.given_up(name) if is_revoked else None
+                yield name, _Array(intent, ids, is_revoked=is_revoked, unsent=unsent)
+
+    def _read_folder(
+        self, job_id: str, new: Mapping[str, Marker], arrays: Mapping[str, _Array]
+    ) -> JobRecord | None:
+        folder = f"{self._jobs}/{job_id}"
+        names = os.listdir(folder)  # noqa: PTH208
+        attempt = _last_attempt(job_id, [*names, *new])
+        awaited = f"{AWAITED}.{attempt}"
+        stop, final = f"stop.{attempt}.json", f"final.{attempt}.json"
+        own: dict[str, Any] = {
+            "markers": _markers(folder, names, f"{job_id}.{attempt}.", new),
+            "stop": _read_json(f"{folder}/{stop}", check_stop) if stop in names else None,
+            "final": _read_json(f"{folder}/{final}", check_status) if final in names else None,
+            "awaits_files": awaited in names,
+            "brought": _read_words(f"{folder}/{awaited}") if awaited in names else "",
+        }
+        if f"array.{attempt}" in names and f"intent.{attempt}.json" not in names:
+            place = read_link(folder, attempt)
+            array = None if place is None else arrays.get(place.array)
+            return None if place is None or array is None else array.element(place.index, **own)
+        intent, native_id = _read_intent(folder, attempt, names)
+        if intent is None or (f"intent.{attempt}.json" not in names and own["markers"]):
+            return None
+        claim = None
+        if f"claim.{attempt}" in names:
+            claim = self._claim(f"{folder}/claim.{attempt}", native_id, has_run=bool(own["markers"]))
+            if claim is not None and claim.text == UNREADABLE:
+                return None
+        is_revoked = claim is not None and claim.text == REVOKED
+        has_begun = claim is not None and not is_revoked and self._are_processes
+        if is_revoked and own["stop"] is None:
+            # of jobs that nobody told to end, older versions called those cancelled that were not submitted
+            own["final"] = None
+        return JobRecord(
+            job_id=job_id,
+            attempt=attempt,
+            intent=intent,
+            native_id=native_id or _claimed(claim),
+            is_revoked=is_revoked,
+            unsent=read_words(f"{folder}/{UNSENT}.{attempt}") if f"{UNSENT}.{attempt}" in names else None,
+            begun_ns=claim.time_ns if claim is not None and has_begun else None,
+            has_run=native_id is None and has_run(job_id, attempt, names),
+            **own,
+        )
+
+    def _claim(self, path: str, native_id: str | None, *, has_run: bool) -> Claim | None:
+        """A claim, as far as it tells what is not known otherwise."""
+        if native_id is None:
+            return read_claim(path)
+        if not self._are_processes:
+            return None
+        # it was made by the runner that has left markers, so that when is all there is to look up
+        return Claim(native_id, os.stat(path).st_mtime_ns) if has_run else read_claim(path)  # noqa: PTH116
+
+
+class _Array:
+    """An array with the native ids of its elements, which are read once for all of them."""
+
+    def __init__(
+        self,
+        intent: ArrayIntent,
+        native_ids: Sequence[str] | None,
+        *,
+        is_revoked: bool,
+        unsent: str | None,
+    ) -> None:
+        self._intent = intent
+        self._native_ids = native_ids
+        self._is_revoked = is_revoked
+        self._unsent = unsent
+
+    @property
+    def attempts(self) -> Iterator[tuple[str, int]]:
+        """The job and the attempt that each element is."""
+        return ((element["id"], element["attempt"]) for element in self._intent.elements)
+
+    def element(self, index: int, **own: Any) -> JobRecord:  # noqa: ANN401  fields of `JobRecord`
+        """An element, with what it has left by itself."""
+        content = self._intent.content(index)
+        return JobRecord(
+            job_id=content["id"],
+            attempt=content["attempt"],
+            intent=content,
+            native_id=None if self._native_ids is None else self._native_ids[index - 1],
+            place=Place(self._intent.array, index),
+            is_revoked=self._is_revoked,
+            unsent=self._unsent,
+            **own,
+        )
+
+
+def _claimed(claim: Claim | None) -> str | None:
+    """The native id in a claim."""
+    is_id = claim is not None and claim.text not in {"", REVOKED} and not claim.text.startswith(UNNAMED)
+    return claim.text if claim is not None and is_id else None
+
+
+def _last_attempt(job_id: str, names: Collection[str]) -> int:
+    # most have one attempt, and thousands are read
+    return last_attempt(job_id, names) if _LATER_ATTEMPT.search("\n".join(names)) else 1
+
+
+def _read_intent(
+    folder: str, attempt: int, names: Collection[str]
+) -> tuple[dict[str, Any] | None, str | None]:
+    """What was asked for and the native id; one that is being written asks for what the one before did."""
+    for number in range(attempt, 0, -1):
+        if f"intent.{number}.json" in names:
+            text = read_text(f"{folder}/intent.{number}.json")
+            with contextlib.suppress(ValueError):
+                asked, end = _JSON.raw_decode(text)
+                # behind the end of the line
+                return asked, (text[end + 1 :] or None) if number == attempt else None
+    return None, None
+
+
+def read_sound_intent(
+    folder: str, job_id: str, names: Collection[str]
+) -> tuple[Mapping[str, Any], str | None]:
+    """What was asked for by the last attempt that can be read, or what is true of any; and the native id."""
+    for number in range(last_attempt(job_id, names), 0, -1):
+        path = f"{folder}/intent.{number}.json"
+        if f"intent.{number}.json" in names and file_problem(path, check_intent) is None:
+            asked, end = _JSON.raw_decode(read_text(path))
+            is_last = number == last_attempt(job_id, names)
+            return asked, (read_text(path)[end + 1 :] or None) if is_last else None
+    return fallback_intent(folder), None
+
+
+def _read_json(path: str, check: Callable[[Any], None]) -> Any:  # noqa: ANN401  whatever is there
+    found = json.loads(read_text(path))
+    check(found)
+    return found
+
+
+def _read_words(path: str) -> str:
+    # somebody may be writing it, or have removed it
+    with contextlib.suppress(OSError, ValueError):
+        found = _JSON.decode(read_text(path))
+        return found if isinstance(found, str) else ""
+    return ""
+
+
+def _markers(folder: str, names: Collection[str], beginning: str, new: Mapping[str, Marker]) -> list[Marker]:
+    """What an attempt has left, in its folder and where it leaves it."""
+    found = [marker for name, marker in new.items() if name.startswith(beginning) and name not in names]
+    for name in names:
+        if name.startswith(beginning):
+            marker = parse(name, os.stat(f"{folder}/{name}").st_mtime_ns)  # noqa: PTH116
+            found += [] if marker is None else [marker]
+    return found

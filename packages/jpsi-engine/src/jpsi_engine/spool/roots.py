@@ -1,0 +1,122 @@
+"""The root of a spool: what it is called, whose it is, and which version of jpsi wrote there."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from jpsi.plugin import ConfigError
+from jpsi.plugin.engine import file_identity, look, walk
+from jpsi.plugin.kit import (
+    check_directory_here,
+    check_private_directory,
+    make_directories,
+    make_private_directory,
+    shed_default_acl,
+)
+from jpsi_engine.host import write
+
+#: The version of the layout that docs/reference/spool.md draws.
+LAYOUT = 1
+
+
+def folder_name(executor: str, target: str) -> str:
+    """The name of the folder for one executor on one target.
+
+    >>> folder_name("slurm", ""), folder_name("slurm", "ssh://me@big")
+    ('slurm', 'slurm@ssh%3a%2f%2fme%40big')
+    """
+    if not target:
+        return executor
+    return f"{executor}@" + re.sub(r"[^A-Za-z0-9_-]", lambda match: f"%{ord(match[0]):02x}", target)
+
+
+def place_name(executor: str, target: str) -> str:
+    """What people call one executor on one target, and ask for it by.
+
+    >>> place_name("slurm", ""), place_name("slurm", "cluster"), place_name("slurm", "ssh://big")
+    ('slurm', 'cluster', 'slurm@ssh://big')
+    """
+    return f"{executor}@{target}" if "://" in target else target or executor
+
+
+#: What messages call a root; they end with the advice to choose another.
+WORK_DIRECTORY = "the work directory"
+
+
+class Root:
+    """The root of a spool and the folders in it, which are checked each time before they are used.
+
+    Any thread may call its methods.
+
+    Args:
+        root: where it is.
+        folders: the folders in it, by their paths.
+    """
+
+    def __init__(self, root: str, folders: Sequence[str]) -> None:
+        self._root = root
+        self._folders = folders
+        #: What was found safe: the steps that lead to the root, and the folders.
+        self._seen: tuple[tuple[str, tuple[int, ...] | None], ...] = ()
+
+    def open(self) -> None:
+        """Make the root and the folders in it, or check that they are what they must be.
+
+        Raises:
+            ConfigError: a newer jpsi wrote here, or others can change what is in the root or leads there.
+            OSError: the directories cannot be made.
+        """
+        is_new = not os.path.lexists(self._root)
+        make_private_directory(self._root, WORK_DIRECTORY)
+        if is_new:
+            shed_default_acl(self._root)
+        for folder in self._folders:
+            make_directories(folder)
+        self._check_all()
+        _check_layout(Path(self._root))
+
+    def check(self) -> None:
+        """Raise unless all is as safe as it must be; that takes some microseconds if nothing has changed.
+
+        Raises:
+            ConfigError: others can change what is in the root, or leads there.
+            FileNotFoundError: there is no root.
+            OSError: it cannot be looked at.
+        """
+        if not self._seen or any(_identity(path) != known for path, known in self._seen):
+            self._check_all()
+
+    def _check_all(self) -> None:
+        steps = [(step.path, file_identity(step.status)) for step in walk(self._root)]
+        check_private_directory(self._root, WORK_DIRECTORY)
+        for folder in self._folders:
+            # one that is gone is made again by whoever needs it
+            with contextlib.suppress(FileNotFoundError):
+                check_directory_here(folder, WORK_DIRECTORY)
+        self._seen = (*steps, *((folder, _identity(folder)) for folder in self._folders))
+
+
+def _identity(path: str) -> tuple[int, ...] | None:
+    try:
+        return file_identity(look(path))
+    except FileNotFoundError:
+        return None
+
+
+def _check_layout(root: Path) -> None:
+    layout = root / "layout"
+    try:
+        found = int(layout.read_text(encoding="ascii"))
+    except FileNotFoundError:
+        write(str(layout), f"{LAYOUT}\n".encode("ascii"))
+        return
+    except ValueError as e:
+        msg = f"{layout} does not hold a layout version; is {root} jpsi's work directory?"
+        raise ConfigError(msg) from e
+    if found > LAYOUT:
+        msg = f"{root} was written by a newer jpsi (layout {found}); upgrade jpsi-core"
+        raise ConfigError(msg)

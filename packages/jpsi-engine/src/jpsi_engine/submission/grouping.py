@@ -1,0 +1,35 @@
+"""Which jobs are submitted as one: pure functions."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from typing import Any
+
+
+def chunks(keys: Sequence[Hashable], largest: int) -> list[list[int]]:
+    """The positions of equal keys together, so many at most, in the order of the first of each.
+
+    >>> chunks("abaaa", 3)
+    [[0, 2, 3], [4], [1]]
+    """
+    alike: dict[Hashable, list[int]] = {}
+    for position, key in enumerate(keys):
+        alike.setdefault(key, []).append(position)
+    return [part for positions in alike.values() for part in _split(positions, largest)]
+
+
+def _split(positions: Sequence[int], largest: int) -> Iterator[list[int]]:
+    return (list(positions[start : start + largest]) for start in range(0, len(positions), largest))
+
+
+def common(plains: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """What several specs, as plain values, have in common."""
+    first, *others = plains
+    shared = dict(first)
+    for other in others:
+        for name in [name for name, value in shared.items() if other.get(name, _MISSING) != value]:
+            del shared[name]
+    return shared
+
+
+_MISSING = object()

@@ -1,0 +1,89 @@
+"""The files of this machine, for jobs that run here or share them."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+
+from jpsi import OutputPart
+from jpsi.plugin.engine import Progress
+from jpsi_engine.host import changed, failed_here
+from jpsi_engine.transfer.copy import Count, opened
+from jpsi_engine.transfer.mkdir import made_entries, set_modes
+from jpsi_engine.transfer.part_files import append, complete, opened_part
+from jpsi_engine.transfer.trees import Entry, Kind, tree
+
+_CHUNK = 1 << 22
+
+
+class FilesHere:
+    """Moves files by copying them; implements `JobFiles`."""
+
+    @property
+    def are_here(self) -> bool:
+        """Always true."""
+        return True
+
+    def put(self, source: str, target: str, progress: Progress | None = None) -> None:
+        """Copy a file or a tree; see `JobFiles`."""
+        _copy_all(source, _at_home(target), progress)
+
+    def get(self, source: str, target: str, progress: Progress | None = None) -> None:
+        """Copy a file or a tree; see `JobFiles`."""
+        _copy_all(_at_home(source), target, progress)
+
+    def read(self, path: str, offset: int, most: int) -> OutputPart | None:
+        """What is in a file from an offset on; see `JobFiles`."""
+        try:
+            return _read(_at_home(path), offset, most)
+        except FileNotFoundError:
+            return None
+        except OSError as e:
+            raise failed_here(path, "read", e) from e
+
+
+def _at_home(path: str) -> str:
+    """A path where jobs run, which another machine would be told, too."""
+    return os.path.expanduser(path) if path == "~" or path.startswith("~/") else path  # noqa: PTH111  text
+
+
+def _copy_all(source: str, target: str, progress: Progress | None) -> None:
+    target = os.path.abspath(target)  # noqa: PTH100  text
+    entries = tree(source)
+    count = Count(progress, sum(entry.size for entry in entries))
+    made = made_entries(entries, target)
+    for entry in entries:
+        if entry.kind is Kind.FILE:
+            _copy(entry, source, target, count)
+    set_modes(made, target)
+
+
+def _copy(entry: Entry, source_root: str, target_root: str, count: Count) -> None:
+    source, target = entry.below(source_root), entry.below(target_root)
+    with opened(source) as read_from, opened_part(target) as part:
+        os.ftruncate(part.fd, 0)
+        copied = 0
+        while data := os.read(read_from, _CHUNK):
+            append(part, data)
+            copied += len(data)
+            count.add(len(data))
+        if copied < entry.size:
+            raise changed(source, "while it was read")
+        complete(part, target, entry.mode)
+
+
+def _read(path: str, offset: int, most: int) -> OutputPart:
+    # Opened anew each time: NFS promises to know the file's true size only then.
+    fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        found = os.fstat(fd)
+        if stat.S_ISDIR(found.st_mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+        if not stat.S_ISREG(found.st_mode):
+            return OutputPart(b"", 0, 0)
+        at = found.st_size + offset if offset < 0 else offset
+        at = at if 0 <= at <= found.st_size else 0
+        return OutputPart(os.pread(fd, min(most, found.st_size - at), at), at, found.st_size)
+    finally:
+        os.close(fd)

@@ -1,0 +1,291 @@
+"""Commands about files that are elsewhere: a POSIX shell with dd, find, ls, and sha256sum or cksum.
+
+Names are words of a command, and stand in no shell text. A text that does many things says in the last line
+of its complaint which of them it could not do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import timedelta
+
+from jpsi.plugin import Command
+from jpsi_engine.transfer.checksums import SPAN, Tool
+from jpsi_engine.transfer.trees import Entry, Kind
+
+#: What is read begins at a multiple of this.
+BLOCK = 1 << 16
+# Whoever moves files has time, but not for a line that has fallen silent.
+_SECONDS = 120
+_LISTING_SECONDS = 600
+# What is read at once for its checksums is large; no file is slower than that, or it counts as silent.
+_BYTES_PER_SECOND = 1 << 20
+
+# What changes how programs say things.
+_SAID = ("BLOCK_SIZE", "LS_BLOCK_SIZE", "BLOCKSIZE", "QUOTING_STYLE", "POSIXLY_CORRECT")
+
+_TOOL = "command -v sha256sum >/dev/null 2>&1 && echo sha256sum || echo cksum"
+
+# KIND PATH MODE TEXT of each: d a directory, l a link, m a mode. Prints the number of each
+# directory that was not there, or that was closed to its owner, as where all this was done before.
+_MAKE = r"""
+number=0
+make() {
+    case $1 in
+        d)
+            if [ -d "$2" ]; then
+                [ -w "$2" ] && [ -x "$2" ] || { chmod u+rwx "$2" 2>/dev/null && echo "$number"; } || :
+            else
+                mkdir -p -m "$3" "$2" && echo "$number"
+            fi
+            ;;
+        l)
+            if [ -d "$2" ] && ! [ -h "$2" ]; then echo 'Is a directory' >&2; return 1; fi
+            rm -f "$2" && ln -s -- "$4" "$2"
+            ;;
+        m) chmod "$3" "$2" ;;
+    esac
+}
+while [ $# -gt 0 ]; do
+    make "$@" || { echo "number $number" >&2; exit 1; }
+    number=$((number + 1))
+    shift 4
+done
+"""
+
+# A name for what is read, how much that is, then PATH PART SIZE MODE of each file, in the order in which they
+# are read. What is read becomes a file first: of a pipe dd may get less than it asks for.
+_WRITE = r"""
+mask=$(umask)
+umask 077
+set -C
+input=$1 length=$2
+shift 2
+folder=${input%/*}
+[ -d "${folder:-/}" ] || (umask "$mask"; mkdir -p "$folder") || exit
+rm -f "$input"
+# a shell itself would end with what it cannot make
+(cat >"$input") && [ "$(($(wc -c <"$input")))" -eq "$length" ] || { rm -f "$input"; exit 1; }
+exec <"$input"
+rm -f "$input"
+number=0
+write() {
+    while [ $# -gt 0 ]; do
+        if [ -d "$1" ]; then echo 'Is a directory' >&2; return 1; fi
+        folder=${1%/*}
+        [ -d "${folder:-/}" ] || (umask "$mask"; mkdir -p "$folder") || return
+        rm -f "$2"
+        if [ "$3" = 0 ]; then
+            true >"$2" || return
+        else
+            dd bs="$3" count=1 >"$2" || return
+        fi
+        chmod "$4" "$2" && mv -f "$2" "$1" || return
+        number=$((number + 1))
+        shift 4
+    done
+}
+write "$@" && exit
+echo "number $number" >&2
+while [ $# -gt 0 ]; do
+    rm -f "$2"
+    shift 4
+done
+exit 1
+"""
+
+# TARGET PART. Prints the tool for checksums, and the sizes of the part and the target, -1 for what is not
+# there. A part that others may have put there is none.
+_LOOK = r"""
+folder=${1%/*}
+[ -d "${folder:-/}" ] || mkdir -p "$folder" || exit
+if [ -d "$1" ]; then echo 'Is a directory' >&2; exit 1; fi
+@TOOL@
+size=-1
+found=$(find "$2" -prune -type f -user "$(id -u)" -links 1 2>/dev/null)
+if [ -n "$found" ]; then size=$(wc -c <"$2") || exit; fi
+echo $((size))
+size=-1
+if [ -f "$1" ] && ! [ -h "$1" ]; then size=$(wc -c <"$1") || exit; fi
+echo $((size))
+""".replace("@TOOL@", _TOOL)
+
+# PART OFFSET. Prints the size after it.
+_APPEND = r"""
+umask 077
+if [ "$2" = 0 ]; then
+    rm -f "$1"
+    set -C
+    (cat >"$1") || exit
+else
+    size=$(wc -c <"$1") || exit
+    if [ "$size" -gt "$2" ]; then dd if=/dev/null of="$1" bs=1 seek="$2" || exit; fi
+    if [ "$size" -lt "$2" ]; then echo 'it has become shorter' >&2; exit 1; fi
+    (cat >>"$1") || exit
+fi
+echo $(($(wc -c <"$1")))
+"""
+
+# FILE TOOL, then BLOCKS-BEFORE BLOCKS BYTES of each span; it has 0 bytes if its blocks are whole.
+_SUMS = r"""
+file=$1 tool=$2
+shift 2
+while [ $# -gt 0 ]; do
+    if [ "$3" = 0 ]; then
+        dd if="$file" bs=@BLOCK@ skip="$1" count="$2" | "$tool" || exit
+    else
+        dd if="$file" bs=@BLOCK@ skip="$1" count="$2" | head -c "$3" | "$tool" || exit
+    fi
+    shift 3
+done
+""".replace("@BLOCK@", str(BLOCK))
+
+# PART TARGET MODE SIZE. Prints what ls says of the target.
+_FINISH = r"""
+if [ -d "$2" ]; then echo 'Is a directory' >&2; exit 1; fi
+[ "$1" = "$2" ] || [ "$(($(wc -c <"$1")))" -eq "$4" ] || { echo 'it has another size' >&2; exit 1; }
+chmod "$3" "$1" || exit
+[ "$1" = "$2" ] || mv -f "$1" "$2" || exit
+ls -ldn "$2"
+"""
+
+# PATH. Prints the tool for checksums, and of each entry what ls says, its path, and what a link has in it.
+_LIST = r"""
+@TOOL@
+[ -e "$1" ] || ls -d "$1" >/dev/null || exit
+find -H "$1" -exec sh -c '
+    top=$1
+    shift
+    for path do
+        link=
+        if [ "$path" = "$top" ]; then
+            ls -ldnL "$path"
+        else
+            ls -ldn "$path"
+            if [ -h "$path" ]; then link=$(readlink "$path" && echo .) || exit; fi
+        fi || exit
+        printf "\\0%s\\0%s\\0" "$path" "$link"
+    done
+' sh "$1" {} +
+""".replace("@TOOL@", _TOOL)
+
+# FILE BLOCKS-BEFORE BLOCKS
+_READ = 'exec dd if="$1" bs=@BLOCK@ skip="$2" count="$3"'.replace("@BLOCK@", str(BLOCK))
+
+# PATH SIZE of each file
+_READ_MANY = r"""
+number=0
+while [ $# -gt 0 ]; do
+    [ "$2" = 0 ] || dd if="$1" bs="$2" count=1 || { echo "number $number" >&2; exit 1; }
+    number=$((number + 1))
+    shift 2
+done
+"""
+
+# FILE OFFSET MOST. Prints the size and where what follows begins; nothing where there is no such file.
+_LOOK_INTO = r"""
+if [ -e "$1" ] && ! [ -f "$1" ]; then
+    if [ -d "$1" ]; then echo 'Is a directory' >&2; exit 1; fi
+    echo '0 0'
+    exit
+fi
+size=$(wc -c "$1") || exit
+size=$((${size%"$1"}))
+at=$2 most=$3
+[ "$at" -ge 0 ] || at=$((size + at))
+if [ "$at" -lt 0 ] || [ "$at" -gt "$size" ]; then at=0; fi
+[ "$most" -le $((size - at)) ] || most=$((size - at))
+echo "$size $at"
+[ "$most" -le 0 ] || tail -c +$((at + 1)) "$1" | head -c "$most"
+"""
+
+
+def making(entries: Iterable[Entry], root: str) -> Command:
+    """Makes directories, open to their owner for now, and links."""
+    words = {Kind.DIRECTORY: "d", Kind.LINK: "l"}
+    return _many(
+        _MAKE, ([words[it.kind], it.below(root), _octal(it.mode | 0o700), it.text] for it in entries)
+    )
+
+
+def setting_modes(entries: Iterable[Entry], root: str) -> Command:
+    """Gives directories the modes that they are to have."""
+    return _many(_MAKE, (["m", it.below(root), _octal(it.mode), ""] for it in entries))
+
+
+def writing(files: Sequence[tuple[str, str, int, int]], input_name: str) -> Command:
+    """Writes files that are read one after the other; path, part, size and mode of each."""
+    length = str(sum(size for _, _, size, _ in files))
+    words = ([path, part, str(size), _octal(mode)] for path, part, size, mode in files)
+    return _many(_WRITE, [[input_name, length], *words])
+
+
+def looking(target: str, part: str) -> Command:
+    """Asks what there is of a file that is to be written, and makes the directory that it is to be in."""
+    return _sh(_LOOK, target, part)
+
+
+def appending(part: str, offset: int) -> Command:
+    """Appends what is read to a part, which is no longer than that then."""
+    return _sh(_APPEND, part, str(offset))
+
+
+def summing(path: str, tool: Tool, spans: range, size: int) -> Command:
+    """Prints the checksums of spans of so many bytes of a file."""
+    words, lengths = [], [min(SPAN, size - span * SPAN) for span in spans]
+    for span, length in zip(spans, lengths, strict=True):
+        words += [span * SPAN // BLOCK, -(-length // BLOCK), length if length % BLOCK else 0]
+    seconds = _SECONDS + sum(lengths) // _BYTES_PER_SECOND
+    return _sh(_SUMS, path, tool, *map(str, words), seconds=seconds)
+
+
+def finishing(part: str, target: str, mode: int, size: int) -> Command:
+    """Has a part of this size take the place of its target."""
+    return _sh(_FINISH, part, target, _octal(mode), str(size))
+
+
+def listing(path: str) -> Command:
+    """Prints what is in a tree."""
+    return _sh(_LIST, path, seconds=_LISTING_SECONDS)
+
+
+def reading(path: str, offset: int, count: int) -> Command:
+    """Prints so many bytes of a file, from a multiple of a block."""
+    return _sh(_READ, path, str(offset // BLOCK), str(-(-count // BLOCK)))
+
+
+def reading_many(files: Iterable[tuple[str, int]]) -> Command:
+    """Prints files one after the other; path and size of each."""
+    return _many(_READ_MANY, ([path, str(size)] for path, size in files))
+
+
+def looking_into(path: str, offset: int, most: int) -> Command:
+    """Prints what is in a file from an offset on, at most so much; a negative one is counted from its end."""
+    return _sh(_LOOK_INTO, path, str(offset), str(most))
+
+
+def failed_number(words: str) -> int:
+    """Which of many things could not be done, as a complaint says; the first if it does not."""
+    for text in reversed(words.splitlines()):
+        word, _, number = text.partition(" ")
+        if word == "number" and number.isdecimal():
+            return int(number)
+    return 0
+
+
+def _octal(mode: int) -> str:
+    """A mode as chmod(1) takes it."""
+    return f"{mode:04o}"
+
+
+def _many(text: str, words: Iterable[Sequence[str]]) -> Command:
+    return _sh(text, *(word for group in words for word in group))
+
+
+def _sh(text: str, *words: str, seconds: int = _SECONDS) -> Command:
+    return Command(
+        ["/bin/sh", "-c", text, "sh", *words],
+        timeout=timedelta(seconds=seconds),
+        environment={"LC_ALL": "C"},
+        unset=_SAID,
+    )

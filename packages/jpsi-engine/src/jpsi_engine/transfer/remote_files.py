@@ -1,0 +1,63 @@
+"""Files that are elsewhere, reached by commands that read and print bytes."""
+
+from __future__ import annotations
+
+import errno
+import os
+import posixpath
+
+from jpsi import OutputPart
+from jpsi.plugin import BytesTransport, FileTransport
+from jpsi.plugin.engine import Progress
+from jpsi_engine.host import cause_of, failed_there
+from jpsi_engine.transfer.remote_commands import looking_into
+from jpsi_engine.transfer.remote_get import FarGet
+from jpsi_engine.transfer.remote_put import FarPut
+from jpsi_engine.transfer.remote_shell import FarSide
+
+
+class FarFiles:
+    """The files of the machine that a transport leads to; implements `JobFiles`."""
+
+    def __init__(self, transport: BytesTransport) -> None:
+        self._transport = transport
+        self._side = FarSide(transport)
+
+    @property
+    def are_here(self) -> bool:
+        """Always false."""
+        return False
+
+    def put(self, source: str, target: str, progress: Progress | None = None) -> None:
+        """Put a file or a tree there; see `JobFiles`."""
+        FarPut(self._side, source, self._there(target), progress).run()
+
+    def get(self, source: str, target: str, progress: Progress | None = None) -> None:
+        """Get a file or a tree from there; see `JobFiles`."""
+        FarGet(self._side, self._there(source), os.path.abspath(target), progress).run()  # noqa: PTH100  text
+
+    def read(self, path: str, offset: int, most: int) -> OutputPart | None:
+        """What is in a file from an offset on; see `JobFiles`."""
+        result = self._side.answer(looking_into(self._there(path), offset, most))
+        if result.timed_out or result.returncode != 0:
+            cause = None if result.timed_out else cause_of(result.stderr)
+            if cause is not None and cause.errno == errno.ENOENT:
+                return None
+            raise failed_there(path, "read", result)
+        said, _, data = result.stdout.partition(b"\n")
+        size, at = map(int, said.split())
+        return OutputPart(data, at, size)
+
+    def _there(self, path: str) -> str:
+        """The path over there that somebody means, where a transport can tell the home directory."""
+        is_at_home = path == "~" or path.startswith("~/")
+        if is_at_home and isinstance(self._transport, FileTransport):
+            return _absolute(self._transport.directories().expanded(path))
+        return _absolute(path)
+
+
+def _absolute(path: str) -> str:
+    if not path.startswith("/") or "\0" in path:
+        msg = f"a path where jobs run must be absolute, or begin with ~/: {path!r}"
+        raise ValueError(msg)
+    return posixpath.normpath(path) if "//" in path or path.endswith("/") else path

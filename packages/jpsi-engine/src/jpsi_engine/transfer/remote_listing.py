@@ -1,0 +1,65 @@
+"""What the command of `far_file_commands.listing` prints, as entries of a tree."""
+
+from __future__ import annotations
+
+from jpsi import TransferError
+from jpsi_engine.host import changed
+from jpsi_engine.transfer.checksums import Tool
+from jpsi_engine.transfer.trees import Entry, Kind, no_kind
+
+_KINDS = {"-": Kind.FILE, "d": Kind.DIRECTORY, "l": Kind.LINK}
+_RECORD = 3
+
+
+def read_listing(printed: bytes, root: str) -> tuple[Tool, list[Entry]]:
+    """The tool for checksums over there, and what is in the tree, directories before what is in them.
+
+    Raises:
+        TransferError: there is something in it that cannot be moved, or it changed meanwhile.
+    """
+    tool, _, rest = printed.decode(errors="surrogateescape").partition("\n")
+    fields = rest.split("\0")
+    if tool not in tuple(Tool) or len(fields) % _RECORD != 1 or len(fields) == 1:
+        raise changed(root, "while it was listed")
+    records = zip(*(fields[start:-1:_RECORD] for start in range(_RECORD)), strict=True)
+    entries = [_entry(said.strip("\n"), path, link, root) for said, path, link in records]
+    _check_names(entries, root)
+    return Tool(tool), entries
+
+
+def _entry(said: str, path: str, link: str, root: str) -> Entry:
+    name = "" if path == root else path.removeprefix(root.rstrip("/")).removeprefix("/")
+    words = said.split(None, 5)
+    kind = _KINDS.get(said[:1])
+    if kind is None:
+        raise no_kind(path)
+    size = int(words[4]) if kind is Kind.FILE else 0
+    return Entry(name, kind, read_mode(words[0]), size, link.removesuffix(".").removesuffix("\n"))
+
+
+def _check_names(entries: list[Entry], root: str) -> None:
+    """See that everything is in a directory of the tree: what comes from elsewhere must lead nowhere else."""
+    known: dict[str, Kind] = {}
+    for entry in entries:
+        parent, _, last = entry.name.rpartition("/")
+        is_plain = last not in ("", ".", "..") and not entry.name.startswith("/")
+        is_below = is_plain and known.get(parent) is Kind.DIRECTORY
+        # what is a directory and, by the same name, a link as well may lead anywhere
+        if entry.name in known or not (is_below if known else not entry.name):
+            msg = f"{root}, where jobs run, cannot be read: the name {entry.name!r} leads out of it"
+            raise TransferError(msg)
+        known[entry.name] = entry.kind
+
+
+def read_mode(text: str) -> int:
+    """The permission bits in what ls(1) says.
+
+    >>> oct(read_mode("-rwxr-s--T"))
+    '0o750'
+    """
+    bits = [letter in present for letter, present in zip(text[1:10], _PRESENT, strict=False)]
+    return sum(1 << (8 - place) for place, is_set in enumerate(bits) if is_set)
+
+
+# s and t are execution with something more.
+_PRESENT = ("r", "w", "xs", "r", "w", "xs", "r", "w", "xt")

@@ -1,0 +1,272 @@
+"""What is to be told about a job, given everything that is known: pure, and never a guess.
+
+The verdict does not depend on the order in which the facts arrived.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+import attrs
+
+from jpsi import JobStatus
+from jpsi.plugin import Evidence, JobState, Reason
+from jpsi_engine.verdict import exit_phases
+from jpsi_engine.verdict.exit_phases import CANCEL, SETUP_CODE, STAGE_IN, TIMEOUT
+from jpsi_engine.verdict.markers import Marker
+from jpsi_engine.verdict.staging_outcome import phase_of, with_staging
+
+# POSIX XCU 2.8.2: a shell reports a command that signal n ended by a code above 128; all shells add n.
+SIGNAL_BASE = 128
+
+# A runner ends as soon as it has left its exit marker: a signal that seems to have come later than that came
+# before, and the clock was set back meanwhile.
+_LAST_MOMENTS_NS = 60_000_000_000
+
+
+@attrs.frozen(slots=True)
+class Stop:
+    """The job was told to end."""
+
+    #: CANCEL or TIMEOUT.
+    why: str
+    time: datetime
+    #: Whether the job had left its end already when it was told to.
+    is_late: bool = False
+
+    @classmethod
+    def of(cls, content: Mapping[str, Any]) -> Stop:
+        """What was written down as `content`.
+
+        Raises:
+            KeyError, TypeError, ValueError: it was written by something else.
+        """
+        why = TIMEOUT if content.get("why") == TIMEOUT else CANCEL
+        return cls(why, datetime.fromisoformat(content["time"]), is_late=content.get("late") is True)
+
+    @property
+    def content(self) -> dict[str, Any]:
+        """How it is written down."""
+        late = {"late": True} if self.is_late else {}
+        return {"why": self.why, "time": self.time.isoformat(), **late}
+
+
+@attrs.frozen(slots=True)
+class Gone:
+    """The process that carried the job is no more."""
+
+    time: datetime
+    #: What wait(2) would report of it, where that could be learnt.
+    wait_status: int | None = None
+
+
+def conclude(
+    markers: Iterable[Marker],
+    stop: Stop | None,
+    gone: Gone | None,
+    *,
+    has_runner: bool = True,
+) -> JobStatus | None:
+    """The final status that follows from the facts, or None while nothing final is known.
+
+    Args:
+        markers: what the job's last run left.
+        stop: set if jpsi told the job to end.
+        gone: set once the job's process has ended.
+        has_runner: whether that process is jpsi's runner; a process that was only attached to leaves no
+            markers and says nothing but how it ended.
+    """
+    markers = list(markers)
+    exits = [marker for marker in markers if marker.kind == "exit"]
+    exit_marker = min(exits, key=lambda marker: (marker.time_ns, marker.name), default=None)
+    if stop is not None:
+        # A job that was told to end is over when its processes are gone, however it chose to exit.
+        if gone is None:
+            return None
+        if exit_marker is None:
+            return _stopped(stop, None, gone)
+        if signalled_before(exit_marker, markers):
+            return with_staging(_stopped(stop, exit_marker, gone), exit_marker.detail)
+    if exit_marker is not None:
+        return ended(exit_marker)
+    if gone is None:
+        return None
+    return _unmarked(gone, has_runner=has_runner)
+
+
+def exited_at_all(markers: Iterable[Marker]) -> bool:
+    """Whether there is an exit marker, which is all that it takes where nobody told the job to end."""
+    return any(marker.kind == "exit" for marker in markers)
+
+
+def signalled_before(exit_marker: Marker, markers: Iterable[Marker]) -> bool:
+    """Whether the runner was told to end before the run ended."""
+    latest = exit_marker.time_ns + _LAST_MOMENTS_NS
+    return any(
+        marker.kind == "signalled" and not exit_marker.time_ns < marker.time_ns <= latest
+        for marker in markers
+    )
+
+
+def _stopped(stop: Stop, exit_marker: Marker | None, gone: Gone) -> JobStatus:
+    time = gone.time if exit_marker is None else exit_marker.time
+    code = exit_marker.code if exit_marker is not None else _code(gone.wait_status)
+    evidence = Evidence.PROCESS if exit_marker is None else Evidence.MARKER
+    if stop.why == TIMEOUT:
+        return JobStatus(
+            JobState.FAILED,
+            time=time,
+            exit_code=code,
+            message="the job used up its duration and was ended",
+            reason=Reason.TIMEOUT,
+            evidence=evidence,
+        )
+    return JobStatus(
+        JobState.CANCELED,
+        time=time,
+        exit_code=code,
+        message="the job was cancelled",
+        reason=Reason.CANCELLED,
+        evidence=evidence,
+    )
+
+
+def never_ran() -> JobStatus:
+    """The status of a job that was cancelled before it had begun."""
+    return JobStatus(
+        JobState.CANCELED,
+        message="the job was cancelled",
+        reason=Reason.CANCELLED,
+        evidence=Evidence.ABSENCE,
+    )
+
+
+def ended(marker: Marker) -> JobStatus:
+    """The final status that an exit marker tells."""
+    return with_staging(_ended(marker, phase_of(marker.detail)), marker.detail)
+
+
+def _ended(marker: Marker, phase: str) -> JobStatus:
+    code = marker.code or 0
+    if phase in _SETUP:
+        reason, message = _SETUP[phase]
+        if phase == exit_phases.EXECUTABLE and code == exit_phases.NOT_EXECUTABLE_CODE:
+            message = "the executable may not be executed"
+        return _failed(marker.time, code, reason, message, Evidence.MARKER, {"phase": phase})
+    if phase == exit_phases.POST_LAUNCH:
+        return exited(marker.time, code, Evidence.MARKER, {"post_launch": "failed"})
+    return exited(marker.time, code, Evidence.MARKER, {})
+
+
+_SETUP = {
+    exit_phases.SHELL: (
+        Reason.SETUP,
+        "the configured shell is not there, or may not be executed, where the job ran",
+    ),
+    exit_phases.DIRECTORY: (Reason.SETUP, "the job's directory could not be entered"),
+    STAGE_IN: (Reason.STAGING, "stage_in failed, so that nothing was launched"),
+    exit_phases.STDIN: (Reason.SETUP, "the file for standard input could not be opened"),
+    exit_phases.STDOUT: (Reason.SETUP, "the file for standard output could not be opened"),
+    exit_phases.STDERR: (Reason.SETUP, "the file for standard error could not be opened"),
+    exit_phases.NODES: (Reason.SETUP, "the names of the job's nodes could not be found out"),
+    exit_phases.ENVIRONMENT: (Reason.SETUP, "awk(1), which the job's environment takes, did not run"),
+    exit_phases.EXECUTABLE: (Reason.EXECUTABLE, "the executable was not found"),
+    exit_phases.ARGUMENTS: (
+        Reason.EXECUTABLE,
+        "the executable could not be started: its arguments and environment are larger than the kernel takes",
+    ),
+    exit_phases.PROLOGUE: (Reason.PRE_LAUNCH, "the configured prologue failed, so that nothing was launched"),
+    exit_phases.PRE_LAUNCH: (Reason.PRE_LAUNCH, "pre_launch failed, so that nothing was launched"),
+    exit_phases.LAUNCH: (Reason.LAUNCH, "the launcher failed"),
+}
+
+
+def _unmarked(gone: Gone, *, has_runner: bool) -> JobStatus:
+    status = gone.wait_status
+    if status is None:
+        return JobStatus(
+            JobState.FAILED,
+            time=gone.time,
+            message="the process ended and nothing is left that could tell its exit code",
+            reason=Reason.LOST,
+            evidence=Evidence.ABSENCE,
+        )
+    code = os.waitstatus_to_exitcode(status)
+    if not has_runner:
+        return exited(gone.time, code if code >= 0 else SIGNAL_BASE - code, Evidence.PROCESS, {})
+    if code < 0:
+        message = f"the job's process was killed by {_signal_name(-code)}"
+        return _failed(
+            gone.time, SIGNAL_BASE - code, Reason.SIGNAL, message, Evidence.PROCESS, {"signal": -code}
+        )
+    if code == SETUP_CODE:
+        return unprepared(gone.time, Evidence.PROCESS, {"marker": "missing"})
+    # The runner exits with the job's code even where it can leave no marker.
+    return exited(gone.time, code, Evidence.PROCESS, {"marker": "missing"})
+
+
+def unprepared(time: datetime, evidence: Evidence, metadata: dict[str, Any]) -> JobStatus:
+    """The final status of a runner that ended with `SETUP_CODE` and left no marker."""
+    message = f"the job could not be set up, or its exit code {SETUP_CODE} not be written down"
+    return _failed(time, SETUP_CODE, Reason.SETUP, message, evidence, metadata)
+
+
+def exited(time: datetime, code: int, evidence: Evidence, metadata: dict[str, Any]) -> JobStatus:
+    """The final status of a job whose executable returned `code`, which is 128 + n after signal n."""
+    if code == 0:
+        return JobStatus(JobState.COMPLETED, time=time, exit_code=0, evidence=evidence, metadata=metadata)
+    number = signal_of(code)
+    if number is not None:
+        name = _signal_name(number)
+        metadata = {**metadata, "signal": number}
+        return _failed(time, code, Reason.SIGNAL, f"ended by {name}", evidence, metadata)
+    message = f"the executable returned exit code {code}"
+    return _failed(time, code, Reason.EXIT_CODE, message, evidence, metadata)
+
+
+def signal_of(code: int | None) -> int | None:
+    """The signal that an exit code stands for; None if it stands for none."""
+    number = 0 if code is None else code - SIGNAL_BASE
+    return number if 0 < number < signal.NSIG else None
+
+
+def _failed(  # noqa: PLR0913, PLR0917  the parts of a status
+    time: datetime,
+    code: int,
+    reason: Reason,
+    message: str,
+    evidence: Evidence,
+    metadata: dict[str, Any],
+) -> JobStatus:
+    return JobStatus(
+        JobState.FAILED,
+        time=time,
+        exit_code=code,
+        message=message,
+        reason=reason,
+        evidence=evidence,
+        metadata=metadata,
+    )
+
+
+def _code(wait_status: int | None) -> int | None:
+    if wait_status is None:
+        return None
+    code = os.waitstatus_to_exitcode(wait_status)
+    return code if code >= 0 else SIGNAL_BASE - code
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+def from_ns(time_ns: int) -> datetime:
+    """The time that a file's nanoseconds since 1970 mean."""
+    return datetime.fromtimestamp(time_ns / 1e9, UTC)

@@ -1,0 +1,61 @@
+"""Where the tests of the runner carry it out."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from homes import config, executor, no_launchers, state_home
+from jpsi_engine.runner.frame import BatchFrame, ProcessFrame
+from runners import Place
+
+__all__ = ["config", "executor", "no_launchers", "state_home"]
+
+
+@pytest.fixture(scope="module", params=["sh", "bash"])
+def shell(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """What /bin/sh is here, and on many clusters: bash under that name, or by its own if asked for."""
+    name, _, how = request.param.partition(" ")
+    path = shutil.which(name)
+    if path is None:
+        pytest.skip(f"there is no {name} here")
+    if how:
+        return path
+    link = tmp_path_factory.mktemp("bin") / "sh"
+    link.symlink_to(path)
+    return str(link)
+
+
+@pytest.fixture(params=[ProcessFrame(), BatchFrame("JOB_ID")], ids=["process", "batch"])
+def place(tmp_path: Path, shell: str, request: pytest.FixtureRequest) -> Place:
+    return Place(tmp_path, shell, request.param)
+
+
+@pytest.fixture
+def process(tmp_path: Path, shell: str) -> Place:
+    return Place(tmp_path, shell, ProcessFrame())
+
+
+@pytest.fixture
+def batch(tmp_path: Path, shell: str) -> Place:
+    return Place(tmp_path, shell, BatchFrame("JOB_ID"))
+
+
+@pytest.fixture
+def simple(tmp_path: Path) -> Place:
+    """For what does not depend on the shell."""
+    return Place(tmp_path)
+
+
+@pytest.fixture
+def fifo(tmp_path: Path) -> Callable[[str], Path]:
+    def make(name: str) -> Path:
+        path = tmp_path / name
+        os.mkfifo(path)
+        return path
+
+    return make

@@ -1,0 +1,55 @@
+"""Errors of files name the file and the cause, and say whether trying again can help."""
+
+from __future__ import annotations
+
+import errno
+
+import pytest
+
+from jpsi.contract.command import BytesResult
+from jpsi.model.errors import TransferError, TransportError
+from jpsi_engine.host.file_errors import cause_of, failed_here, failed_there
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "transient"),
+    [
+        ("cat: write error: No space left on device", errno.ENOSPC, True),
+        ("dd: closing output file '/x': Disk quota exceeded", errno.EDQUOT, True),
+        ("sh: 3: cannot create /x: Permission denied", errno.EACCES, False),
+        ("sh: 3: cannot open /x: No such file", errno.ENOENT, False),
+        ("sh: 3: cannot create /x/y: Directory nonexistent", errno.ENOENT, False),
+        ("/bin/sh: line 3: /x: cannot overwrite existing file exists", errno.EEXIST, False),
+        ("1+0 records in\nIs a directory\nnumber 0", errno.EISDIR, False),
+        ("mkdir: cannot create directory '/x': Read-only file system", errno.EROFS, False),
+    ],
+)
+def test_the_words_of_programs_are_understood(words: str, code: int, transient: bool) -> None:
+    error = failed_there("/x", "written", BytesResult(returncode=1, stderr=words))
+
+    assert isinstance(error, TransferError)
+    assert isinstance(error.exception, OSError)
+    assert (error.exception.errno, error.transient) == (code, transient)
+    assert str(error).startswith("/x, where jobs run, cannot be written: ")
+
+
+def test_other_words_are_passed_on() -> None:
+    error = failed_there("/x", "read", BytesResult(returncode=1, stderr="lustre:\n  gone"))
+
+    assert cause_of("lustre: gone") is None
+    assert str(error) == "/x, where jobs run, cannot be read: lustre: gone"
+
+
+def test_what_took_too_long_may_be_tried_again() -> None:
+    error = failed_there("/x", "read", BytesResult(returncode=-9, timed_out=True))
+
+    assert isinstance(error, TransportError)
+    assert error.transient
+    assert error.may_have_run
+
+
+def test_errors_of_this_machine_read_the_same() -> None:
+    error = failed_here("/x", "written", OSError(errno.ENOSPC, "No space left on device"))
+
+    assert str(error) == "/x cannot be written: No space left on device"
+    assert error.transient

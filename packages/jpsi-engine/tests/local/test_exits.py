@@ -1,0 +1,640 @@
+"""The watch on processes: every end is told, once, whatever runs short."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+
+from jpsi_engine.host.procfs import ProcessId, identify
+from jpsi_engine.local import exits
+from jpsi_engine.local.exits import Exit, ExitWatch, Watched
+
+PATIENCE = 30
+#: For what is to happen within a tenth of it.
+SHORT = 3
+
+#: Room for all, for one at a time, and for none.
+LIMITS = pytest.mark.parametrize("limit", [1000, 1, 0], ids="limit {}".format)
+
+
+@attrs.define
+class Child:
+    """A process that waits until it is let go, and then exits with a code."""
+
+    pid: int
+    input: int
+
+    @property
+    def process(self) -> ProcessId:
+        found = identify(self.pid)
+        assert found is not None
+        return found
+
+    def end(self) -> None:
+        os.close(self.input)
+        self.input = -1
+
+
+class Children:
+    """The processes of one test."""
+
+    def __init__(self) -> None:
+        self.all: list[Child] = []
+
+    def start(self, code: int = 0) -> Child:
+        reader, writer = os.pipe()
+        pid = os.posix_spawn(
+            "/bin/sh",
+            ["sh", "-c", f"read x; exit {code}"],
+            {},
+            file_actions=[(os.POSIX_SPAWN_DUP2, reader, 0)],
+            setsigdef=[signal.SIGCHLD],
+        )
+        os.close(reader)
+        self.all.append(Child(pid, writer))
+        return self.all[-1]
+
+    def clean_up(self) -> None:
+        for child in self.all:
+            if child.input >= 0:
+                child.end()
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(child.pid, 0)
+
+
+@pytest.fixture
+def children() -> Iterator[Children]:
+    made = Children()
+    yield made
+    made.clean_up()
+
+
+@attrs.define(eq=False)
+class Sink:
+    """Notes what it is told."""
+
+    events: str
+    #: Called for each piece of news, before it is noted.
+    on_ended: Callable[[list[Exit]], None] = lambda _: None
+    on_marked: Callable[[list[Any]], None] = lambda _: None
+    #: Whether an exit does not suffice.
+    wants_more: Callable[[Exit], bool] = lambda _: False
+    exits: list[Exit] = attrs.field(factory=list)
+    markings: list[list[Any]] = attrs.field(factory=list)
+    changed: threading.Condition = attrs.field(factory=threading.Condition)
+
+    def ended(self, exits: list[Exit]) -> list[Any]:
+        self.on_ended(exits)
+        with self.changed:
+            self.exits += exits
+            self.changed.notify_all()
+        return [exit_.token for exit_ in exits if self.wants_more(exit_)]
+
+    def marked(self, tokens: list[Any]) -> None:
+        self.on_marked(tokens)
+        with self.changed:
+            self.markings.append(tokens)
+            self.changed.notify_all()
+
+    def wait_for(self, *tokens: object, patience: float = PATIENCE) -> list[Exit]:
+        """Wait until these tokens were told of; returns all that was told."""
+        with self.changed:
+            told = self.changed.wait_for(
+                lambda: set(tokens) <= {exit_.token for exit_ in self.exits}, patience
+            )
+            missing = set(tokens) - {exit_.token for exit_ in self.exits}
+            assert told, f"not told of {missing}"
+            return list(self.exits)
+
+
+@pytest.fixture
+def sink(tmp_path: Path) -> Sink:
+    (tmp_path / "events").mkdir()
+    return Sink(str(tmp_path / "events"))
+
+
+@pytest.fixture(autouse=True)
+def often(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the watch look around often, so that no test waits for it."""
+    monkeypatch.setattr(exits, "_SCAN_SECONDS", 0.02)
+    monkeypatch.setattr(exits, "_ANNOUNCED_SECONDS", 0.02)
+    monkeypatch.setattr(exits, "_STATUS_RETRY_SECONDS", 0.002)
+    monkeypatch.setattr(exits, "_FAILED_SECONDS", 0.02)
+
+
+def settle(watch: ExitWatch) -> None:
+    """Let the watch go around once more, so that what is told twice is told."""
+    for _ in range(2):
+        gone_round = threading.Event()
+        watch.call_later(0.03, gone_round.set)
+        assert gone_round.wait(PATIENCE)
+
+
+def statuses(told: list[Exit]) -> dict[Any, int | None]:
+    assert [token for token, count in Counter(exit_.token for exit_ in told).items() if count > 1] == []
+    return {exit_.token: exit_.wait_status for exit_ in told}
+
+
+# ------------------------------------------------------------------------------------ every exit, once
+
+
+@LIMITS
+def test_every_exit_is_told_once_with_its_code(children: Children, sink: Sink, limit: int) -> None:
+    watch = ExitWatch(limit)
+    started = [children.start(code) for code in range(40)]
+    for token, child in enumerate(started):
+        watch.watch(child.process, sink, token, is_child=True)
+
+    for child in reversed(started):
+        child.end()
+
+    sink.wait_for(*range(40))
+    settle(watch)
+    assert statuses(sink.exits) == {code: code << 8 for code in range(40)}
+
+
+def test_system_without_pidfds_is_told_the_same(
+    children: Children, sink: Sink, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr(os, "pidfd_open", raising=False)
+    watch = ExitWatch()
+    started = [children.start(code) for code in range(10)]
+
+    for token, child in enumerate(started):
+        watch.watch(child.process, sink, token, is_child=True)
+        child.end()
+
+    sink.wait_for(*range(10))
+    settle(watch)
+    assert statuses(sink.exits) == {code: code << 8 for code in range(10)}
+
+
+@pytest.mark.parametrize("room", [0, 1, 5])
+def test_descriptors_that_run_out_cost_no_exit(
+    children: Children, sink: Sink, monkeypatch: pytest.MonkeyPatch, room: int
+) -> None:
+    """Others use them, so that fewer are to be had than the limit says."""
+    taken, pidfd_open = [0], os.pidfd_open
+
+    def sparse(pid: int) -> int:
+        taken[0] += 1
+        if taken[0] > room:
+            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+        return pidfd_open(pid)
+
+    monkeypatch.setattr(os, "pidfd_open", sparse)
+    watch = ExitWatch(1000)
+    started = [children.start(code) for code in range(12)]
+    for token, child in enumerate(started):
+        watch.watch(child.process, sink, token, is_child=True)
+
+    for child in started:
+        child.end()
+
+    sink.wait_for(*range(12))
+    settle(watch)
+    assert statuses(sink.exits) == {code: code << 8 for code in range(12)}
+
+
+@LIMITS
+def test_processes_watched_by_many_threads_are_all_told(children: Children, sink: Sink, limit: int) -> None:
+    watch = ExitWatch(limit)
+    started = [children.start() for _ in range(24)]
+
+    def work(which: int) -> None:
+        for token in range(which, 24, 4):
+            watch.watch(started[token].process, sink, token, is_child=True)
+            started[token].end()
+
+    threads = [threading.Thread(target=work, args=(which,)) for which in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    sink.wait_for(*range(24))
+    settle(watch)
+    assert statuses(sink.exits) == dict.fromkeys(range(24), 0)
+
+
+@LIMITS
+def test_process_that_a_signal_ends_is_told_with_that_signal(
+    children: Children, sink: Sink, limit: int
+) -> None:
+    watch, child = ExitWatch(limit), children.start()
+    watch.watch(child.process, sink, 1, is_child=True)
+
+    os.kill(child.pid, signal.SIGKILL)
+
+    (told,) = sink.wait_for(1)
+    assert told.wait_status is not None
+    assert os.waitstatus_to_exitcode(told.wait_status) == -signal.SIGKILL
+
+
+@LIMITS
+def test_zombie_is_told_at_once_with_its_code(children: Children, sink: Sink, limit: int) -> None:
+    child = children.start(7)
+    process = child.process
+    child.end()
+    os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+
+    ExitWatch(limit).watch(process, sink, 1, is_child=True)
+
+    assert statuses(sink.wait_for(1)) == {1: 7 << 8}
+
+
+@LIMITS
+@pytest.mark.parametrize("is_child", [True, False], ids=["child", "stranger"])
+def test_process_that_is_no_more_is_told_at_once(
+    children: Children, sink: Sink, limit: int, is_child: bool
+) -> None:
+    child = children.start(7)
+    process = child.process
+    child.end()
+    os.waitpid(child.pid, 0)
+
+    ExitWatch(limit).watch(process, sink, 1, is_child=is_child)
+
+    (told,) = sink.wait_for(1)
+    assert told == Exit(1, None, is_last=True)
+
+
+@LIMITS
+def test_process_with_the_pid_of_another_is_not_waited_for(
+    children: Children, sink: Sink, limit: int
+) -> None:
+    """The one that is meant ended long ago; this one runs on."""
+    other = children.start().process
+
+    ExitWatch(limit).watch(attrs.evolve(other, start=other.start - 1), sink, 1, is_child=False)
+
+    (told,) = sink.wait_for(1, patience=SHORT)
+    assert told == Exit(1, None, is_last=True)
+
+
+@LIMITS
+def test_process_of_another_parent_is_told(sink: Sink, limit: int) -> None:
+    parent = subprocess.Popen(
+        ["sh", "-c", "exec 3<&0; { read x <&3; exit 7; } & echo $!; wait"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert parent.stdout is not None
+    process = identify(int(parent.stdout.readline()))
+    assert process is not None
+
+    ExitWatch(limit).watch(process, sink, 1, is_child=False)
+    parent.communicate("\n")
+
+    (told,) = sink.wait_for(1)
+    # Linux tells its code since 6.15, and only through a pidfd
+    assert told.wait_status in (None, 7 << 8)
+
+
+def test_what_does_not_suffice_is_told_again_until_there_is_no_more_to_learn(
+    children: Children, sink: Sink
+) -> None:
+    sink.wants_more = lambda exit_: not exit_.is_last
+    watch, child = ExitWatch(1), children.start()
+    watch.watch(child.process, sink, 1, is_child=True)
+
+    child.end()
+
+    with sink.changed:
+        assert sink.changed.wait_for(lambda: sink.exits and sink.exits[-1].is_last, PATIENCE)
+    settle(watch)
+    assert [exit_.is_last for exit_ in sink.exits] == [False] * (len(sink.exits) - 1) + [True]
+    assert len(sink.exits) > 1
+
+
+@pytest.mark.parametrize("limit", [1000, 1])
+def test_application_that_collects_every_child_steals_no_exit(
+    children: Children, sink: Sink, limit: int
+) -> None:
+    watch = ExitWatch(limit)
+    started = [children.start(code) for code in range(20)]
+    for token, child in enumerate(started):
+        watch.watch(child.process, sink, token, is_child=True)
+
+    for child in started:
+        child.end()
+    deadline = time.monotonic() + PATIENCE
+    while len(sink.exits) < 20 and time.monotonic() < deadline:
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(-1, os.WNOHANG)
+
+    sink.wait_for(*range(20))
+    settle(watch)
+    # the code may be gone, or the kernel tells it; a wrong one is never told
+    assert all(status in (None, code << 8) for code, status in statuses(sink.exits).items())
+
+
+@LIMITS
+def test_application_that_ignores_its_children_is_told_of_every_exit(
+    children: Children, sink: Sink, limit: int
+) -> None:
+    watch = ExitWatch(limit)
+    before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    try:
+        for token in range(10):
+            child = children.start(token)
+            process = child.process
+            if token % 2:
+                child.end()
+            watch.watch(process, sink, token, is_child=True)
+            if not token % 2:
+                child.end()
+
+        sink.wait_for(*range(10))
+    finally:
+        signal.signal(signal.SIGCHLD, before)
+    settle(watch)
+    assert all(status in (None, code << 8) for code, status in statuses(sink.exits).items())
+
+
+# ----------------------------------------------------------------------------- where there is no room
+
+
+def test_markers_are_watched_of_those_for_whom_there_is_no_room(
+    children: Children, sink: Sink, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(exits, "_ANNOUNCED_SECONDS", 1000)
+    watch = ExitWatch(1)
+    for token in ("first", "second", "third"):
+        watch.watch(children.start().process, sink, token, is_child=True)
+    with sink.changed:  # the directory is watched before it is looked at
+        assert sink.changed.wait_for(lambda: sink.markings, PATIENCE)
+        sink.markings.clear()
+
+    Path(sink.events, "second.1.exit.run.0").touch()
+
+    with sink.changed:
+        assert sink.changed.wait_for(lambda: sink.markings, PATIENCE)
+    assert sink.markings[-1] == ["second", "third"]
+    assert sink.exits == []
+
+
+def test_markers_are_looked_for_where_nothing_announces_them(children: Children, tmp_path: Path) -> None:
+    sink = Sink(str(tmp_path / "missing"))
+    watch = ExitWatch(1)
+    for token in ("first", "second"):
+        watch.watch(children.start().process, sink, token, is_child=True)
+
+    with sink.changed:
+        assert sink.changed.wait_for(lambda: len(sink.markings) >= 3, PATIENCE)
+    assert sink.markings[-1] == ["second"]
+
+
+def test_process_without_room_that_ends_without_marker_is_told(children: Children, sink: Sink) -> None:
+    """A job that was cancelled or killed must not wait for the end of one that runs for days."""
+    watch = ExitWatch(1)
+    _, postponed = (children.start(), children.start(7))
+    for token, child in enumerate(children.all):
+        watch.watch(child.process, sink, token, is_child=True)
+
+    postponed.end()
+
+    assert statuses(sink.wait_for(1, patience=SHORT)) == {1: 7 << 8}
+
+
+def test_room_of_one_that_ended_goes_to_the_next(
+    children: Children, sink: Sink, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its exit is announced then, and not only seen at the next look."""
+    monkeypatch.setattr(exits, "_ANNOUNCED_SECONDS", 1000)
+    watch = ExitWatch(2)
+    for token in range(6):
+        watch.watch(children.start(token).process, sink, token, is_child=True)
+    with sink.changed:  # the first look, after which there is no other
+        assert sink.changed.wait_for(lambda: sink.markings, PATIENCE)
+
+    for token, child in enumerate(children.all):
+        child.end()
+        sink.wait_for(token)
+
+    assert statuses(sink.exits) == {code: code << 8 for code in range(6)}
+
+
+def test_room_that_is_made_while_a_process_is_postponed_is_used(
+    children: Children, sink: Sink, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between the look at the limit and the postponing, the last process that was waited for may end."""
+    watch = ExitWatch(1)
+    first, second = children.start(), children.start(7)
+    watch.watch(first.process, sink, "first", is_child=True)
+    postpone = watch._postpone
+
+    def postpone_late(watched: Watched) -> None:
+        first.end()
+        sink.wait_for("first")
+        settle(watch)
+        postpone(watched)
+
+    monkeypatch.setattr(exits, "_ANNOUNCED_SECONDS", 1000)
+    monkeypatch.setattr(watch, "_postpone", postpone_late)
+    watch.watch(second.process, sink, "second", is_child=True)
+    settle(watch)  # the first look, after which there is no other
+    second.end()
+
+    sink.wait_for("second", patience=SHORT)
+
+
+# ----------------------------------------------------------------------------------- those who are told
+
+
+def raising(times: int) -> Callable[[object], None]:
+    left = [times]
+
+    def fail(_: object) -> None:
+        if left[0] > 0:
+            left[0] -= 1
+            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    return fail
+
+
+@LIMITS
+def test_sink_that_raises_costs_others_nothing(
+    children: Children, sink: Sink, tmp_path: Path, limit: int
+) -> None:
+    bad = Sink(str(tmp_path), on_ended=raising(1000), on_marked=raising(1000))
+    watch = ExitWatch(limit)
+    started = [children.start() for _ in range(6)]
+    for token, child in enumerate(started):
+        watch.watch(child.process, bad if token % 2 else sink, token, is_child=True)
+
+    for child in reversed(started):
+        child.end()
+
+    sink.wait_for(0, 2, 4, patience=SHORT)
+    # or the watch would go on logging beside the tests that follow
+    bad.on_ended = bad.on_marked = lambda _: None
+    bad.wait_for(1, 3, 5)
+
+
+@LIMITS
+def test_sink_that_raises_once_is_told_again(children: Children, sink: Sink, limit: int) -> None:
+    """What stands in its way, a full table of descriptors say, may pass; the exit was not told."""
+    sink.on_ended = raising(1)
+    watch = ExitWatch(limit)
+    started = [children.start(7) for _ in range(3)]
+    for token, child in enumerate(started):
+        watch.watch(child.process, sink, token, is_child=True)
+
+    for child in started:
+        child.end()
+
+    sink.wait_for(0, 1, 2, patience=SHORT)
+
+
+@pytest.mark.parametrize("limit", [1, 0])
+def test_sink_that_cannot_look_at_markers_once_is_told_later(
+    children: Children, sink: Sink, limit: int
+) -> None:
+    sink.on_marked = raising(1)
+    watch = ExitWatch(limit)
+    for token in range(3):
+        watch.watch(children.start().process, sink, token, is_child=True)
+
+    with sink.changed:
+        assert sink.changed.wait_for(lambda: sink.markings, SHORT)
+
+
+# ------------------------------------------------------------------------------------------- timers
+
+
+def test_timers_fire_in_the_order_of_their_times() -> None:
+    watch = ExitWatch(0)
+    fired: list[float] = []
+    done = threading.Event()
+
+    for seconds in (0.03, 0.01, 0.02, 0, 0.04):
+        watch.call_later(seconds, lambda seconds=seconds: fired.append(seconds))  # type: ignore[misc]
+    watch.call_later(0.05, done.set)
+
+    assert done.wait(PATIENCE)
+    assert fired == [0, 0.01, 0.02, 0.03, 0.04]
+
+
+def test_timer_never_fires_early() -> None:
+    watch = ExitWatch(0)
+    late: list[float] = []
+    done = threading.Event()
+    start = time.monotonic()
+
+    for seconds in (0.02, 0.05):
+        due = start + seconds
+        watch.call_later(seconds, lambda due=due: late.append(time.monotonic() - due))  # type: ignore[misc]
+    watch.call_later(0.05, done.set)
+
+    assert done.wait(PATIENCE)
+    assert min(late) >= 0
+
+
+def test_timers_set_by_many_threads_all_fire() -> None:
+    watch = ExitWatch(0)
+    fired = threading.Semaphore(0)
+
+    def work() -> None:
+        for number in range(100):
+            watch.call_later(number % 3 / 1000, fired.release)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    for _ in range(400):
+        assert fired.acquire(timeout=PATIENCE)
+
+
+def test_timer_that_raises_costs_nobody_anything(
+    children: Children, sink: Sink, caplog: pytest.LogCaptureFixture
+) -> None:
+    watch, child = ExitWatch(1), children.start(3)
+    watch.watch(child.process, sink, 1, is_child=True)
+
+    failed = []
+
+    def fail() -> None:
+        if not failed:
+            failed.append(1)
+            msg = "on purpose"
+            raise ValueError(msg)
+
+    watch.call_later(0, fail)
+    child.end()
+
+    assert statuses(sink.wait_for(1)) == {1: 3 << 8}
+    settle(watch)
+    assert "on purpose" in caplog.text
+
+
+@pytest.mark.parametrize("days", [25, 999_999_999])
+def test_timer_far_in_the_future_costs_nobody_anything(children: Children, sink: Sink, days: int) -> None:
+    """The duration of a job may be any; a system call takes no more than 24 days."""
+    watch, child = ExitWatch(1), children.start(3)
+
+    watch.call_later(days * 86_400.0, lambda: None)
+    watch.watch(child.process, sink, 1, is_child=True)
+    child.end()
+
+    assert statuses(sink.wait_for(1, patience=SHORT)) == {1: 3 << 8}
+
+
+# ------------------------------------------------------------------------------------- the process's
+
+
+def test_process_has_one_watch() -> None:
+    assert exits.shared() is exits.shared()
+
+
+def test_watch_needs_no_descriptors_after_the_processes_are_gone(children: Children, sink: Sink) -> None:
+    watch = ExitWatch(1000)
+    before = len(os.listdir("/proc/self/fd"))  # noqa: PTH208  numbers
+    for token in range(10):
+        watch.watch(children.start().process, sink, token, is_child=True)
+
+    for child in children.all:
+        child.end()
+    sink.wait_for(*range(10))
+    settle(watch)
+
+    assert len(os.listdir("/proc/self/fd")) == before  # noqa: PTH208
+
+
+FORKED = """
+import os, sys, threading
+from jpsi_engine.local import exits
+
+fired = threading.Event()
+parents = exits.shared()
+pid = os.fork()
+if pid == 0:
+    exits.shared().call_later(0, fired.set)
+    os._exit(0 if fired.wait(30) and exits.shared() is not parents else 1)
+code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+parents.call_later(0, fired.set)
+sys.exit(code if fired.wait(30) else 2)
+"""
+
+
+def test_forked_child_has_a_watch_of_its_own() -> None:
+    result = subprocess.run([sys.executable, "-W", "ignore", "-c", FORKED], check=False)
+
+    assert result.returncode == 0

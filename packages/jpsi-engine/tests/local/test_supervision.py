@@ -1,0 +1,43 @@
+"""How long a process may still run is told by no clock that somebody sets."""
+
+from __future__ import annotations
+
+import os
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from jpsi_engine.host.procfs import NOBODY, ProcessId, identify
+from jpsi_engine.local.supervision import Followed, seconds_left
+
+HOUR = timedelta(hours=1)
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def followed(started: datetime, process: ProcessId | None) -> Followed:
+    """A job with a duration of a minute whose claim has this time."""
+    return Followed("a1", "a1", 1, process, is_child=False, started=started, duration=timedelta(minutes=1))
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="ps(1) tells no time but the wall clock's")
+@pytest.mark.parametrize("jump", [HOUR, -HOUR], ids=["forward", "back"])
+def test_a_clock_that_jumped_by_an_hour_since_the_start_changes_no_duration(jump: timedelta) -> None:
+    process = identify(os.getpid())
+    assert process is not None
+    usual = seconds_left(followed(NOW, process), NOW)
+
+    left = seconds_left(followed(NOW, process), NOW + jump)
+
+    assert left == pytest.approx(usual, abs=30)
+
+
+@pytest.mark.parametrize(
+    ("passed", "left"),
+    [(timedelta(seconds=20), 40.0), (HOUR, 0.0), (-HOUR, 60.0)],
+    ids=["a while", "forward", "back"],
+)
+def test_where_only_the_wall_clock_tells_a_job_has_never_longer_than_its_duration(
+    passed: timedelta, left: float
+) -> None:
+    assert seconds_left(followed(NOW, ProcessId(1, NOBODY)), NOW + passed) == left

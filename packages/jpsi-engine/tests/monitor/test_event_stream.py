@@ -1,0 +1,327 @@
+"""A batch system that tells of its jobs is listened to while there are jobs, and never relied on."""
+
+from __future__ import annotations
+
+import gc
+import signal
+import threading
+import time
+from collections.abc import Collection, Iterator, Sequence
+from pathlib import Path
+from queue import SimpleQueue
+from typing import cast
+
+import attrs
+import pluggy
+import pytest
+
+from jpsi.contract.command import Command
+from jpsi.contract.config import BatchConfig
+from jpsi.contract.hookspecs import PROJECT, ExecutorHooks, hookimpl
+from jpsi.contract.protocols import EngineSetup, Lines, Submission
+from jpsi.contract.shell import ShellLine
+from jpsi.layers import default_hooks
+from jpsi.model.errors import PluginError, TransportError
+from jpsi.model.spec import JobSpec
+from jpsi_engine.batch import BatchEngine
+from jpsi_engine.host.line_stream import ProcessLines
+from jpsi_engine.monitor.event_stream import Hearing
+from jpsi_testing import FakeTransport, toy, toy_fake
+from jpsi_testing.fake import FakeClock, FakeScheduler, Outcome
+
+PATIENCE = 30.0
+HOUR = 3600.0
+
+
+class Told:
+    """Lines that a test tells; None ends them."""
+
+    def __init__(self, *lines: str) -> None:
+        self.lines: SimpleQueue[str | None] = SimpleQueue()
+        for line in lines:
+            self.lines.put(line)
+        self.closed = threading.Event()
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.lines.get, None)
+
+    def close(self) -> None:
+        self.closed.set()
+        self.lines.put(None)
+
+
+@attrs.define
+class Listener:
+    """What a `Hearing` is given, and what came of it."""
+
+    streams: list[Told | Exception] = attrs.field(factory=list)
+    is_wanted: bool = True
+    heard: SimpleQueue[Collection[str]] = attrs.field(factory=SimpleQueue)
+    pauses: SimpleQueue[float] = attrs.field(factory=SimpleQueue)
+    done: threading.Event = attrs.field(factory=threading.Event)
+
+    def listen(self) -> Lines:
+        if not self.streams:
+            self.is_wanted = False
+            msg = "there is nothing more to be heard"
+            raise TransportError(msg)
+        stream = self.streams.pop(0)
+        if isinstance(stream, Exception):
+            raise stream
+        return stream
+
+    @staticmethod
+    def understand(line: str) -> list[str]:
+        if line == "strange":
+            msg = "a mistake"
+            raise PluginError(msg)
+        return line.split()
+
+    def wait(self, closed: threading.Event, seconds: float) -> None:
+        self.pauses.put(seconds)
+        if closed.is_set():
+            self.done.set()
+
+    def hearing(self) -> Hearing:
+        return Hearing(self.listen, self.understand, lambda: self.is_wanted, self.heard.put, self.wait)
+
+    def all_pauses(self) -> list[float]:
+        return [self.pauses.get(timeout=PATIENCE) for _ in range(self.pauses.qsize())]
+
+
+def joined() -> None:
+    for thread in threading.enumerate():
+        if thread.name == "jpsi-hear":
+            thread.join(PATIENCE)
+
+
+def test_what_is_told_is_passed_on_and_what_is_not_understood_is_not() -> None:
+    told = Told("1 2", "", "strange", "3")
+    told.lines.put(None)
+    listener = Listener([told])
+    hearing = listener.hearing()
+
+    hearing.begin()
+    joined()
+
+    assert [listener.heard.get_nowait() for _ in range(listener.heard.qsize())] == [["1", "2"], ["3"]]
+    assert told.closed.is_set()
+
+
+def test_a_command_that_tells_nothing_is_started_again_ever_more_rarely() -> None:
+    silent: list[Told | Exception] = [TransportError("no"), Told(), Told(""), TransportError("no"), Told("1")]
+    for stream in silent:
+        if isinstance(stream, Told):
+            stream.lines.put(None)
+    listener = Listener([*silent, *[TransportError("no") for _ in range(7)]])
+    hearing = listener.hearing()
+
+    hearing.begin()
+    joined()
+
+    again = [5.0, 20.0, 80.0, 320.0, 1280.0, 3600.0, 3600.0]
+    assert listener.all_pauses() == [5.0, 20.0, 80.0, 320.0, 5.0, *again, 3600.0]
+
+
+def test_nobody_listens_when_there_are_no_jobs_any_more() -> None:
+    told = Told("1")
+    listener = Listener([told])
+    hearing = listener.hearing()
+    hearing.begin()
+    assert listener.heard.get(timeout=PATIENCE) == ["1"]
+
+    listener.is_wanted = False
+    told.lines.put("")
+    joined()
+
+    assert told.closed.is_set()
+    assert listener.pauses.empty()
+
+
+def test_it_listens_again_when_there_are_jobs_again() -> None:
+    listener = Listener([Told("1"), Told("2")], is_wanted=False)
+    hearing = listener.hearing()
+    hearing.begin()
+    joined()
+    assert len(listener.streams) == 2
+
+    listener.is_wanted = True
+    hearing.begin()
+
+    assert listener.heard.get(timeout=PATIENCE) == ["1"]
+    del hearing
+
+
+def test_the_command_ends_with_whoever_listens() -> None:
+    told = Told("1")
+    listener = Listener([told])
+    hearing = listener.hearing()
+    hearing.begin()
+    hearing.begin()
+    assert listener.heard.get(timeout=PATIENCE) == ["1"]
+
+    del hearing
+    gc.collect()
+
+    assert told.closed.wait(PATIENCE)
+    joined()
+
+
+# ------------------------------------------------------------------------------------------- processes
+
+
+def shell(text: str) -> ProcessLines:
+    return ProcessLines(Command(["/bin/sh"], stdin=text), {"PATH": "/usr/bin:/bin"})
+
+
+def test_lines_are_read_as_they_come() -> None:
+    assert list(shell("echo a; printf 'b\\377\\nc'")) == ["a", "b\N{REPLACEMENT CHARACTER}", "c"]
+
+
+def test_a_process_that_is_closed_ends_with_what_it_has_started() -> None:
+    lines = shell("sleep 1000 & echo up; wait")
+    read = iter(lines)
+    assert next(read) == "up"
+
+    lines.close()
+
+    assert list(read) == []
+    assert lines._process.returncode == -signal.SIGKILL
+    lines.close()
+
+
+def test_to_close_waits_for_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may be called while garbage is collected, in a thread that holds any lock and may not sleep."""
+    lines = shell("echo up; sleep 1000")
+    read = iter(lines)
+    assert next(read) == "up"
+
+    with monkeypatch.context() as patched:
+        patched.setattr("time.sleep", lambda _: pytest.fail("it has slept"))
+        with lines._lock:
+            lines.close()
+        lines.close()
+
+    assert list(read) == []
+    assert lines._process.returncode == -signal.SIGKILL
+
+
+def test_who_stops_reading_leaves_no_process_behind() -> None:
+    lines = shell("echo up; sleep 1000")
+    for _ in lines:
+        break
+    gc.collect()
+
+    assert lines._process.returncode == -signal.SIGKILL
+
+
+def test_a_command_that_is_not_there_is_told() -> None:
+    with pytest.raises(TransportError, match="could not be run"):
+        ProcessLines(Command(["/no/such/command"]), {})
+
+
+# ------------------------------------------------------------------------------------------ the engine
+
+
+class LineFake(FakeTransport):
+    """Commands of a fake batch system, one of which is told by a test."""
+
+    def __init__(self, scheduler: FakeScheduler, told: Told) -> None:
+        super().__init__(scheduler, toy_fake)
+        self.told = told
+        self.has_opened = threading.Event()
+
+    def open(self, command: Command) -> Lines:
+        assert command.argv == ("ttell",)
+        self.has_opened.set()
+        return self.told
+
+
+class Telling:
+    """A layer over the toy that tells of jobs."""
+
+    @hookimpl
+    def watch(self) -> Command:
+        return Command(["ttell"])
+
+    @hookimpl
+    def parse_event(self, line: str) -> Sequence[str]:
+        return line.split()
+
+
+@pytest.fixture
+def scheduler() -> Iterator[FakeScheduler]:
+    with FakeScheduler(FakeClock(), slots=1, outcome=Outcome(60)) as scheduler:
+        yield scheduler
+
+
+def engine(root: Path, scheduler: FakeScheduler, told: Told) -> tuple[BatchEngine, LineFake]:
+    manager = pluggy.PluginManager(PROJECT)
+    manager.add_hookspecs(ExecutorHooks)
+    for layer in (default_hooks, toy, Telling()):
+        manager.register(layer)
+    transport = LineFake(scheduler, told)
+    setup = EngineSetup(
+        executor="toy",
+        version="1",
+        config=BatchConfig(work_directory=root),
+        transport=transport,
+        publish=lambda job_id, status: None,
+        process_engine=lambda setup: pytest.fail("a batch system needs no processes"),
+    )
+    return BatchEngine(setup, cast("ExecutorHooks", manager.hook)), transport
+
+
+def test_what_is_told_of_a_job_has_the_batch_system_asked_soon(
+    tmp_path: Path, scheduler: FakeScheduler
+) -> None:
+    """And what is told of a stranger does not."""
+    tested, _ = engine(tmp_path, scheduler, Told())
+    spec = JobSpec("/bin/true", directory=tmp_path)
+    native_id = tested.submit(Submission(job_id="a1", attempt=1, spec=spec, launch=[ShellLine('exec "$@"')]))
+    tracking, _ = tested._open()
+    poller = tracking._poller
+    poller._interval = HOUR
+    now = time.monotonic()
+    poller.asked(now, now)
+    hearing = tested._ears[-1]
+    assert isinstance(hearing, Hearing)
+
+    hearing._take("999")
+    assert poller.due() > time.monotonic() + HOUR / 2
+    hearing._take(f"998 {native_id}")
+    assert poller.due() < time.monotonic() + HOUR / 2
+
+
+def test_the_engine_listens_while_it_follows_jobs(tmp_path: Path, scheduler: FakeScheduler) -> None:
+    told = Told()
+    tested, transport = engine(tmp_path, scheduler, told)
+    spec = JobSpec("/bin/true", directory=tmp_path)
+    tested.submit(Submission(job_id="a1", attempt=1, spec=spec, launch=[ShellLine('exec "$@"')]))
+
+    tested.track("a1")
+
+    assert transport.has_opened.wait(PATIENCE)
+    del tested
+    # a thread that asks just now holds on to it for a moment
+    assert any(gc.collect() >= 0 and told.closed.wait(0.1) for _ in range(int(10 * PATIENCE)))
+
+
+def test_a_backend_that_tells_nothing_is_not_listened_to(tmp_path: Path, scheduler: FakeScheduler) -> None:
+    manager = pluggy.PluginManager(PROJECT)
+    manager.add_hookspecs(ExecutorHooks)
+    for layer in (default_hooks, toy):
+        manager.register(layer)
+    setup = EngineSetup(
+        executor="toy",
+        version="1",
+        config=BatchConfig(work_directory=tmp_path),
+        transport=LineFake(scheduler, Told()),
+        publish=lambda job_id, status: None,
+        process_engine=lambda setup: pytest.fail("a batch system needs no processes"),
+    )
+    tested = BatchEngine(setup, cast("ExecutorHooks", manager.hook))
+    tested._open()
+
+    assert not any(isinstance(it, Hearing) for it in tested._ears)
+    assert default_hooks.parse_event() == ()

@@ -1,0 +1,125 @@
+"""Statuses are published in order, by one thread at a time, and nobody waits for that."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from jpsi.model.states import JobState, JobStatus
+from jpsi_engine.monitor.outbox import Outbox
+
+PATIENCE = 20.0
+STATUS = JobStatus(JobState.QUEUED)
+
+
+def test_statuses_are_published_in_order() -> None:
+    published: list[str] = []
+    outbox = Outbox(lambda job_id, status: published.append(job_id))
+    for number in range(5):
+        outbox.put(str(number), STATUS)
+    assert published == []
+
+    outbox.empty()
+
+    assert published == ["0", "1", "2", "3", "4"]
+
+
+def test_what_comes_up_while_another_thread_publishes_is_left_to_it() -> None:
+    """So that the statuses of one job do not overtake each other."""
+    published: list[tuple[str, int]] = []
+    is_publishing, may_go_on = threading.Event(), threading.Event()
+
+    def publish(job_id: str, status: JobStatus) -> None:
+        published.append((job_id, threading.get_ident()))
+        is_publishing.set()
+        assert may_go_on.wait(PATIENCE)
+
+    outbox = Outbox(publish)
+    outbox.put("first", STATUS)
+    thread = threading.Thread(target=outbox.empty)
+    thread.start()
+    assert is_publishing.wait(PATIENCE)
+
+    outbox.put("second", STATUS)
+    outbox.empty()
+    may_go_on.set()
+    thread.join(PATIENCE)
+
+    assert published == [("first", thread.ident), ("second", thread.ident)]
+
+
+def test_what_publishing_leads_to_is_published_after_it() -> None:
+    published: list[str] = []
+
+    def publish(job_id: str, status: JobStatus) -> None:
+        if job_id == "first":
+            outbox.put("third", STATUS)
+            outbox.empty()
+        published.append(job_id)
+
+    outbox = Outbox(publish)
+    outbox.put("first", STATUS)
+    outbox.put("second", STATUS)
+
+    outbox.empty()
+
+    assert published == ["first", "second", "third"]
+
+
+def test_failure_is_logged_and_costs_no_later_status(caplog: pytest.LogCaptureFixture) -> None:
+    published: list[str] = []
+
+    def publish(job_id: str, status: JobStatus) -> None:
+        if job_id == "bad":
+            msg = "bug"
+            raise RuntimeError(msg)
+        published.append(job_id)
+
+    outbox = Outbox(publish)
+    outbox.put("bad", STATUS)
+    outbox.put("good", STATUS)
+
+    outbox.empty()
+
+    assert published == ["good"]
+    assert "bad" in caplog.text
+
+
+def test_what_was_interrupted_is_told_again() -> None:
+    published: list[str] = []
+
+    def publish(job_id: str, status: JobStatus) -> None:
+        published.append(job_id)
+        if len(published) == 1:
+            raise KeyboardInterrupt
+
+    outbox = Outbox(publish)
+    outbox.put("a", STATUS)
+    with pytest.raises(KeyboardInterrupt):
+        outbox.empty()
+
+    outbox.empty()
+
+    assert published == ["a", "a"]
+
+
+def test_nothing_is_lost_between_threads() -> None:
+    published: list[str] = []
+    outbox = Outbox(lambda job_id, status: published.append(job_id))
+
+    def work(name: str) -> None:
+        for number in range(500):
+            outbox.put(f"{name} {number}", STATUS)
+            outbox.empty()
+
+    threads = [threading.Thread(target=work, args=(name,)) for name in "abcd"]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(PATIENCE)
+
+    for name in "abcd":
+        assert [it for it in published if it.startswith(name)] == [
+            f"{name} {number}" for number in range(500)
+        ]

@@ -1,0 +1,226 @@
+"""The threads of a batch executor: there while there are jobs, awake when something happens, gone with it."""
+
+from __future__ import annotations
+
+import gc
+import threading
+import weakref
+from collections.abc import Callable, Collection
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from jpsi_engine.monitor.job_monitor import Tracking
+from jpsi_engine.monitor.poll_loop import Rounds, _ask_once, next_pause
+
+PATIENCE = 20.0
+
+
+class Seen:
+    """Stands for the tracking: counts its rounds."""
+
+    def __init__(self) -> None:
+        self.jobs: list[str] = ["a1"]
+        self.due: float | None = None
+        self.is_expecting = False
+        self.looks = threading.Semaphore(0)
+        self.questions = threading.Semaphore(0)
+        self.busy: list[float] = []
+
+    def all(self) -> list[str]:
+        return list(self.jobs)
+
+    def see_markers(self, now: float, appeared: Collection[str]) -> None:
+        self.looks.release()
+
+    def expects_markers(self, now: float) -> bool:
+        return self.is_expecting
+
+    def next_question(self) -> float | None:
+        return self.due
+
+    def find_out(self, now: Callable[[], float]) -> None:
+        """Nothing is to be found out."""
+
+    def ask(self, now: Callable[[], float]) -> None:
+        self.due = now() + 3600
+
+    def asked(self, seconds: float) -> None:
+        self.busy.append(seconds)
+        self.questions.release()
+
+
+def rounds_of(seen: Seen, events: Path) -> Rounds:
+    return Rounds(cast("Tracking", seen), str(events), is_announced=True)
+
+
+def threads() -> list[threading.Thread]:
+    return [thread for thread in threading.enumerate() if thread.name.startswith("jpsi-batch")]
+
+
+def end(seen: Seen, rounds: Rounds) -> None:
+    """Have the threads end, as they do when no job is left."""
+    seen.jobs.clear()
+    rounds._changed.set()
+    rounds._bell.ring()
+    for thread in threads():
+        thread.join(PATIENCE)
+    assert not threads()
+
+
+def test_marker_is_seen_when_it_appears(tmp_path: Path) -> None:
+    seen = Seen()
+    rounds = rounds_of(seen, tmp_path)
+    rounds.begin()
+    assert seen.looks.acquire(timeout=PATIENCE)
+    while seen.looks.acquire(timeout=0.05):
+        pass
+
+    (tmp_path / "a1.1.active").touch()
+
+    assert seen.looks.acquire(timeout=PATIENCE)
+    end(seen, rounds)
+
+
+def test_what_came_before_the_job_was_followed_is_looked_for(tmp_path: Path) -> None:
+    seen = Seen()
+    rounds = rounds_of(seen, tmp_path)
+    rounds.begin()
+    assert seen.looks.acquire(timeout=PATIENCE)
+    while seen.looks.acquire(timeout=0.05):
+        pass
+
+    rounds.begin()
+
+    assert seen.looks.acquire(timeout=PATIENCE)
+    end(seen, rounds)
+
+
+def test_question_that_is_due_is_asked_once(tmp_path: Path) -> None:
+    seen = Seen()
+    seen.due = 0.0
+    rounds = rounds_of(seen, tmp_path)
+
+    rounds.begin()
+
+    assert seen.questions.acquire(timeout=PATIENCE)
+    assert not seen.questions.acquire(timeout=0.05)
+    end(seen, rounds)
+
+
+def test_question_that_fails_is_not_asked_again_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    seen = Seen()
+    seen.due = 0.0
+    monkeypatch.setattr(seen, "ask", lambda: None)  # takes no clock
+    rounds = rounds_of(seen, tmp_path)
+
+    wait = _ask_once(weakref.ref(rounds))
+
+    assert wait is not None
+    assert wait > 1
+    assert "TypeError" in caplog.text
+
+
+@pytest.mark.clause("python-final-removed")
+def test_threads_end_with_the_last_job_and_come_again_with_the_next(tmp_path: Path) -> None:
+    seen = Seen()
+    rounds = rounds_of(seen, tmp_path)
+    rounds.begin()
+    end(seen, rounds)
+
+    seen.jobs.append("a2")
+    rounds.begin()
+
+    assert len(threads()) == 2
+    end(seen, rounds)
+
+
+def test_directory_is_scanned_each_second_while_more_is_expected() -> None:
+    assert [next_pause(pause, is_expecting=True) for pause in (1.0, 2.0, 5.0)] == [1.0, 1.0, 1.0]
+
+
+def test_scans_grow_rare_while_nothing_is_expected() -> None:
+    pauses = [1.0]
+    while pauses[-1] < 5.0:
+        pauses.append(next_pause(pauses[-1], is_expecting=False))
+
+    assert 5 < len(pauses) < 12
+    assert next_pause(5.0, is_expecting=False) == 5.0
+
+
+@pytest.mark.parametrize(
+    ("is_announced", "is_expecting", "expected"),
+    [(True, True, [10.0, 10.0]), (False, True, [1.0, 1.0]), (False, False, [1.25, 1.5625])],
+    ids=["announced", "running", "waiting"],
+)
+def test_thread_waits_as_long_as_there_is_nothing_to_see(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    is_announced: bool,
+    is_expecting: bool,
+    expected: list[float],
+) -> None:
+    waits: list[float] = []
+
+    class Poll:
+        def register(self, descriptor: object, mask: int) -> None:
+            pass
+
+        def poll(self, milliseconds: float) -> bool:
+            waits.append(milliseconds / 1000)
+            if len(waits) == 2:
+                seen.jobs.clear()
+            return False
+
+    seen = Seen()
+    seen.is_expecting = is_expecting
+    monkeypatch.setattr("jpsi_engine.monitor.poll_loop.select.poll", Poll)
+    rounds = Rounds(cast("Tracking", seen), str(tmp_path), is_announced=is_announced)
+
+    rounds._see()()
+
+    assert waits == expected
+
+
+def test_abandoned_executor_goes_away_with_its_threads(tmp_path: Path) -> None:
+    seen = Seen()
+    rounds = rounds_of(seen, tmp_path)
+    rounds.begin()
+    assert seen.looks.acquire(timeout=PATIENCE)
+    changed, running, gone = rounds._changed, threads(), weakref.ref(rounds)
+
+    del rounds
+    gc.collect()
+    changed.set()
+
+    for thread in running:
+        thread.join(PATIENCE)
+    assert gone() is None
+    assert not threads()
+
+
+@pytest.mark.parametrize("error", [OSError(5, "disk"), RuntimeError("bug")], ids=["disk", "bug"])
+def test_failing_round_does_not_end_the_thread(
+    tmp_path: Path, error: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = Seen()
+    failed = threading.Event()
+
+    def fail(now: float, appeared: Collection[str]) -> None:
+        monkeypatch.setattr(seen, "see_markers", Seen.see_markers.__get__(seen))
+        failed.set()
+        raise error
+
+    monkeypatch.setattr(seen, "see_markers", fail)
+    monkeypatch.setattr("jpsi_engine.monitor.poll_loop.log.exception", lambda *_: None)
+    rounds = rounds_of(seen, tmp_path)
+    rounds.begin()
+    assert failed.wait(PATIENCE)
+
+    (tmp_path / "a1.1.active").touch()
+
+    assert seen.looks.acquire(timeout=PATIENCE)
+    end(seen, rounds)

@@ -1,0 +1,91 @@
+"""How a job has ended is told alike by all who follow it, whoever finds out first."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
+
+import attrs
+import pytest
+
+from jpsi.model.plain_values import encode_status
+from jpsi.model.states import JobState, JobStatus, Reason
+from jpsi_engine.monitor.publisher import Judging
+from jpsi_engine.scheduler.backend import Backend
+from jpsi_engine.scheduler.job_view import Tracked
+from jpsi_engine.spool.spool import Spool
+from jpsi_engine.verdict.marker_verdict import ended
+from jpsi_engine.verdict.markers import Marker, parse
+from jpsi_engine.verdict.staging_outcome import with_staging
+
+_NOW = 1_000.0
+
+
+@attrs.define(eq=False)
+class Process:
+    """One process that follows a job."""
+
+    root: Path
+    spool: Spool = attrs.field(init=False)
+    judging: Judging = attrs.field(init=False)
+    published: list[JobStatus] = attrs.field(factory=list, init=False)
+    job: Tracked = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.spool = Spool(self.root)
+        self.spool.open()
+        Path(self.spool.folder("a1")).mkdir(exist_ok=True)
+        backend = cast("Backend", SimpleNamespace(name="toy", requeue_exit_codes=()))
+        self.judging = Judging(
+            backend, self.spool, grace=1, patience=1, publish=lambda _, status: self.published.append(status)
+        )
+        self.job = Tracked("a1", "a1", 1, "17")
+        self.judging.add(self.job)
+
+
+def _exit() -> Marker:
+    marker = parse("a1.1.exit.run.0", 10**18)
+    assert marker is not None
+    return marker
+
+
+@pytest.fixture
+def process(tmp_path: Path) -> Process:
+    return Process(tmp_path)
+
+
+def test_an_end_that_another_process_has_written_down_meanwhile_is_the_end(process: Process) -> None:
+    """It has got the job's files, or has not, and whoever looks now has nothing to wait for."""
+    process.spool.finish("a1", 1, encode_status(with_staging(ended(_exit()), "run-stage_out")))
+
+    with process.judging.session():
+        process.judging.take(process.job, [_exit()], _NOW)
+
+    assert [(it.state, it.reason) for it in process.published] == [(JobState.FAILED, Reason.STAGING)]
+
+
+def test_an_end_that_nobody_has_written_down_is_what_the_job_has_left(process: Process) -> None:
+    with process.judging.session():
+        process.judging.take(process.job, [_exit()], _NOW)
+
+    assert [(it.state, it.exit_code) for it in process.published] == [(JobState.COMPLETED, 0)]
+
+
+def test_what_holds_an_end_up_tells_it_as_it_was_written_down(process: Process) -> None:
+    held: list[JobStatus] = []
+
+    def holds(_: Tracked, status: JobStatus) -> bool:
+        held.append(status)
+        return True
+
+    process.judging.is_held = holds
+    with process.judging.session():
+        process.judging.take(process.job, [_exit()], _NOW)
+    assert process.published == []
+    process.spool.finish("a1", 1, encode_status(with_staging(held[0], "run-stage_out")))
+
+    process.judging.end(process.job, held[0])
+
+    assert [it.reason for it in process.published] == [Reason.STAGING]
+    assert process.judging.get("a1") is None

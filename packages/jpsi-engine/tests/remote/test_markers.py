@@ -1,0 +1,258 @@
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from jpsi_engine.remote.markers import (
+    ClockDifference,
+    FarAll,
+    FarClock,
+    FarMarker,
+    looking_text,
+    moving_text,
+    read_line,
+    watching_text,
+)
+
+# What stands in place of stat(1): the one of Busybox, one of BSD, and none.
+_STATS = {
+    "gnu": 'exec "$REAL" "$@"',
+    "busybox": 'case $2 in *.9Y*) echo "?"; exit ;; esac; exec "$REAL" "$@"',
+    "bsd": """[ "$1" = -f ] || exit 1
+format=$2; shift 2
+case $format in marker*) exec "$REAL" -c 'marker %.9Y %n' "$@" ;; *) exec "$REAL" -c %.9Y "$@" ;; esac""",
+    "none": "exit 127",
+}
+
+
+class Watching:
+    def __init__(self, events: Path, stat: str, folder: Path) -> None:
+        folder.mkdir()
+        program = folder / "stat"
+        program.write_text(f"#!/bin/sh\n{_STATS[stat]}\n")
+        program.chmod(0o755)
+        self.process = subprocess.Popen(
+            ["sh", "-c", watching_text(str(events), 0)],
+            stdout=subprocess.PIPE,
+            env={**os.environ, "PATH": f"{folder}:{os.environ['PATH']}", "REAL": shutil.which("stat") or ""},
+            text=True,
+        )
+
+    def end(self) -> None:
+        self.process.kill()
+        self.process.communicate()
+
+    def next(self) -> list[FarMarker]:
+        """The markers of the next look at which anything was there."""
+        found: list[FarMarker] = []
+        for line in self.process.stdout or ():
+            if line == "all\n" and found:
+                return found
+            told = read_line(line.removesuffix("\n"))
+            if isinstance(told, FarMarker):
+                found.append(told)
+        return found
+
+
+@pytest.fixture
+def events(tmp_path: Path) -> Path:
+    path = tmp_path / "far side" / "events"
+    path.mkdir(parents=True)
+    return path
+
+
+@pytest.fixture(params=_STATS)
+def watching(request: pytest.FixtureRequest, events: Path, tmp_path: Path) -> Iterator[Watching]:
+    watching = Watching(events, request.param, tmp_path / "bin")
+    yield watching
+    watching.end()
+
+
+def _left(events: Path, name: str, time_ns: int) -> Path:
+    """A marker appears with its time."""
+    draft = events.parent / "draft"
+    draft.touch()
+    os.utime(draft, ns=(time_ns, time_ns))
+    return draft.rename(events / name)
+
+
+def test_markers_are_told_with_their_times_as_they_appear(events: Path, watching: Watching) -> None:
+    _left(events, "a1.1.active", 1_500_000_000_000_000_000)
+
+    (first,) = watching.next()
+
+    assert first.name == "a1.1.active"
+    assert first.time_ns in {None, 1_500_000_000_000_000_000}
+    _left(events, "a1.1.exit.run.0", 1_500_000_001_000_000_000)
+    assert {marker.name for marker in watching.next()} == {"a1.1.active", "a1.1.exit.run.0"}
+
+
+@pytest.mark.parametrize("watching", ["gnu", "bsd"], indirect=True)
+def test_times_are_exact_where_the_system_tells_them(events: Path, watching: Watching) -> None:
+    _left(events, "a1.1.active", 1_500_000_000_123_456_789)
+
+    assert watching.next() == [FarMarker("a1.1.active", 1_500_000_000_123_456_789)]
+
+
+@pytest.mark.parametrize("watching", ["gnu"], indirect=True)
+def test_a_file_that_is_no_marker_hides_none(events: Path, watching: Watching) -> None:
+    for name in ("it's", 'a"b', "two words", "line\nbreak", "-x"):
+        (events / name).touch()
+    _left(events, "a1.1.active", 1_500_000_000_000_000_000)
+
+    assert [marker.name for marker in watching.next()] == ["a1.1.active"]
+
+
+def test_a_directory_that_another_has_taken_the_place_of_is_not_watched_any_more(tmp_path: Path) -> None:
+    """As where somebody has cleaned up, and the next submission has made another one."""
+    for name in ("old", "new"):
+        (tmp_path / name / "events").mkdir(parents=True)
+    (tmp_path / "root").symlink_to("old")
+    (tmp_path / "next").symlink_to("new")
+    watching = Watching(tmp_path / "root" / "events", "gnu", tmp_path / "bin")
+    try:
+        _left(tmp_path / "old" / "events", "a1.1.active", 1_500_000_000_000_000_000)
+        watching.next()
+
+        _left(tmp_path / "new" / "events", "b2.1.active", 1_500_000_000_000_000_000)
+        (tmp_path / "next").replace(tmp_path / "root")
+
+        assert [marker.name for marker in watching.next()] == ["b2.1.active"]
+    finally:
+        watching.end()
+
+
+def test_where_the_directory_cannot_be_it_ends(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    text = watching_text(str(tmp_path / "file" / "events"))
+
+    assert subprocess.run(["sh", "-c", text], capture_output=True, timeout=30, check=False).returncode != 0
+
+
+def test_one_look_tells_all_that_is_there_and_ends(events: Path) -> None:
+    _left(events, "a1.1.active", 1_500_000_000_000_000_000)
+
+    done = subprocess.run(
+        ["sh"], input=looking_text(str(events)), capture_output=True, text=True, timeout=30, check=False
+    )
+
+    clock, *told = done.stdout.splitlines()
+    assert isinstance(read_line(clock), FarClock)
+    assert told == ["marker 1500000000.000000000 a1.1.active", "all"]
+    assert done.returncode == 0
+
+
+def test_markers_are_moved_to_their_jobs_and_those_of_nobody_go(events: Path) -> None:
+    folder = events.parent / "jobs" / "a1"
+    folder.mkdir(parents=True)
+    for name in ("a1.1.active", "a1.1.exit.run.0", "b2.1.active", "c3.1.active"):
+        (events / name).touch()
+
+    text = moving_text(
+        str(events.parent), {"a1": ["a1.1.active", "a1.1.exit.run.0", "a1.1.gone"], "b2": ["b2.1.active"]}
+    )
+    subprocess.run(["sh"], input=text, text=True, check=False)
+
+    assert {path.name for path in folder.iterdir()} == {"a1.1.active", "a1.1.exit.run.0"}
+    assert [path.name for path in events.iterdir()] == ["c3.1.active"]
+
+
+def test_a_folder_that_is_removed_as_its_marker_is_moved_stays_removed(
+    events: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = events.parent / "jobs" / "a1"
+    folder.mkdir(parents=True)
+    (events / "a1.1.active").touch()
+    program = tmp_path / "bin" / "mv"
+    program.parent.mkdir()
+    program.write_text(f'#!/bin/sh\nrmdir "{folder}"\nexec {shutil.which("mv")} "$@"\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+
+    subprocess.run(
+        ["sh"], input=moving_text(str(events.parent), {"a1": ["a1.1.active"]}), text=True, check=False
+    )
+
+    assert not list(folder.parent.iterdir())
+    assert not list(events.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("clock 1700000000.5", FarClock(1_700_000_000_500_000_000)),
+        ("clock 1700000000.000000001", FarClock(1_700_000_000_000_000_001)),
+        ("clock 1700000000.N", FarClock(1_700_000_000_000_000_000)),
+        ("clock 1700000000", FarClock(1_700_000_000_000_000_000)),
+        ("marker - a.1.active", FarMarker("a.1.active", None)),
+        ("marker 17 a.1.active", FarMarker("a.1.active", 17_000_000_000)),
+        ("all", FarAll()),
+        ("clock", None),
+        ("clock x", None),
+        ("marker 17 ", None),
+        ("marker 17", None),
+        ("marker 17 a/b.1.active", None),
+        ("marker 17 a.1.exit.x/y.0", None),
+        ("marker 17 .1.active", None),
+        (f"marker 17 {'a' * 200}.1.active", None),
+        ("welcome to the cluster", None),
+        ("", None),
+    ],
+)
+def test_a_line_is_understood_or_says_nothing(line: str, told: object) -> None:
+    assert read_line(line) == told
+
+
+def test_times_are_told_by_the_clock_here() -> None:
+    clocks = ClockDifference()
+    clocks.heard(1_000, 5_000)
+    clocks.heard(2_000, 5_900)
+    clocks.heard(3_000, 9_000)
+
+    assert clocks.here(2_500, 10_000) == 6_400
+
+
+def test_nothing_happens_later_than_it_is_heard_of() -> None:
+    clocks = ClockDifference()
+    clocks.heard(1_000, 5_000)
+
+    assert clocks.here(2_000, 5_500) == 5_500
+
+
+def test_without_a_clock_or_a_time_it_was_just_now() -> None:
+    clocks = ClockDifference()
+    assert clocks.here(2_000, 5_500) == 5_500
+
+    clocks.heard(1_000, 5_000)
+    assert clocks.here(None, 5_500) == 5_500
+
+
+def test_the_order_of_what_happened_is_kept() -> None:
+    clocks = ClockDifference()
+    clocks.heard(1_000, 5_000)
+
+    assert clocks.here(1_500, 9_000) < clocks.here(1_501, 9_000)
+
+
+def test_the_order_is_kept_when_more_is_known_of_the_clocks() -> None:
+    clocks = ClockDifference()
+    clocks.heard(1_000, 5_000)
+    before = clocks.here(1_500, 9_000)
+    clocks.heard(2_000, 5_500)
+
+    assert clocks.here(1_501, 9_000) == before
+    assert clocks.here(2_500, 9_000) == 6_000
+
+
+def test_a_clock_that_is_set_right_is_believed_after_a_while() -> None:
+    clocks = ClockDifference()
+    clocks.heard(1_000, 5_000)
+    for _ in range(20):
+        clocks.heard(2_000, 8_000)
+
+    assert clocks.here(2_500, 9_000) == 8_500

@@ -1,0 +1,113 @@
+"""Where files are elsewhere, shells tell which steps to a directory others can change."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from jpsi.contract.shell import word
+from jpsi_engine.remote.folders import listing_text, read_listing
+from jpsi_engine.remote.markers import looking_text
+from jpsi_engine.remote.ownership import UNSAFE, read_unsafe, unsafe_function
+
+SHELLS = [shell for shell in ("dash", "bash", "ksh", "busybox") if shutil.which(shell)]
+
+
+@pytest.fixture(params=SHELLS)
+def shell(request: pytest.FixtureRequest) -> list[str]:
+    return ["busybox", "sh"] if request.param == "busybox" else [request.param]
+
+
+def carried_out(text: str, shell: list[str]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(shell, input=text, capture_output=True, text=True, check=False)
+
+
+def unsafe(root: Path, shell: list[str]) -> str | None:
+    return read_unsafe(carried_out(f"{unsafe_function(str(root))}\n{UNSAFE}\n", shell).stdout)
+
+
+def made(path: Path, mode: int = 0o755) -> Path:
+    path.mkdir(parents=True)
+    path.chmod(mode)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("mode", "is_safe"),
+    [(0o755, True), (0o1777, True), (0o1775, True), (0o777, False), (0o757, False), (0o703, False)],
+    ids=lambda it: f"{it:o}" if isinstance(it, int) else str(it),
+)
+@pytest.mark.parametrize("rest", ["", "work/x"], ids=["there", "not there"])
+def test_modes_of_the_steps_count(
+    tmp_path: Path, shell: list[str], mode: int, is_safe: bool, rest: str
+) -> None:
+    way = made(tmp_path / "it's a way", mode)
+
+    found = unsafe(way / rest, shell)
+
+    assert found is None if is_safe else str(found).startswith(f"{way} (owner {os.geteuid()}, d")
+
+
+def test_group_that_is_not_private_counts(tmp_path: Path, shell: list[str]) -> None:
+    """Whoever runs this may have a private group: without getent(1), nothing says so."""
+    way = made(tmp_path / "way", 0o775)
+    tools = made(tmp_path / "tools")
+    for name in ("id", "find", "ls"):
+        (tools / name).symlink_to(shutil.which(name) or "")
+    without = f"PATH={word(str(tools))}\n{unsafe_function(str(way))}\n{UNSAFE}\n"
+    (tools / "private").mkdir()
+    (tools / "private/getent").write_text('#!/bin/sh\necho "$2:x:1:"\n')
+    (tools / "private/id").write_text(
+        f'#!/bin/sh\ncase $1 in -un | -gn) echo me ;; *) exec {shutil.which("id")} "$@" ;; esac\n'
+    )
+    for file in (tools / "private").iterdir():
+        file.chmod(0o755)
+    private = without.replace(f"PATH={word(str(tools))}", f"PATH={word(str(tools / 'private'))}:$PATH", 1)
+
+    assert read_unsafe(carried_out(without, shell).stdout) is not None
+    assert read_unsafe(carried_out(private, shell).stdout) is None
+    (tools / "private/getent").write_text('#!/bin/sh\necho "$2:x:1:me,you"\n')
+    assert read_unsafe(carried_out(private, shell).stdout) is not None
+
+
+def test_steps_behind_a_link_count(tmp_path: Path, shell: list[str]) -> None:
+    made(tmp_path / "open/inner")
+    (tmp_path / "link").symlink_to("open/inner")
+    assert unsafe(tmp_path / "link/work", shell) is None
+
+    (tmp_path / "open").chmod(0o777)
+
+    assert str(unsafe(tmp_path / "link/work", shell)).startswith(f"{tmp_path}/open (")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
+@pytest.mark.parametrize("name", ["way", "link"])
+def test_step_of_another_user_counts(tmp_path: Path, shell: list[str], name: str) -> None:
+    made(tmp_path / "way/inner")
+    (tmp_path / "link").symlink_to("way")
+    assert unsafe(tmp_path / name / "inner", shell) is None
+
+    os.chown(tmp_path / name, 4321, -1, follow_symlinks=False)
+
+    assert f"{tmp_path}/{name}" in str(unsafe(tmp_path / name / "inner", shell))
+    assert "(owner 4321, " in str(unsafe(tmp_path / name / "inner", shell))
+
+
+def test_what_others_can_change_is_neither_listed_nor_told_of(tmp_path: Path, shell: list[str]) -> None:
+    root = made(tmp_path / "way/root", 0o700)
+    for name in ("jobs/a1", "arrays/b1", "events"):
+        (root / name).mkdir(parents=True)
+    (root / "events/a1.1.exit.run.0").touch()
+    assert read_listing(carried_out(listing_text(str(root)), shell).stdout) == ["jobs/a1", "arrays/b1"]
+    assert "a1.1.exit.run.0" in carried_out(looking_text(f"{root}/events"), shell).stdout
+
+    (tmp_path / "way").chmod(0o777)
+
+    listed = carried_out(listing_text(str(root)), shell)
+    assert read_listing(listed.stdout) is None
+    assert f"{tmp_path}/way" in listed.stderr
+    assert carried_out(looking_text(f"{root}/events"), shell).stdout == ""

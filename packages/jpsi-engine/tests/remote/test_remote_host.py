@@ -1,0 +1,164 @@
+"""What is mirrored here of where files are elsewhere: what another machine has done there is found."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from jpsi.contract.config import BatchConfig
+from jpsi_engine.remote.remote_host import MirroredSide
+from jpsi_engine.spool.spool import Spool, stop_file
+from jpsi_engine.verdict.markers import parse
+from jpsi_testing import ElsewhereTransport
+
+
+@pytest.fixture
+def side(tmp_path: Path) -> MirroredSide:
+    side = MirroredSide(Spool(tmp_path / "mirror"), ElsewhereTransport(tmp_path / "far home"), BatchConfig())
+    side.spool.open()
+    return side
+
+
+@pytest.fixture
+def far(side: MirroredSide) -> Path:
+    """The folder of a job over there."""
+    folder = Path(side.layout().jobs) / "a1"
+    folder.mkdir(parents=True)
+    (folder / "intent.1.json").write_text('{"id": "a1", "attempt": 1}\n')
+    (folder / "claim.1").write_text("17\n")
+    return folder
+
+
+def test_a_later_attempt_of_another_machine_is_taken_with_its_claim(side: MirroredSide, far: Path) -> None:
+    side.find_others()
+    (far / "intent.2.json").write_text('{"id": "a1", "attempt": 2}\n')
+    (far / "claim.2").write_text("18\n")
+
+    assert side.refresh(["jobs/a1"])
+
+    intent, claim = side.spool.last_intent("a1"), side.spool.claim("a1", 2)
+    assert intent is not None
+    assert claim is not None
+    assert (intent.attempt, intent.native_id, claim.text) == (2, None, "18")
+
+
+def test_a_request_to_end_is_known_to_other_machines(side: MirroredSide, far: Path, tmp_path: Path) -> None:
+    side.find_others()
+    for job_id in ("a1", "without a folder"):
+        Path(side.spool.folder(job_id)).mkdir(exist_ok=True)
+        side.spool.stop(job_id, 1, {"why": "cancel", "time": "2026-01-01T00:00:00+00:00"})
+    side.pass_on([stop_file("a1", 1), stop_file("without a folder", 1)])
+
+    other = MirroredSide(Spool(tmp_path / "other" / "mirror"), side._transport, BatchConfig())
+    other.spool.open()
+    other.find_others()
+
+    assert other.spool.read_stop("a1", 1) == side.spool.read_stop("a1", 1)
+    assert (far / "stop.1.json").stat().st_mode & 0o777 == 0o600
+    assert [it.name for it in far.parent.iterdir()] == ["a1"]
+
+
+def test_a_request_to_end_that_cannot_be_passed_on_is_made_all_the_same(side: MirroredSide) -> None:
+    side.pass_on([stop_file("a1", 1)])
+
+
+def test_an_attempt_that_is_here_stays_as_it_is(side: MirroredSide, far: Path) -> None:
+    """It knows its native id."""
+    side.find_others()
+    intent = Path(side.spool.folder("a1"), "intent.1.json")
+    with intent.open("a") as file:
+        file.write("\n17")
+    before = intent.read_text()
+    (far / "claim.1").write_text("18\n")
+
+    assert side.refresh(["jobs/a1"])
+
+    assert intent.read_text() == before
+    assert side.spool.claim("a1", 1) is not None
+
+
+def test_what_a_client_that_was_killed_has_left_half_found_is_removed_later(
+    side: MirroredSide, far: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = Path(side.spool.root)
+    (root / "draft.folder").mkdir()
+    (root / "draft.folder" / "intent.1.json").touch()
+    (root / "draft.marker").touch()
+
+    side.find_others()
+    assert sorted(it.name for it in root.glob("draft.*")) == ["draft.folder", "draft.marker"]
+    monkeypatch.setattr("jpsi_engine.remote.folder_mirror._DRAFT_SECONDS", -1.0)
+    side.find_others()
+
+    assert not list(root.glob("draft.*"))
+    assert side.spool.job_ids() == ["a1"]
+
+
+def test_markers_in_the_folder_of_a_job_are_found_with_it_and_later(side: MirroredSide, far: Path) -> None:
+    (far / "a1.1.active").touch()
+    side.find_others()
+    (far / "a1.1.exit.run.7").touch()
+
+    assert side.refresh(["jobs/a1"])
+
+    assert sorted(it.kind for it in side.spool.collect(["a1"])["a1"]) == ["active", "exit"]
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"), [("a1.1.exit.launch.125", True), ("a1.1.exit.run.1", False), ("a1.1.active", False)]
+)
+def test_what_a_launcher_said_that_failed_is_here_when_that_is_told(
+    side: MirroredSide, far: Path, name: str, expected: bool
+) -> None:
+    side.find_others()
+    (far / "launch.1").write_text("mpirun: no such host\n")
+    marker = parse(name, 0)
+    assert marker is not None
+
+    side.bring_words(marker)
+
+    words = Path(side.spool.folder("a1"), "launch.1")
+    assert words.exists() is expected
+    assert not expected or words.read_text() == "mpirun: no such host\n"
+
+
+def test_that_a_launcher_failed_is_told_whether_its_words_are_to_be_had_or_not(
+    side: MirroredSide, far: Path
+) -> None:
+    marker = parse("a1.1.exit.launch.125", 0)
+    assert marker is not None
+
+    side.find_others()
+    side.bring_words(marker)
+    assert isinstance(side._transport, ElsewhereTransport)
+    side._transport.down()
+    side.bring_words(marker)
+
+    assert not Path(side.spool.folder("a1"), "launch.1").exists()
+
+
+def test_what_cannot_be_removed_there_is_still_known_to_be_removed(
+    side: MirroredSide, far: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such as a folder with a file of somebody else: the job would be found again, as one from elsewhere."""
+    (far.parent / "b2").mkdir()
+    program = tmp_path / "bin" / "rm"
+    program.parent.mkdir()
+    others = f'for it do [ "$it" = jobs/a1 ] || {shutil.which("rm")} -rf "$it"; done'
+    program.write_text(f"#!/bin/sh\n{others}\nexit 1\n")
+    program.chmod(0o755)
+
+    with monkeypatch.context() as patched:
+        patched.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+        assert side.remove(["a1", "b2"]) == {"a1"}
+
+    assert [it.name for it in far.parent.iterdir()] == ["a1"]
+    assert not side.remove(["a1"])
+    assert not list(far.parent.iterdir())
+
+
+def test_where_nothing_is_nothing_has_to_be_removed(side: MirroredSide) -> None:
+    assert not side.remove(["a1"])

@@ -1,0 +1,36 @@
+"""A batch system whose jobs have their files elsewhere, and the executor that leads to it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from jpsi import JobExecutor
+from jpsi_testing import ElsewhereTransport, PluginDirectory, toy
+from jpsi_testing.fake import FakeScheduler, on_path
+from remote_jobs import executor_of
+
+
+@pytest.fixture(autouse=True)
+def scheduler(plugin_directory: PluginDirectory) -> Iterator[FakeScheduler]:
+    plugin_directory.add(
+        "jpsi-toy",
+        "0.1",
+        entry_points={"jpsi.executors": {"toy": "jpsi_toy"}},
+        files={"jpsi_toy.py": Path(toy.__file__).read_text()},
+    )
+    with FakeScheduler(slots=8, kill_delay=0.5) as scheduler, on_path("toy", scheduler):
+        yield scheduler
+
+
+@pytest.fixture
+def elsewhere(tmp_path: Path) -> ElsewhereTransport:
+    return ElsewhereTransport(tmp_path / "far home")
+
+
+@pytest.fixture
+def executor(elsewhere: ElsewhereTransport) -> Iterator[JobExecutor]:
+    with executor_of(elsewhere) as executor:
+        yield executor

@@ -1,0 +1,704 @@
+"""Staging where files are elsewhere: there before a job runs, and here before its end is told."""
+
+from __future__ import annotations
+
+import gc
+import os
+import shutil
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import attrs
+import pytest
+
+import jpsi
+import jpsi_engine.job_store
+from jpsi import (
+    Job,
+    JobExecutor,
+    JobSpec,
+    JobState,
+    Reason,
+    StageIn,
+    StageOut,
+    StageOutFlags,
+    StagingMode,
+    StagingProgress,
+)
+from jpsi.plugin import BytesResult, Command
+from jpsi_engine.spool.spool import Spool
+from jpsi_engine.transfer.remote_staging import record
+from jpsi_testing import ElsewhereTransport
+from jpsi_testing.conformance.base import Gate, Sign, shell
+from jpsi_testing.conformance.recovery import client
+from jpsi_testing.fake import FakeScheduler
+from jpsi_testing.waiting import eventually
+from remote_jobs import CONFIG, PATIENCE, end, executor_of, far_root, mirror
+
+# The size of a file at which dd(1) halts over there.
+_HALTING = 12345
+_DD = """#!/bin/sh
+case " $* " in
+*" bs={size} "*)
+    echo >>{halts}
+    while [ ! -e {gate} ]; do sleep 0.05; done
+esac
+exec {dd} "$@"
+"""
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The working directory of the program that submits."""
+    path = tmp_path / "here"
+    path.mkdir()
+    monkeypatch.chdir(path)
+    return path
+
+
+@attrs.frozen
+class Halt:
+    """Halts whoever moves a file of a certain size, over there."""
+
+    halts: Path
+    gate: Gate
+
+    def wait(self) -> None:
+        """Wait until somebody is halted."""
+        assert eventually(self.halts.exists)
+
+
+@pytest.fixture
+def halt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Halt]:
+    halt, folder = Halt(tmp_path / "halts", Gate(tmp_path / "halted")), tmp_path / "bin"
+    folder.mkdir()
+    dd = _DD.format(size=_HALTING, halts=halt.halts, gate=halt.gate.path, dd=shutil.which("dd"))
+    (folder / "dd").write_text(dd)
+    (folder / "dd").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+    yield halt
+    halt.gate.open()
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever is moved is told of, however short it takes."""
+    monkeypatch.setattr("jpsi_engine.transfer.progress._SECONDS", 0.0)
+
+
+def _staged(elsewhere: ElsewhereTransport) -> list[Path]:
+    """The folders, over there, of jobs that have something staged."""
+    return list((elsewhere.home / ".local/state/jpsi/work").glob("*/staged/*"))
+
+
+def _folders(state_home: Path) -> list[Path]:
+    return list((state_home / "jpsi/work").glob("*/jobs/*"))
+
+
+def _answer(gate: Gate, answer: str = "42", **fields: object) -> JobSpec:
+    """A job that writes `out` once a gate is open."""
+    staged = {"stage_out": [StageOut(Path("out"), "out", mode=StagingMode.MOVE)], **fields}
+    return shell(f"{Gate.WAIT}; printf %s {answer} >out", gate.path, **staged)
+
+
+# ----------------------------------------------------------------------------------------- before the job
+
+
+def test_files_are_there_before_the_job_and_nothing_of_them_after_it(
+    executor: JobExecutor, elsewhere: ElsewhereTransport, here: Path
+) -> None:
+    (here / "large").write_bytes(b"x" * 700_000)
+    (here / "tree/below").mkdir(parents=True)
+    (here / "tree/below/script").write_text("#!/bin/sh\necho ran\n")
+    (here / "tree/below/script").chmod(0o755)
+    job = Job(
+        shell(
+            "wc -c <large >out; ./tree/below/script >>out",
+            stage_in=[StageIn("large", Path("large")), StageIn("tree", Path("tree"))],
+            stage_out=[StageOut(Path("out"), "out"), StageOut(Path("tree"), "got/tree")],
+            cleanup=[Path("large"), Path("tree"), Path("out")],
+        )
+    )
+    executor.submit(job)
+
+    assert end(job).exit_code == 0
+    assert (here / "out").read_text().split() == ["700000", "ran"]
+    assert os.access(here / "got/tree/below/script", os.X_OK)
+    assert not _staged(elsewhere)
+    assert sorted(it.name for it in elsewhere.home.iterdir()) == [".local"]
+    assert not executor.recover()
+
+
+@pytest.mark.parametrize("stays_down", [False, True], ids=["comes again", "stays down"])
+def test_a_line_that_is_cut_as_files_are_put_fails_the_submission(
+    executor: JobExecutor,
+    elsewhere: ElsewhereTransport,
+    scheduler: FakeScheduler,
+    here: Path,
+    state_home: Path,
+    stays_down: bool,
+) -> None:
+    for name in "ab":
+        (here / name).write_bytes(name.encode() * 700_000)
+    spec = shell("cat a b | wc -c >out", stage_out=[StageOut(Path("out"), "out")])
+    spec.stage_in = [StageIn(name, Path(name)) for name in "ab"]
+    job = Job(spec)
+    elsewhere.cut("in.1.2", after=True, stays_down=stays_down)
+
+    with pytest.raises(jpsi.SubmitException) as caught:
+        executor.submit(job)
+
+    assert caught.value.transient
+    assert not scheduler.jobs
+    assert not _folders(state_home)
+    assert bool(_staged(elsewhere)) is stays_down
+    elsewhere.up()
+    executor.submit(job)
+    assert end(job).exit_code == 0
+    assert int((here / "out").read_text()) == 1_400_000
+
+
+def test_what_cannot_be_put_fails_the_submission_and_leaves_nothing(
+    executor: JobExecutor,
+    elsewhere: ElsewhereTransport,
+    scheduler: FakeScheduler,
+    here: Path,
+    state_home: Path,
+) -> None:
+    (here / "a").write_text("text")
+    (here / "tree").mkdir()
+    os.mkfifo(here / "tree/pipe")
+    job = Job(shell("exit 0", stage_in=[StageIn("a", Path("a")), StageIn("tree", Path("tree"))]))
+
+    with pytest.raises(jpsi.SubmitException, match="tree/pipe cannot be read") as caught:
+        executor.submit(job)
+
+    assert not caught.value.transient
+    assert not scheduler.jobs
+    assert not _folders(state_home)
+    assert not _staged(elsewhere)
+
+
+def test_files_that_are_put_keep_no_other_job_from_being_submitted(
+    elsewhere: ElsewhereTransport, here: Path, halt: Halt
+) -> None:
+    (here / "a").write_bytes(b"x" * _HALTING)
+    slow, quick = Job(shell("exit 2", stage_in=[StageIn("a", Path("a"))])), Job(shell("exit 3"))
+    with executor_of(elsewhere, attrs.evolve(CONFIG, submit_concurrency=1)) as executor:
+        thread = threading.Thread(target=executor.submit, args=(slow,))
+        thread.start()
+        halt.wait()
+
+        executor.submit(quick)
+
+        assert end(quick).exit_code == 3
+        assert slow.status.state is JobState.NEW
+        halt.gate.open()
+        thread.join()
+        assert end(slow).exit_code == 2
+
+
+def test_a_submission_that_is_refused_leaves_none_of_its_files(
+    executor: JobExecutor, elsewhere: ElsewhereTransport, scheduler: FakeScheduler, here: Path
+) -> None:
+    (here / "a").write_text("text")
+    scheduler.faults.fail("tsubmit", returncode=2)
+
+    with pytest.raises(jpsi.InvalidJobException):
+        executor.submit(Job(shell("exit 0", stage_in=[StageIn("a", Path("a"))])))
+
+    assert not _staged(elsewhere)
+
+
+def test_a_client_that_is_killed_as_files_are_put_leaves_nothing_to_recover(
+    elsewhere: ElsewhereTransport, scheduler: FakeScheduler, here: Path, state_home: Path, halt: Halt
+) -> None:
+    for name, size in (("a", 5), ("b", _HALTING)):
+        (here / name).write_bytes(b"x" * size)
+    spec = shell("exit 0", stage_in=[StageIn(str(here / name), Path(name)) for name in "ab"])
+    with client("toy", CONFIG, [spec], url=elsewhere.url) as process:
+        halt.wait()
+        process.kill()
+    halt.gate.open()
+
+    with executor_of(elsewhere) as executor:
+        assert not executor.recover()
+    assert not scheduler.jobs
+    assert _staged(elsewhere)
+    (folder,) = _folders(state_home)
+    os.utime(folder, (0, 0))
+    # what nobody needs goes when the next one comes
+    with executor_of(elsewhere) as executor:
+        assert not executor.recover()
+        assert eventually(lambda: not _staged(elsewhere))
+
+
+@pytest.mark.usefixtures("impatient")
+def test_an_application_is_told_how_far_files_are(executor: JobExecutor, here: Path) -> None:
+    (here / "a").write_bytes(b"x" * 700_000)
+    told: list[tuple[Job, StagingProgress]] = []
+
+    def tell(job: Job, progress: StagingProgress) -> None:
+        told.append((job, progress))
+        msg = "a callback that fails keeps no file"
+        raise ValueError(msg)
+
+    executor.set_staging_callback(tell)
+    job = Job(shell("cp a b", stage_in=[StageIn("a", Path("a"))], stage_out=[StageOut(Path("b"), "b")]))
+    executor.submit(job)
+
+    assert end(job).state is JobState.COMPLETED
+    assert (here / "b").stat().st_size == 700_000
+    assert {it for it, _ in told} == {job}
+    progress = [it for _, it in told]
+    assert {it.total for it in progress} == {700_000}
+    ends = [(it.path, it.is_in) for it in progress if it.done == it.total]
+    assert ends == [(str(here / "a"), True), (str(here / "b"), False)]
+
+
+# ------------------------------------------------------------------------------------------ after the job
+
+
+@pytest.mark.usefixtures("impatient")
+def test_others_see_how_far_the_files_of_a_job_are(executor: JobExecutor, here: Path, halt: Halt) -> None:
+    text = f"mkdir out; cd out; head -c 700000 /dev/zero >large; head -c {_HALTING} /dev/zero >small"
+    # the small file comes first, and halts
+    job = Job(shell(text, stage_out=[StageOut(Path("out"), "out")]))
+    executor.submit(job)
+    halt.wait()
+
+    (spooled,) = jpsi_engine.job_store.jobs()
+
+    assert (spooled.remark or "").endswith(f"; staging out {here}/out: 0 bytes of 695.6 KiB")
+    halt.gate.open()
+    assert end(job).state is JobState.COMPLETED
+
+
+def test_a_line_that_is_cut_as_files_are_got_freezes_the_job(
+    executor: JobExecutor, elsewhere: ElsewhereTransport, here: Path
+) -> None:
+    gate = Gate(elsewhere.home / "gate")
+    job = Job(_answer(gate))
+    executor.submit(job)
+    assert job.wait(PATIENCE, target_states=JobState.ACTIVE)
+    elsewhere.cut("out.1.1", stays_down=True)
+    gate.open()
+    assert eventually(lambda: elsewhere.is_down)
+
+    assert job.wait(1) is None
+    assert job.status.state is JobState.ACTIVE
+    (spooled,) = jpsi_engine.job_store.jobs()
+    assert spooled.status.state is JobState.ACTIVE
+    told = "it ended with exit code 0; its output is being brought, or waits to be; "
+    assert spooled.remark in {f"{told}the connection broke", f"{told}there is no connection"}
+    assert not (here / "out").exists()
+    elsewhere.up()
+
+    assert end(job).state is JobState.COMPLETED
+    assert (here / "out").read_text() == "42"
+    (spooled,) = jpsi_engine.job_store.jobs()
+    assert spooled.status.state is JobState.COMPLETED
+
+
+def test_files_that_take_long_keep_no_other_job(executor: JobExecutor, here: Path, halt: Halt) -> None:
+    text = f"head -c {_HALTING} /dev/zero >out"
+    slow = Job(shell(text, stage_out=[StageOut(Path("out"), "out")]))
+    executor.submit(slow)
+    halt.wait()
+
+    quick = Job(shell("exit 3"))
+    staged = Job(shell("echo 42 >small", stage_out=[StageOut(Path("small"), "small")]))
+    executor.submit_many([quick, staged])
+    assert [end(it).exit_code for it in (quick, staged)] == [3, 0]
+    assert (here / "small").read_text() == "42\n"
+    assert slow.status.state is JobState.ACTIVE
+    halt.gate.open()
+
+    assert end(slow).state is JobState.COMPLETED
+    assert (here / "out").stat().st_size == _HALTING
+
+
+def test_a_client_that_is_killed_as_files_are_got_is_succeeded(
+    elsewhere: ElsewhereTransport, here: Path, halt: Halt
+) -> None:
+    targets = [StageOut(Path("small"), str(here / "small")), StageOut(Path("out"), str(here / "out"))]
+    text = f"echo 42 >small; head -c {_HALTING} /dev/zero >out; exit 3"
+    spec = shell(text, stage_out=[attrs.evolve(it, flags=StageOutFlags.ALWAYS) for it in targets])
+    with client("toy", CONFIG, [spec], url=elsewhere.url) as process:
+        halt.wait()
+        process.kill()
+    (spooled,) = jpsi_engine.job_store.jobs()
+    assert spooled.status.state is JobState.ACTIVE
+    assert not (here / "out").exists()
+    (here / "small").unlink()
+    halt.gate.open()
+
+    with executor_of(elsewhere) as executor:
+        (job,) = executor.recover()
+        status = end(job)
+        assert not executor.recover()
+
+    assert (status.state, status.exit_code, status.reason) == (JobState.FAILED, 3, Reason.EXIT_CODE)
+    assert (here / "out").stat().st_size == _HALTING
+    # what was got is not got again
+    assert not (here / "small").exists()
+    assert not _staged(elsewhere)
+
+
+def test_of_two_that_follow_a_job_one_gets_its_files(
+    executor: JobExecutor, elsewhere: ElsewhereTransport, here: Path, halt: Halt
+) -> None:
+    text = f"head -c {_HALTING} /dev/zero >out"
+    job = Job(shell(text, stage_out=[StageOut(Path("out"), "out")]))
+    executor.submit(job)
+    halt.wait()
+    with executor_of(elsewhere) as other:
+        (found,) = other.recover()
+        assert found.wait(1) is None
+        halt.gate.open()
+
+        assert [end(it).state for it in (job, found)] == [JobState.COMPLETED] * 2
+    assert len(halt.halts.read_text().splitlines()) == 1
+    assert (here / "out").stat().st_size == _HALTING
+
+
+def test_a_line_that_stays_down_keeps_no_thread_whose_executor_is_gone(
+    elsewhere: ElsewhereTransport, here: Path
+) -> None:
+    def waits() -> bool:
+        return any(it.name == "jpsi-bring" for it in threading.enumerate())
+
+    gate = Gate(elsewhere.home / "gate")
+    job, executor = Job(_answer(gate)), executor_of(elsewhere)
+    executor.submit(job)
+    assert job.wait(PATIENCE, target_states=JobState.ACTIVE)
+    elsewhere.cut("out.1.1", stays_down=True)
+    gate.open()
+    assert eventually(lambda: elsewhere.is_down)
+    assert waits()
+
+    del job, executor
+
+    def has_ended() -> bool:
+        # whoever is at work now lets go in a moment
+        gc.collect()
+        return not waits()
+
+    assert eventually(has_ended)
+    assert not (here / "out").exists()
+
+
+def test_a_job_whose_files_are_here_and_whose_end_was_not_told_is_recovered(
+    elsewhere: ElsewhereTransport, here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def killed(spool: Spool, job_id: str, attempt: int) -> None:
+        assert Path(record(spool.folder(job_id), attempt, 1)).exists()
+        raise OSError
+
+    gate = Gate(elsewhere.home / "gate")
+    with monkeypatch.context() as patched, executor_of(elsewhere) as executor:
+        patched.setattr(Spool, "await_no_more", killed)
+        patched.setattr("jpsi_engine.remote.stage_out._FIRST_PAUSE_SECONDS", PATIENCE)
+        first = Job(_answer(gate))
+        executor.submit(first)
+        gate.open()
+        assert eventually((here / "out").exists)
+        assert eventually(lambda: not _staged(elsewhere))
+        assert first.wait(0.5) is None
+
+    with executor_of(elsewhere) as executor:
+        (job,) = executor.recover()
+        assert end(job).state is JobState.COMPLETED
+        assert not executor.recover()
+    assert (here / "out").read_text() == "42"
+
+
+@pytest.mark.parametrize("occasion", ["a job", "a program"])
+def test_files_that_could_not_be_removed_go_at_the_next_occasion(
+    executor: JobExecutor, elsewhere: ElsewhereTransport, here: Path, state_home: Path, occasion: str
+) -> None:
+    job = Job(shell("echo 42 >out", stage_out=[StageOut(Path("out"), "out")]))
+    elsewhere.cut("rm -rf staged/")
+    executor.submit(job)
+    assert end(job).state is JobState.COMPLETED
+    assert _staged(elsewhere)
+    assert not executor.recover()
+
+    if occasion == "a job":
+        later = Job(shell("exit 0", stage_out=[StageOut(Path("out"), "out", StageOutFlags.ON_ERROR)]))
+        executor.submit(later)
+        end(later)
+    else:
+        with executor_of(elsewhere) as other:
+            other.recover()
+
+    assert eventually(lambda: not _staged(elsewhere))
+    assert eventually(lambda: not list(mirror(state_home).glob("staged/*")))
+    # what a user looks for is still there
+    assert (far_root(elsewhere) / "jobs" / job.id).exists()
+
+
+@pytest.mark.parametrize("code", [0, 3])
+def test_what_cannot_be_got_fails_the_job_and_stays_where_it_is(
+    executor: JobExecutor, elsewhere: ElsewhereTransport, here: Path, code: int
+) -> None:
+    (here / "file").write_text("")
+    flags = StageOutFlags.ALWAYS
+    job = Job(
+        shell(
+            f"echo 42 >out; exit {code}",
+            stage_out=[StageOut(Path("out"), "file/below", flags), StageOut(Path("out"), "kept", flags)],
+        )
+    )
+    executor.submit(job)
+
+    status = end(job)
+
+    reason = Reason.EXIT_CODE if code else Reason.STAGING
+    assert (status.state, status.exit_code, status.reason) == (JobState.FAILED, code, reason)
+    assert status.metadata["stage_out"] == "failed"
+    assert f"stage_out failed: {here}/file/below cannot be written" in (status.message or "")
+    (folder,) = _staged(elsewhere)
+    assert f"it is still in {folder}/out.1.1/out" in (status.message or "")
+    assert (folder / "out.1.1/out").read_text() == "42\n"
+    assert (here / "kept").read_text() == "42\n"
+    # what the queue said before may be later
+    assert attrs.evolve(jpsi_engine.job_store.jobs()[0].status, time=status.time) == status
+    assert not executor.recover()
+
+
+@pytest.fixture
+def silent(monkeypatch: pytest.MonkeyPatch) -> set[str]:
+    """Words of questions about files that are not answered, while all else is."""
+    words: set[str] = set()
+    exchange = ElsewhereTransport.exchange
+
+    def exchanged(self: ElsewhereTransport, command: Command, data: bytes = b"") -> BytesResult:
+        if any(word in text for word in words for text in command.argv):
+            return BytesResult(returncode=-9, timed_out=True)
+        return exchange(self, command, data)
+
+    monkeypatch.setattr(ElsewhereTransport, "exchange", exchanged)
+    return words
+
+
+def test_a_file_that_does_not_answer_is_asked_for_again(
+    executor: JobExecutor, here: Path, silent: set[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    silent.add("out.1.1/out")
+    job = Job(shell("echo 42 >out", stage_out=[StageOut(Path("out"), "out")]))
+    executor.submit(job)
+
+    def is_told() -> bool:
+        return (jpsi_engine.job_store.jobs()[0].remark or "").endswith("could not be read: no answer in time")
+
+    assert eventually(is_told)
+    assert job.status.state is JobState.ACTIVE
+    silent.clear()
+
+    assert end(job).state is JobState.COMPLETED
+    assert (here / "out").read_text() == "42\n"
+    warned = [it.message for it in caplog.records if it.levelname == "WARNING"]
+    assert len(warned) == 1
+    assert "out.1.1/out, where jobs run, could not be read: no answer in time" in warned[0]
+
+
+def test_the_time_in_which_the_line_is_cut_is_no_silence(
+    executor: JobExecutor,
+    elsewhere: ElsewhereTransport,
+    here: Path,
+    silent: set[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def is_told(words: str) -> bool:
+        return eventually(lambda: (jpsi_engine.job_store.jobs()[0].remark or "").endswith(words))
+
+    silent.add("out.1.1/out")
+    job = Job(shell("echo 42 >out", stage_out=[StageOut(Path("out"), "out")]))
+    executor.submit(job)
+    assert is_told("no answer in time")
+    elsewhere.down()
+    assert is_told("no connection")
+    monkeypatch.setattr("jpsi_engine.remote.stage_out._SILENT_SECONDS", 0.1)
+    elsewhere.up()
+    assert is_told("no answer in time")
+    silent.clear()
+
+    assert end(job).state is JobState.COMPLETED
+    assert (here / "out").read_text() == "42\n"
+
+
+def test_a_file_that_never_answers_fails_the_job(
+    executor: JobExecutor, here: Path, silent: set[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("jpsi_engine.remote.stage_out._SILENT_SECONDS", 0.0)
+    silent.add("out.1.1/out")
+    files = [StageOut(Path("out"), "out"), StageOut(Path("out"), "also")]
+    job = Job(shell("echo 42 >out", stage_out=files))
+    executor.submit(job)
+
+    status = end(job)
+
+    assert (status.state, status.reason) == (JobState.FAILED, Reason.STAGING)
+    assert "out.1.1/out, where jobs run, could not be read: no answer in time; it is still in" in (
+        status.message or ""
+    )
+    assert (here / "also").read_text() == "42\n"
+
+
+def test_a_file_goes_into_a_directory_and_a_directory_joins_one(executor: JobExecutor, here: Path) -> None:
+    (here / "into").mkdir()
+    (here / "tree").mkdir()
+    (here / "tree/old").write_text("old")
+    job = Job(
+        shell(
+            "mkdir tree; echo new >tree/new; cp tree/new out",
+            stage_out=[StageOut(Path("out"), "into"), StageOut(Path("tree"), "tree")],
+        )
+    )
+    executor.submit(job)
+
+    assert end(job).state is JobState.COMPLETED
+    assert (here / "into/out").read_text() == "new\n"
+    assert sorted(it.name for it in (here / "tree").iterdir()) == ["new", "old"]
+
+
+@pytest.mark.parametrize("root", ["~", "{home}"])
+def test_what_is_cleaned_up_may_be_named_by_the_home_directory_there(
+    executor: JobExecutor, elsewhere: ElsewhereTransport, here: Path, root: str
+) -> None:
+    """That is the directory of a job that names none, and not the one that this program is in."""
+    path = f"{root.format(home=elsewhere.home)}/waste"
+    job = Job(shell("echo >waste; echo >kept", cleanup=[Path(path)]))
+    executor.submit(job)
+
+    status = end(job)
+
+    assert (status.state, status.metadata.get("cleanup")) == (JobState.COMPLETED, None)
+    assert (elsewhere.home / "kept").exists()
+    assert not (elsewhere.home / "waste").exists()
+    with pytest.raises(jpsi.InvalidJobException, match="not below the job's directory"):
+        executor.submit(Job(shell("exit 0", cleanup=[Path("/a")], directory=here)))
+
+
+def test_a_job_that_is_cancelled_before_it_runs_leaves_no_files_there(
+    executor: JobExecutor, elsewhere: ElsewhereTransport, scheduler: FakeScheduler, here: Path
+) -> None:
+    (here / "a").write_text("text")
+    scheduler.slots = 0
+    job = Job(shell("exit 0", stage_in=[StageIn("a", Path("a"))]))
+    executor.submit(job)
+    assert _staged(elsewhere)
+
+    job.cancel()
+
+    assert end(job).state is JobState.CANCELED
+    assert not _staged(elsewhere)
+
+
+@pytest.mark.parametrize("together", [False, True])
+def test_a_job_that_ends_well_when_it_is_cancelled_brings_what_is_wanted_then(
+    executor: JobExecutor, here: Path, tmp_path: Path, together: bool
+) -> None:
+    sign, flags = Sign(tmp_path / "sign"), {"ok": StageOutFlags.ON_SUCCESS, "cancel": StageOutFlags.ON_CANCEL}
+    job = Job(
+        shell(
+            'trap "exit 0" TERM; echo >log; echo >"$1"; while :; do sleep 0.01; done',
+            sign.path,
+            stage_out=[StageOut(Path("log"), name, flag) for name, flag in flags.items()],
+        )
+    )
+    executor.submit(job)
+    assert sign.wait(PATIENCE)
+
+    if together:
+        executor.cancel_many([job])
+    else:
+        job.cancel()
+
+    assert end(job).state is JobState.CANCELED
+    assert [it.name for it in here.iterdir()] == ["cancel"]
+
+
+def test_files_come_to_the_machine_that_submitted_and_to_no_other(
+    executor: JobExecutor,
+    elsewhere: ElsewhereTransport,
+    here: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    gate = Gate(elsewhere.home / "gate")
+    job = Job(_answer(gate))
+    executor.submit(job)
+    assert job.wait(PATIENCE, target_states=JobState.ACTIVE)
+    with monkeypatch.context() as patched:
+        patched.setenv("XDG_STATE_HOME", str(tmp_path / "state of another machine"))
+        with executor_of(elsewhere) as other:
+            (found,) = other.recover()
+            gate.open()
+            assert end(found).state is JobState.COMPLETED
+
+    assert end(job).state is JobState.COMPLETED
+    assert (here / "out").read_text() == "42"
+
+
+@pytest.mark.parametrize("is_cut", [False, True])
+def test_the_files_of_an_attempt_that_another_machine_has_made_are_left_to_it(
+    executor: JobExecutor,
+    elsewhere: ElsewhereTransport,
+    scheduler: FakeScheduler,
+    here: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    is_cut: bool,
+) -> None:
+    """Both have found the job as one that was never sent."""
+    (here / "in").write_text("7")
+    scheduler.slots = 0
+    job, twin = (Job(shell("exit $(cat in)", stage_in=[StageIn("in", Path("in"))])) for _ in range(2))
+    twin._id, job._attempt, twin._attempt = job.id, 1, 1
+    executor.submit(job)
+    with monkeypatch.context() as patched:
+        patched.setenv("XDG_STATE_HOME", str(tmp_path / "state of another machine"))
+        if is_cut:
+            elsewhere.cut("in.2.1")
+        why = "connection broke" if is_cut else "another machine"
+        with executor_of(elsewhere) as other, pytest.raises(jpsi.SubmitException, match=why):
+            other.submit(twin)
+    scheduler.slots = 8
+    scheduler.settle()
+
+    assert end(job).exit_code == 7
+
+
+def test_files_that_are_not_here_yet_are_kept_by_who_removes_old_jobs(
+    executor: JobExecutor,
+    elsewhere: ElsewhereTransport,
+    here: Path,
+    halt: Halt,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """On another machine, nothing tells that somebody is still to get them."""
+    job = Job(shell(f"head -c {_HALTING} /dev/zero >out", stage_out=[StageOut(Path("out"), "out")]))
+    executor.submit(job)
+    halt.wait()
+    with monkeypatch.context() as patched:
+        patched.setenv("XDG_STATE_HOME", str(tmp_path / "state of another machine"))
+        with executor_of(elsewhere) as other:
+            other.recover()
+        (folder,) = (tmp_path / "state of another machine").glob("jpsi/work/*/jobs/*")
+        os.utime(folder, (0, 0))
+        with executor_of(elsewhere, attrs.evolve(CONFIG, keep_count=0)) as other:
+            later = Job(shell("exit 0"))
+            other.submit(later)
+            end(later)
+            assert eventually(lambda: not folder.exists())
+            assert eventually(lambda: not list((folder.parents[1] / "trash").iterdir()))
+    assert (far_root(elsewhere) / "jobs" / job.id).exists()
+    halt.gate.open()
+
+    assert end(job).state is JobState.COMPLETED
+    assert (here / "out").stat().st_size == _HALTING
+    assert not _staged(elsewhere)

@@ -1,0 +1,705 @@
+"""What the runner's script does for launchers: environment of processes, nodes, and what launchers say."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import attrs
+import pytest
+
+from jpsi.contract.shell import ShellLine
+from jpsi.model.resources import ResourceSpecV1
+from jpsi.model.spec import JobSpec
+from jpsi_engine.runner.frame import ProcessFrame
+from jpsi_engine.runner.run import Run
+from jpsi_engine.runner.script import render_runner
+from runners import PATH, SINGLE, Place, script, shell_job
+
+TWO = ResourceSpecV1(process_count=2)
+THREE = ResourceSpecV1(process_count=3)
+#: A launcher that starts a process twice, and tells each its rank.
+TWICE = [ShellLine('for rank in 0 1; do PMI_RANK=$rank OTHER=x "$@" || exit; done')]
+#: What a job runs that shows its environment.
+ENV = ["/usr/bin/env", "-0"]
+
+RANKS = r"""#!/bin/sh
+# Attempt 1 of jpsi job a1; the intent beside it says what was asked.
+# The names of all variables of the environment, whatever stands in their values.
+_jpsi_names() {
+  PATH=${PATH-}:/usr/bin:/bin LC_ALL=C command awk \
+    'BEGIN { for (name in ENVIRON) if (name ~ /^[A-Za-z_][A-Za-z_0-9]*$/) print name }'
+}
+# The launcher starts each process of the job through this file: with the variables of the spec, and of those
+# that are there the ones that pre_launch exported, which are named here, and that the launcher gives.
+case ${1-} in
+--process=*)
+  unset -f command
+  _jpsi_exported=${1#--process=}
+  shift
+  _jpsi_found=$(_jpsi_names) || exit 125
+  unset IFS
+  for _jpsi_name in $_jpsi_found; do
+    case $_jpsi_name in
+    PMI_* | PMIX_*) ;;
+    *) case $_jpsi_exported in *",$_jpsi_name,"*) ;; *) continue ;; esac ;;
+    esac
+    eval "set -- \${$_jpsi_name+\"$_jpsi_name=\$$_jpsi_name\"} \"\$@\""
+  done
+  exec /usr/bin/env -i JPSI_JOB_ID=a1 A='it'\''s' "$@"
+  ;;
+esac
+_jpsi_umask=$(umask)
+umask 077
+_jpsi_folder=/spool/jobs/a1
+_jpsi_mark=/spool/events/a1.1
+# Whoever makes the claim runs this attempt, nobody else ever does.
+set -C
+echo $$ >"$_jpsi_folder"/claim.1 || exit 125
+set +C
+exec 9>&-
+# A marker is an empty file whose name is the fact; one that cannot be written stops nothing.
+_jpsi_note() { umask 077; true >"$_jpsi_mark.$1" || :; }
+_jpsi_end() { _jpsi_note "exit.$1.$2"; exit "$2"; }
+trap '_jpsi_note signalled' HUP INT QUIT TERM ALRM USR1 USR2 XCPU
+cd /data || _jpsi_end directory 125
+command exec </dev/null || _jpsi_end stdin 125
+command exec >/spool/jobs/a1/stdout || _jpsi_end stdout 125
+command exec 8>/spool/jobs/a1/stderr || _jpsi_end stderr 125
+unset JPSI_NODEFILE PSIJ_NODEFILE
+export JPSI_JOB_ID=a1
+_jpsi_new_A='it'\''s'
+_jpsi_new_PATH=/bin:/usr/bin
+printf '%s\n' 'module load mpi' >/spool/jobs/a1/prologue.1 || _jpsi_end prologue 125
+true >/spool/jobs/a1/phase.1 || :
+# What pre_launch exports is what is different after it.
+_jpsi_exported=,
+_jpsi_found=$(_jpsi_names) || _jpsi_end environment 125
+for _jpsi_name in $_jpsi_found; do
+  eval "_jpsi_was_$_jpsi_name=\${$_jpsi_name+x\$$_jpsi_name}"
+done
+(
+umask "$_jpsi_umask"
+exec 2>&8
+trap : HUP INT QUIT TERM ALRM USR1 USR2 XCPU
+command echo prologue >/spool/jobs/a1/phase.1 || exit 125
+. /spool/jobs/a1/prologue.1
+set +aefuxvC -- "$?"
+unset -f cd command echo false kill printf read test true wait
+[ "$1" -eq 0 ] || exit "$1"
+unset IFS
+command trap - ABRT BUS CHLD CONT FPE ILL PIPE PROF SEGV SYS TRAP TSTP TTIN TTOU URG VTALRM XFSZ \
+  2>/dev/null || :
+trap : HUP INT QUIT TERM ALRM USR1 USR2 XCPU
+command cd /data || exit 125
+command exec 8>>/spool/jobs/a1/stderr || exit 125
+_jpsi_end() { command echo "$1 $2" >/spool/jobs/a1/phase.1; exit "$2"; }
+_jpsi_found=$(_jpsi_names 2>/dev/null) || _jpsi_end environment 125
+for _jpsi_name in $_jpsi_found; do
+  case $_jpsi_name in _ | PWD | OLDPWD | SHLVL | _jpsi_*) continue ;; esac
+  eval "_jpsi_was=\${_jpsi_was_$_jpsi_name-} _jpsi_is=\${$_jpsi_name+x\$$_jpsi_name}"
+  [ -z "$_jpsi_is" ] || [ "$_jpsi_is" = "$_jpsi_was" ] && continue
+  _jpsi_exported=$_jpsi_exported$_jpsi_name,
+  eval "_jpsi_new_$_jpsi_name=\$$_jpsi_name"
+done
+command echo run >/spool/jobs/a1/phase.1
+[ -f /bin/prog ] && [ -x /bin/prog ] || {
+  [ -e /bin/prog ] || _jpsi_end executable 127
+  _jpsi_end executable 126
+}
+set -- /bin/sh /spool/jobs/a1/run.1 "--process=$_jpsi_exported" /bin/prog "$_jpsi_new_A"
+exec 2>/dev/null
+(
+exec mpiexec "$@"
+) 2>&8 8>&-
+_jpsi_code=$?
+[ $_jpsi_code -ne 126 ] || /bin/sh -c : "$@" 2>/dev/null || [ $? -ne 126 ] ||
+  _jpsi_end arguments 126
+_jpsi_end run "$_jpsi_code"
+)
+_jpsi_code=$?
+{ read -r _jpsi_phase _jpsi_known </spool/jobs/a1/phase.1; } 2>/dev/null || :
+case "${_jpsi_phase-} $_jpsi_code" in
+'prologue 0') _jpsi_code=125 ;;
+esac
+_jpsi_end "${_jpsi_phase:-run}" "${_jpsi_known:-$_jpsi_code}"
+"""
+
+LOGGED = r"""_jpsi_folder=/spool/jobs/a1
+_jpsi_log=/spool/jobs/a1/launch.1
+[ ! -e /spool/jobs/a1/launch.1 ] || PATH=${PATH-}:/usr/bin:/bin command rm -f /spool/jobs/a1/launch.1
+(
+"$@" >"$_jpsi_folder"/x.out 2>"$_jpsi_log"
+) 2>&8 8>&-
+_jpsi_code=$?
+if [ -e /spool/jobs/a1/launch.1 ]; then
+  _jpsi_last=$(PATH=${PATH-}:/usr/bin:/bin command tail -n 1 /spool/jobs/a1/launch.1)
+  if [ "$_jpsi_last" != _PSI_J_LAUNCHER_DONE ]; then
+    [ $_jpsi_code -ne 0 ] || _jpsi_code=125
+    _jpsi_end launch $_jpsi_code
+  fi
+fi
+[ $_jpsi_code -ne 126 ] || /bin/sh -c : "$@" 2>/dev/null || [ $? -ne 126 ] ||
+  _jpsi_end arguments 126
+_jpsi_end run "$_jpsi_code"
+"""
+
+RUN_RANKS = Run(
+    job_id="a1",
+    attempt=1,
+    folder="/spool/jobs/a1",
+    events="/spool/events",
+    directory="/data",
+    spec=JobSpec("/bin/prog", ["${A}"], environment={"A": "it's"}, inherit_environment=False),
+    launch=[ShellLine('exec mpiexec "$@"')],
+    rank_variables=["PMI_*", "PMIX_*"],
+    prologue=["module load mpi"],
+    frame=ProcessFrame(),
+)
+
+
+def test_script_of_a_launcher_reads_as_it_is_written_here() -> None:
+    assert render_runner(RUN_RANKS) == RANKS
+
+
+def test_launcher_with_files_of_its_own_finds_them(tmp_path: Path) -> None:
+    lines = [ShellLine('"$@" >"$_jpsi_folder"/x.out 2>"$_jpsi_log"')]
+
+    assert LOGGED in render_runner(attrs.evolve(RUN_RANKS, launch=lines))
+
+
+@pytest.mark.parametrize("checker", ["sh", "dash", "bash"])
+@pytest.mark.parametrize("text", [RANKS, LOGGED], ids=["ranks", "logged"])
+def test_script_of_a_launcher_is_valid(text: str, checker: str, tmp_path: Path) -> None:
+    if shutil.which(checker) is None:
+        pytest.skip(f"there is no {checker} here")
+    path = script(tmp_path / "run", text)
+
+    checked = subprocess.run([checker, "-n", str(path)], capture_output=True, check=False)
+
+    assert (checked.returncode, checked.stderr) == (0, b"")
+
+
+# ------------------------------------------------------------------------------------ what it costs
+
+
+def test_one_process_costs_one_fork_and_no_file(tmp_path: Path) -> None:
+    """The job's own fork, and claim, streams and marker; programs that run many jobs count on it."""
+    strace = shutil.which("strace")
+    if strace is None:
+        pytest.skip("there is no strace here")
+    place = Place(tmp_path)
+    written = place.write(JobSpec("/bin/true"), frame=ProcessFrame("0022"))
+    trace = tmp_path / "trace"
+    forks = "trace=fork,vfork,clone,clone3"
+
+    subprocess.run(
+        [strace, "-f", "-qq", "-e", "signal=none", "-e", forks, "-o", trace, place.shell, written], check=True
+    )
+
+    assert len(trace.read_text().splitlines()) == 1
+    assert sorted(it.name for it in place.folder.iterdir()) == ["claim.1", "run.1", "stderr", "stdout"]
+    assert place.markers() == ["exit.run.0"]
+
+
+# ----------------------------------------------------------------------- the environment of processes
+
+
+def environments(output: bytes) -> list[dict[str, str]]:
+    """What the processes of a job printed with `ENV`, that of the runner's shell left out."""
+    found: list[dict[str, str]] = []
+    for item in output.decode("utf-8", "surrogateescape").split("\0")[:-1]:
+        name, _, value = item.partition("=")
+        if name == "JPSI_JOB_ID":  # the first of each
+            found.append({})
+        found[-1][name] = value
+    return found
+
+
+HOSTILE = {
+    "LINES": "a\nPMI_FAKE=1\nb",
+    "QUOTES": 'it\'s "it" `exit 3` $(exit 3) $A \\',
+    "EQUALS": "=a=b=",
+    "EMPTY": "",
+    "BYTES": "\udcff\udc80é",
+    "TRAILING": "x\n\n",
+    "IFS": " \t:",
+    "PS4": "$(exit 3)",
+    "OPTIND": "nonsense",
+}
+
+
+@pytest.mark.clause("spec-inherit-false")
+@pytest.mark.parametrize("with_pre", [False, True], ids=["plain", "sourcing"])
+def test_process_gets_what_the_spec_and_the_launcher_give_and_nothing_else(
+    place: Place, with_pre: bool
+) -> None:
+    pre = script(place.root / "pre.sh", ":") if with_pre else None
+    spec = JobSpec(*ENV[:1], ENV[1:], inherit_environment=False, environment=dict(HOSTILE), pre_launch=pre)
+    outside = {"OUTSIDE": "x", "PMI_OUTSIDE": "a\nOTHER=1", "LINES_OUTSIDE": "x\nPMI_FAKE=1"}
+
+    ended = place.run(spec, outside, launch=TWICE, rank_variables=["PMI_*"])
+
+    common = {"JPSI_JOB_ID": place.job_id, **HOSTILE, "PMI_OUTSIDE": "a\nOTHER=1"}
+    assert (ended.code, ended.markers, ended.stderr) == (0, ["exit.run.0"], b"")
+    assert environments(ended.stdout) == [{**common, "PMI_RANK": "0"}, {**common, "PMI_RANK": "1"}]
+
+
+def test_several_processes_need_no_pattern_for_that(place: Place) -> None:
+    spec = JobSpec(*ENV[:1], ENV[1:], inherit_environment=False, environment={"A": "1"}, resources=THREE)
+
+    ended = place.run(spec, launch=SINGLE, nodes=[ShellLine("echo n1; echo n1; echo n2")])
+
+    file = f"{place.folder}/nodes.1"
+    files = {"JPSI_NODEFILE": file, "PSIJ_NODEFILE": file}
+    assert environments(ended.stdout) == [{"JPSI_JOB_ID": "a1", **files, "A": "1"}]
+
+
+PRE = """
+export NEW='a new
+one' CHANGED="it's" EMPTY=
+export SPEC=pre PATH="/opt/my bin:$PATH"
+unset GONE
+NOT_EXPORTED=1
+export SAME=outside
+cd /
+"""
+
+
+@pytest.mark.clause("pre-launch-exports")
+def test_what_pre_launch_exports_reaches_the_processes(place: Place) -> None:
+    """New or changed, compared with before; it goes before what the spec says."""
+    pre = script(place.root / "pre.sh", PRE)
+    spec = JobSpec(
+        *ENV[:1], ENV[1:], inherit_environment=False, environment={"SPEC": "1", "KEPT": "2"}, pre_launch=pre
+    )
+    outside = {"CHANGED": "its", "GONE": "x", "SAME": "outside", "EMPTY": "x"}
+
+    ended = place.run(spec, outside, launch=SINGLE, rank_variables=["PMI_*"])
+
+    assert environments(ended.stdout) == [
+        {
+            "JPSI_JOB_ID": "a1",
+            "SPEC": "pre",
+            "KEPT": "2",
+            "NEW": "a new\none",
+            "CHANGED": "it's",
+            "EMPTY": "",
+            "PATH": f"/opt/my bin:{PATH}",
+        }
+    ]
+
+
+def test_what_the_prologue_exports_does_as_well(place: Place) -> None:
+    spec = JobSpec(*ENV[:1], ENV[1:], inherit_environment=False)
+
+    ended = place.run(spec, launch=SINGLE, rank_variables=["PMI_*"], prologue=["export A=1", "B=2"])
+
+    assert environments(ended.stdout) == [{"JPSI_JOB_ID": "a1", "A": "1"}]
+
+
+def test_arguments_refer_to_what_the_process_will_have(place: Place) -> None:
+    pre = script(place.root / "pre.sh", "export NEW='a b' BOTH=pre\n")
+    words = ["<%s>", "${NEW}", "${BOTH}/x", "${SPEC}", "${NEITHER}", "${OUTSIDE}", "$${NEW}"]
+    spec = JobSpec(
+        "/usr/bin/printf",
+        words,
+        inherit_environment=False,
+        environment={"A": "x", "SPEC": "${A}1", "BOTH": "spec"},
+        pre_launch=pre,
+    )
+
+    ended = place.run(spec, {"OUTSIDE": "x"}, launch=SINGLE, rank_variables=["PMI_*"])
+
+    assert ended.stdout == b"<a b><pre/x><x1><${NEITHER}><${OUTSIDE}><${NEW}>"
+
+
+def test_executable_is_looked_for_where_pre_launch_says(place: Place) -> None:
+    script(place.root / "bin" / "prog", "#!/bin/sh\nexit 6\n")
+    pre = script(place.root / "pre.sh", f"export PATH={place.root}/bin:$PATH\n")
+    found = JobSpec("prog", inherit_environment=False, pre_launch=pre)
+    missing = JobSpec("nowhere", inherit_environment=False, pre_launch=pre)
+
+    assert place.run(found, launch=SINGLE, rank_variables=["PMI_*"]).markers == ["exit.run.6"]
+    again = Place(place.root / "again", place.shell, place.frame)
+    assert again.run(missing, launch=SINGLE, rank_variables=["PMI_*"]).markers == ["exit.executable.127"]
+
+
+def test_executable_that_looks_like_an_assignment_is_run(place: Place) -> None:
+    script(place.root / "bin" / "a=b", "#!/bin/sh\nexit 6\n")
+    path: dict[str, str | None] = {"PATH": f"{place.root}/bin:{PATH}"}
+
+    ended = place.run(
+        JobSpec("a=b", environment=path, inherit_environment=False), launch=SINGLE, rank_variables=["X"]
+    )
+
+    assert ended.markers == ["exit.run.6"]
+
+
+@pytest.mark.parametrize("text", ["set -a", "awk() { exit 3; }", "unset PATH", "IFS=A_"])
+def test_hostile_pre_launch_gives_processes_no_more(place: Place, text: str) -> None:
+    pre = script(place.root / "pre.sh", text)
+    spec = JobSpec(*ENV[:1], ENV[1:], inherit_environment=False, pre_launch=pre)
+
+    ended = place.run(spec, {"OUTSIDE": "x"}, launch=SINGLE, rank_variables=["PMI_*"])
+
+    assert (ended.code, environments(ended.stdout)) == (0, [{"JPSI_JOB_ID": "a1"}])
+
+
+def process(place: Place, environment: Mapping[bytes, bytes], names: str = "") -> dict[str, str]:
+    """The environment that one process gets of the one that the launcher starts it in."""
+    spec = JobSpec(*ENV[:1], ENV[1:], inherit_environment=False, environment={"A": "1"})
+    written = place.write(spec, rank_variables=["PMI_*", "P?[XY]"])
+    done = subprocess.run(
+        [place.shell, written, f"--process=,{names},", *ENV],
+        env={b"PATH": PATH.encode(), **environment},
+        check=True,
+        capture_output=True,
+    )
+    assert done.stderr == b""
+    (found,) = environments(done.stdout)
+    return found
+
+
+def test_exported_functions_are_no_variables_and_hide_no_command(place: Place) -> None:
+    functions = {
+        f"BASH_FUNC_{name}%%".encode(): b"() { echo fooled; exit 3; }"
+        for name in ("awk", "command", "env", "exec", "eval", "PMI_F", "shift")
+    }
+
+    assert process(place, functions) == {"JPSI_JOB_ID": "a1", "A": "1"}
+
+
+def test_what_is_named_is_kept(place: Place) -> None:
+    assert process(place, {b"B": b"1", b"BB": b"2", b"C": b"3"}, "BB,C,D") == {
+        "JPSI_JOB_ID": "a1",
+        "A": "1",
+        "BB": "2",
+        "C": "3",
+    }
+
+
+def test_names_that_are_no_names_are_left_out(place: Place) -> None:
+    strange = {b"PMI_A B": b"1", b"PMI_a.b": b"1", b"*": b"1", b"1PMI_X": b"1", b"PMI_\xff": b"1"}
+
+    assert process(place, {**strange, b"PMI_X": b"2"}) == {"JPSI_JOB_ID": "a1", "A": "1", "PMI_X": "2"}
+
+
+def test_patterns_are_those_of_fnmatch(place: Place) -> None:
+    found = process(place, {b"PMX": b"1", b"PMZ": b"2", b"PMXX": b"3", b"xPMI_": b"4", b"PMI_": b"5"})
+
+    assert found == {"JPSI_JOB_ID": "a1", "A": "1", "PMX": "1", "PMI_": "5"}
+
+
+def test_environment_may_be_large(place: Place) -> None:
+    """Many variables, and one as large as the kernel takes."""
+    many = {f"PMI_{index}": "x" * 100 for index in range(2000)}
+    large = {"PMI_LARGE": "y" * 120_000}
+    outside = {f"OUTSIDE_{index}": "z" * 1000 for index in range(200)}
+    given = {name.encode(): value.encode() for name, value in {**many, **large, **outside}.items()}
+
+    assert process(place, given) == {"JPSI_JOB_ID": "a1", "A": "1", **many, **large}
+
+
+def test_environment_that_cannot_be_read_fails_the_process(place: Place, tmp_path: Path) -> None:
+    """Rather than have a program run without what the launcher tells it."""
+    script(tmp_path / "bin" / "awk", "#!/bin/sh\nexit 2\n")
+    written = place.write(JobSpec(*ENV, inherit_environment=False), rank_variables=["PMI_*"])
+
+    done = subprocess.run(
+        [place.shell, written, "--process=", *ENV],
+        env={"PATH": f"{tmp_path}/bin:{PATH}"},
+        check=False,
+        capture_output=True,
+    )
+
+    assert (done.returncode, done.stdout) == (125, b"")
+
+
+@pytest.mark.parametrize("inherit", [True, False])
+def test_spec_cannot_change_what_jpsi_tells_a_launcher(place: Place, inherit: bool) -> None:
+    """It may have been copied from the environment of a surrounding job."""
+    copied: dict[str, str | None] = {"JPSI_JOB_ID": "outer", "JPSI_NODEFILE": None, "PSIJ_NODEFILE": "x"}
+    spec = shell_job(
+        "echo $JPSI_JOB_ID; cat $JPSI_NODEFILE $PSIJ_NODEFILE; echo $1",
+        resources=THREE,
+        environment={**copied, "COPY": "${JPSI_JOB_ID}"},
+        inherit_environment=inherit,
+    )
+    assert spec.arguments is not None
+    spec.arguments.append("${COPY}")
+
+    ended = place.run(spec, {"JPSI_JOB_ID": "outer"}, launch=SINGLE, nodes=[ShellLine("echo n1")])
+
+    assert ended.stdout == b"a1\nn1\nn1\na1\n"
+
+
+# ----------------------------------------------------------------------------------------- nodes
+
+
+def test_nodes_are_in_a_file(place: Place) -> None:
+    lines = [ShellLine('for node in n1 "n 2"; do'), ShellLine('echo "$node"'), ShellLine("done")]
+
+    ended = place.run(shell_job('cat "$JPSI_NODEFILE"; cmp "$JPSI_NODEFILE" "$PSIJ_NODEFILE"'), nodes=lines)
+
+    assert (ended.code, ended.stdout) == (0, b"n1\nn 2\n")
+
+
+def test_nodes_are_found_out_where_the_batch_system_s_environment_is(place: Place) -> None:
+    """Before that of the spec, and of pre_launch, and without the job's input."""
+    pre = script(place.root / "pre.sh", "export NODE=wrong PATH=/nonexistent\n")
+    (place.root / "in").write_text("input\n")
+    spec = shell_job(
+        '/bin/cat "$JPSI_NODEFILE" -',
+        environment={"NODE": "wrong", "PATH": "/nonexistent"},
+        pre_launch=pre,
+        stdin_path=place.root / "in",
+    )
+
+    ended = place.run(spec, {"NODE": "right"}, nodes=[ShellLine('cat; echo "$NODE"')])
+
+    assert ended.stdout == b"right\ninput\n"
+
+
+# What tells no nodes.
+NO_NODES = ["echo oops >&2; exit 3", ":", "cd /; exec nonexistent", "exit 0"]
+
+
+@pytest.mark.parametrize("text", NO_NODES)
+def test_nodes_that_are_not_known_fail_a_job_of_several_processes(place: Place, text: str) -> None:
+    """Each of them would start where the script runs."""
+    pre = script(place.root / "pre.sh", f"echo >{place.proof}")
+
+    ended = place.run(shell_job(":", pre_launch=pre, resources=TWO), nodes=[ShellLine(text)])
+
+    assert (ended.code, ended.markers) == (125, ["exit.nodes.125"])
+    assert not place.proof.exists()
+    assert "oops" not in text or ended.stderr == b"oops\n"
+
+
+def test_a_file_of_nodes_that_cannot_be_written_fails_a_job_of_several_processes(place: Place) -> None:
+    (place.folder / "nodes.1").mkdir(parents=True)
+
+    ended = place.run(shell_job(":", resources=TWO), nodes=[ShellLine("echo n1")])
+
+    assert (ended.code, ended.markers) == (125, ["exit.nodes.125"])
+
+
+@pytest.mark.parametrize("patterns", [(), ("PMI_*",)], ids=["single", "launcher"])
+@pytest.mark.parametrize("inherits", [True, False], ids=["inherits", "empty"])
+@pytest.mark.parametrize("text", NO_NODES)
+def test_nodes_that_are_not_known_leave_one_process_without_the_file(
+    place: Place, text: str, inherits: bool, patterns: Sequence[str]
+) -> None:
+    """Those of a job around it, which it may see, are not its own."""
+    around = {"JPSI_NODEFILE": "/of/another", "PSIJ_NODEFILE": "/of/another"}
+    spec = shell_job("echo ${JPSI_NODEFILE-none} ${PSIJ_NODEFILE-none}; exit 7", inherit_environment=inherits)
+
+    ended = place.run(spec, around, nodes=[ShellLine(text)], rank_variables=patterns)
+
+    assert (ended.code, ended.markers) == (7, ["exit.run.7"])
+    assert ended.stdout == b"none none\n"
+    assert ended.stderr == (b"oops\n" if "oops" in text else ended.stderr)
+
+
+def test_one_process_runs_where_a_file_of_nodes_cannot_be_written(place: Place) -> None:
+    (place.folder / "nodes.1").mkdir(parents=True)
+
+    ended = place.run(shell_job("echo ${JPSI_NODEFILE-none}; exit 7"), nodes=[ShellLine("echo n1")])
+
+    assert (ended.code, ended.markers) == (7, ["exit.run.7"])
+    assert (ended.stdout, ended.stderr) == (b"none\n", b"")
+
+
+def test_nodes_cannot_do_more_than_fail(place: Place) -> None:
+    lines = [ShellLine("trap - TERM; set -eu; IFS=x; cd /; unset PATH HOME; exec 3>&1; echo n1")]
+
+    ended = place.run(shell_job("pwd; exit 7"), nodes=lines)
+
+    assert (ended.code, ended.markers, ended.stdout) == (7, ["exit.run.7"], f"{place.directory}\n".encode())
+
+
+# ------------------------------------------------------------------------------- what launchers say
+
+
+@pytest.mark.parametrize("with_pre", [False, True], ids=["plain", "sourcing"])
+@pytest.mark.parametrize(
+    ("lines", "marker"),
+    [
+        ('echo "no mpi here" >"$_jpsi_log"; exit 3', "exit.launch.3"),
+        ('echo "no mpi here" >"$_jpsi_log"', "exit.launch.125"),
+        ('>"$_jpsi_log"', "exit.launch.125"),
+        ('echo _PSI_J_LAUNCHER_DONE >"$_jpsi_log"; exit 3', "exit.run.3"),
+        ("printf 'note\\n_PSI_J_LAUNCHER_DONE' >\"$_jpsi_log\"; exit 0", "exit.run.0"),
+        ('echo "_PSI_J_LAUNCHER_DONE not" >"$_jpsi_log"; exit 0', "exit.launch.125"),
+        ('echo _PSI_J_LAUNCHER_DONE >"$_jpsi_log"; echo "and then" >>"$_jpsi_log"', "exit.launch.125"),
+        ("exit 3", "exit.run.3"),
+    ],
+)
+def test_launcher_tells_in_its_log_that_it_failed(
+    place: Place, lines: str, marker: str, with_pre: bool
+) -> None:
+    pre = (
+        script(place.root / "pre.sh", "unset _jpsi_folder _jpsi_log PATH; tail() { :; }")
+        if with_pre
+        else None
+    )
+    spec = shell_job(":", resources=THREE, pre_launch=pre)
+
+    ended = place.run(spec, launch=[ShellLine(f"({lines})")])
+
+    assert (ended.markers, ended.code) == ([marker], int(marker.rpartition(".")[2]))
+
+
+def test_post_launch_does_not_run_after_a_launcher_that_failed(place: Place) -> None:
+    post = script(place.root / "post.sh", f"echo >{place.proof}")
+
+    ended = place.run(
+        shell_job(":", resources=THREE, post_launch=post), launch=[ShellLine('>"$_jpsi_log"; exit 3')]
+    )
+
+    assert ended.markers == ["exit.launch.3"]
+    assert not place.proof.exists()
+
+
+def test_log_of_an_earlier_run_means_nothing(batch: Place) -> None:
+    written = batch.write(
+        shell_job(":", resources=THREE),
+        launch=[ShellLine(f'[ -e {batch.proof} ] || {{ >{batch.proof}; >"$_jpsi_log"; exit 3; }}')],
+    )
+
+    first = batch.start(written, {"JOB_ID": "17"})
+    second = batch.start(written, {"JOB_ID": "17"})
+
+    assert (first.code, second.code) == (3, 0)
+    assert second.markers == ["1.active", "1.exit.run.0", "exit.launch.3"]
+
+
+def test_signal_during_pre_launch_reaches_the_job(batch: Place) -> None:
+    """It is for the job, which is not there yet."""
+    pre = script(batch.root / "pre.sh", "kill -s TERM $$; i=0; while [ $i -lt 1000 ]; do i=$((i + 1)); done")
+
+    ended = batch.run(shell_job("exec sleep 1000", pre_launch=pre))
+
+    assert ended.code == 128 + signal.SIGTERM
+    assert "exit.run.143" in ended.markers
+    assert "signalled" in ended.markers
+
+
+def test_launcher_finds_the_path_of_standard_input(place: Place) -> None:
+    lines = [ShellLine('printf "%s" "$_jpsi_stdin"')]
+    pre = script(place.root / "pre.sh", "cd /; unset _jpsi_stdin")
+    script(place.directory / "in it's", "")
+
+    given = place.run(shell_job(":", stdin_path=Path("in it's"), pre_launch=pre), launch=lines)
+
+    assert given.stdout == f"{place.directory}/in it's".encode()
+
+
+def test_launcher_finds_that_there_is_no_standard_input(place: Place) -> None:
+    lines = [ShellLine('printf "%s" "$_jpsi_stdin"')]
+
+    assert place.run(shell_job(":"), launch=lines).stdout == b"/dev/null"
+
+
+# ------------------------------------------------------------- launchers that source scripts themselves
+
+GIVEN = [
+    ShellLine('printf "%s|" "$_jpsi_pre_launch" "$_jpsi_post_launch" "$_jpsi_stdin" >"$_jpsi_folder"/given'),
+    ShellLine('printf "%s|" "$_jpsi_stdout" "$_jpsi_stderr" "$@" >>"$_jpsi_folder"/given; exit 7'),
+]
+
+
+def given(place: Place, spec: JobSpec) -> list[str]:
+    ended = place.run(spec, launch=GIVEN, sources_scripts=True)
+    assert (ended.code, ended.markers) == (7, ["exit.run.7"])
+    return (place.folder / "given").read_text().split("|")[:5]
+
+
+def test_launcher_that_sources_is_told_what(place: Place) -> None:
+    for name in ("pre", "post"):
+        script(place.directory / f"{name} it's", f"echo >{place.proof}")
+
+    found = given(
+        place,
+        JobSpec(
+            "/bin/true",
+            pre_launch=Path("pre it's"),
+            post_launch=Path("~/post it's"),
+            stdin_path=Path("-n"),
+            stdout_path=Path("/out $x"),
+            stderr_path=Path("~user"),
+        ),
+    )
+
+    assert found == [
+        f"{place.directory}/pre it's",
+        f"{place.home}/post it's",
+        f"{place.directory}/-n",
+        "/out $x",
+        f"{place.directory}/~user",
+    ]
+    assert not place.proof.exists()
+    assert not (place.folder / "stdout").exists()
+
+
+def test_launcher_that_sources_is_told_what_there_is_none_of(place: Place) -> None:
+    assert given(place, JobSpec("/bin/true")) == [
+        "",
+        "",
+        "/dev/null",
+        f"{place.folder}/stdout",
+        f"{place.folder}/stderr",
+    ]
+
+
+def test_prologue_goes_before_a_launcher_that_sources(place: Place) -> None:
+    ended = place.run(
+        JobSpec("/bin/true"),
+        launch=[ShellLine('echo "$A" >"$_jpsi_folder"/given')],
+        sources_scripts=True,
+        prologue=["export A=1; exec >&- 2>&-"],
+    )
+
+    assert (ended.code, (place.folder / "given").read_text()) == (0, "1\n")
+
+
+def test_executable_may_be_one_that_only_the_scripts_bring(place: Place) -> None:
+    ended = place.run(JobSpec("nowhere"), launch=[ShellLine("exit 127")], sources_scripts=True)
+
+    assert ended.markers == ["exit.run.127"]
+
+
+# ------------------------------------------------------------------------------------- dispositions
+
+
+def ignored(status: bytes) -> list[int]:
+    """The signals of POSIX that a process ignores, as /proc tells."""
+    line = next(it for it in status.decode().splitlines() if it.startswith("SigIgn:"))
+    mask = int(line.split()[1], 16)
+    return [number for number in range(1, 32) if mask >> (number - 1) & 1]
+
+
+IGNORING = "trap '' HUP INT QUIT TERM ALRM USR1 USR2 XCPU PIPE CHLD ALRM TSTP TTIN TTOU XFSZ"
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads /proc")
+@pytest.mark.parametrize("pre_launch", [None, "", "trap - INT TERM PIPE", IGNORING])
+def test_job_starts_with_the_default_dispositions(place: Place, pre_launch: str | None) -> None:
+    pre = None if pre_launch is None else script(place.root / "pre.sh", pre_launch)
+    written = place.write(JobSpec("/bin/cat", ["/proc/self/status"], pre_launch=pre))
+
+    os.posix_spawn(
+        place.shell,
+        [place.shell, str(written)],
+        {"PATH": PATH, "JOB_ID": "17"},
+        file_actions=[(os.POSIX_SPAWN_OPEN, fd, "/dev/null", os.O_RDWR, 0) for fd in (0, 1, 2)],
+        setsigdef=signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP},
+    )
+    os.wait()
+
+    assert ignored(place.read("stdout")) == []

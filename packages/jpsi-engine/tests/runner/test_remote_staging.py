@@ -1,0 +1,125 @@
+"""Staging by way of the job's folder: the program that submits carries files there and back."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+from jpsi.model.spec import JobSpec, StageIn, StageOut, StageOutFlags, StagingMode
+from jpsi_engine.transfer.remote_staging import Carriage, far_plan, left, record, recorded, where
+from jpsi_engine.transfer.staging_plan import plan
+from runners import Ended, Place, shell_job
+
+
+def carried(place: Place, spec: JobSpec) -> tuple[Ended, list[Carriage]]:
+    """How a job ends whose files are carried, and what there is to be got after it."""
+    planned = far_plan(plan(spec), str(place.folder), 1)
+    for put in planned.puts:
+        copy(put.here, put.there)
+    ended = place.run(spec, plan=planned.runner)
+    there = [get for get in planned.gets if Path(get.there).exists()]
+    for get in there:
+        copy(get.there, get.here)
+    return ended, there
+
+
+def copy(source: str, target: str) -> None:
+    Path(target).parent.mkdir(parents=True, exist_ok=True)
+    if Path(source).is_dir():
+        shutil.copytree(source, target, symlinks=True)
+    else:
+        shutil.copy(source, target)
+
+
+def numbers(carriages: Iterable[Carriage]) -> list[int]:
+    return [it.number for it in carriages]
+
+
+@pytest.mark.parametrize("mode", StagingMode)
+def test_what_is_carried_is_staged_as_elsewhere(place: Place, tmp_path: Path, mode: StagingMode) -> None:
+    here = tmp_path / "here"
+    (here / "tree").mkdir(parents=True)
+    (here / "tree/a").write_text("text")
+    (here / "b").write_text("more")
+    (place.directory / "into").mkdir(parents=True)
+    spec = shell_job(
+        "cat tree/a into/b >out",
+        stage_in=[
+            StageIn(str(here / "tree"), Path("tree"), mode),
+            StageIn(str(here / "b"), Path("into"), mode),
+        ],
+        stage_out=[StageOut(Path("out"), str(here / "results/out"), mode=mode)],
+        cleanup=[Path("into")],
+    )
+
+    ended, _ = carried(place, spec)
+
+    assert ended.markers == ["exit.run.0"]
+    assert (here / "results/out").read_text() == "textmore"
+    assert (here / "tree/a").exists()
+    assert not (place.directory / "into").exists()
+
+
+def test_only_what_was_due_is_there_to_be_got(place: Place, tmp_path: Path) -> None:
+    flags = (StageOutFlags.ON_SUCCESS, StageOutFlags.ON_ERROR, StageOutFlags.ALWAYS)
+    spec = shell_job(
+        "echo >out; exit 3",
+        stage_out=[
+            *(StageOut(Path("out"), str(tmp_path / "got" / str(flag.value)), flag) for flag in flags),
+            StageOut(Path("missing"), str(tmp_path / "got/missing"), StageOutFlags.ALWAYS),
+        ],
+    )
+
+    ended, got = carried(place, spec)
+
+    assert ended.markers == ["exit.run-stage_out.3"]
+    assert numbers(got) == [2, 3]
+
+
+def test_what_has_a_record_is_not_got_again() -> None:
+    spec = JobSpec("x", stage_out=[StageOut(Path("a"), f"/{name}") for name in "abc"])
+    gets = far_plan(plan(spec), "/far/jobs/a1", 2).gets
+
+    names = [Path(record("/here/jobs/a1", 2, number)).name for number in (1, 3)]
+
+    assert names == ["got.2.1", "got.2.3"]
+    assert numbers(left(gets, recorded([*names, "got.1.2", "get.2"], 2))) == [2]
+
+
+def test_what_goes_into_a_directory_keeps_the_name_that_it_has_there(tmp_path: Path) -> None:
+    spec = JobSpec("x", stage_out=[StageOut(Path("a/out"), str(tmp_path)), StageOut(Path("~"), "/b")])
+    into, home = far_plan(plan(spec), "/far/staged/a1", 1).gets
+
+    assert into.there == "/far/staged/a1/out.1.1/out"
+    assert home.there == "/far/staged/a1/out.1.2/files"
+    assert where(into, is_directory=False) == f"{tmp_path}/out"
+    assert where(into, is_directory=True) == str(tmp_path)
+    assert where(home, is_directory=False) == "/b"
+
+
+def test_nothing_is_linked(tmp_path: Path) -> None:
+    spec = JobSpec(
+        "x",
+        stage_in=[StageIn("/a", Path("a"), StagingMode.LINK)],
+        stage_out=[
+            StageOut(Path("b"), "/b", mode=StagingMode.LINK),
+            StageOut(Path("c"), "/c", mode=StagingMode.MOVE),
+        ],
+    )
+    runner = far_plan(plan(spec), str(tmp_path), 1).runner
+
+    modes = [it.mode for it in (*runner.stage_in, *runner.stage_out)]
+    assert modes == [StagingMode.COPY, StagingMode.COPY, StagingMode.MOVE]
+
+
+@pytest.mark.parametrize(
+    ("here", "there"), [("/a/b", "b"), ("/", "files"), ("/a/..", "files"), ("/a/b/", "b")]
+)
+def test_names_over_there_are_in_the_folder_of_the_job(here: str, there: str) -> None:
+    planned = far_plan(plan(JobSpec("x", stage_in=[StageIn(here, Path("t"))])), "/far/jobs/a1", 2)
+
+    assert [put.there for put in planned.puts] == [f"/far/jobs/a1/in.2.1/{there}"]
+    assert [it.source for it in planned.runner.stage_in] == [f"/far/jobs/a1/in.2.1/{there}"]

@@ -1,0 +1,322 @@
+"""The runner, started again by the batch system: what has ended is not run twice, what was put back is."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import attrs
+import pytest
+
+from jpsi.contract.hookspecs import Arrays
+from jpsi_engine.runner.arrays import ElementFrame, element_blocks, render_array_runner
+from jpsi_engine.runner.frame import BatchFrame
+from jpsi_engine.runner.requeue import RequeueRules
+from jpsi_engine.runner.run import Run
+from jpsi_engine.spool.spool import Spool
+from runners import PATH, SINGLE, Place, shell_job
+
+NATIVE = {"JOB_ID": "17"}
+KNOWN = RequeueRules("COUNT", frozenset({99, 100}))
+UNKNOWN = RequeueRules("COUNT")
+UNCOUNTED = RequeueRules("", frozenset({99, 100}))
+
+
+@attrs.frozen
+class Again:
+    """A place where a job has left something already."""
+
+    place: Place
+
+    def leave(self, *names: str, seen: bool = False) -> None:
+        """Leave what earlier runs did: markers, which a client has taken if `seen`, and other files."""
+        self.place.folder.mkdir(parents=True, exist_ok=True)
+        self.place.events.mkdir(parents=True, exist_ok=True)
+        (self.place.folder / "claim.1").write_text("17\n")
+        for time, name in enumerate(names):
+            is_marker = name.rpartition(".")[2] in {"active", "signalled"} or ".exit." in f".{name}"
+            if is_marker:
+                path = (self.place.folder if seen else self.place.events) / f"a1.1.{name}"
+            else:
+                path = self.place.folder / name.partition("=")[0]
+            path.write_text(name.partition("=")[2])
+            os.utime(path, (time, time))
+
+    def files(self) -> dict[str, int]:
+        """Everything that is there, with the times of files."""
+        folders = (self.place.folder, self.place.events)
+        return {it.name: it.stat().st_mtime_ns for folder in folders for it in folder.iterdir()}
+
+    def run(self, *, restarts: int | None = 0) -> tuple[int, int]:
+        """Carry the attempt out; returns its exit code, and how often the job ran."""
+        environment = NATIVE if not restarts else {**NATIVE, "COUNT": str(restarts)}
+        ended = self.place.run(shell_job('echo ran >>"$1"', self.place.proof), environment)
+        proof = self.place.proof
+        return ended.code, len(proof.read_text().splitlines()) if proof.exists() else 0
+
+
+@pytest.fixture
+def again(tmp_path: Path, shell: str, request: pytest.FixtureRequest) -> Again:
+    rules = getattr(request, "param", KNOWN)
+    return Again(Place(tmp_path, shell, BatchFrame("JOB_ID", rules)))
+
+
+RAN = (0, 1)
+#: What earlier runs have left, how often the job was put back since, and what comes of another run.
+ENDED: dict[str, tuple[Sequence[str], int, tuple[int, int]]] = {
+    "succeeded": (["start.1.0=0", "active", "exit.run.0"], 1, (0, 0)),
+    "failed": (["start.1.0=0", "active", "exit.run.7"], 1, (7, 0)),
+    "failed before it ran": (["start.1.0=0", "active", "exit.directory.125"], 1, (125, 0)),
+    "its output was not brought": (["start.1.0=0", "active", "exit.run-stage_out.0"], 1, (125, 0)),
+    "its files were not removed": (["start.1.0=0", "active", "exit.run-cleanup.0"], 1, (0, 0)),
+    "signalled after its end": (["start.1.0=0", "active", "exit.run.7", "signalled"], 1, (7, 0)),
+    "succeeded after it was put back": (
+        ["start.1.0=0", "active", "signalled", "exit.run.143", "start.1.1=1", "1.active", "1.exit.run.0"],
+        2,
+        (0, 0),
+    ),
+    "the count of before a preemption": (["start.1.0=0", "active", "signalled", "exit.run.143"], 0, (143, 0)),
+    "the count of before it asked": (["start.1.0=0", "active", "exit.run.99"], 0, (99, 0)),
+    "the count of before a kill": (["start.1.0=0", "active", "exit.run.137"], 0, (137, 0)),
+    "published by what the system said": (
+        ["start.1.0=0", "active", "signalled", "exit.run.143", "final.1.json={}"],
+        1,
+        (143, 0),
+    ),
+    "published, and its code asks for more": (
+        ["start.1.0=0", "active", "exit.run.99", "final.1.json={}"],
+        1,
+        (125, 0),
+    ),
+    "told to end by jpsi": (
+        ["start.1.0=0", "active", "signalled", "exit.run.143", "stop.1.json={}"],
+        1,
+        (143, 0),
+    ),
+    "published as lost, and never ran": (["final.1.json={}"], 0, (125, 0)),
+    "published as lost, and left no end": (["start.1.0=0", "active", "final.1.json={}"], 1, (125, 0)),
+    "its shell was missing": (["exit.shell.125"], 1, (125, 0)),
+    "its start was lost": (["active", "exit.run.7"], 1, (7, 0)),
+    "signalled": (["start.1.0=0", "active", "signalled", "exit.run.143"], 1, RAN),
+    "signalled and returned 0": (["start.1.0=0", "active", "signalled", "exit.run.0"], 1, RAN),
+    "asks for it": (["start.1.0=0", "active", "exit.run.99"], 1, RAN),
+    "asks for it, too": (["start.1.0=0", "active", "exit.run.100"], 1, RAN),
+    "killed": (["start.1.0=0", "active", "exit.run.137"], 1, RAN),
+    "its node failed": (["start.1.0=0", "active"], 1, RAN),
+    "its node failed, as nobody counts": (["start.1.0=0", "active"], 0, RAN),
+    "it had begun, and no more": (["start.1.0=0"], 1, RAN),
+    "put back twice": (
+        ["start.1.0=0", "active", "signalled", "exit.run.143", "start.1.1=1", "1.active", "1.exit.run.99"],
+        2,
+        RAN,
+    ),
+    "it was to end, and has not begun": (["stop.1.json={}"], 0, RAN),
+    "another attempt was told to end": (["start.1.0=0", "active", "exit.run.99", "stop.2.json={}"], 1, RAN),
+}
+
+
+@pytest.mark.parametrize("seen", [False, True], ids=["in events", "in the folder"])
+@pytest.mark.parametrize(("left", "restarts", "expected"), ENDED.values(), ids=ENDED)
+def test_what_earlier_runs_have_left_decides(
+    again: Again, left: Sequence[str], restarts: int, expected: tuple[int, int], seen: bool
+) -> None:
+    again.leave(*left, seen=seen)
+
+    assert again.run(restarts=restarts) == expected
+
+
+@pytest.mark.parametrize(
+    "left",
+    [left for left, _, expected in ENDED.values() if expected != RAN],
+    ids=[name for name, (_, _, expected) in ENDED.items() if expected != RAN],
+)
+@pytest.mark.parametrize("seen", [False, True], ids=["in events", "in the folder"])
+def test_a_run_that_is_refused_leaves_what_was_there_and_no_marker(
+    again: Again, left: Sequence[str], seen: bool
+) -> None:
+    again.leave(*left, seen=seen)
+    before = again.files()
+
+    for _ in range(2):
+        again.run(restarts=0)
+
+    after = again.files()
+    assert {name: after.pop(name, None) for name in before} == before
+    assert after.keys() == {"rerun.1", "run.1"}
+    assert (again.place.folder / "rerun.1").read_text() == "17\n17\n"
+
+
+@pytest.mark.parametrize("again", [UNCOUNTED], indirect=True, ids=["nobody counts"])
+@pytest.mark.parametrize(
+    ("left", "expected"),
+    [
+        (["start.1.0=", "active", "exit.run.0"], (0, 0)),
+        (["start.1.0=", "active", "exit.run.7"], (7, 0)),
+        (["start.1.0=", "active", "exit.run.99"], RAN),
+        (["start.1.0=", "active", "signalled", "exit.run.143"], RAN),
+        (["start.1.0=", "active", "signalled", "exit.run.143", "final.1.json={}"], (143, 0)),
+    ],
+    ids=["succeeded", "failed", "asks for it", "signalled", "published"],
+)
+def test_where_no_system_counts_what_is_provisional_may_run_again(
+    again: Again, left: Sequence[str], expected: tuple[int, int]
+) -> None:
+    again.leave(*left)
+
+    assert again.run() == expected
+
+
+CODES = {
+    "as written": ('{"requeue_exit_codes": [5, 17]}', (17, 5), (99, 1, 50)),
+    "none": ('{"requeue_exit_codes": []}', (), (99, 5)),
+    "one": ('{"requeue_exit_codes": [5]}', (5,), (99, 55)),
+    "garbage": ("requeue [5]", (99, 100), (5,)),
+    "empty": ("", (99, 100), (5,)),
+}
+
+
+@pytest.mark.parametrize(("text", "repeated", "final"), CODES.values(), ids=CODES)
+def test_the_exit_codes_that_were_written_down_last_count(
+    tmp_path: Path, shell: str, text: str, repeated: Sequence[int], final: Sequence[int]
+) -> None:
+    ran = {}
+    for code in (*repeated, *final):
+        again = Again(Place(tmp_path / str(code), shell, BatchFrame("JOB_ID", KNOWN)))
+        again.leave("start.1.0=0", "active", f"exit.run.{code}")
+        (again.place.root / "requeue.json").write_text(text)
+        ran[code] = again.run(restarts=1)
+
+    assert ran == dict.fromkeys(repeated, RAN) | {code: (code, 0) for code in final}
+
+
+@pytest.mark.parametrize("again", [UNKNOWN], indirect=True, ids=["unknown"])
+@pytest.mark.parametrize(("code", "expected"), [(0, (0, 0)), (1, RAN), (99, RAN)])
+def test_before_the_codes_of_a_site_are_known_any_failure_may_ask_for_it(
+    again: Again, code: int, expected: tuple[int, int]
+) -> None:
+    again.leave("start.1.0=0", "active", f"exit.run.{code}")
+
+    assert again.run(restarts=1) == expected
+
+
+def test_a_run_counts_on_after_those_whose_starts_are_lost(again: Again) -> None:
+    again.leave("active", "signalled", "exit.run.143")
+
+    assert again.run(restarts=1) == RAN
+
+    assert "1.exit.run.0" in again.place.markers()
+
+
+def test_each_run_writes_down_how_often_the_job_was_put_back(again: Again) -> None:
+    again.leave("start.1.0=0", "active")
+
+    again.run(restarts=3)
+
+    assert (again.place.folder / "start.1.1").read_text() == "3\n"
+
+
+def test_a_job_runs_once_whose_markers_are_taken_while_it_is_looked_for(again: Again) -> None:
+    """A client moves markers from one place to the other, and the runner looks at both."""
+    again.leave("start.1.0=0", "active", "exit.run.7")
+    written = again.place.write(shell_job('echo ran >>"$1"', again.place.proof))
+    text = written.read_text()
+    move = f"mv {again.place.events}/a1.1.* {again.place.folder}/\n  case $_jpsi_code in"
+    assert text.count("case $_jpsi_code in") == 1
+    written.write_text(text.replace("case $_jpsi_code in", move))
+
+    ended = again.place.start(written, {**NATIVE, "COUNT": "1"})
+
+    assert ended.code == 7
+    assert not again.place.proof.exists()
+
+
+@pytest.mark.parametrize("setting", ["set -f", "shopt -s failglob", "shopt -s nullglob", "GLOBIGNORE='*'"])
+def test_what_a_profile_sets_hides_no_end(tmp_path: Path, setting: str) -> None:
+    again = Again(Place(tmp_path, "/bin/bash", BatchFrame("JOB_ID", KNOWN)))
+    again.leave("start.1.0=0", "active", "exit.run.7")
+    written = again.place.write(shell_job('echo ran >>"$1"', again.place.proof))
+    written.write_text(written.read_text().replace("#!/bin/sh\n", f"#!/bin/sh\n{setting}\n"))
+
+    assert again.place.start(written, {**NATIVE, "COUNT": "1"}).code == 7
+    assert not again.place.proof.exists()
+
+
+# --------------------------------------------------------------------------------------------- arrays
+
+
+@pytest.fixture
+def elements(tmp_path: Path, shell: str) -> Iterator[Callable[..., int]]:
+    """Runs one of three elements of an array, each of which proves that it ran and ends with its index."""
+    spool = Spool(tmp_path / "spool")
+    spool.open()
+    run_file = f"{spool.arrays.folder('x')}/run"
+    runs = [
+        Run(
+            job_id=f"job-{index}",
+            attempt=1,
+            folder=spool.folder(f"job-{index}"),
+            events=spool.events,
+            directory=str(tmp_path),
+            spec=shell_job(f'echo ran >>"$1"; exit {index}', tmp_path / f"proof-{index}"),
+            launch=SINGLE,
+            frame=ElementFrame("", common=run_file, index=index),
+        )
+        for index in (1, 2, 3)
+    ]
+    arrays = Arrays(largest=9, id_variable="ARRAY_ID", index_variable="INDEX")
+    common = render_array_runner("x", spool.arrays.folder("x"), spool.jobs, spool.events, arrays, (), KNOWN)
+    lines = [{"id": run.job_id, "attempt": 1, "spec": {}} for run in runs]
+    os.close(spool.arrays.prepare("x", {"spec": {}}, lines, common, list(element_blocks(runs))))
+
+    def run(index: int, restarts: int = 0) -> int:
+        environment = {"PATH": PATH, "ARRAY_ID": "17", "INDEX": str(index)}
+        environment |= {"COUNT": str(restarts)} if restarts else {}
+        return subprocess.run([shell, run_file], env=environment, check=False).returncode
+
+    return run
+
+
+@pytest.mark.parametrize("restarts", [0, 1])
+@pytest.mark.parametrize("seen", [False, True], ids=["in events", "in the folder"])
+def test_an_element_that_has_ended_does_not_run_again_and_those_beside_it_do(
+    elements: Callable[..., int], tmp_path: Path, restarts: int, seen: bool
+) -> None:
+    assert elements(2) == 2
+    spool = Spool(tmp_path / "spool")
+    if seen:
+        spool.collect(["job-2"])
+
+    assert [elements(2, restarts), elements(1), elements(3)] == [2, 1, 3]
+
+    assert [(tmp_path / f"proof-{index}").read_text() for index in (1, 2, 3)] == ["ran\n"] * 3
+    assert {it.name for it in spool.collect(["job-2"])["job-2"]} == {"job-2.1.active", "job-2.1.exit.run.2"}
+
+
+def test_an_element_that_was_put_back_runs_again(elements: Callable[..., int], tmp_path: Path) -> None:
+    elements(2)
+    events = tmp_path / "spool" / "events"
+    (events / "job-2.1.signalled").touch()
+    os.utime(events / "job-2.1.signalled", (0, 0))
+
+    assert elements(2, 1) == 2
+
+    assert (tmp_path / "proof-2").read_text() == "ran\nran\n"
+
+
+def test_the_signal_that_ends_a_run_lets_it_run_again(batch: Place, fifo: Callable[[str], Path]) -> None:
+    """What a preemption leaves, by a real signal."""
+    up = fifo("up")
+    text = '[ -e "$2" ] && exit 3; trap "exit 0" TERM; touch "$2"; echo >"$1"; while :; do sleep 0.01; done'
+    written = attrs.evolve(batch, frame=BatchFrame("JOB_ID", KNOWN)).write(shell_job(text, up, batch.proof))
+    first = subprocess.Popen([batch.shell, str(written)], env={"PATH": PATH, "JOB_ID": "17"})
+    with up.open() as heard:
+        heard.read()
+    first.send_signal(signal.SIGTERM)
+    first.wait(60)
+
+    ended = batch.start(written, {**NATIVE, "COUNT": "1"})
+
+    assert (ended.code, "1.exit.run.3" in ended.markers) == (3, True)

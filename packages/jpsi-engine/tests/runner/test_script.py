@@ -1,0 +1,1109 @@
+"""The runner's script, carried out by real shells: what the job gets, and what it leaves."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from jpsi.contract.shell import ShellLine
+from jpsi.model.references import escape
+from jpsi.model.spec import JobSpec
+from jpsi_engine.runner.frame import BatchFrame, ProcessFrame
+from jpsi_engine.runner.requeue import RequeueRules
+from jpsi_engine.runner.run import Run
+from jpsi_engine.runner.script import render_runner
+from jpsi_testing.waiting import eventually
+from runners import PATH, SINGLE, Place, script, shell_job
+
+SIGNALS = ("HUP", "INT", "QUIT", "TERM", "ALRM", "USR1", "USR2", "XCPU")
+
+linux = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="reads /proc")
+# env(1) makes the environment of a job that inherits nothing, whatever the shell
+ways = pytest.mark.parametrize(
+    ("shell", "inherit"),
+    [("sh", True), ("bash", True), ("sh", False)],
+    ids=["sh-inheriting", "bash-inheriting", "exactly"],
+    indirect=["shell"],
+)
+properties = settings(
+    deadline=None,
+    max_examples=20,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+
+
+# ------------------------------------------------------------------------------------------- the text
+
+SIMPLE = r"""#!/bin/sh
+# Attempt 1 of jpsi job a1; the intent beside it says what was asked.
+_jpsi_umask=$(umask)
+umask 077
+_jpsi_folder=/spool/jobs/a1
+_jpsi_mark=/spool/events/a1.1
+# Whoever makes the claim runs this attempt, nobody else ever does.
+set -C
+echo $$ >"$_jpsi_folder"/claim.1 || exit 125
+set +C
+exec 9>&-
+# A marker is an empty file whose name is the fact; one that cannot be written stops nothing.
+_jpsi_note() { umask 077; true >"$_jpsi_mark.$1" || :; }
+_jpsi_end() { _jpsi_note "exit.$1.$2"; exit "$2"; }
+trap '_jpsi_note signalled' HUP INT QUIT TERM ALRM USR1 USR2 XCPU
+cd '/data/my runs' || _jpsi_end directory 125
+command exec </dev/null || _jpsi_end stdin 125
+command exec >/spool/jobs/a1/stdout || _jpsi_end stdout 125
+command exec 8>/spool/jobs/a1/stderr || _jpsi_end stderr 125
+unset JPSI_NODEFILE PSIJ_NODEFILE
+export JPSI_JOB_ID=a1
+[ -f /bin/echo ] && [ -x /bin/echo ] || {
+  [ -e /bin/echo ] || _jpsi_end executable 127
+  _jpsi_end executable 126
+}
+set -- /bin/echo 'it'\''s' "${USER-\${USER\}}"
+(
+umask "$_jpsi_umask"
+exec "$@"
+) 2>&8 8>&-
+_jpsi_code=$?
+[ $_jpsi_code -ne 126 ] || /bin/sh -c : "$@" 2>/dev/null || [ $? -ne 126 ] ||
+  _jpsi_end arguments 126
+_jpsi_end run "$_jpsi_code"
+"""
+
+SOURCING = r"""#!/bin/sh
+# Attempt 2 of jpsi job a1; the intent beside it says what was asked.
+_jpsi_umask=$(umask)
+umask 077
+_jpsi_folder=/spool/jobs/a1
+_jpsi_mark=/spool/events/a1.2
+# Whoever makes the claim runs this attempt, nobody else ever does.
+set -C
+echo $$ >"$_jpsi_folder"/claim.2 || exit 125
+set +C
+exec 9>&-
+# A marker is an empty file whose name is the fact; one that cannot be written stops nothing.
+_jpsi_note() { umask 077; true >"$_jpsi_mark.$1" || :; }
+_jpsi_end() { _jpsi_note "exit.$1.$2"; exit "$2"; }
+trap '_jpsi_note signalled' HUP INT QUIT TERM ALRM USR1 USR2 XCPU
+_jpsi_home=${HOME-}
+umask "$_jpsi_umask"; mkdir -p -- "$_jpsi_home"/runs; umask 077
+cd "$_jpsi_home"/runs || _jpsi_end directory 125
+command exec <'in' || _jpsi_end stdin 125
+umask "$_jpsi_umask"
+command exec >out || _jpsi_end stdout 125
+umask 077
+exec 8>&1
+unset JPSI_NODEFILE PSIJ_NODEFILE
+export JPSI_JOB_ID=a1
+export A=1
+export PATH=/opt/bin:"${PATH-}"
+_jpsi_value_2="${A-}",
+unset LANG
+true >/spool/jobs/a1/phase.2 || :
+(
+umask "$_jpsi_umask"
+exec 2>&8
+trap : HUP INT QUIT TERM ALRM USR1 USR2 XCPU
+command echo pre_launch >/spool/jobs/a1/phase.2 || exit 125
+. ./pre.sh
+set +aefuxvC -- "$?"
+unset -f cd command echo false kill printf read test true wait
+[ "$1" -eq 0 ] || exit "$1"
+unset IFS
+command trap - ABRT BUS CHLD CONT FPE ILL PIPE PROF SEGV SYS TRAP TSTP TTIN TTOU URG VTALRM XFSZ \
+  2>/dev/null || :
+trap : HUP INT QUIT TERM ALRM USR1 USR2 XCPU
+command cd "$_jpsi_home"/runs || exit 125
+exec 8>&1
+_jpsi_end() { command echo "$1 $2" >/spool/jobs/a1/phase.2; exit "$2"; }
+command echo run >/spool/jobs/a1/phase.2
+command -v -- prog >/dev/null || _jpsi_end executable 127
+set -- /usr/bin/env -u PS4 "IFS=$_jpsi_value_2" prog 'a b' "${A-\${A\}}"/x
+exec 2>/dev/null
+(
+exec "$@"
+) 2>&8 8>&-
+_jpsi_code=$?
+[ $_jpsi_code -ne 126 ] || /bin/sh -c : "$@" 2>/dev/null || [ $? -ne 126 ] ||
+  _jpsi_end arguments 126
+_jpsi_search() {
+  set -f; IFS=:; for _jpsi_place in $1; do [ -f "${_jpsi_place:-.}"/prog ] && exit 0; done; exit 1
+}
+[ $_jpsi_code -ne 127 ] || (_jpsi_search "$PATH") || _jpsi_end executable 127
+command echo "post_launch $_jpsi_code" >/spool/jobs/a1/phase.2
+exec 2>&8
+. "$_jpsi_home"/post.sh
+set +aefuxvC -- "$?"
+unset -f cd command echo false kill printf read test true wait
+[ "$1" -ne 0 ] || command echo "run $_jpsi_code" >/spool/jobs/a1/phase.2
+exit "$_jpsi_code"
+)
+_jpsi_code=$?
+{ read -r _jpsi_phase _jpsi_known </spool/jobs/a1/phase.2; } 2>/dev/null || :
+case "${_jpsi_phase-} $_jpsi_code" in
+'pre_launch 0') _jpsi_code=125 ;;
+esac
+_jpsi_end "${_jpsi_phase:-run}" "${_jpsi_known:-$_jpsi_code}"
+"""
+
+BATCH = r"""#!/bin/sh
+# Attempt 1 of jpsi job b2; the intent beside it says what was asked.
+_jpsi_umask=$(umask)
+umask 077
+_jpsi_folder=/spool/jobs/b2
+_jpsi_mark=/spool/events/b2.1
+_jpsi_native_id=${SLURM_JOB_ID:-unnamed.$$}
+# A signal ends nothing before the claim is whole.
+_jpsi_early=''
+for _jpsi_signal in HUP INT QUIT TERM ALRM USR1 USR2 XCPU; do
+  # shellcheck disable=SC2064  # the signal of now
+  trap "_jpsi_early=$_jpsi_signal" "$_jpsi_signal"
+done
+# Whoever makes the claim runs this attempt, nobody else ever does; a job that is run again finds its own.
+set -C
+if ! { echo "$_jpsi_native_id" >"$_jpsi_folder"/claim.1; } 2>/dev/null; then
+  read -r _jpsi_claim <"$_jpsi_folder"/claim.1 || exit 125
+  [ "$_jpsi_claim" = "$_jpsi_native_id" ] || exit 125
+fi
+set +C
+trap - HUP INT QUIT TERM ALRM USR1 USR2 XCPU
+[ -z "$_jpsi_early" ] || kill -s "$_jpsi_early" $$
+_jpsi_has_left() { [ -e "$_jpsi_run.$1" ] || [ -e "$_jpsi_folder/${_jpsi_run##*/}.$1" ]; }
+# Sets _jpsi_over to the exit code of the earlier run _jpsi_run of attempt $1, if that was the last.
+_jpsi_judge() {
+  # A profile may have set otherwise.
+  set +f
+  [ -z "${BASH_VERSION-}" ] || { unset GLOBIGNORE; shopt -u failglob dotglob; }
+  for _jpsi_exit in "$_jpsi_run".exit.*.* "$_jpsi_folder/${_jpsi_run##*/}".exit.*.*; do
+    _jpsi_code=${_jpsi_exit##*.}
+    case $_jpsi_code in '' | *[!0-9]*) continue ;; esac
+    _jpsi_is_over "$1" || continue
+    case $_jpsi_exit in *-stage_out.0) _jpsi_code=125 ;; esac
+    _jpsi_over=$_jpsi_code
+  done
+}
+_jpsi_is_over() {
+  # The job was put back as often as then: the batch system knows nothing of that run, and is told its code.
+  _jpsi_counted=''
+  { read -r _jpsi_counted <"$_jpsi_folder/start.$1.$_jpsi_restart"; } 2>/dev/null || :
+  [ -z "$_jpsi_count" ] || [ "$_jpsi_counted" != "$_jpsi_count" ] || return 0
+  # The exit codes after which the site puts jobs back, which clients write down once they know them.
+  _jpsi_codes=99 _jpsi_line=''
+  { read -r _jpsi_line <"$_jpsi_folder/../../requeue.json"; } 2>/dev/null || :
+  case $_jpsi_line in
+  '{"requeue_exit_codes": ['*']}') _jpsi_codes=${_jpsi_line#*[[]} _jpsi_codes=${_jpsi_codes%]*} ;;
+  esac
+  case ", $_jpsi_codes," in *", $_jpsi_code,"*) _jpsi_asks=1 ;; *) _jpsi_asks='' ;; esac
+  # Its end was published, or it was told to end, and has.
+  if [ -e "$_jpsi_folder/final.$1.json" ] || [ -e "$_jpsi_folder/stop.$1.json" ]; then
+    # By a code that asks for it, it would be put back for ever.
+    [ -z "$_jpsi_asks" ] || _jpsi_code=125
+    return 0
+  fi
+  # The batch system may have ended the job to put it back, or was asked to by the exit code.
+  [ "$_jpsi_code" -le 128 ] && [ -z "$_jpsi_asks" ] || return 1
+  [ "$_jpsi_codes" != any ] || [ "$_jpsi_code" -eq 0 ] || return 1
+  [ -e "$_jpsi_exit" ] || _jpsi_exit=$_jpsi_folder/${_jpsi_exit##*/}
+  for _jpsi_told in "$_jpsi_run.signalled" "$_jpsi_folder/${_jpsi_run##*/}.signalled"; do
+    # A signal that came after the end did not cause it.
+    [ ! -e "$_jpsi_told" ] || [ "$_jpsi_exit" -ot "$_jpsi_told" ] || return 1
+  done
+}
+_jpsi_restart=0 _jpsi_run=$_jpsi_mark _jpsi_count=${SLURM_RESTART_COUNT:-0} _jpsi_over=''
+# What was published as ended does not begin, and a run that has ended is not repeated unless it was put back.
+[ ! -e "$_jpsi_folder/final.1.json" ] || _jpsi_over=125
+while
+  [ -e "$_jpsi_folder/start.1.$_jpsi_restart" ] ||
+    _jpsi_has_left active || _jpsi_has_left exit.shell.125
+do
+  _jpsi_judge "1"
+  _jpsi_restart=$((_jpsi_restart + 1))
+  _jpsi_run=$_jpsi_mark.$_jpsi_restart
+done
+if [ -n "$_jpsi_over" ]; then
+  echo "$_jpsi_native_id" >>"$_jpsi_folder/rerun.1" || :
+  exit "$_jpsi_over"
+fi
+echo "$_jpsi_count" >"$_jpsi_folder/start.1.$_jpsi_restart" || :
+_jpsi_mark=$_jpsi_run
+# A marker is an empty file whose name is the fact; one that cannot be written stops nothing.
+_jpsi_note() { umask 077; true >"$_jpsi_mark.$1" || :; }
+_jpsi_end() { _jpsi_note "exit.$1.$2"; exit "$2"; }
+_jpsi_pids='' _jpsi_got=''
+# shellcheck disable=SC2317,SC2329  # the traps call it
+_jpsi_pass() {
+  _jpsi_got=$1
+  # shellcheck disable=SC2086  # several words
+  [ -z "$_jpsi_pids" ] || kill -s "$1" $_jpsi_pids 2>/dev/null || :
+}
+# A signal ends `wait` early; asked again about a process whose end it told just then, it says 127. Of
+# one that ended as the signal came, bash 5.2 may have lost the code, and says -1.
+_jpsi_wait() {
+  # One that came while processes were started may have missed some: right after its start, dash loses them.
+  if [ -n "$_jpsi_got" ]; then
+    PATH=${PATH-}:/usr/bin:/bin command sleep 0.2 || PATH=/usr/bin:/bin command sleep 1
+    _jpsi_pass "$_jpsi_got"
+  fi
+  _jpsi_code=''
+  while :; do
+    _jpsi_got=
+    wait "$1"
+    _jpsi_answer=$?
+    case $_jpsi_code,$_jpsi_answer in [0-9]*,127 | [0-9]*,-1) ;; *) _jpsi_code=$_jpsi_answer ;; esac
+    [ -n "$_jpsi_got" ] || break
+  done
+  _jpsi_pids=${_jpsi_pids#* }
+}
+for _jpsi_signal in HUP INT QUIT TERM ALRM USR1 USR2 XCPU; do
+  # shellcheck disable=SC2064  # the signal of now
+  trap "_jpsi_note signalled; _jpsi_pass $_jpsi_signal" "$_jpsi_signal"
+done
+_jpsi_note active
+cd /data || _jpsi_end directory 125
+command exec </dev/null || _jpsi_end stdin 125
+command exec >/spool/jobs/b2/stdout || _jpsi_end stdout 125
+command exec 8>/spool/jobs/b2/stderr || _jpsi_end stderr 125
+(
+uname -n
+) </dev/null >/spool/jobs/b2/nodes.1 2>&8 8>&- && [ -s /spool/jobs/b2/nodes.1 ] &&
+  export JPSI_NODEFILE=/spool/jobs/b2/nodes.1 PSIJ_NODEFILE=/spool/jobs/b2/nodes.1 ||
+  unset JPSI_NODEFILE PSIJ_NODEFILE
+export JPSI_JOB_ID=b2
+[ -f /bin/echo ] && [ -x /bin/echo ] || {
+  [ -e /bin/echo ] || _jpsi_end executable 127
+  _jpsi_end executable 126
+}
+set -- /bin/echo x
+# What runs in the background ignores INT and QUIT; bash undoes that itself, elsewhere env(1) can.
+if [ -z "${BASH_VERSION-}" ] && /usr/bin/env -i --default-signal=INT,QUIT >/dev/null 2>&1; then
+  set -- /usr/bin/env --default-signal=INT,QUIT "$@"
+fi
+command exec 7<&0 || exec 7</dev/null
+(
+[ -z "${BASH_VERSION-}" ] || trap - INT QUIT
+umask "$_jpsi_umask"
+exec "$@"
+) <&7 7<&- 2>&8 8>&- &
+_jpsi_pids="$! "
+exec 7<&-
+_jpsi_wait $!
+[ $_jpsi_code -ne 126 ] || /bin/sh -c : "$@" 2>/dev/null || [ $? -ne 126 ] ||
+  _jpsi_end arguments 126
+_jpsi_end run "$_jpsi_code"
+"""
+
+GOLDEN = {
+    "simple": (
+        Run(
+            job_id="a1",
+            attempt=1,
+            folder="/spool/jobs/a1",
+            events="/spool/events",
+            directory="/data/my runs",
+            spec=JobSpec("/bin/echo", ["it's", "${USER}"]),
+            launch=SINGLE,
+            frame=ProcessFrame(),
+        ),
+        SIMPLE,
+    ),
+    "sourcing": (
+        Run(
+            job_id="a1",
+            attempt=2,
+            folder="/spool/jobs/a1",
+            events="/spool/events",
+            directory="~/runs",
+            spec=JobSpec(
+                "prog",
+                ["a b", "${A}/x"],
+                environment={
+                    "A": "1",
+                    "PATH": "/opt/bin:${PATH}",
+                    "IFS": "${A},",
+                    "LANG": None,
+                    "PS4": None,
+                },
+                create_directory=True,
+                stdin_path=Path("in"),
+                stdout_path=Path("out"),
+                stderr_path=Path("out"),
+                pre_launch=Path("pre.sh"),
+                post_launch=Path("~/post.sh"),
+            ),
+            launch=SINGLE,
+            frame=ProcessFrame(),
+        ),
+        SOURCING,
+    ),
+    "batch": (
+        Run(
+            job_id="b2",
+            attempt=1,
+            folder="/spool/jobs/b2",
+            events="/spool/events",
+            directory="/data",
+            spec=JobSpec("/bin/echo", ["x"]),
+            launch=SINGLE,
+            nodes=[ShellLine("uname -n")],
+            frame=BatchFrame("SLURM_JOB_ID", RequeueRules("SLURM_RESTART_COUNT", frozenset({99}))),
+        ),
+        BATCH,
+    ),
+}
+
+
+@pytest.mark.parametrize(("run", "text"), GOLDEN.values(), ids=GOLDEN)
+def test_script_reads_as_it_is_written_here(run: Run, text: str) -> None:
+    assert render_runner(run) == text
+
+
+@pytest.mark.parametrize("checker", ["sh", "dash", "bash"])
+@pytest.mark.parametrize(("run", "text"), GOLDEN.values(), ids=GOLDEN)
+def test_script_is_valid(run: Run, text: str, checker: str, tmp_path: Path) -> None:
+    if shutil.which(checker) is None:
+        pytest.skip(f"there is no {checker} here")
+    path = script(tmp_path / "run", render_runner(run))
+
+    checked = subprocess.run([checker, "-n", str(path)], capture_output=True, check=False)
+
+    assert (checked.returncode, checked.stderr) == (0, b"")
+
+
+# ------------------------------------------------------------------- arguments and the environment
+
+# What the job prints: its command line and its environment, as the kernel has them.
+PROBE = (
+    "import sys\n"
+    "for name in ('cmdline', 'environ'):\n"
+    "    with open('/proc/self/' + name, 'rb') as file: sys.stdout.buffer.write(file.read())\n"
+)
+PROBING = [sys.executable, "-I", "-S", "-c", PROBE]
+
+HOSTILE = (
+    *("", " ", "a b", "\n", "a\nb\n", "\t", "'", '"', 'it\'s "it"', "\\", "\\\\n", "$", "$$", "$A", "*"),
+    *("$(exit 3)", "`exit 3`", "$((1))", "a=b", "-n", "--", "!", "#", "&", ";", "|", "{}", "${", "${A"),
+    *("${1}", "$${A}", "$$${A}", "~", "\x01", "\x7f", "é", "日本", "🐚", "\x85", "\u2028"),
+    *(bytes([byte]).decode("utf-8", "surrogateescape") for byte in range(0x80, 0x90)),
+)
+#: What shells set, read or guard themselves. PWD, OLDPWD, SHLVL and _ they also give to every process.
+EXPORTED = ("PWD", "OLDPWD", "SHLVL", "_")
+OWNED = (
+    *("ENV", "EUID", "FUNCNAME", "GROUPS", "HISTCMD", "IFS", "LINENO", "OPTARG", "OPTERR", "OPTIND"),
+    *("PPID", "PS1", "PS2", "PS4", "RANDOM", "SECONDS", "SHELLOPTS", "UID", "POSIXLY_CORRECT"),
+    *("BASH", "BASHPID", "BASH_ENV", "BASHOPTS", "BASH_VERSION", "BASH_ARGV0", "BASH_SUBSHELL"),
+)
+#: What some shells have a use for, but are not known to guard.
+SPECIAL = (
+    *("CDPATH", "COLUMNS", "COMP_WORDBREAKS", "COPROC", "DIRSTACK", "EPOCHREALTIME", "EPOCHSECONDS"),
+    *("EXECIGNORE", "FUNCNEST", "GLOBIGNORE", "HOSTNAME", "LC_ALL", "LINES", "MAILCHECK", "MAPFILE"),
+    *("OSTYPE", "PATH", "PIPESTATUS", "PROMPT_COMMAND", "REPLY", "SRANDOM", "TIMEFORMAT", "TMOUT"),
+)
+INHERITED = {"INHERITED": "from outside\n", "A": "outer $(A)"}
+ORDINARY = ("A", "B", "long_Name_1", "__", "HOME", "PATH", "INHERITED")
+
+texts = (
+    st.sampled_from(HOSTILE)
+    | st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=5)
+    | st.binary(max_size=5).map(lambda raw: raw.replace(b"\0", b"").decode("utf-8", "surrogateescape"))
+)
+references = st.sampled_from([*ORDINARY, "UNSET", *OWNED]).map("${{{}}}".format)
+templates = st.lists(texts | references, max_size=4).map("".join)
+environments = st.lists(
+    st.tuples(st.sampled_from(ORDINARY) | st.sampled_from((*OWNED, *EXPORTED)), st.none() | templates),
+    max_size=8,
+).map(dict)
+
+
+def expanded(text: str, environment: Mapping[str, str], *, keep_unset: bool) -> str:
+    """`${NAME}` by its definition: a left-to-right walk, without a regex."""
+    out = ""
+    while text:
+        dollars = len(text) - len(text.lstrip("$"))
+        name, closing, rest = text[dollars + 1 :].partition("}")
+        if (
+            dollars
+            and text[dollars : dollars + 1] == "{"
+            and closing
+            and name.isascii()
+            and name.isidentifier()
+        ):
+            literal = "${" + name + "}"
+            value = environment.get(name, literal if keep_unset else "")
+            out += value if dollars == 1 else "$" * (dollars - 2) + literal
+            text = rest
+        else:
+            out += text[: max(dollars, 1)]
+            text = text[max(dollars, 1) :]
+    return out
+
+
+def model(spec: JobSpec, inherited: Mapping[str, str]) -> tuple[list[str], dict[str, str]]:
+    """The arguments and the environment that a job must get (facts/clauses.md)."""
+    environment = dict(inherited) if spec.inherit_environment else {}
+    for name, value in (spec.environment or {}).items():
+        if value is None:
+            environment.pop(name, None)
+        else:
+            environment[name] = expanded(value, environment, keep_unset=False)
+    return [expanded(text, environment, keep_unset=True) for text in spec.arguments or []], environment
+
+
+def probed(output: bytes, count: int) -> tuple[list[bytes], dict[bytes, bytes]]:
+    """The last `count` arguments, and the environment, of what the probe printed."""
+    items = output.split(b"\0")[:-1]
+    start = len(PROBING)
+    arguments, entries = items[start : start + count], items[start + count :]
+    environment = dict(entry.split(b"=", 1) for entry in entries)
+    assert len(environment) == len(entries), "no variable is there twice"
+    return arguments, environment
+
+
+def encoded(environment: Mapping[str, str]) -> dict[bytes, bytes]:
+    return {os.fsencode(name): os.fsencode(value) for name, value in environment.items()}
+
+
+def seen(place: Place, spec: JobSpec) -> tuple[list[bytes], dict[bytes, bytes]]:
+    """What a job finds for its arguments and environment."""
+    arguments = spec.arguments or []
+    spec = attrs.evolve(spec, executable=PROBING[0], arguments=[*PROBING[1:], *arguments])
+    ended = place.run(spec, INHERITED)
+    assert (ended.code, ended.markers, ended.stderr) == (0, ["exit.run.0"], b"")
+    return probed(ended.stdout, len(arguments))
+
+
+@pytest.mark.clause("spec-expansion")
+@linux
+@ways
+@properties
+@given(environment=environments, arguments=st.lists(templates, max_size=8))
+def test_references_are_expanded_and_all_else_arrives_unchanged(
+    shell: str,
+    tmp_path: Path,
+    inherit: bool,
+    environment: dict[str, str | None],
+    arguments: list[str],
+) -> None:
+    place = Place(Path(tempfile.mkdtemp(dir=tmp_path)), shell)
+    spec = JobSpec("", arguments, environment=environment, inherit_environment=inherit)
+
+    found_arguments, found_environment = seen(place, spec)
+
+    inherited = {"PATH": PATH, "HOME": str(place.home), **INHERITED, "JPSI_JOB_ID": place.job_id}
+    expected_arguments, expected_environment = model(spec, inherited)
+    assert found_arguments == [os.fsencode(text) for text in expected_arguments]
+    if inherit:
+        # the shell's own, unless the spec says something about them
+        for name in set(EXPORTED) - set(environment):
+            found_environment.pop(os.fsencode(name), None)
+    assert found_environment == encoded(expected_environment)
+
+
+@linux
+@pytest.mark.parametrize("inherit", [True, False], ids=["inheriting", "exactly"])
+@properties
+@given(items=st.lists(templates, max_size=8), environment=st.dictionaries(st.sampled_from(OWNED), templates))
+def test_escaped_text_arrives_as_it_was_typed(
+    tmp_path: Path, inherit: bool, items: list[str], environment: dict[str, str]
+) -> None:
+    place = Place(Path(tempfile.mkdtemp(dir=tmp_path)))
+    escaped: dict[str, str | None] = {name: escape(value) for name, value in environment.items()}
+    spec = JobSpec("", [escape(item) for item in items], environment=escaped, inherit_environment=inherit)
+
+    arguments, found = seen(place, spec)
+
+    assert arguments == [os.fsencode(item) for item in items]
+    assert encoded(environment).items() <= found.items()
+
+
+@linux
+@ways
+def test_names_that_shells_own_are_like_any_other(place: Place, inherit: bool) -> None:
+    """For the job, and for what is expanded after them."""
+    values = {name: f"a {name}*'\n" for name in (*OWNED, *EXPORTED)}
+    environment: dict[str, str | None] = dict(values)
+    environment |= {f"LATER_{name}": f"<${{{name}}}>" for name in values}
+    spec = JobSpec(
+        "", [f"${{{name}}}" for name in values], environment=environment, inherit_environment=inherit
+    )
+
+    arguments, found = seen(place, spec)
+
+    assert arguments == [value.encode() for value in values.values()]
+    assert encoded(values).items() <= found.items()
+    assert encoded({f"LATER_{name}": f"<{values[name]}>" for name in values}).items() <= found.items()
+
+
+@linux
+@pytest.mark.parametrize("shell", ["bash"], indirect=True)
+@pytest.mark.parametrize("name", SPECIAL)
+def test_name_that_some_shell_has_a_use_for_is_like_any_other(place: Place, name: str) -> None:
+    """Nor does its value mean anything to the runner."""
+    value = {"FUNCNEST": "1", "LC_ALL": "C"}.get(name, "a b*'\n")
+    spec = JobSpec("", [f"${{{name}}}"], environment={name: value, "LATER": f"<${{{name}}}>"})
+
+    arguments, environment = seen(place, spec)
+
+    assert arguments == [value.encode()]
+    assert encoded({name: value, "LATER": f"<{value}>"}).items() <= environment.items()
+
+
+@linux
+def test_any_name_can_be_unset(place: Place) -> None:
+    names = [*OWNED, *EXPORTED, "A", "INHERITED", "NEVER_SET"]
+
+    _, environment = seen(place, JobSpec("", [], environment=dict.fromkeys(names)))
+
+    assert {os.fsencode(name) for name in names} & environment.keys() == set()
+
+
+@pytest.mark.clause("spec-expansion")
+@linux
+@pytest.mark.parametrize("name", ["PWD", "INHERITED"])
+def test_reference_to_what_the_job_inherits_is_expanded(simple: Place, name: str) -> None:
+    """PWD as well, which every process of a shell has: it is the job's directory."""
+    value = {"PWD": str(simple.directory), **INHERITED}[name].encode()
+
+    arguments, environment = seen(
+        simple, JobSpec("", [f"${{{name}}}/x"], environment={"LATER": f"${{{name}}}/y"})
+    )
+
+    assert arguments == [value + b"/x"]
+    assert environment[b"LATER"] == value + b"/y"
+
+
+@linux
+def test_nothing_of_the_runner_but_the_id_is_in_the_environment_of_the_job(place: Place) -> None:
+    pre = script(place.root / "pre.sh", "set -a\nFROM_PRE=1\n")
+
+    _, environment = seen(place, JobSpec("", [], environment={"IFS": "x"}, pre_launch=pre))
+
+    assert [name for name in environment if b"jpsi" in name.lower()] == [b"JPSI_JOB_ID"]
+    assert environment[b"FROM_PRE"] == b"1"
+
+
+@pytest.mark.clause("spec-expansion-arguments")
+@linux
+def test_arguments_are_expanded_after_pre_launch(place: Place) -> None:
+    pre = script(place.root / "pre.sh", "export A=changed NEW='new one'; unset INHERITED\n")
+
+    arguments, environment = seen(
+        place, JobSpec("", ["${A}", "${NEW}", "${INHERITED}"], environment={"B": "${A}"}, pre_launch=pre)
+    )
+
+    assert arguments == [b"changed", b"new one", b"${INHERITED}"]
+    assert environment[b"B"] == INHERITED["A"].encode()
+
+
+@linux
+def test_job_that_inherits_nothing_sees_nothing_of_pre_launch(place: Place) -> None:
+    pre = script(place.root / "pre.sh", "export NEW=1\n")
+
+    arguments, environment = seen(
+        place, JobSpec("", ["${NEW}"], environment={"B": "2"}, inherit_environment=False, pre_launch=pre)
+    )
+
+    assert (arguments, environment) == ([b"${NEW}"], {b"B": b"2"})
+
+
+# -------------------------------------------------------------------------------- claim and markers
+
+
+def test_second_run_of_an_attempt_does_nothing(place: Place) -> None:
+    written = place.write(shell_job('echo ran >>"$1"; exit 7', place.proof))
+
+    first, second = place.start(written), place.start(written)
+
+    assert (first.code, first.markers) == (7, ["exit.run.7"])
+    assert (second.code, second.markers) == (125, ["exit.run.7"])
+    assert place.proof.read_text() == "ran\n"
+
+
+def test_of_many_runs_at_once_one_carries_out_the_attempt(place: Place) -> None:
+    written = place.write(shell_job('echo ran >>"$1"; exit 7', place.proof))
+
+    runs = [subprocess.Popen([place.shell, str(written)], stderr=subprocess.DEVNULL) for _ in range(8)]
+    codes = [run.wait() for run in runs]
+
+    assert sorted(codes) == [7] + [125] * 7
+    assert place.proof.read_text() == "ran\n"
+
+
+def test_revoked_attempt_does_nothing(place: Place) -> None:
+    written = place.write(shell_job('echo ran >>"$1"', place.proof))
+    (place.folder / "claim.1").write_text("revoked")
+
+    ended = place.start(written)
+
+    assert (ended.code, ended.markers) == (125, [])
+    assert (place.folder / "claim.1").read_text() == "revoked"
+    assert not place.proof.exists()
+
+
+def test_another_attempt_has_a_claim_of_its_own(simple: Place) -> None:
+    simple.run(shell_job("exit 7"))
+
+    written = simple.write(shell_job("exit 8"), attempt=2)
+    simple.start(written)
+
+    assert simple.markers() == ["a1.2.exit.run.8", "exit.run.7"]
+
+
+def test_claim_names_the_runner(process: Place) -> None:
+    ended = process.run(shell_job("echo $PPID"))
+
+    assert (process.folder / "claim.1").read_bytes() == ended.stdout
+
+
+def test_claim_of_a_batch_job_is_its_native_id(batch: Place) -> None:
+    batch.run(shell_job(":"), {"JOB_ID": "17.server"})
+
+    assert (batch.folder / "claim.1").read_text() == "17.server\n"
+
+
+@pytest.mark.parametrize(
+    ("environment", "claim"),
+    [({"A": "1", "B": "2"}, "1"), ({"B": "2"}, "2"), ({"A": "", "B": "2"}, "2"), ({}, "unnamed.")],
+    ids=["both", "the second", "an empty one", "none"],
+)
+def test_native_id_is_told_by_the_first_variable_that_is_set(
+    batch: Place, environment: Mapping[str, str], claim: str
+) -> None:
+    attrs.evolve(batch, frame=BatchFrame("A B")).run(shell_job(":"), environment)
+
+    assert (batch.folder / "claim.1").read_text().startswith(claim)
+
+
+def test_batch_job_that_is_run_again_leaves_markers_of_its_own(batch: Place) -> None:
+    written = batch.write(shell_job('echo ran >>"$1"; [ $(wc -l <"$1") -eq 2 ]', batch.proof))
+
+    first = batch.start(written, {"JOB_ID": "17"})
+    second = batch.start(written, {"JOB_ID": "17"})
+
+    assert (first.code, second.code) == (1, 0)
+    assert second.markers == ["1.active", "1.exit.run.0", "exit.run.1"]
+
+
+@linux
+def test_batch_job_that_is_signalled_while_it_makes_its_claim_ends_with_a_whole_claim(batch: Place) -> None:
+    written = batch.write(shell_job('echo ran >>"$1"', batch.proof))
+    claim = batch.folder / "claim.1"
+    os.mkfifo(claim)
+    pipe = os.open(claim, os.O_RDWR | os.O_NONBLOCK)
+    filler = bytes(fcntl.fcntl(pipe, fcntl.F_GETPIPE_SZ))
+    os.write(pipe, filler)
+
+    with subprocess.Popen([batch.shell, str(written)], env={"PATH": PATH, "JOB_ID": "17"}) as started:
+        has_begun = eventually(lambda: is_caught(started.pid, signal.SIGTERM), 10)
+        started.terminate()
+        os.read(pipe, len(filler))
+        code = started.wait()
+
+    assert has_begun
+    assert (code, os.read(pipe, 99)) == (-signal.SIGTERM, b"17\n")
+    assert (list(batch.events.iterdir()), batch.proof.exists()) == ([], False)
+
+
+def is_caught(pid: int, number: signal.Signals) -> bool:
+    """Return True if a process has a handler for a signal."""
+    (caught,) = re.findall(r"SigCgt:\s*(\w+)", Path(f"/proc/{pid}/status").read_text())
+    return bool(int(caught, 16) & 1 << number - 1)
+
+
+@pytest.mark.parametrize("claim", ["16", "revoked", ""])
+def test_batch_job_whose_attempt_is_claimed_by_another_does_nothing(batch: Place, claim: str) -> None:
+    written = batch.write(shell_job('echo ran >>"$1"', batch.proof))
+    (batch.folder / "claim.1").write_text(claim)
+
+    ended = batch.start(written, {"JOB_ID": "17"})
+
+    assert (ended.code, list(batch.events.iterdir())) == (125, [])
+    assert not batch.proof.exists()
+
+
+def test_batch_jobs_without_an_id_cannot_take_each_others_claim(tmp_path: Path, shell: str) -> None:
+    place = Place(tmp_path, shell, BatchFrame(""))
+    written = place.write(shell_job('echo ran >>"$1"', place.proof))
+
+    assert (place.start(written).code, place.start(written).code) == (0, 125)
+    assert place.proof.read_text() == "ran\n"
+
+
+def test_attempt_that_cannot_be_claimed_does_nothing(simple: Place) -> None:
+    written = simple.write(shell_job('echo ran >>"$1"', simple.proof))
+    moved = written.rename(simple.root / "run")
+    simple.folder.rmdir()
+
+    ended = simple.start(moved)
+
+    assert (ended.code, ended.markers) == (125, [])
+    assert not simple.proof.exists()
+
+
+@pytest.mark.parametrize("code", [0, 1, 7, 125, 126, 127, 128, 255])
+def test_code_of_the_job_is_in_the_marker_and_in_the_exit(place: Place, code: int) -> None:
+    ended = place.run(shell_job(f"exit {code}"))
+
+    assert (ended.code, ended.markers) == (code, [f"exit.run.{code}"])
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL, signal.SIGSEGV, signal.SIGINT])
+def test_job_that_a_signal_ends_has_128_and_its_number(place: Place, number: signal.Signals) -> None:
+    ended = place.run(shell_job(f"ulimit -c 0; kill -{number.value} $$"))
+
+    assert (ended.code, ended.markers) == (128 + number, [f"exit.run.{128 + number}"])
+
+
+@pytest.mark.parametrize("code", [0, 7])
+@pytest.mark.parametrize("with_post", [False, True], ids=["plain", "sourcing"])
+def test_job_runs_although_markers_cannot_be_written(place: Place, code: int, with_post: bool) -> None:
+    post = script(place.root / "post.sh", "") if with_post else None
+    written = place.write(
+        shell_job(f'echo ran >"$1"; exit {code}', place.proof, post_launch=post), events="/nonexistent/events"
+    )
+
+    ended = place.start(written)
+
+    assert (ended.code, ended.markers) == (code, [])
+    assert place.proof.read_text() == "ran\n"
+
+
+def spawned(place: Place, written: Path, **options: Any) -> int:
+    return os.posix_spawn(
+        place.shell,
+        [place.shell, str(written)],
+        {"PATH": PATH, "JOB_ID": "17"},
+        file_actions=[(os.POSIX_SPAWN_OPEN, fd, "/dev/null", os.O_RDWR, 0) for fd in (0, 1, 2)],
+        setsigdef=signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP},
+        **options,
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "with_post"),
+    [*((name, False) for name in SIGNALS), ("TERM", True)],
+)
+def test_signal_is_noted_and_the_job_waited_for(
+    process: Place, fifo: Callable[[str], Path], name: str, with_post: bool
+) -> None:
+    up, down = fifo("up"), fifo("down")
+    post = script(process.root / "post.sh", "") if with_post else None
+    written = process.write(shell_job('echo >"$1"; read x <"$2"; exit 7', up, down, post_launch=post))
+
+    pid = spawned(process, written)
+    with up.open() as heard:
+        heard.read()
+    os.kill(pid, signal.Signals[f"SIG{name}"])
+    with down.open("w") as told:
+        told.write("\n")
+    _, status = os.waitpid(pid, 0)
+
+    assert os.waitstatus_to_exitcode(status) == 7
+    assert process.markers() == ["exit.run.7", "signalled"]
+
+
+@pytest.mark.parametrize("pre_launch", [None, "", "trap 'exit 3' TERM; trap '' USR1", "set -e"])
+@pytest.mark.parametrize("name", SIGNALS)
+def test_signal_to_the_batch_job_reaches_the_executable(
+    batch: Place, fifo: Callable[[str], Path], name: str, pre_launch: str | None
+) -> None:
+    """The runner alone is signalled, and the job decides what that means."""
+    if pre_launch is not None and name in {"INT", "QUIT"} and not is_bash(batch.shell):
+        pytest.skip("a shell between runner and job cannot take it, except bash")
+    up = fifo("up")
+    pre = None if pre_launch is None else script(batch.root / "pre.sh", pre_launch)
+    trapping = 'trap "echo caught; exit 7" $2; echo >"$1"; while :; do sleep 0.01; done'
+    written = batch.write(shell_job(trapping, up, name, pre_launch=pre))
+
+    pid = spawned(batch, written)
+    with up.open() as heard:
+        heard.read()
+    os.kill(pid, signal.Signals[f"SIG{name}"])
+    _, status = os.waitpid(pid, 0)
+
+    assert os.waitstatus_to_exitcode(status) == 7
+    assert batch.markers() == ["exit.run.7", "signalled"]
+    assert batch.read("stdout") == b"caught\n"
+
+
+def test_batch_job_that_does_not_mind_a_signal_runs_on(batch: Place, fifo: Callable[[str], Path]) -> None:
+    up, down = fifo("up"), fifo("down")
+    # bash may lose the code of what ends just when the signal comes
+    written = batch.write(shell_job('trap "" TERM; echo >"$1"; read x <"$2"; sleep 0.2; exit 7', up, down))
+
+    pid = spawned(batch, written)
+    with up.open() as heard:
+        heard.read()
+    os.kill(pid, signal.SIGTERM)
+    while "signalled" not in batch.markers():
+        pass
+    with down.open("w") as told:
+        told.write("\n")
+    _, status = os.waitpid(pid, 0)
+
+    assert os.waitstatus_to_exitcode(status) == 7
+    assert batch.markers() == ["exit.run.7", "signalled"]
+
+
+def test_batch_job_that_the_signal_kills_has_its_code(batch: Place, fifo: Callable[[str], Path]) -> None:
+    up = fifo("up")
+    written = batch.write(shell_job('echo >"$1"; while :; do sleep 0.01; done', up))
+
+    pid = spawned(batch, written)
+    with up.open() as heard:
+        heard.read()
+    os.kill(pid, signal.SIGTERM)
+    _, status = os.waitpid(pid, 0)
+
+    assert os.waitstatus_to_exitcode(status) == 143
+    assert batch.markers() == ["exit.run.143", "signalled"]
+
+
+def test_batch_job_that_ends_by_a_signal_to_all_is_marked_as_signalled_first(
+    batch: Place, fifo: Callable[[str], Path]
+) -> None:
+    """The job may be gone already when its runner takes the signal."""
+    up = fifo("up")
+    written = batch.write(shell_job('trap "exit 0" TERM; echo >"$1"; while :; do sleep 0.01; done', up))
+
+    pid = spawned(batch, written, setpgroup=0)
+    with up.open() as heard:
+        heard.read()
+    os.killpg(pid, signal.SIGTERM)
+    os.waitpid(pid, 0)
+
+    times = {it.name.removeprefix("a1.1."): it.stat().st_mtime_ns for it in batch.events.iterdir()}
+    # bash may lose the code of what ends just when the signal comes
+    (end,) = times.keys() & {"exit.run.0", "exit.run.143"}
+    assert times["signalled"] <= times[end]
+
+
+def is_bash(shell: str) -> bool:
+    return "bash" in str(Path(shell).resolve())
+
+
+def test_no_descriptor_but_the_streams_reaches_the_job(place: Place) -> None:
+    """The lock on the intent least of all: the job would hold it as long as it runs."""
+    written = place.write(shell_job("for fd in 3 4 5 6 7 8 9; do (: <&$fd) 2>/dev/null && echo $fd; done; :"))
+    lock = "exec 9</dev/null;" if isinstance(place.frame, ProcessFrame) else ""
+
+    subprocess.run(["sh", "-c", f'{lock} exec "{place.shell}" "{written}"'], check=True)
+
+    assert place.read("stdout") == b""
+
+
+# ------------------------------------------------------------------------------------- executables
+
+ECHO = '#!/bin/sh\nprintf "<%s>" "$@"\nexit 6\n'
+
+
+@pytest.mark.clause("spec-executable")
+@ways
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("prog", "a b", "x*", "é", "$HOME", "it's", ".prog", "a=b", "=x", "PATH=x", "-n", "--", "--help"),
+        *("cd", "exit", "if", "echo", "[", "test", "true", ":", "!", "{", "time", "command", "~"),
+    ],
+)
+def test_name_is_looked_up_on_the_path_of_the_job(place: Place, name: str, inherit: bool) -> None:
+    """A builtin or reserved word of a shell is never taken for it."""
+    script(place.root / "bin" / name, ECHO)
+    path: dict[str, str | None] = {"PATH": f"{place.root}/bin:{PATH}"}
+
+    ended = place.run(JobSpec(name, ["a b", ""], environment=path, inherit_environment=inherit))
+
+    assert (ended.code, ended.markers, ended.stdout) == (6, ["exit.run.6"], b"<a b><>")
+
+
+@pytest.mark.clause("spec-executable")
+@ways
+@pytest.mark.parametrize("name", ["bin/prog", "./prog", "./a=b", "a=b/prog", "./a b", "./-", "$HOME/x"])
+def test_relative_path_is_relative_to_the_directory_of_the_job(
+    place: Place, name: str, inherit: bool
+) -> None:
+    script(place.directory / name, ECHO)
+
+    ended = place.run(JobSpec(name, ["x"], inherit_environment=inherit))
+
+    assert (ended.code, ended.markers, ended.stdout) == (6, ["exit.run.6"], b"<x>")
+
+
+@ways
+def test_relative_path_may_look_like_an_option(place: Place, inherit: bool) -> None:
+    """A link to a binary: a script of that name would be one to its interpreter."""
+    place.write(JobSpec())
+    (place.directory / "-i").mkdir()
+    (place.directory / "-i" / "-u").symlink_to("/bin/sh")
+
+    ended = place.run(JobSpec("-i/-u", ["-c", "echo $1; exit 6", "-", "x"], inherit_environment=inherit))
+
+    assert (ended.code, ended.markers, ended.stdout) == (6, ["exit.run.6"], b"x\n")
+
+
+@ways
+@pytest.mark.parametrize(
+    ("name", "code"),
+    [
+        ("missing", 127),
+        ("./missing", 127),
+        ("/nonexistent/missing", 127),
+        ("cd", 127),
+        ("exit", 127),
+        ("if", 127),
+        ("a=b", 127),
+        ("-n", 127),
+        ("./plain", 126),
+        ("./dir", 126),
+        ("/", 126),
+    ],
+)
+def test_executable_that_is_none_fails_with_the_usual_code(
+    place: Place, name: str, code: int, inherit: bool
+) -> None:
+    script(place.directory / "plain", ECHO, mode=0o644)
+    (place.directory / "dir").mkdir()
+    environment: dict[str, str | None] = {"PATH": str(place.root / "empty")}
+
+    ended = place.run(JobSpec(name, inherit_environment=inherit, environment=environment))
+
+    assert ended.code == code
+    assert [re.sub("run|executable", "*", marker) for marker in ended.markers] == [f"exit.*.{code}"]
+
+
+@pytest.mark.parametrize("inherit", [True, False], ids=["inheriting", "exactly"])
+@pytest.mark.parametrize("name", ["missing", "./missing", "cd", "if", "./plain", "./dir"])
+def test_executable_that_is_none_is_told_from_one_that_failed(
+    simple: Place, name: str, inherit: bool
+) -> None:
+    """The phase in the marker is what `Reason.EXECUTABLE` rests on."""
+    script(simple.directory / "plain", ECHO, mode=0o644)
+    (simple.directory / "dir").mkdir()
+    environment: dict[str, str | None] = {"PATH": str(simple.root / "empty")}
+
+    ended = simple.run(JobSpec(name, inherit_environment=inherit, environment=environment))
+
+    assert ended.markers == [f"exit.executable.{ended.code}"]
+
+
+# ----------------------------------------------------------------------------- directory and streams
+
+
+def test_directory_that_is_missing_ends_the_job(place: Place) -> None:
+    ended = place.run(shell_job("exit 7"), directory="/nonexistent/dir")
+
+    assert (ended.code, ended.markers) == (125, ["exit.directory.125"])
+
+
+@pytest.mark.parametrize("name", ["new/dir x", "-p", "$HOME"])
+def test_directory_is_created_if_that_is_asked_for(place: Place, name: str) -> None:
+    directory = place.directory / name
+
+    ended = place.run(shell_job("pwd", create_directory=True), directory=str(directory))
+
+    assert (ended.code, ended.stdout) == (0, f"{directory}\n".encode())
+
+
+@pytest.mark.clause("spec-directory")
+@pytest.mark.parametrize("directory", ["~", "~/", "~/a b"])
+def test_directory_may_be_in_the_home_directory(place: Place, directory: str) -> None:
+    (place.home / "a b").mkdir(parents=True)
+
+    ended = place.run(shell_job("pwd"), directory=directory)
+
+    assert ended.stdout.decode().strip() == str(place.home / directory[2:])
+
+
+def test_streams_without_a_path_are_in_the_folder_and_input_is_empty(place: Place) -> None:
+    ended = place.run(shell_job("cat; echo out; echo err >&2"))
+
+    assert (ended.stdout, ended.stderr) == (b"out\n", b"err\n")
+
+
+@pytest.mark.parametrize("kind", ["relative", "absolute", "home", "hostile"])
+def test_streams_are_where_they_were_asked_for(place: Place, kind: str) -> None:
+    prefix, below = {
+        "relative": ("", place.directory),
+        "absolute": (f"{place.root}/", place.root),
+        "home": ("~/", place.home),
+        "hostile": ("-n $HOME 'x\n", place.directory),
+    }[kind]
+    hidden = prefix if kind == "hostile" else ""
+    script(below / f"{hidden}in", "some input")
+
+    ended = place.run(
+        shell_job(
+            "cat; echo err >&2",
+            stdin_path=Path(f"{prefix}in"),
+            stdout_path=Path(f"{prefix}out"),
+            stderr_path=Path(f"{prefix}err"),
+        )
+    )
+
+    assert ended.code == 0
+    assert (below / f"{hidden}out").read_text() == "some input"
+    assert (below / f"{hidden}err").read_text() == "err\n"
+
+
+def test_both_streams_may_go_to_one_file(place: Place) -> None:
+    both = Path("both")
+
+    place.run(shell_job("echo 1; echo 2 >&2; echo 3", stdout_path=both, stderr_path=both))
+
+    assert (place.directory / both).read_text() == "1\n2\n3\n"
+
+
+def test_streams_are_written_anew(simple: Place) -> None:
+    script(simple.directory / "out", "what was there before")
+
+    simple.run(shell_job("echo 1", stdout_path=Path("out")))
+
+    assert (simple.directory / "out").read_text() == "1\n"
+
+
+@pytest.mark.parametrize(
+    ("fields", "phase"),
+    [
+        ({"stdin_path": Path("missing")}, "stdin"),
+        ({"stdout_path": Path("missing/out")}, "stdout"),
+        ({"stdout_path": Path()}, "stdout"),
+        ({"stderr_path": Path("missing/err")}, "stderr"),
+        ({"stderr_path": Path("/")}, "stderr"),
+    ],
+    ids=["no input", "output nowhere", "output a directory", "errors nowhere", "errors a directory"],
+)
+@pytest.mark.parametrize("with_post", [False, True], ids=["plain", "sourcing"])
+def test_stream_that_cannot_be_opened_ends_the_job(
+    place: Place, fields: dict[str, Path], phase: str, with_post: bool
+) -> None:
+    pre = script(place.root / "pre.sh", f"echo >{place.proof}") if with_post else None
+
+    ended = place.run(shell_job('echo >"$1"', place.proof, pre_launch=pre, **fields))
+
+    assert (ended.code, ended.markers) == (125, [f"exit.{phase}.125"])
+    assert not place.proof.exists()
+
+
+# --------------------------------------------------------------------------------------- launchers
+
+
+def test_launcher_has_the_command_in_its_arguments_and_leaves_the_code(place: Place) -> None:
+    launch = [ShellLine('printf "%s|" "$@"'), ShellLine("(exit 9)")]
+
+    ended = place.run(JobSpec("/bin/echo", ["a b", "c"], environment={"A": "1"}), launch=launch)
+
+    assert (ended.code, ended.markers) == (9, ["exit.run.9"])
+    assert ended.stdout.removeprefix(b"/usr/bin/env|--default-signal=INT,QUIT|") == b"/bin/echo|a b|c|"

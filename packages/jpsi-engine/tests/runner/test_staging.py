@@ -1,0 +1,541 @@
+"""Staging as the runner's script does it, by real shells: what is where, and what is told."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from jpsi.model.spec import JobSpec, StageIn, StageOut, StageOutFlags, StagingMode
+from jpsi_engine.runner.frame import BatchFrame, ProcessFrame
+from jpsi_engine.runner.run import Run
+from jpsi_engine.runner.script import render_runner
+from jpsi_engine.runner.staging import log_file
+from runners import PATH, SINGLE, Place, script, shell_job
+
+COPY, LINK, MOVE = StagingMode.COPY, StagingMode.LINK, StagingMode.MOVE
+ALWAYS, IF_PRESENT = StageOutFlags.ALWAYS, StageOutFlags.IF_PRESENT
+ON_SUCCESS, ON_ERROR, ON_CANCEL = StageOutFlags.ON_SUCCESS, StageOutFlags.ON_ERROR, StageOutFlags.ON_CANCEL
+#: A name that a shell or a command could take for something else.
+HOSTILE = "-a $b 'c\n*"
+TRUE = "/bin/true"
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Path:
+    """Where files are on the submitting side."""
+    path = tmp_path / "here"
+    path.mkdir()
+    return path
+
+
+def said(place: Place) -> str:
+    return Path(log_file(str(place.folder), 1)).read_text()
+
+
+def names(directory: Path) -> list[str]:
+    return sorted(path.name for path in directory.iterdir())
+
+
+def told_to_end(place: Place, written: Path, up: Path, path: str = PATH) -> int:
+    """The exit code of a script that is sent TERM once something writes to `up`.
+
+    On this machine all processes are sent it, by a batch system perhaps the runner alone.
+    """
+    process = subprocess.Popen(
+        [place.shell, str(written)],
+        env={"PATH": path, "JOB_ID": "17"},
+        start_new_session=True,
+        stdin=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    with up.open() as heard:
+        heard.read()
+    try:
+        (os.kill if isinstance(place.frame, BatchFrame) else os.killpg)(process.pid, signal.SIGTERM)
+        return process.wait(60)
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+
+
+# ---------------------------------------------------------------------------------------------- the text
+
+
+def test_jobs_without_staging_have_the_script_that_they_would_have_without_it() -> None:
+    run = {"job_id": "a", "attempt": 1, "folder": "/f", "events": "/e", "directory": "/d", "launch": SINGLE}
+
+    text = render_runner(
+        Run(spec=JobSpec(TRUE, stage_in=[], stage_out=[], cleanup=[]), frame=ProcessFrame(), **run)
+    )
+
+    assert "stage" not in text
+    assert "told" not in text
+
+
+# ------------------------------------------------------------------------------------------------ stage in
+
+
+@pytest.mark.parametrize("mode", StagingMode)
+def test_what_is_staged_in_is_there_before_anything_of_the_job(
+    place: Place, here: Path, mode: StagingMode
+) -> None:
+    """Standard input and pre_launch may be staged in, too."""
+    (here / HOSTILE).write_text("text")
+    (here / "pre.sh").write_text("export PRE=here")
+    spec = shell_job(
+        'cat; echo "$PRE"; cat "$1"',
+        Path("a/b", HOSTILE),
+        stdin_path=Path("in"),
+        pre_launch=Path("pre.sh"),
+        stage_in=[
+            StageIn(str(here / "pre.sh"), Path("pre.sh"), mode),
+            StageIn(str(here / HOSTILE), Path("a/b", HOSTILE)),
+            StageIn(str(here / HOSTILE), Path("in"), mode),
+        ],
+    )
+
+    ended = place.run(spec)
+
+    assert (ended.code, ended.markers) == (0, ["exit.run.0"])
+    assert ended.stdout == b"texthere\ntext"
+    assert (here / HOSTILE).exists() is (mode is not MOVE)
+    assert (place.directory / "in").is_symlink() is (mode is LINK)
+    assert names(place.directory) == ["a", "in", "pre.sh"]
+
+
+def test_modes_and_links_below_a_directory_are_kept(simple: Place, here: Path) -> None:
+    tree = here / "tree"
+    script(tree / "bin" / "run", "", 0o754)
+    (tree / "link").symlink_to("bin/run")
+
+    simple.run(JobSpec(TRUE, stage_in=[StageIn(str(tree), Path("got"))]))
+
+    assert (simple.directory / "got/bin/run").stat().st_mode & 0o777 == 0o754
+    assert (simple.directory / "got/link").readlink() == Path("bin/run")
+
+
+def test_a_copy_is_of_what_a_link_leads_to(simple: Place, here: Path) -> None:
+    (here / "file").write_text("text")
+    (here / "link").symlink_to("file")
+
+    simple.run(JobSpec(TRUE, stage_in=[StageIn(str(here / "link"), Path("got"))]))
+
+    assert not (simple.directory / "got").is_symlink()
+    assert (simple.directory / "got").read_text() == "text"
+
+
+@pytest.mark.parametrize("mode", StagingMode)
+def test_a_file_that_is_there_is_replaced(place: Place, here: Path, mode: StagingMode) -> None:
+    """What other names lead to it is not changed."""
+    place.directory.mkdir()
+    (place.directory / "got").write_text("old")
+    (place.directory / "other").hardlink_to(place.directory / "got")
+    (here / "a").write_text("new")
+
+    place.run(JobSpec(TRUE, stage_in=[StageIn(str(here / "a"), Path("got"), mode)]))
+
+    assert (place.directory / "got").read_text() == "new"
+    assert (place.directory / "other").read_text() == "old"
+
+
+@pytest.mark.parametrize("mode", StagingMode)
+def test_a_file_goes_into_a_directory_that_is_there(place: Place, here: Path, mode: StagingMode) -> None:
+    (place.directory / "into").mkdir(parents=True)
+    (here / "a").write_text("text")
+    (here / "b").write_text("other")
+
+    place.run(
+        JobSpec(
+            TRUE, stage_in=[StageIn(str(here / "a"), Path("into"), mode), StageIn(str(here / "b"), Path())]
+        )
+    )
+
+    assert (place.directory / "into/a").read_text() == "text"
+    assert (place.directory / "b").read_text() == "other"
+
+
+@pytest.mark.parametrize("mode", [COPY, MOVE])
+def test_a_directory_joins_one_that_is_there(place: Place, here: Path, mode: StagingMode) -> None:
+    (place.directory / "got").mkdir(parents=True)
+    for path, text in ((place.directory / "got/kept", "kept"), (place.directory / "got/both", "old")):
+        path.write_text(text)
+    (here / "tree").mkdir()
+    (here / "tree/both").write_text("new")
+
+    ended = place.run(JobSpec(TRUE, stage_in=[StageIn(str(here / "tree"), Path("got"), mode)]))
+
+    assert ended.markers == ["exit.run.0"]
+    assert names(place.directory / "got") == ["both", "kept"]
+    assert (place.directory / "got/both").read_text() == "new"
+    assert (here / "tree").exists() is (mode is COPY)
+
+
+@pytest.mark.parametrize("mode", StagingMode)
+def test_what_is_staged_onto_itself_stays(place: Place, mode: StagingMode) -> None:
+    place.directory.mkdir()
+    (place.directory / "a").write_text("text")
+    (place.directory / "tree").mkdir()
+    (place.directory / "tree/b").write_text("text")
+
+    ended = place.run(
+        JobSpec(TRUE, stage_in=[StageIn(str(place.directory / it), Path(it), mode) for it in ("a", "tree")])
+    )
+
+    assert ended.markers == ["exit.run.0"] or (mode is LINK and said(place)), said(place)
+    assert (place.directory / "a").read_text() == "text"
+    assert (place.directory / "tree/b").read_text() == "text"
+    assert not (place.directory / "a").is_symlink()
+
+
+def test_a_stage_in_that_fails_ends_the_job_before_anything_runs(place: Place, here: Path) -> None:
+    pre = script(place.root / "pre.sh", f"echo ran >{place.proof}")
+    (here / "after").write_text("")
+    spec = shell_job(
+        'echo ran >"$1"',
+        place.proof,
+        pre_launch=pre,
+        stage_in=[StageIn(str(here / "a b"), Path("b")), StageIn(str(here / "after"), Path("after"))],
+        stage_out=[StageOut(Path("out"), str(here / "out"), ALWAYS)],
+        cleanup=[Path("after")],
+    )
+
+    ended = place.run(spec)
+
+    assert (ended.code, ended.markers) == (125, ["exit.stage_in.125"])
+    assert said(place) == f"{here / 'a b'}: there is no such file or directory\n"
+    assert not place.proof.exists()
+    assert names(place.directory) == []
+
+
+def test_what_a_command_says_is_kept(simple: Place, here: Path) -> None:
+    (here / "tree").mkdir()
+    (simple.directory).mkdir()
+    (simple.directory / "file").write_text("")
+
+    ended = simple.run(JobSpec(TRUE, stage_in=[StageIn(str(here / "tree"), Path("file/below"))]))
+
+    assert ended.markers == ["exit.stage_in.125"]
+    assert "mkdir" in said(simple)
+
+
+def test_a_signal_while_files_are_staged_in_ends_the_job(
+    place: Place, here: Path, fifo: Callable[[str], Path]
+) -> None:
+    up = fifo("up")
+    slow = script(place.root / "bin" / "cp", f'#!/bin/sh\necho >"{up}"\nexec sleep 60')
+    (here / "a").write_text("")
+    written = place.write(
+        shell_job('echo ran >"$1"', place.proof, stage_in=[StageIn(str(here / "a"), Path("a"))])
+    )
+
+    code = told_to_end(place, written, up, f"{slow.parent}:{PATH}")
+
+    assert code in {125, 143}
+    assert place.markers() in (["exit.stage_in.143", "signalled"], ["exit.stage_in.125", "signalled"])
+    assert not place.proof.exists()
+
+
+# ----------------------------------------------------------------------------------------------- stage out
+
+
+@pytest.mark.parametrize("mode", StagingMode)
+def test_what_is_staged_out_is_there_when_the_end_is_told(
+    place: Place, here: Path, mode: StagingMode
+) -> None:
+    """It is what post_launch has left, and the streams."""
+    post = script(place.root / "post.sh", "echo post >>out")
+    spec = shell_job(
+        "echo job >out; echo said",
+        stdout_path=Path("stdout"),
+        post_launch=post,
+        stage_out=[
+            StageOut(Path("out"), str(here / "a" / HOSTILE), mode=mode),
+            StageOut(Path("stdout"), str(here / "said"), mode=mode),
+        ],
+    )
+
+    ended = place.run(spec)
+
+    assert (ended.code, ended.markers) == (0, ["exit.run.0"])
+    assert (here / "a" / HOSTILE).read_text() == "job\npost\n"
+    assert (here / "said").read_text() == "said\n"
+    assert names(here) == ["a", "said"]
+    assert names(here / "a") == [HOSTILE]
+    assert (here / "said").is_symlink() is (mode is LINK)
+    assert (place.directory / "out").exists() is (mode is not MOVE)
+
+
+@pytest.mark.parametrize("code", [0, 3])
+def test_flags_tell_after_which_ends_it_is_done(place: Place, here: Path, code: int) -> None:
+    flags = {
+        "none": StageOutFlags.NONE,
+        "ok": ON_SUCCESS,
+        "error": ON_ERROR,
+        "cancel": ON_CANCEL,
+        "all": ALWAYS,
+    }
+    spec = shell_job(
+        f"echo >out; exit {code}",
+        stage_out=[StageOut(Path("out"), str(here / name), which) for name, which in flags.items()],
+    )
+
+    ended = place.run(spec)
+
+    assert (ended.code, ended.markers) == (code, [f"exit.run.{code}"])
+    assert names(here) == (["all", "error"] if code else ["all", "none", "ok"])
+
+
+def test_what_need_not_be_there_is_no_failure(place: Place, here: Path) -> None:
+    spec = JobSpec(
+        TRUE,
+        stage_out=[
+            StageOut(Path("out"), str(here / "out"), IF_PRESENT),
+            StageOut(Path("no/out"), str(here / "out"), IF_PRESENT | ALWAYS, MOVE),
+        ],
+    )
+
+    assert place.run(spec).markers == ["exit.run.0"]
+    assert names(here) == []
+
+
+@pytest.mark.parametrize("code", [0, 7])
+def test_a_stage_out_that_fails_keeps_the_code_and_the_files(place: Place, here: Path, code: int) -> None:
+    """Others are still done, nothing is cleaned up, and no batch system calls it a job that ended well."""
+    spec = shell_job(
+        f"echo >out; exit {code}",
+        stage_out=[
+            StageOut(Path("missing"), str(here / "missing"), ALWAYS),
+            StageOut(Path("out"), str(here / "out"), ALWAYS),
+        ],
+        cleanup=[Path("out")],
+    )
+
+    ended = place.run(spec)
+
+    assert (ended.code, ended.markers) == (code or 125, [f"exit.run-stage_out.{code}"])
+    assert said(place) == "missing: there is no such file or directory\n"
+    assert names(here) == ["out"]
+    assert names(place.directory) == ["out"]
+
+
+def test_a_job_that_could_not_run_has_files_staged_out_on_error(place: Place, here: Path) -> None:
+    (here / "in").write_text("")
+    spec = JobSpec(
+        "/no/such/program",
+        stage_in=[StageIn(str(here / "in"), Path("log"), MOVE)],
+        stage_out=[StageOut(Path("log"), str(here / "log"), ON_ERROR), StageOut(Path("x"), "/x")],
+        cleanup=[Path("log")],
+    )
+
+    ended = place.run(spec)
+
+    assert ended.markers == ["exit.executable.127"]
+    assert names(here) == ["log"]
+    assert names(place.directory) == []
+
+
+@pytest.mark.parametrize(
+    ("why", "code", "outcome"),
+    [
+        (None, 3, "cancel"),
+        ("cancel", 3, "cancel"),
+        ("cancel", 0, "cancel"),
+        ("timeout", 3, "error"),
+        (None, 0, "success"),
+    ],
+    ids=["by the batch system", "by jpsi", "by jpsi, and ended well", "out of time", "heeded"],
+)
+def test_a_job_that_was_told_to_end_stages_out_on_cancel(
+    place: Place, here: Path, fifo: Callable[[str], Path], why: str | None, code: int, outcome: str
+) -> None:
+    up = fifo("up")
+    flags = {"success": ON_SUCCESS, "error": ON_ERROR, "cancel": ON_CANCEL}
+    spec = shell_job(
+        f'trap "exit {code}" TERM; echo >out; echo >"$1"; while :; do sleep 0.01; done',
+        up,
+        stage_out=[StageOut(Path("out"), str(here / name), flag) for name, flag in flags.items()],
+    )
+    place.folder.mkdir(parents=True)
+    if why is not None:
+        (place.folder / "stop.1.json").write_text(json.dumps({"why": why, "time": "2024-01-01T00:00:00Z"}))
+
+    assert told_to_end(place, place.write(spec), up) == code
+    assert place.markers() == [f"exit.run.{code}", "signalled"]
+    assert names(here) == [outcome]
+
+
+def test_a_job_that_was_told_to_end_before_its_runner_was_stages_out_on_cancel(
+    place: Place, here: Path, tmp_path: Path
+) -> None:
+    """The runner hears of it while it waits a moment."""
+    script(tmp_path / "bin/sleep", '#!/bin/sh\nkill -TERM "$PPID"\n')
+    flags = {"error": ON_ERROR, "cancel": ON_CANCEL}
+    spec = shell_job(
+        "echo >out; exit 3",
+        stage_out=[StageOut(Path("out"), str(here / name), flag) for name, flag in flags.items()],
+    )
+
+    ended = place.run(spec, {"PATH": f"{tmp_path / 'bin'}:{PATH}"})
+
+    assert ended.markers == ["exit.run.3", "signalled"]
+    assert names(here) == ["cancel"]
+
+
+def test_what_was_begun_is_staged_out_whatever_signals_come(
+    place: Place, here: Path, fifo: Callable[[str], Path]
+) -> None:
+    up = fifo("up")
+    slow = script(
+        place.root / "bin" / "cp",
+        f'#!/bin/sh\necho >"{up}"; sleep 0.2; PATH={PATH}; exec cp "$@"',
+    )
+    written = place.write(shell_job("echo text >out", stage_out=[StageOut(Path("out"), str(here / "out"))]))
+    code = told_to_end(place, written, up, f"{slow.parent}:{PATH}")
+
+    assert code == 0
+    assert place.markers() == ["exit.run.0", "signalled"]
+    assert (here / "out").read_text() == "text\n"
+
+
+# ----------------------------------------------------------------------------------------- a second run
+
+
+@pytest.mark.parametrize("mode", StagingMode)
+def test_a_run_after_one_that_was_killed_does_what_is_left(
+    batch: Place, here: Path, mode: StagingMode
+) -> None:
+    (here / "a").write_text("text")
+    (here / "tree").mkdir()
+    (here / "tree/b").write_text("text")
+    spec = shell_job(
+        'cat got tree/b; echo x >out; echo x >other; exit "$N"',
+        stage_in=[
+            StageIn(str(here / "a"), Path("got"), mode),
+            StageIn(str(here / "tree"), Path("tree"), mode),
+        ],
+        stage_out=[StageOut(Path("out"), str(here / "out"), mode=mode)],
+        cleanup=[Path("other")],
+    )
+    written = batch.write(spec)
+
+    first = batch.start(written, {"JOB_ID": "17", "N": "0"})
+    (batch.events / "a1.1.exit.run.0").unlink()
+    second = batch.start(written, {"JOB_ID": "17", "N": "0"})
+
+    assert (first.code, second.code) == (0, 0)
+    assert second.markers == ["1.active", "1.exit.run.0"]
+    assert second.stdout == b"texttext"
+    assert names(here) == (["out"] if mode is MOVE else ["a", "out", "tree"])
+    assert names(batch.directory) == ["got", *(["out"] if mode is not MOVE else []), "tree"]
+
+
+def test_a_draft_that_was_left_is_no_obstacle(batch: Place, here: Path) -> None:
+    (here / "a").write_text("text")
+    (batch.directory / ".jpsi.a1.1.in.1" / "half").mkdir(parents=True)
+
+    batch.run(JobSpec(TRUE, stage_in=[StageIn(str(here / "a"), Path("got"))]))
+
+    assert names(batch.directory) == ["got"]
+
+
+def test_a_move_to_another_file_system_is_whole_before_the_source_goes(simple: Place, here: Path) -> None:
+    """Where df(1) cannot tell, or tells of two: it copies, renames, and removes then."""
+    df = script(simple.root / "bin" / "df", "#!/bin/sh\nexit 1")
+    script(simple.root / "bin" / "mv", f'#!/bin/sh\necho "$@" >>{simple.proof}; PATH={PATH}; exec mv "$@"')
+    (here / "a").write_text("text")
+    written = simple.write(JobSpec(TRUE, stage_in=[StageIn(str(here / "a"), Path("got"), MOVE)]))
+
+    simple.start(written, {"PATH": f"{df.parent}:{PATH}"})
+
+    assert simple.proof.read_text() == "-f -- ./.jpsi.a1.1.in.1 ./got\n"
+    assert (simple.directory / "got").read_text() == "text"
+    assert names(here) == []
+
+
+# ------------------------------------------------------------------------------------------------- cleanup
+
+
+def test_what_is_cleaned_up_is_gone_and_nothing_else(place: Place) -> None:
+    (place.directory / "scratch/deep").mkdir(parents=True)
+    spec = shell_job(
+        "echo >kept; echo >scratch/deep/a; echo >scratch/b",
+        cleanup=[
+            Path("scratch/deep"),
+            Path("never there"),
+            Path("no/such/place"),
+            place.directory / "scratch/b",
+        ],
+    )
+
+    assert place.run(spec).markers == ["exit.run.0"]
+    assert names(place.directory) == ["kept", "scratch"]
+    assert names(place.directory / "scratch") == []
+
+
+def test_cleanup_has_its_flags(place: Place) -> None:
+    spec = shell_job("echo >log; exit 3", cleanup=[Path("log")], cleanup_flags=ON_SUCCESS)
+
+    place.run(spec)
+
+    assert names(place.directory) == ["log"]
+
+
+def test_cleanup_follows_no_link_out_of_the_directory(place: Place, here: Path) -> None:
+    (here / "precious").mkdir()
+    (here / "precious/file").write_text("")
+    spec = shell_job(
+        'ln -s "$1" away; ln -s "$1/precious" direct; ln -s .. up',
+        here,
+        cleanup=[
+            Path("away/precious"),
+            Path("direct"),
+            Path("up/proof"),
+            place.directory / "away/precious/file",
+        ],
+    )
+    place.proof.write_text("")
+
+    ended = place.run(spec)
+
+    assert (ended.code, ended.markers) == (0, ["exit.run-cleanup.0"])
+    assert said(place).splitlines() == [
+        "away/precious: leads out of the job's directory",
+        "up/proof: leads out of the job's directory",
+        f"{place.directory}/away/precious/file: leads out of the job's directory",
+    ]
+    assert (here / "precious/file").exists()
+    assert place.proof.exists()
+    assert names(place.directory) == ["away", "up"]
+
+
+def test_cleanup_is_in_the_directory_wherever_links_lead_that_name_it(place: Place, here: Path) -> None:
+    """The directory itself may be reached by a link."""
+    place.directory.mkdir()
+    (here / "alias").symlink_to(place.directory)
+    spec = shell_job(
+        "mkdir -p a/b; ln -s a/b in", cleanup=[Path("in/c"), here / "alias/a/b"], directory=here / "alias"
+    )
+
+    ended = place.run(spec, directory=str(here / "alias"))
+
+    assert ended.markers == ["exit.run.0"]
+    assert names(place.directory / "a") == []
+
+
+def test_home_is_that_of_the_machine_of_the_job(place: Place, here: Path) -> None:
+    (here / "a").write_text("text")
+    spec = shell_job(
+        "cat ~/got/a; echo >~/out",
+        stage_in=[StageIn(str(here / "a"), Path("~/got/a"))],
+        stage_out=[StageOut(Path("~/out"), str(here / "out"))],
+    )
+
+    assert place.run(spec).stdout == b"text"
+    assert names(here) == ["a", "out"]

@@ -1,0 +1,118 @@
+"""A place where the runner's script is carried out by a real shell, and how that ended."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from jpsi.contract.shell import ShellLine
+from jpsi.model.spec import JobSpec
+from jpsi_engine.runner.frame import Frame, ProcessFrame
+from jpsi_engine.runner.run import Run
+from jpsi_engine.runner.script import render_runner
+
+SINGLE = [ShellLine('exec "$@"')]
+PATH = "/usr/bin:/bin"
+
+
+@attrs.frozen
+class Ended:
+    """How a run of the script ended."""
+
+    code: int
+    #: The markers, without the job's id and the attempt.
+    markers: list[str]
+    stdout: bytes
+    stderr: bytes
+
+
+@attrs.frozen
+class Place:
+    """Where one job has its files."""
+
+    root: Path
+    shell: str = "/bin/sh"
+    frame: Frame = attrs.field(factory=ProcessFrame)
+    job_id: str = "a1"
+
+    @property
+    def folder(self) -> Path:
+        return self.root / "jobs" / self.job_id
+
+    @property
+    def events(self) -> Path:
+        return self.root / "events"
+
+    @property
+    def directory(self) -> Path:
+        """Where the job runs."""
+        return self.root / "work"
+
+    @property
+    def proof(self) -> Path:
+        """What a job may write to show that it ran."""
+        return self.root / "proof"
+
+    @property
+    def home(self) -> Path:
+        return self.root / "home"
+
+    def write(self, spec: JobSpec, **fields: Any) -> Path:
+        """Write the script of an attempt, as the spool would."""
+        for path in (self.folder, self.events, self.directory, self.home):
+            path.mkdir(parents=True, exist_ok=True)
+        given = {
+            "job_id": self.job_id,
+            "attempt": 1,
+            "folder": str(self.folder),
+            "events": str(self.events),
+            "directory": str(self.directory),
+            "spec": spec,
+            "launch": SINGLE,
+            "frame": self.frame,
+            **fields,
+        }
+        script = self.folder / f"run.{given['attempt']}"
+        script.write_bytes(render_runner(Run(**given)).encode("utf-8", "surrogateescape"))
+        return script
+
+    def start(self, script: Path, environment: Mapping[str, str] | None = None) -> Ended:
+        """Carry out a script that was written."""
+        result = subprocess.run(
+            [self.shell, str(script)],
+            env={"PATH": PATH, "HOME": str(self.home), **(environment or {})},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            check=False,
+        )
+        return Ended(result.returncode, self.markers(), self.read("stdout"), self.read("stderr"))
+
+    def run(self, spec: JobSpec, environment: Mapping[str, str] | None = None, **fields: Any) -> Ended:
+        """Write the script and carry it out."""
+        return self.start(self.write(spec, **fields), environment)
+
+    def markers(self) -> list[str]:
+        prefix = f"{self.job_id}.1."
+        names = [path.name.removeprefix(prefix) for path in self.events.iterdir()]
+        return sorted(name for name in names if name != "active")
+
+    def read(self, stream: str) -> bytes:
+        path = self.folder / stream
+        return path.read_bytes() if path.exists() else b""
+
+
+def shell_job(text: str, *arguments: Path, **fields: Any) -> JobSpec:
+    """A job that is a line of shell, with its arguments as $1, $2, ..."""
+    return JobSpec("/bin/sh", ["-c", text, "-", *map(str, arguments)], **fields)
+
+
+def script(path: Path, text: str, mode: int = 0o755) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    path.chmod(mode)
+    return path

@@ -1,0 +1,64 @@
+"""How many jobs one question to the accounting names is the backend's to say."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import SimpleNamespace
+
+import pytest
+
+from jpsi.plugin import (
+    NOT_OFFERED,
+    BatchConfig,
+    Capabilities,
+    Command,
+    CommandResult,
+    JobState,
+    Observation,
+)
+from jpsi.plugin.engine import EngineSetup
+from jpsi_engine.scheduler.backend import Backend
+
+
+def _backend(capabilities: Capabilities) -> Backend:
+    def told(result: CommandResult, native_ids: Sequence[str], site: object) -> Mapping[str, Observation]:
+        return {it: Observation(state=JobState.COMPLETED, word=result.stdout) for it in native_ids}
+
+    hooks = SimpleNamespace(
+        probe=lambda site: NOT_OFFERED,
+        capabilities=lambda site: capabilities,
+        canonical_id=lambda native_id, site: native_id,
+        query_finished=lambda native_ids, site: Command(["ask", *native_ids]),
+        parse_finished=told,
+    )
+    transport = SimpleNamespace(
+        run=lambda command: CommandResult(returncode=0, stdout=" ".join(command.argv))
+    )
+    setup = EngineSetup(
+        executor="acme",
+        version="1",
+        config=BatchConfig(),
+        transport=transport,  # type: ignore[arg-type]  # all that is needed of one
+        publish=lambda _id, _status: None,
+        process_engine=lambda _setup: None,  # type: ignore[arg-type,return-value]  # as above
+    )
+    return Backend(setup, hooks)  # type: ignore[arg-type]  # as above
+
+
+@pytest.mark.parametrize(
+    ("sizes", "asked"),
+    [
+        ({"ids_per_query": 2}, {"ask 1 2", "ask 3"}),
+        ({"ids_per_query": None}, {"ask 1 2 3"}),
+        ({"ids_per_query": None, "ids_per_accounting": 1}, {"ask 1", "ask 2", "ask 3"}),
+        ({"ids_per_query": 1, "ids_per_accounting": 2}, {"ask 1 2", "ask 3"}),
+    ],
+)
+def test_the_accounting_is_asked_for_so_many_at_a_time(sizes: dict[str, int | None], asked: set[str]) -> None:
+    backend = _backend(Capabilities(default_launcher="single", **sizes))  # type: ignore[arg-type]  # its fields
+
+    found = backend.finished(["1", "2", "3"])
+
+    assert found is not None
+    assert {it.word for it in found.values()} == asked
+    assert set(found) == {"1", "2", "3"}

@@ -1,0 +1,285 @@
+"""Native ids that have several spellings: the engine knows a job by one of them, whichever it is given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import cast
+
+import pluggy
+import pytest
+
+from jpsi.contract.command import CommandResult
+from jpsi.contract.config import BatchConfig
+from jpsi.contract.hookspecs import PROJECT, ExecutorHooks, SubmitContext, hookimpl
+from jpsi.contract.observation import NOT_OFFERED, NotOffered, Observation
+from jpsi.contract.protocols import EngineSetup, Submission
+from jpsi.contract.shell import ShellLine
+from jpsi.layers import default_hooks
+from jpsi.model.dependencies import Dependency
+from jpsi.model.spec import JobAttributes, JobSpec
+from jpsi.model.states import JobState, JobStatus
+from jpsi_engine.batch import BatchEngine
+from jpsi_engine.scheduler import id_spelling
+from jpsi_testing import FakeTransport, PluginDirectory, toy, toy_fake
+from jpsi_testing.fake import FakeClock, FakeScheduler, Outcome
+
+FOREIGN = {"one": "1", "\N{LATIN SMALL LETTER F WITH HOOK}17": "17", "f17": "17"}
+
+
+class Spelling:
+    """A layer over the toy, whose ids people also spell otherwise."""
+
+    def __init__(self) -> None:
+        #: What jobs were submitted after.
+        self.after: tuple[Dependency, ...] = ()
+
+    @hookimpl
+    def canonical_id(self, native_id: str) -> str:
+        spelled = FOREIGN.get(native_id, native_id)
+        if not spelled.isdecimal():
+            msg = "ids are numbers"
+            raise ValueError(msg)
+        return spelled
+
+    @hookimpl(wrapper=True)
+    def render_script(self, context: SubmitContext) -> Iterator[None]:
+        self.after = context.after
+        return (yield)  # type: ignore[return-value]  # what pluggy makes of wrappers has no type
+
+    @hookimpl
+    def find(self) -> NotOffered:
+        return NOT_OFFERED
+
+
+class Watched(Spelling):
+    """It notes which ids its hooks are asked about, and answers about others besides."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked: list[Sequence[str] | None] = []
+
+    @hookimpl
+    def query(self, native_ids: Sequence[str] | None) -> None:
+        self.asked.append(native_ids)
+
+    @hookimpl
+    def query_finished(self, native_ids: Sequence[str]) -> None:
+        self.asked.append(native_ids)
+
+    @hookimpl
+    def cancel(self, native_ids: Sequence[str]) -> None:
+        self.asked.append(native_ids)
+
+    @hookimpl(wrapper=True)
+    def parse_status(self) -> Iterator[None]:
+        return (yield) | {"5": Observation(state=JobState.ACTIVE, word="R")}  # type: ignore[return-value, operator]  # as above
+
+
+class Printing(Spelling):
+    """The submit command spells as people do."""
+
+    @hookimpl
+    def parse_submit(self, result: CommandResult) -> str:
+        return f"f{result.stdout.split()[-1]}"
+
+    @hookimpl
+    def canonical_id(self, native_id: str) -> str:
+        return native_id.removeprefix("f")
+
+
+@pytest.fixture
+def scheduler() -> Iterator[FakeScheduler]:
+    with FakeScheduler(FakeClock(), slots=1, outcome=Outcome(60)) as scheduler:
+        yield scheduler
+
+
+class Looking(Spelling):
+    """It notes which ids are looked at."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.looked_at: list[str] = []
+
+    @hookimpl
+    def canonical_id(self, native_id: str) -> str:
+        self.looked_at.append(native_id)
+        return native_id
+
+
+def engine(
+    root: Path,
+    scheduler: FakeScheduler,
+    layer: object,
+    publish: Callable[[str, JobStatus], object] = lambda job_id, status: None,
+) -> BatchEngine:
+    manager = pluggy.PluginManager(PROJECT)
+    manager.add_hookspecs(ExecutorHooks)
+    for it in (default_hooks, toy, layer):
+        manager.register(it)
+    setup = EngineSetup(
+        executor="toy",
+        version="1",
+        config=BatchConfig(work_directory=root),
+        transport=FakeTransport(scheduler, toy_fake),
+        publish=publish,
+        process_engine=lambda setup: pytest.fail("a batch system needs no processes"),
+    )
+    return BatchEngine(setup, cast("ExecutorHooks", manager.hook))
+
+
+def submission(root: Path, job_id: str = "a1", **fields: object) -> Submission:
+    spec = JobSpec("/bin/true", directory=root, attributes=JobAttributes(**fields))  # type: ignore[arg-type]  # some of its fields
+    return Submission(job_id=job_id, attempt=1, spec=spec, launch=[ShellLine('exec "$@"')])
+
+
+def test_what_a_submit_command_prints_is_spelled_as_hooks_do(
+    tmp_path: Path, scheduler: FakeScheduler
+) -> None:
+    assert engine(tmp_path, scheduler, Printing()).submit(submission(tmp_path)) == "1"
+
+
+def test_what_a_running_job_claims_is_spelled_as_hooks_do(tmp_path: Path, scheduler: FakeScheduler) -> None:
+    """The claim of a job whose submit command never answered is all that tells its id."""
+    tested = engine(tmp_path, scheduler, Spelling())
+    tested._open()
+    scheduler.faults.hang("tsubmit")
+    given_up = tested._spool.revoke
+
+    def claimed_meanwhile(job_id: str, attempt: int) -> bool:
+        claim = Path(tested._spool.folder(job_id), f"claim.{attempt}")
+        claim.write_text("\N{LATIN SMALL LETTER F WITH HOOK}17\n", encoding="utf-8")
+        return given_up(job_id, attempt)
+
+    tested._spool.revoke = claimed_meanwhile  # type: ignore[method-assign]  # between two instructions
+
+    assert tested.submit(submission(tmp_path)) == "17"
+
+
+def test_a_claim_that_is_no_id_stays_as_it_is(tmp_path: Path, scheduler: FakeScheduler) -> None:
+    tested = engine(tmp_path, scheduler, Spelling())
+    tested.submit(submission(tmp_path))
+    Path(tested._spool.folder("a1"), "claim.1").write_text("unnamed.99\n")
+
+    assert tested._native_ids.claimant("a1", 1) == "unnamed.99"
+
+
+@pytest.mark.parametrize("text", ["1", "one"])
+def test_any_spelling_can_be_attached_to(tmp_path: Path, scheduler: FakeScheduler, text: str) -> None:
+    tested = engine(tmp_path, scheduler, Spelling())
+    tested.submit(submission(tmp_path))
+
+    assert tested.attach("b1", text) == "1"
+
+    job = tested._open()[0].get("b1")
+    assert job is not None
+    assert (job.native_id, job.spool_id) == ("1", "a1")
+
+
+def test_what_cannot_be_an_id_is_not_attached_to(tmp_path: Path, scheduler: FakeScheduler) -> None:
+    published: list[JobStatus] = []
+    tested = engine(tmp_path, scheduler, Spelling(), publish=lambda _, status: published.append(status))
+
+    tested.attach("b1", "two")
+    tested.track("b1")
+
+    assert [it.message for it in published] == ["'two' cannot be the native id of a job: ids are numbers"]
+
+
+def test_any_spelling_can_be_waited_for(tmp_path: Path, scheduler: FakeScheduler) -> None:
+    layer = Spelling()
+    tested = engine(tmp_path, scheduler, layer)
+    tested.submit(submission(tmp_path))
+
+    tested.submit(submission(tmp_path, "a2", after=["one"]))
+
+    assert layer.after == (Dependency("1"),)
+
+
+def test_what_cannot_be_an_id_is_not_waited_for(tmp_path: Path, scheduler: FakeScheduler) -> None:
+    waiting = JobSpec("/bin/true", directory=tmp_path, attributes=JobAttributes(after=["two", "one"]))
+
+    assert engine(tmp_path, scheduler, Spelling()).refused(waiting) == ["attributes.after: ids are numbers"]
+
+
+def test_hooks_are_asked_about_ids_alone(tmp_path: Path, scheduler: FakeScheduler) -> None:
+    """Commands take other texts for patterns, for options, or for all jobs."""
+    layer = Watched()
+    backend = engine(tmp_path, scheduler, layer)._backend
+
+    assert backend.states(["unnamed.9", "17", "two"]) == {}
+    assert backend.finished(["unnamed.9", "18"]) == {}
+    assert backend.cancel(["two", "1"])["two"] == "'two' is no native id here"
+    assert layer.asked == [["17"], ["18"], ["1"]]
+
+
+def test_without_an_id_nothing_is_asked(tmp_path: Path, scheduler: FakeScheduler) -> None:
+    layer = Watched()
+    backend = engine(tmp_path, scheduler, layer)._backend
+
+    assert backend.states(["two"]) == {}
+    assert backend.finished(["two"]) == {}
+    assert backend.cancel(["two"]) == {"two": "'two' is no native id here"}
+    assert layer.asked == []
+
+
+def test_elements_are_not_looked_at_one_by_one(tmp_path: Path, scheduler: FakeScheduler) -> None:
+    """There may be a hundred thousand, and hooks spell them themselves."""
+    layer = Looking()
+    backend = engine(tmp_path, scheduler, layer)._backend
+
+    elements = backend.element_ids("17", range(1, 1001))
+    backend.states(elements)
+
+    assert layer.looked_at == ["17.1"]
+
+
+def test_ids_that_nobody_asks_about_any_more_are_forgotten(tmp_path: Path, scheduler: FakeScheduler) -> None:
+    layer = Looking()
+    backend = engine(tmp_path, scheduler, layer)._backend
+    backend.element_ids("17", range(1, 1001))
+
+    backend.states(["17.1"])
+
+    assert backend._known_ids == {"17.1"}
+
+
+def test_ids_have_one_spelling_unless_a_backend_says_otherwise() -> None:
+    assert default_hooks.canonical_id("4711.pbs") == "4711.pbs"
+
+
+_HOOKS = """
+
+@hookimpl
+def element_ids(native_id: str, indices: Sequence[int]) -> list[str]:
+    return ANSWER
+"""
+
+
+def _answering(text: str) -> str:
+    return Path(toy.__file__).read_text() + _HOOKS.replace("ANSWER", text)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (_answering("[f'{native_id}_{it}' for it in indices]"), ["17_1", "17_2"]),
+        (_answering("1 / 0"), ["17[1]", "17[2]"]),
+        (_answering("17"), ["17[1]", "17[2]"]),
+        ("raise RuntimeError", ["17[1]", "17[2]"]),
+        (None, ["17[1]", "17[2]"]),
+    ],
+    ids=["as it says", "a hook that fails", "no answer", "a module that fails", "not installed"],
+)
+def test_elements_have_ids_whatever_is_wrong_with_the_plugin(
+    plugin_directory: PluginDirectory, text: str | None, expected: list[str]
+) -> None:
+    if text is not None:
+        plugin_directory.add(
+            "jpsi-odd",
+            "0.1",
+            entry_points={"jpsi.executors": {"odd": "jpsi_odd"}},
+            files={"jpsi_odd.py": text},
+        )
+
+    assert id_spelling.Spelling("odd", None).element_ids("17", [1, 2]) == expected

@@ -1,0 +1,132 @@
+"""Real processes that follow jobs through real commands ask together; what time it is, the test says."""
+
+from __future__ import annotations
+
+import itertools
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import attrs
+import pytest
+
+from jpsi_testing import toy_fake
+from jpsi_testing.fake import FakeScheduler, Outcome, on_path
+
+PROCESSES = 4
+SHORTEST = 1.0
+INTERVALS = 8
+# What one process lets go by before the next has its turn.
+PAUSE = 0.05
+
+# Submits a job, and follows it: asks when that is due at the time that it reads, and says what it was told.
+PROGRAM = f"""
+import sys
+from datetime import timedelta
+from pathlib import Path
+import pluggy
+from jpsi.contract.config import BatchConfig
+from jpsi.contract.hookspecs import PROJECT, ExecutorHooks
+from jpsi.contract.protocols import EngineSetup, Submission
+from jpsi.contract.shell import ShellLine
+from jpsi.layers import default_hooks
+from jpsi_engine.batch import BatchEngine
+from jpsi_engine.host.local_transport import LocalTransport
+from jpsi.model.spec import JobSpec
+from jpsi_testing import toy
+
+root, job_id = sys.argv[1:]
+interval = timedelta(seconds={SHORTEST})
+manager = pluggy.PluginManager(PROJECT)
+manager.add_hookspecs(ExecutorHooks)
+manager.register(default_hooks)
+manager.register(toy)
+told = []
+engine = BatchEngine(
+    EngineSetup(
+        executor="toy",
+        version="1",
+        config=BatchConfig(work_directory=root, shortest_interval=interval, longest_interval=interval),
+        transport=LocalTransport(),
+        publish=lambda job_id, status: told.append(status.state.name),
+        process_engine=lambda setup: None,
+    ),
+    manager.hook,
+)
+spec = JobSpec("/bin/true", directory=Path(root))
+engine.submit(Submission(job_id=job_id, attempt=1, spec=spec, launch=[ShellLine('exec "$@"')]))
+tracking, _ = engine._open()
+job = tracking.get(job_id)
+for line in sys.stdin:
+    time = float(line)
+    if not job.is_followed:
+        tracking.follow(job, time)
+    if tracking.next_question() <= time:
+        tracking.ask(lambda: time)
+    print(*told, flush=True)
+"""
+
+
+@attrs.define
+class Client:
+    """A process that follows a job."""
+
+    process: subprocess.Popen[str]
+
+    def at(self, time: float) -> list[str]:
+        """Let it do what it does at a time; returns the states that it was told until then."""
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        print(time, file=self.process.stdin, flush=True)
+        line = self.process.stdout.readline()
+        assert line, "it has ended"
+        return line.split()
+
+
+@pytest.fixture
+def scheduler() -> Iterator[FakeScheduler]:
+    with FakeScheduler(outcome=Outcome(seconds=600)) as scheduler, on_path(toy_fake, scheduler):
+        yield scheduler
+
+
+@pytest.fixture
+def clients(scheduler: FakeScheduler, tmp_path: Path) -> Iterator[list[Client]]:
+    with ExitStack() as stack:
+        yield [
+            Client(
+                stack.enter_context(
+                    subprocess.Popen(
+                        [sys.executable, "-c", PROGRAM, str(tmp_path), f"a{number}"],
+                        stdin=subprocess.PIPE,
+                        stdout=subprocess.PIPE,
+                        text=True,
+                    )
+                )
+            )
+            for number in range(PROCESSES)
+        ]
+
+
+@pytest.mark.clause("bulk-status")
+def test_processes_ask_about_as_often_as_one(scheduler: FakeScheduler, clients: list[Client]) -> None:
+    begin = 1000.0
+    told: list[list[str]] = []
+    times: list[float] = []
+
+    for turn in range(int(INTERVALS * SHORTEST / PAUSE)):
+        time, asked = begin + turn * PAUSE, len(_questions(scheduler))
+        told.append(clients[turn % PROCESSES].at(time))
+        times += [time] * (len(_questions(scheduler)) - asked)
+
+    assert all("ACTIVE" in it for it in told[-PROCESSES:])
+    assert all(it == {"1", "2", "3", "4"} for it in _questions(scheduler)[1:])
+    assert all(later >= earlier + SHORTEST for earlier, later in itertools.pairwise(times))
+    assert len(times) >= INTERVALS / 2
+
+
+def _questions(scheduler: FakeScheduler) -> list[set[str]]:
+    """What each question was about."""
+    argvs = [call.invocation.argv[1:] for call in scheduler.log.of("tstat")]
+    return [set(argv) for argv in argvs if "--finished" not in argv]

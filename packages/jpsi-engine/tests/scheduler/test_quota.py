@@ -1,0 +1,321 @@
+"""Room in a queue: everybody's jobs are counted, each once, and the batch system is asked rarely."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jpsi.contract.observation import Observation
+from jpsi.model.errors import SubmitException
+from jpsi.model.states import JobState
+from jpsi_engine.host.submit_queue import Full
+from jpsi_engine.scheduler.job_view import Tracked
+from jpsi_engine.scheduler.quota import Grant, Limits, Room, wave
+from jpsi_engine.scheduler.shared_poll import Sharing
+from jpsi_engine.spool.arrays import Place
+from jpsi_testing.fake import FakeClock
+
+WAITS = Observation(state=JobState.QUEUED, word="W")
+RUNS = Observation(state=JobState.ACTIVE, word="R")
+SILENCE = SubmitException("no answer")
+
+
+@attrs.define
+class Queue:
+    """A batch system, and programs that submit to it."""
+
+    root: Path
+    clock: FakeClock = attrs.field(factory=lambda: FakeClock(1000))
+    jobs: dict[str, Observation] = attrs.field(factory=dict)
+    asked: int = 0
+    is_silent: bool = False
+
+    def ask(self) -> Mapping[str, Observation]:
+        self.asked += 1
+        if self.is_silent:
+            raise SILENCE
+        return dict(self.jobs)
+
+    def program(self, **limits: float) -> Program:
+        return Program(self, limits)
+
+
+class Program:
+    def __init__(self, queue: Queue, limits: Mapping[str, float]) -> None:
+        self.queue = queue
+        self.own: dict[str, Tracked] = {}
+        self.room = Room(
+            "toy",
+            Limits(**limits, shortest=2, longest=30),
+            ask=queue.ask,
+            system=lambda: "toy",
+            own=lambda: list(self.own.values()),
+            sharing=Sharing(str(queue.root)),
+            now=queue.clock,
+        )
+
+    def look(self, wanted: int = 1) -> Grant | Full:
+        return self.room.look(wanted)
+
+    def granted(self, wanted: int = 1) -> Grant:
+        found = self.look(wanted)
+        assert isinstance(found, Grant), found
+        return found
+
+    def full(self, wanted: int = 1) -> Full:
+        found = self.look(wanted)
+        assert isinstance(found, Full), found
+        return found
+
+    def submit(self, *names: str, seen: Observation = WAITS) -> None:
+        grant = self.granted(len(names))
+        assert grant.queued == len(names)
+        self.follow(*names)
+        self.queue.jobs.update(dict.fromkeys(names, seen))
+        self.room.release(grant)
+
+    def follow(self, *names: str, array: str | None = None) -> None:
+        for index, name in enumerate(names, 1):
+            place = None if array is None else Place(array, index)
+            self.own[name] = Tracked(name, name, 1, name, place=place)
+
+    def end(self, *names: str) -> None:
+        for name in names:
+            del self.own[name], self.queue.jobs[name]
+
+
+@pytest.fixture
+def queue(tmp_path: Path) -> Queue:
+    return Queue(tmp_path)
+
+
+def test_jobs_of_others_are_counted(queue: Queue) -> None:
+    queue.jobs = {"1": WAITS, "2": RUNS}
+
+    assert queue.program(queued=5).granted(9).queued == 3
+
+
+def test_there_is_no_room_when_as_many_are_there(queue: Queue) -> None:
+    queue.jobs = {"1": WAITS, "2": RUNS}
+
+    full = queue.program(queued=2).full()
+
+    assert full.why == ("toy has 2 jobs of yours (max_queued is 2), 2 of which are not of this program")
+
+
+def test_own_jobs_are_counted_once(queue: Queue) -> None:
+    program = queue.program(queued=3)
+
+    program.submit("1", "2")
+
+    grant = program.granted(9)
+    assert grant.queued == 1
+    program.room.release(grant)
+    queue.clock.advance(5)
+    program = queue.program(queued=3)
+    program.follow("1", "2")
+    assert program.granted(9).queued == 1
+    assert queue.asked == 2
+
+
+def test_a_job_that_the_batch_system_does_not_mention_yet_is_counted(queue: Queue) -> None:
+    program = queue.program(queued=3)
+    program.submit("1", "2")
+    queue.jobs.clear()
+    queue.clock.advance(5)
+
+    assert program.granted(9).queued == 1
+
+
+def test_what_is_being_submitted_is_counted(queue: Queue) -> None:
+    program = queue.program(queued=3)
+    grant = program.granted(2)
+
+    assert program.granted(9).queued == 1
+    program.room.release(grant)
+
+
+def test_what_came_to_nothing_is_not_counted(queue: Queue) -> None:
+    program = queue.program(queued=3)
+    program.room.release(program.granted(3))
+
+    assert program.granted(9).queued == 3
+
+
+def test_programs_count_what_the_others_are_submitting(queue: Queue) -> None:
+    first, second = queue.program(queued=3), queue.program(queued=3)
+    grant = first.granted(2)
+
+    assert second.granted(9).queued == 1
+    first.room.release(grant)
+    # it is not in the answer that both know
+    assert second.full().seconds <= 2
+    assert queue.asked == 1
+
+
+def test_what_others_have_submitted_is_counted_by_the_batch_system_in_the_end(queue: Queue) -> None:
+    first, second = queue.program(queued=3), queue.program(queued=3)
+    first.submit("1", "2")
+    first.end("1", "2")
+    queue.clock.advance(5)
+
+    assert second.granted(9).queued == 3
+
+
+def test_a_program_that_died_while_it_submitted_is_counted_for_a_while_only(queue: Queue) -> None:
+    queue.program(queued=3).granted(2)
+
+    second = queue.program(queued=3)
+    second.room.release(second.granted(3))
+    queue.clock.advance(500)
+    assert second.granted(3).queued == 1
+    queue.clock.advance(200)
+    assert queue.program(queued=3).granted(3).queued == 2
+
+
+def test_the_batch_system_is_asked_once_per_interval(queue: Queue) -> None:
+    program = queue.program(queued=1000)
+    for number in range(40):
+        program.submit(str(number))
+        queue.clock.advance(0.1)
+
+    assert queue.asked == 2
+
+
+def test_while_there_is_no_room_it_is_asked_ever_more_rarely(queue: Queue) -> None:
+    queue.jobs = {"1": WAITS}
+    program = queue.program(queued=1)
+    times = []
+    for _ in range(3000):
+        before = queue.asked
+        seconds = program.full().seconds
+        times += [queue.clock()] if queue.asked > before else []
+        assert 0 < seconds <= 2
+        queue.clock.advance(seconds)
+
+    pauses = [later - earlier for earlier, later in itertools.pairwise(times)]
+    assert pauses == sorted(pauses)
+    assert pauses[0] < 4
+    assert pauses[-1] == pytest.approx(30)
+
+
+def test_it_is_asked_soon_once_an_own_job_has_ended(queue: Queue) -> None:
+    program = queue.program(queued=2)
+    program.submit("1", "2")
+    for _ in range(50):
+        queue.clock.advance(program.full().seconds)
+    asked = queue.asked
+
+    program.end("1")
+    while isinstance(found := program.look(), Full):
+        queue.clock.advance(found.seconds)
+
+    assert queue.asked == asked + 1
+    assert queue.clock() < 1000 + 110
+
+
+def test_that_there_is_no_answer_is_told(queue: Queue) -> None:
+    queue.is_silent = True
+
+    with pytest.raises(SubmitException, match="no answer"):
+        queue.program(queued=1).look(1)
+
+
+def test_an_old_answer_serves_though_nothing_can_be_shared(queue: Queue, tmp_path: Path) -> None:
+    (tmp_path / "asking").touch()
+    program = queue.program(queued=3)
+
+    program.submit("1")
+    program.submit("2")
+
+    assert program.granted(9).queued == 1
+    assert queue.asked == 1
+
+
+# ------------------------------------------------------------------------------------ jobs that run
+
+
+def test_jobs_of_others_count_once_they_run(queue: Queue) -> None:
+    queue.jobs = {"1": WAITS, "2": RUNS}
+
+    grant = queue.program(active=5).granted(9)
+
+    assert (grant.queued, grant.active) == (9, 4)
+
+
+def test_own_jobs_count_though_they_wait(queue: Queue) -> None:
+    program = queue.program(active=2)
+    program.submit("1", "2")
+
+    full = program.full()
+
+    assert full.why == "2 jobs of yours run on toy, or may (max_active is 2)"
+
+
+def test_own_jobs_that_run_count_once(queue: Queue) -> None:
+    program = queue.program(active=3)
+    program.submit("1", seen=RUNS)
+    queue.clock.advance(5)
+
+    assert program.granted(9).active == 2
+
+
+def test_what_somebody_else_has_left_is_passed_over(queue: Queue) -> None:
+    other = Sharing(str(queue.root))
+    other.want("toy", frozenset({"strange", "a/b/c", "a/1"}), queue.clock(), 600)
+
+    assert queue.program(queued=3).granted(9).queued == 3
+
+
+def test_an_array_counts_as_many_as_may_run_of_it(queue: Queue) -> None:
+    program = queue.program(active=5)
+    grant = program.granted(9)
+    program.follow(*"abcdefgh", array="A")
+    program.room.limit("A", 3)
+    program.room.release(grant)
+
+    assert program.granted(9).active == 2
+    for name in "abcdefg":
+        del program.own[name]
+    queue.clock.advance(5)
+    assert program.granted(2).active == 2
+
+
+def test_what_is_being_submitted_may_run(queue: Queue) -> None:
+    program = queue.program(active=5)
+    program.granted(3)
+
+    assert program.granted(9).active == 2
+
+
+# -------------------------------------------------------------------------------------- what is sent
+
+parts = st.lists(st.lists(st.integers(), min_size=1, max_size=6), max_size=6)
+grants = st.builds(
+    Grant,
+    st.integers(1, 20) | st.just(float("inf")),
+    st.integers(1, 20) | st.just(float("inf")),
+)
+
+
+@given(parts, grants, st.booleans())
+def test_a_wave_is_no_more_than_was_granted_and_loses_no_job(
+    parts: list[list[int]], grant: Grant, can_limit: Any
+) -> None:
+    now, later = wave(parts, grant, can_limit=can_limit)
+
+    assert sorted(job for part in (*(it for it, _ in now), *later) for job in part) == sorted(
+        job for part in parts for job in part
+    )
+    assert all(now_part for now_part, _ in now)
+    assert sum(len(part) for part, _ in now) <= grant.queued
+    assert sum(at or len(part) for part, at in now) <= grant.active
+    assert all(at is None or (can_limit and 0 < at < len(part)) for part, at in now)
+    assert bool(now) == bool(parts)

@@ -1,0 +1,158 @@
+"""An answer comes back from JSON as it was, and what is none is refused."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta, timezone
+from typing import Any
+
+import attrs
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jpsi.contract.observation import Observation
+from jpsi.model.states import JobState, Reason
+from jpsi_engine.scheduler.snapshot import Answer, compared, decode, encode
+
+REFUSED = (AttributeError, LookupError, TypeError, ValueError)
+
+texts = st.text(max_size=20)
+times = st.datetimes(
+    min_value=datetime(1900, 1, 1),  # noqa: DTZ001  hypothesis adds the zone
+    timezones=st.sampled_from([UTC, timezone(timedelta(hours=5, minutes=30))]),
+)
+observations = st.builds(
+    Observation,
+    tag=st.none() | st.text(),
+    submitted=st.none() | st.datetimes(timezones=st.just(UTC)),
+    exists=st.booleans(),
+    state=st.none() | st.sampled_from(JobState),
+    word=texts,
+    reason=st.none() | st.sampled_from(Reason),
+    message=st.none() | texts,
+    exit_code=st.none() | st.integers(0, 255),
+    ran=st.none() | st.booleans(),
+    time=st.none() | times,
+    restarts=st.none() | st.integers(0, 9),
+    nodes=st.lists(texts, max_size=3).map(tuple),
+    position=st.none() | st.integers(0, 9),
+    start_estimate=st.none() | times,
+    details=st.dictionaries(texts, texts | st.integers() | st.booleans(), max_size=3),
+)
+answers = st.builds(
+    Answer,
+    begun=st.floats(0, 1e9),
+    ended=st.floats(0, 1e9),
+    asked=st.none() | st.frozensets(texts, max_size=4),
+    seen=st.dictionaries(texts, observations, max_size=4),
+)
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | texts,
+    lambda values: st.lists(values, max_size=3) | st.dictionaries(texts, values, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(answers)
+def test_answer_comes_back_from_json_as_it_was(answer: Answer) -> None:
+    assert decode(json.loads(json.dumps(encode(answer)))) == answer
+
+
+def test_every_field_of_an_observation_is_told() -> None:
+    full = Observation(
+        state=JobState.FAILED,
+        word="w",
+        tag="",
+        submitted=datetime(2025, 12, 31, tzinfo=UTC),
+        exists=False,
+        reason=Reason.TIMEOUT,
+        message="m",
+        exit_code=0,
+        ran=False,
+        time=datetime(2026, 1, 1, tzinfo=UTC),
+        restarts=0,
+        nodes=("n",),
+        position=0,
+        start_estimate=datetime(2026, 1, 2, tzinfo=UTC),
+        details={"slurm.reason": "r"},
+    )
+
+    plain = encode(Answer(begun=1, ended=2, asked=None, seen={"1": full}))
+
+    assert plain["said"][0].keys() == {field.name for field in attrs.fields(Observation)}
+
+
+def test_what_was_said_of_many_jobs_in_one_is_written_once() -> None:
+    one, other = Observation(state=None, word="a"), Observation(state=None, word="b")
+
+    plain = encode(Answer(begun=1, ended=2, asked=None, seen={"1": one, "2": other, "3": one}))
+
+    assert len(plain["said"]) == 2
+    seen = decode(plain).seen
+    assert seen == {"1": one, "2": other, "3": one}
+    assert seen["1"] is seen["3"]
+
+
+@given(answers, answers)
+def test_compared_answer_says_the_same(answer: Answer, before: Answer) -> None:
+    assert compared(answer, before) == answer
+
+
+def test_what_was_said_before_is_the_value_that_it_was_unless_it_is_an_end() -> None:
+    def told() -> dict[str, Observation]:
+        waits, ended = (Observation(state=state, word="w") for state in (JobState.QUEUED, JobState.COMPLETED))
+        return {"1": waits, "2": waits, "3": ended}
+
+    before, answer = (Answer(begun=it, ended=it, asked=None, seen=told()) for it in (1, 2))
+
+    found = compared(answer, before)
+
+    assert found.seen["1"] is found.seen["2"] is before.seen["1"]
+    assert found.seen["3"] is answer.seen["3"]
+
+
+@given(st.dictionaries(st.sampled_from(["begun", "ended", "asked", "said", "seen"]), json_values))
+def test_what_is_no_answer_is_refused_and_nothing_worse(plain: dict[str, Any]) -> None:
+    try:
+        answer = decode(plain)
+    except REFUSED:
+        return
+
+    assert encode(answer)["begun"] is not None
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"word": 1},
+        {"state": "QUEUED"},
+        {"state": "NAPPING", "word": "w"},
+        {"word": "w", "exit_code": "0"},
+        {"word": "w", "nodes": "n1"},
+        {"word": "w", "colour": "red"},
+        {"word": "w", "details": []},
+        {"word": "w", "time": "yesterday"},
+        [],
+        None,
+    ],
+    ids=str,
+)
+def test_odd_observation_is_refused(fields: Any) -> None:
+    with pytest.raises(REFUSED):
+        decode({"begun": 1.0, "ended": 2.0, "asked": None, "said": [fields], "seen": [["1"]]})
+
+
+@pytest.mark.parametrize("seen", [[], [["1"], ["2"]], [[1]], [[None, "1"]], ["1"], {"1": 0}, None], ids=str)
+def test_jobs_that_are_not_named_for_each_observation_are_refused(seen: Any) -> None:
+    with pytest.raises(REFUSED):
+        decode({"begun": 1.0, "ended": 2.0, "asked": None, "said": [{"word": "w"}], "seen": seen})
+
+
+def test_answer_tells_of_what_it_was_asked_since_before_it_was_begun() -> None:
+    answer = Answer(begun=5, ended=6, asked=frozenset({"1"}), seen={})
+
+    assert answer.tells_of("1", 5)
+    assert not answer.tells_of("1", 5.1)
+    assert not answer.tells_of("2", 0)
+    assert attrs.evolve(answer, asked=None).tells_of("2", 0)

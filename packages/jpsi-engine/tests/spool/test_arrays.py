@@ -1,0 +1,212 @@
+"""Arrays on disk: whole or not there, each element as if by itself, and gone together."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jpsi_engine.spool.arrays import ArrayFiles, Place, _line_starts, adopt, read_link
+from jpsi_engine.spool.spool import Spool
+from jpsi_testing import json_values
+
+NOW = 1_767_225_600.0
+DAY = 86_400.0
+COMMON: dict[str, Any] = {"id": "x", "time": "t", "spec": {"executable": "/bin/sh", "name": "n"}}
+
+
+def elements(count: int) -> list[dict[str, Any]]:
+    return [
+        {"id": f"job{it}", "attempt": 1, "directory": f"/d{it}", "spec": {"arguments": [str(it)]}}
+        for it in range(1, count + 1)
+    ]
+
+
+def write(spool: Spool, native_id: str | None = "17") -> None:
+    """An array of three jobs."""
+    lock = spool.arrays.prepare("x", COMMON, elements(3), "exit 1\n", ["a\n", "b\n"])
+    if native_id is not None:
+        spool.started(lock, native_id)
+    os.close(lock)
+
+
+@pytest.fixture
+def spool(tmp_path: Path) -> Spool:
+    made = Spool(tmp_path / "spool")
+    made.open()
+    return made
+
+
+@settings(deadline=None)
+@given(
+    specs=st.lists(st.dictionaries(st.text(max_size=5), json_values(), max_size=3), min_size=1, max_size=5),
+    native_id=st.sampled_from([None, "17", "17[].server"]),
+)
+def test_what_is_written_is_read(
+    tmp_path_factory: pytest.TempPathFactory, specs: list[dict[str, Any]], native_id: str | None
+) -> None:
+    spool = Spool(tmp_path_factory.mktemp("spool"))
+    spool.open()
+    own = [{"id": f"{index}", "attempt": 1, "spec": spec} for index, spec in enumerate(specs)]
+    lock = spool.arrays.prepare("x", COMMON, own, "", [])
+    if native_id is not None:
+        spool.started(lock, native_id)
+    os.close(lock)
+
+    array = spool.arrays.read("x")
+
+    assert array is not None
+    assert array.native_id == native_id
+    assert spool.arrays.read_native_id("x") == native_id
+    for index, spec in enumerate(specs, 1):
+        expected = {**COMMON, **own[index - 1], "spec": {**COMMON["spec"], **spec}, "count": len(specs)}
+        assert array.content(index) == expected
+        assert spool.arrays.read_element(Place("x", index)) == expected
+
+
+def test_an_array_that_was_cut_short_while_it_was_written_is_none(spool: Spool) -> None:
+    write(spool, native_id=None)
+    path = Path(spool.arrays.folder("x"), "intent.json")
+    whole = path.read_bytes()
+
+    for length in range(len(whole)):
+        path.write_bytes(whole[:length])
+        assert spool.arrays.read("x") is None
+        assert spool.arrays.read_native_id("x") is None, whole[:length]
+
+
+def test_an_array_that_cannot_be_written_is_not_there(spool: Spool, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, os.strerror(28))
+
+    monkeypatch.setattr("jpsi_engine.spool.arrays.write_new", full)
+    with pytest.raises(OSError, match="No space left"):
+        write(spool)
+
+    assert spool.arrays.names() == []
+
+
+def test_everything_is_private(spool: Spool) -> None:
+    write(spool)
+
+    folder = Path(spool.arrays.folder("x"))
+    assert {path.stat().st_mode & 0o077 for path in (folder, *folder.iterdir())} == {0}
+    names = {path.name for path in folder.iterdir()}
+    assert names == {"elements.0", "elements.1", "intent.json", "run"}
+
+
+def test_nobody_judges_an_array_that_is_being_submitted(spool: Spool) -> None:
+    lock = spool.arrays.prepare("x", COMMON, elements(1), "", [])
+    with spool.arrays.judging("x", 0) as may_judge:
+        assert not may_judge
+    os.close(lock)
+
+    with spool.arrays.judging("x", 0) as may_judge:
+        assert may_judge
+    with spool.arrays.judging("missing", 0) as may_judge:
+        assert not may_judge
+
+
+def test_an_array_is_revoked_once_and_then_over(spool: Spool) -> None:
+    write(spool)
+
+    assert [spool.arrays.revoke("x"), spool.arrays.revoke("x")] == [True, False]
+    assert spool.arrays.names() == ["x"]
+    spool.arrays.give_up("x", "it did not answer")
+    assert spool.arrays.names() == []
+
+
+def test_the_folder_of_an_element_tells_what_was_asked_for(spool: Spool) -> None:
+    write(spool)
+
+    spool.adopt("job2", 1, Place("x", 2))
+    spool.adopt("job2", 1, Place("x", 2))
+
+    intent = spool.last_intent("job2")
+    assert intent is not None
+    assert (intent.attempt, intent.native_id, intent.place) == (1, None, Place("x", 2))
+    assert intent.content["spec"] == {"executable": "/bin/sh", "name": "n", "arguments": ["2"]}
+    assert intent.content["directory"] == "/d2"
+
+
+def test_one_attempt_is_made_by_itself_or_in_an_array(spool: Spool) -> None:
+    """Two processes may submit the same job at the same time."""
+    for job_id in ("job1", "job2"):
+        os.close(spool.prepare(job_id, 1, {"id": job_id}, "exit 1\n"))
+    spool.enrol("job1", 2, Place("x", 1))
+    os.close(spool.prepare("job2", 2, {"id": "job2"}, "exit 1\n"))
+
+    with pytest.raises(FileExistsError):
+        spool.prepare("job1", 2, {"id": "job1"}, "exit 1\n")
+    with pytest.raises(FileExistsError):
+        spool.enrol("job2", 2, Place("x", 2))
+    with pytest.raises(FileExistsError):
+        spool.enrol("job1", 2, Place("y", 1))
+
+    assert not spool.has_intent("job1", 2)
+    assert spool.places("job1") == {2: Place("x", 1)}
+
+
+def test_the_places_of_elements_are_looked_for_once(spool: Spool) -> None:
+    """Otherwise, to read all of a thousand means to read a million lines."""
+    write(spool)
+    before = _line_starts.cache_info().misses
+
+    found = [spool.arrays.read_element(Place("x", index)) for index in (3, 1, 2, 3, 4, 5)]
+
+    assert [it and it["id"] for it in found] == ["job3", "job1", "job2", "job3", None, None]
+    assert _line_starts.cache_info().misses == before + 1
+
+
+def test_a_job_that_is_submitted_again_by_itself_is_no_element_any_more(spool: Spool) -> None:
+    write(spool)
+    spool.adopt("job2", 1, Place("x", 2))
+
+    os.close(spool.prepare("job2", 2, {"id": "job2"}, "exit 1\n"))
+
+    intent = spool.last_intent("job2")
+    assert intent is not None
+    assert (intent.attempt, intent.place) == (2, None)
+    assert spool.last_attempt("job2") == 2
+
+
+@pytest.mark.parametrize("text", ["", "x", "x y", "x 1 2", "../x 1", ".. 1", "/x 1"])
+def test_a_link_that_is_odd_is_none(tmp_path: Path, text: str) -> None:
+    (tmp_path / "array.1").write_text(text)
+
+    assert read_link(str(tmp_path), 1) is None
+    assert read_link(str(tmp_path), 2) is None
+
+
+def test_a_link_is_written_once(tmp_path: Path) -> None:
+    adopt(str(tmp_path / "job"), 1, Place("x", 1))
+    adopt(str(tmp_path / "job"), 1, Place("y", 2))
+
+    assert read_link(str(tmp_path / "job"), 1) == Place("x", 1)
+
+
+@pytest.mark.parametrize("text", ["", "x", "x one\n"])
+def test_a_link_that_was_cut_short_is_written_anew(tmp_path: Path, text: str) -> None:
+    Path(tmp_path / "job").mkdir()
+    Path(tmp_path / "job" / "array.1").write_text(text)
+
+    assert not adopt(str(tmp_path / "job"), 1, Place("x", 1))
+
+    assert read_link(str(tmp_path / "job"), 1) == Place("x", 1)
+
+
+@pytest.mark.parametrize(
+    "odd", [{"attempt": "1b"}, {"id": 1}, {"id": "../x"}, {"id": ""}, {"spec": []}, {"attempt": None}]
+)
+def test_an_array_with_an_element_that_is_something_else_is_none(spool: Spool, odd: dict[str, Any]) -> None:
+    os.close(spool.arrays.prepare("x", COMMON, [{**elements(1)[0], **odd}], "exit 1\n", ["a\n"]))
+
+    assert spool.arrays.read("x") is None
+
+
+def test_a_directory_that_is_not_there_holds_no_arrays(tmp_path: Path) -> None:
+    assert ArrayFiles(str(tmp_path)).names() == []

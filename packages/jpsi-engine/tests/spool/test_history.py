@@ -1,0 +1,107 @@
+"""What became of a job follows from what is on disk alone."""
+
+from __future__ import annotations
+
+import itertools
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import attrs
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from jpsi.model.plain_values import encode_status
+from jpsi.model.states import JobState, JobStatus
+from jpsi_engine.spool.history import Past
+from jpsi_engine.spool.job_records import JobRecord
+from jpsi_engine.spool.requeue_codes import EVERY_FAILURE
+from jpsi_engine.verdict.marker_verdict import CANCEL, Stop
+from jpsi_engine.verdict.markers import Marker
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+TIMES = st.integers(0, 10**6).map(lambda n: int(NOW.timestamp() * 10**9) + n)
+MARKERS = st.builds(
+    lambda restart, fact, time: Marker(
+        "a", 1, restart, fact[0], fact[1], fact[2], time, f"{restart}{fact}{time}"
+    ),
+    st.integers(0, 2),
+    st.sampled_from(
+        [
+            ("active", "", None),
+            ("signalled", "", None),
+            ("exit", "run", 0),
+            ("exit", "run", 7),
+            ("exit", "stdin", 125),
+        ]
+    ),
+    TIMES,
+)
+FINALS = st.builds(
+    lambda state, seconds, code: encode_status(JobStatus(state, time=NOW + seconds, exit_code=code)),
+    st.sampled_from([JobState.COMPLETED, JobState.FAILED, JobState.CANCELED]),
+    st.timedeltas(timedelta(seconds=-1), timedelta(seconds=1)),
+    st.none() | st.integers(0, 3),
+)
+WRITTEN = st.builds(
+    lambda **fields: JobRecord(job_id="a", attempt=1, intent={"time": NOW.isoformat()}, **fields),
+    native_id=st.none() | st.just("17"),
+    is_revoked=st.booleans(),
+    begun_ns=st.none() | TIMES,
+    markers=st.lists(MARKERS, max_size=5),
+    stop=st.none() | st.just(Stop(CANCEL, NOW).content),
+    final=st.none() | FINALS,
+    awaits_files=st.booleans(),
+)
+
+
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(WRITTEN, st.none() | st.sampled_from([frozenset(), frozenset({7}), EVERY_FAILURE]), st.booleans())
+def test_the_last_status_ends_the_history(written: JobRecord, codes: Any, is_gone: bool) -> None:
+    past = Past(written, codes)
+
+    history = past.history
+
+    assert past.status == history[-1]
+    assert history[0] == JobStatus(JobState.NEW, time=NOW)
+    assert sorted(history, key=lambda status: status.time) == list(history)
+    assert all(later.state.is_greater_than(earlier.state) for earlier, later in itertools.pairwise(history))
+    assert not (past.status.final and past.remark(is_gone=is_gone))
+    if written.final is not None:
+        assert past.status.state.value == written.final["state"]
+
+
+def test_that_a_job_was_to_be_cancelled_does_not_say_that_the_batch_system_knows() -> None:
+    stop = {"why": "cancel", "time": NOW.isoformat()}
+    written = JobRecord(
+        job_id="a", attempt=1, intent={"time": NOW.isoformat()}, native_id="17", markers=[], stop=stop
+    )
+
+    past = Past(written, frozenset())
+
+    assert (past.status.state, past.remark(is_gone=False)) == (JobState.QUEUED, "its end was asked for")
+
+
+def test_a_job_has_not_ended_before_its_files_are_here() -> None:
+    times = int(NOW.timestamp() * 10**9)
+    markers = [
+        Marker("a", 1, 0, "active", "", None, times, "a.1.active"),
+        Marker("a", 1, 0, "exit", "run", 0, times + 1, "a.1.exit.run.0"),
+    ]
+    written = JobRecord(
+        job_id="a",
+        attempt=1,
+        intent={"time": NOW.isoformat()},
+        native_id="17",
+        markers=markers,
+        awaits_files=True,
+    )
+
+    past = Past(written, frozenset())
+
+    assert past.status.state is JobState.ACTIVE
+    assert past.remark(is_gone=False) == (
+        "it ended with exit code 0; its output is being brought, or waits to be"
+    )
+    told = Past(attrs.evolve(written, brought="staging out a: 1 bytes of 2 bytes"), frozenset())
+    assert (told.remark(is_gone=False) or "").endswith("or waits to be; staging out a: 1 bytes of 2 bytes")
+    assert Past(attrs.evolve(written, awaits_files=False), frozenset()).status.state is JobState.COMPLETED

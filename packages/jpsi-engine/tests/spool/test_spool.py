@@ -1,0 +1,795 @@
+"""The spool: what is on disk is complete, private, and said once."""
+
+from __future__ import annotations
+
+import errno
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from jpsi.model.errors import ConfigError
+from jpsi.model.plain_values import encode_status
+from jpsi_engine.host import files as files_module
+from jpsi_engine.host.files import is_transient
+from jpsi_engine.spool.arrays import Place
+from jpsi_engine.spool.claims import REVOKED
+from jpsi_engine.spool.roots import LAYOUT
+from jpsi_engine.spool.spool import Claim, Intent, Spool
+from jpsi_engine.verdict.marker_verdict import exited_at_all, never_ran
+from jpsi_engine.verdict.markers import Marker, parse
+
+NOW = 1_767_225_600.0
+DAY = 86_400.0
+TIME = "2026-01-01T00:00:00+00:00"
+EXIT = "a1.1.exit.run.0"
+
+
+@pytest.fixture
+def spool(tmp_path: Path) -> Spool:
+    made = Spool(tmp_path / "spool")
+    made.open()
+    return made
+
+
+def make(spool: Spool, job_id: str = "a1", attempt: int = 1, intent: dict[str, Any] | None = None) -> None:
+    """Write down an attempt, and let go of it."""
+    os.close(spool.prepare(job_id, attempt, {"id": job_id} if intent is None else intent, "exit 7\n"))
+
+
+def touch(directory: str, name: str, time: float = NOW) -> Path:
+    path = Path(directory, name)
+    path.touch()
+    os.utime(path, (time, time))
+    return path
+
+
+def marker(name: str) -> Marker:
+    made = parse(name, 0)
+    assert made is not None
+    return made
+
+
+def files(spool: Spool) -> list[str]:
+    """Every file below the root."""
+    root = Path(spool.root)
+    return sorted(str(path.relative_to(root)) for path in root.rglob("*") if path.is_file())
+
+
+def in_another_process(code: str, *arguments: str) -> subprocess.Popen[str]:
+    """Run Python beside this one; it is waited for where its output is read."""
+    return subprocess.Popen(
+        [sys.executable, "-c", code, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+
+
+def at_once(*calls: Callable[[], object]) -> list[object]:
+    """What calls return or raise that are made by threads at the same moment."""
+    results: list[object] = [None] * len(calls)
+    barrier = threading.Barrier(len(calls))
+
+    def run(index: int) -> None:
+        barrier.wait(30)
+        try:
+            results[index] = calls[index]()
+        except OSError as e:
+            results[index] = e
+
+    threads = [threading.Thread(target=run, args=(index,)) for index in range(len(calls))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    return results
+
+
+# ---------------------------------------------------------------------------------------- the root
+
+
+def test_opening_makes_the_directories_and_says_which_layout_they_have(spool: Spool) -> None:
+    assert Path(spool.jobs).is_dir()
+    assert Path(spool.events).is_dir()
+    assert Path(spool.root, "layout").read_text() == f"{LAYOUT}\n"
+
+
+def test_opening_again_changes_nothing(spool: Spool) -> None:
+    make(spool)
+    before = files(spool)
+
+    Spool(Path(spool.root)).open()
+
+    assert files(spool) == before
+
+
+@pytest.fixture(params=[0, 0o002, 0o022, 0o077, 0o177, 0o777], ids="umask {:03o}".format)
+def umask(request: pytest.FixtureRequest) -> Iterator[None]:
+    before = os.umask(request.param)
+    yield
+    os.umask(before)
+
+
+def test_everything_is_private_whatever_the_umask(tmp_path: Path, umask: None) -> None:
+    spool = Spool(tmp_path / "spool")
+    spool.open()
+    make(spool)
+    make(spool, attempt=2)
+    spool.revoke("a1", 1)
+    spool.stop("a1", 1, {})
+    spool.finish("a1", 1, {})
+
+    modes = {path: path.stat().st_mode & 0o777 for path in Path(spool.root).rglob("*")}
+    assert {mode for path, mode in modes.items() if path.is_dir()} == {0o700}
+    assert {mode for path, mode in modes.items() if path.is_file()} == {0o600}
+    assert Path(spool.root).stat().st_mode & 0o777 == 0o700
+
+
+def test_directories_on_the_way_to_the_root_are_not_open_to_others(tmp_path: Path, umask: None) -> None:
+    """Who may write to one of them may put another directory in the place of the root."""
+    spool = Spool(tmp_path / "work" / "local" / "machine")
+
+    spool.open()
+
+    made = [tmp_path / "work", tmp_path / "work" / "local"]
+    assert [path.stat().st_mode & 0o022 for path in made] == [0, 0]
+
+
+@pytest.mark.parametrize("mode", [0o770, 0o720, 0o702, 0o777], ids="{:o}".format)
+def test_root_that_others_can_write_to_is_refused(spool: Spool, mode: int) -> None:
+    Path(spool.root).chmod(mode)
+
+    refusal = r"can be written by others \(yours, mode .* chmod go-w .* choose another"
+    with pytest.raises(ConfigError, match=refusal):
+        spool.open()
+
+
+@pytest.mark.parametrize("mode", [0o700, 0o750, 0o755], ids="{:o}".format)
+def test_root_that_others_can_only_read_is_accepted(spool: Spool, mode: int) -> None:
+    Path(spool.root).chmod(mode)
+
+    spool.open()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a directory away")
+def test_root_of_another_user_is_refused(spool: Spool) -> None:
+    os.chown(spool.root, 12345, -1)
+
+    with pytest.raises(ConfigError, match="belongs to user 12345"):
+        spool.open()
+
+
+def test_newer_layout_is_refused(spool: Spool) -> None:
+    Path(spool.root, "layout").write_text(f"{LAYOUT + 1}\n")
+
+    with pytest.raises(ConfigError, match=rf"newer jpsi \(layout {LAYOUT + 1}\); upgrade jpsi-core"):
+        spool.open()
+
+
+@pytest.mark.parametrize("text", ["", "x\n", "é", "1.5"])
+def test_layout_that_is_no_number_is_refused(spool: Spool, text: str) -> None:
+    Path(spool.root, "layout").write_bytes(text.encode())
+
+    with pytest.raises(ConfigError, match="jpsi's work directory"):
+        spool.open()
+
+
+def test_root_that_cannot_be_made_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+
+    with pytest.raises(OSError, match="file"):
+        Spool(tmp_path / "file" / "spool").open()
+
+
+def test_opened_by_many_at_once(tmp_path: Path) -> None:
+    results = at_once(*[Spool(tmp_path / "spool").open] * 8)
+
+    assert results == [None] * 8
+    assert files(Spool(tmp_path / "spool")) == ["layout"]
+
+
+# ----------------------------------------------------------------------------------------- attempts
+
+
+def test_attempt_is_written_down_as_it_was(spool: Spool) -> None:
+    intent = {"id": "a1", "spec": {"arguments": ["é\n", "\udc81", "🐚", "\x00"]}}
+
+    os.close(spool.prepare("a1", 1, intent, "echo '\udc81é'\n"))
+
+    assert files(spool) == ["jobs/a1/intent.1.json", "jobs/a1/run.1", "layout"]
+    assert spool.last_intent("a1") == Intent("a1", 1, intent, None)
+    assert Path(spool.folder("a1"), "run.1").read_bytes() == b"echo '\x81\xc3\xa9'\n"
+
+
+def test_native_id_is_added_to_the_attempt(spool: Spool) -> None:
+    lock = spool.prepare("a1", 1, {"id": "a1"}, "")
+
+    spool.started(lock, "12.34.ab")
+    os.close(lock)
+
+    assert spool.last_intent("a1") == Intent("a1", 1, {"id": "a1"}, "12.34.ab")
+
+
+def test_last_attempt_is_the_one_with_the_highest_number(spool: Spool) -> None:
+    for attempt in (1, 2, 9, 10):
+        make(spool, attempt=attempt, intent={"n": attempt})
+
+    intent = spool.last_intent("a1")
+
+    assert intent is not None
+    assert (intent.attempt, intent.content) == (10, {"n": 10})
+
+
+@pytest.mark.parametrize("content", ["", "{", '{"a": 1', "\x00\x00", "é"], ids=repr)
+def test_intent_that_was_cut_short_was_never_written(spool: Spool, content: str) -> None:
+    """A second attempt counts as made; it asked for what the first one did."""
+    make(spool, intent={"n": 1})
+    os.close(spool.prepare("a2", 1, {"n": 2}, ""))
+    lock = spool.prepare("a2", 2, {"n": 3}, "")
+    spool.started(lock, "12.34.ab")
+    os.close(lock)
+
+    Path(spool.folder("a1"), "intent.1.json").write_bytes(content.encode())
+    Path(spool.folder("a2"), "intent.2.json").write_bytes(content.encode())
+
+    assert spool.last_intent("a1") is None
+    assert spool.last_intent("a2") == Intent("a2", 2, {"n": 2}, None)
+
+
+@pytest.mark.parametrize("content", ["5", "null", "[]", '"text"'])
+def test_intent_that_is_no_intent_is_none(spool: Spool, content: str) -> None:
+    make(spool)
+
+    Path(spool.folder("a1"), "intent.1.json").write_text(content)
+
+    assert spool.last_intent("a1") is None
+
+
+def test_job_without_attempt_has_no_intent(spool: Spool) -> None:
+    Path(spool.folder("a1")).mkdir()
+    Path(spool.jobs, "stray").touch()
+
+    assert [spool.last_intent(job_id) for job_id in ("a1", "a2", "stray")] == [None] * 3
+    assert sorted(spool.job_ids()) == ["a1", "stray"]
+
+
+@pytest.mark.parametrize("attempt", [1, 2])
+def test_attempt_is_made_once(spool: Spool, attempt: int) -> None:
+    make(spool)
+    if attempt == 2:
+        make(spool, attempt=2)
+    before = {path: Path(spool.root, path).read_bytes() for path in files(spool)}
+
+    with pytest.raises(FileExistsError):
+        spool.prepare("a1", attempt, {"id": "another"}, "exit 8\n")
+
+    assert {path: Path(spool.root, path).read_bytes() for path in files(spool)} == before
+
+
+def test_an_attempt_that_was_made_is_in_no_array(spool: Spool) -> None:
+    make(spool)
+    make(spool, attempt=2)
+    before = files(spool)
+
+    with pytest.raises(FileExistsError):
+        spool.enrol("a1", 2, Place("array", 7))
+
+    assert files(spool) == before
+
+
+def test_an_attempt_that_another_array_has_stays_there(spool: Spool) -> None:
+    make(spool)
+    spool.enrol("a1", 2, Place("one", 1))
+
+    with pytest.raises(FileExistsError):
+        spool.enrol("a1", 2, Place("other", 1))
+
+    assert spool.last_place("a1") == Place("one", 1)
+    spool.leave("a1", 2)
+    assert spool.last_attempt("a1") == 1
+
+
+@pytest.mark.parametrize("attempt", [1, 2])
+def test_of_many_threads_one_makes_the_attempt(spool: Spool, attempt: int) -> None:
+    if attempt == 2:
+        make(spool)
+
+    results = at_once(*[lambda: spool.prepare("a1", attempt, {"id": "a1"}, "exit 7\n")] * 8)
+
+    (lock,) = [result for result in results if isinstance(result, int)]
+    os.close(lock)
+    assert sum(isinstance(result, FileExistsError) for result in results) == 7
+    assert spool.claim("a1", attempt) is None
+    assert f"jobs/a1/run.{attempt}" in files(spool)
+    assert not any("json." in path for path in files(spool))
+
+
+RACING = """
+import sys
+from pathlib import Path
+from jpsi_engine.spool.spool import Spool
+
+spool = Spool(Path(sys.argv[1]))
+print("ready", flush=True)
+sys.stdin.readline()
+for job in range(int(sys.argv[2])):
+    for attempt in (1, 2):
+        try:
+            spool.prepare(f"j{job}", attempt, {"of": sys.argv[3]}, sys.argv[3])
+        except FileExistsError:
+            pass
+        else:
+            print(f"j{job}.{attempt}")
+"""
+
+
+def test_of_two_processes_one_makes_the_attempt(spool: Spool) -> None:
+    count = 60
+    racers = [in_another_process(RACING, spool.root, str(count), name) for name in "xy"]
+    for racer in racers:
+        assert racer.stdout is not None
+        racer.stdout.readline()
+
+    for racer in racers:
+        assert racer.stdin is not None
+        racer.stdin.write("\n")
+        racer.stdin.flush()
+    won = [racer.communicate()[0].split() for racer in racers]
+
+    assert sorted(won[0] + won[1]) == sorted(
+        f"j{job}.{attempt}" for job in range(count) for attempt in (1, 2)
+    )
+    for name, jobs in zip("xy", won, strict=True):
+        for job_id, attempt in (job.split(".") for job in jobs):
+            assert Path(spool.folder(job_id), f"run.{attempt}").read_text() == name
+            assert spool.claim(job_id, int(attempt)) is None, "the loser revoked what the winner had made"
+
+
+def test_discarded_first_attempt_leaves_nothing(spool: Spool) -> None:
+    make(spool)
+
+    spool.discard("a1", 1)
+
+    assert spool.job_ids() == []
+
+
+def test_discarded_later_attempt_can_never_run_and_the_next_can(spool: Spool) -> None:
+    make(spool)
+    make(spool, attempt=2)
+
+    spool.discard("a1", 2)
+    make(spool, attempt=3)
+
+    claim = spool.claim("a1", 2)
+    assert claim is not None
+    assert claim.text == REVOKED
+    assert spool.claim("a1", 3) is None
+
+
+@pytest.mark.parametrize("attempt", [1, 2])
+def test_discarding_never_raises(spool: Spool, attempt: int) -> None:
+    spool.discard("missing", attempt)
+
+
+# ------------------------------------------------------------------------------------ failing writes
+
+
+@pytest.fixture
+def failing(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
+    """Let the disk be full, for the spool alone, after so many bytes more."""
+
+    def fail_after(count: int) -> None:
+        left = [count]
+
+        def write(fd: int, data: bytes) -> int:
+            if left[0] <= 0:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            written = os.write(fd, data[: left[0]])
+            left[0] -= written
+            return written
+
+        monkeypatch.setattr(files_module, "os", SimpleNamespace(**{**vars(os), "write": write}))
+
+    return fail_after
+
+
+WRITES: dict[str, Callable[[Spool], object]] = {
+    "first attempt": lambda spool: spool.prepare("new", 1, {"id": "new"}, "exit 7\n"),
+    "second attempt": lambda spool: spool.prepare("a1", 2, {"id": "a1"}, "exit 7\n"),
+    "stop": lambda spool: spool.stop("a1", 1, {"why": "cancel"}),
+    "final": lambda spool: spool.finish("a1", 1, {"state": "FAILED"}),
+}
+
+
+@pytest.mark.parametrize("bytes_left", [0, 1, 10])
+@pytest.mark.parametrize("write", WRITES.values(), ids=WRITES)
+def test_file_that_cannot_be_written_is_not_there(
+    spool: Spool, failing: Callable[[int], None], write: Callable[[Spool], object], bytes_left: int
+) -> None:
+    make(spool)
+    before = files(spool)
+    failing(bytes_left)
+
+    with pytest.raises(OSError, match="No space left"):
+        write(spool)
+
+    assert files(spool) == before
+    assert spool.job_ids() == ["a1"]
+
+
+def test_layout_that_cannot_be_written_is_not_there(tmp_path: Path, failing: Callable[[int], None]) -> None:
+    spool = Spool(tmp_path / "spool")
+    failing(1)
+
+    with pytest.raises(OSError, match="No space left"):
+        spool.open()
+
+    assert files(spool) == []
+
+
+def test_first_attempt_whose_script_cannot_be_written_leaves_nothing(
+    spool: Spool, failing: Callable[[int], None]
+) -> None:
+    failing(len('{"id": "a1"}') + 3)
+
+    with pytest.raises(OSError, match="No space left"):
+        spool.prepare("a1", 1, {"id": "a1"}, "exit 7\n")
+
+    assert spool.job_ids() == []
+
+
+def test_later_attempt_whose_script_cannot_be_written_can_never_run(
+    spool: Spool, failing: Callable[[int], None]
+) -> None:
+    make(spool)
+    failing(len('{"id": "a1"}') + 3)
+
+    with pytest.raises(OSError, match="No space left"):
+        spool.prepare("a1", 2, {"id": "a1"}, "exit 7\n")
+
+    assert spool.claim("a1", 2) is not None
+    assert spool.claim("a1", 1) is None
+
+
+def test_file_that_is_written_in_pieces_is_whole(spool: Spool, monkeypatch: pytest.MonkeyPatch) -> None:
+    def write(fd: int, data: bytes) -> int:
+        return os.write(fd, data[:3])
+
+    monkeypatch.setattr(files_module, "os", SimpleNamespace(**{**vars(os), "write": write}))
+
+    make(spool, intent={"id": "a1", "more": "x" * 100})
+
+    assert spool.last_intent("a1") == Intent("a1", 1, {"id": "a1", "more": "x" * 100}, None)
+    assert Path(spool.folder("a1"), "run.1").read_text() == "exit 7\n"
+
+
+def test_no_descriptor_is_left_open_by_what_fails(spool: Spool, failing: Callable[[int], None]) -> None:
+    make(spool)
+    before = len(os.listdir("/dev/fd"))  # noqa: PTH208  numbers
+
+    for bytes_left in (0, 5, 15):
+        failing(bytes_left)
+        for write in WRITES.values():
+            with pytest.raises(OSError, match="No space left"):
+                write(spool)
+    with pytest.raises(FileExistsError):
+        spool.prepare("a1", 1, {}, "")
+
+    assert len(os.listdir("/dev/fd")) == before  # noqa: PTH208
+
+
+# ------------------------------------------------------------------------------------ claim and lock
+
+
+def test_claim_says_who_runs_the_attempt(spool: Spool) -> None:
+    make(spool)
+    path = touch(spool.folder("a1"), "claim.1")
+    path.write_text("1234\n")
+    os.utime(path, (NOW, NOW))
+
+    assert spool.claim("a1", 1) == Claim("1234", int(NOW * 1e9))
+    assert spool.claim("a1", 2) is None
+    assert spool.claim("missing", 1) is None
+
+
+def test_attempt_can_be_revoked_until_it_is_claimed(spool: Spool) -> None:
+    make(spool)
+
+    assert spool.revoke("a1", 1)
+    assert not spool.revoke("a1", 1)
+    claim = spool.claim("a1", 1)
+    assert claim is not None
+    assert claim.text == REVOKED
+
+
+def test_claim_of_a_runner_is_not_revoked(spool: Spool) -> None:
+    make(spool)
+    Path(spool.folder("a1"), "claim.1").write_text("1234\n")
+
+    assert not spool.revoke("a1", 1)
+    assert Path(spool.folder("a1"), "claim.1").read_text() == "1234\n"
+
+
+def test_of_many_that_revoke_one_does(spool: Spool) -> None:
+    make(spool)
+
+    assert sorted(map(bool, at_once(*[lambda: spool.revoke("a1", 1)] * 8))) == [False] * 7 + [True]
+
+
+def last(spool: Spool, job_id: str = "a1") -> Intent:
+    intent = spool.last_intent(job_id)
+    assert intent is not None
+    return intent
+
+
+def may_judge(spool: Spool, patience: float = 0) -> bool:
+    with spool.judging(last(spool), patience) as may:
+        return may
+
+
+HOLDING = """
+import sys
+from pathlib import Path
+from jpsi_engine.spool.spool import Spool
+
+lock = Spool(Path(sys.argv[1])).prepare("a1", 1, {"id": "a1"}, "")
+print("holds", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_attempt_that_another_process_holds_is_not_judged(spool: Spool) -> None:
+    holder = in_another_process(HOLDING, spool.root)
+    assert holder.stdout is not None
+    assert holder.stdout.readline() == "holds\n"
+
+    during = may_judge(spool)
+    holder.communicate()
+
+    assert (during, may_judge(spool)) == (False, True)
+
+
+def test_judge_waits_for_whoever_lets_go_in_time(spool: Spool) -> None:
+    holder = in_another_process(HOLDING, spool.root)
+    assert holder.stdout is not None
+    holder.stdout.readline()
+
+    judged, _ = at_once(lambda: may_judge(spool, 30), holder.communicate)
+
+    assert judged is True
+
+
+def test_attempt_is_held_while_a_copy_of_its_lock_is_open(spool: Spool) -> None:
+    """As the runner has one until it has made its claim."""
+    lock = spool.prepare("a1", 1, {"id": "a1"}, "")
+    heir = subprocess.Popen(["cat"], stdin=subprocess.PIPE, pass_fds=[lock])
+    os.close(lock)
+
+    during = may_judge(spool)
+    heir.communicate()
+
+    assert (during, may_judge(spool)) == (False, True)
+
+
+def test_attempt_is_judged_by_one_at_a_time(spool: Spool) -> None:
+    make(spool)
+
+    with spool.judging(last(spool), 0) as first:
+        assert (first, may_judge(spool)) == (True, False)
+    assert may_judge(spool)
+
+
+def test_attempt_that_is_no_more_is_not_judged(spool: Spool) -> None:
+    make(spool)
+    intent = last(spool)
+    spool.discard("a1", 1)
+
+    with spool.judging(intent, 0) as may:
+        assert not may
+
+
+# --------------------------------------------------------------------------------- stops and finals
+
+
+def test_first_reason_to_end_is_remembered(spool: Spool) -> None:
+    make(spool)
+
+    told = [spool.stop("a1", 1, {"why": why, "time": TIME}) for why in ("cancel", "timeout")]
+
+    assert told == [{"why": "cancel", "time": TIME}] * 2
+    assert spool.read_stop("a1", 1) == {"why": "cancel", "time": TIME}
+    assert spool.read_stop("a1", 2) is None
+
+
+def test_all_that_stop_an_attempt_at_once_are_told_the_same(spool: Spool) -> None:
+    make(spool)
+
+    told = at_once(*[lambda n=n: spool.stop("a1", 1, {"why": n, "time": TIME}) for n in range(8)])  # type: ignore[misc]
+
+    assert told == [spool.read_stop("a1", 1)] * 8
+    assert files(spool) == ["jobs/a1/intent.1.json", "jobs/a1/run.1", "jobs/a1/stop.1.json", "layout"]
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        ([], False),
+        (["intent.1.json"], False),
+        (["intent.1.json", "claim.1"], False),
+        (["intent.1.json", "a1.1.signalled"], False),
+        (["intent.1.json", "a1.1.exit.run.0"], True),
+        (["intent.1.json", "a1.1.exit.pre_launch.3"], True),
+        (["intent.1.json", "a1.1.signalled", "a1.1.exit.run.0"], True),
+        (["intent.1.json", "a1.1.exit.run.0", "get.1"], False),
+        (["intent.1.json", "a1.1.exit.run.0", "got.1.1"], True),
+        (["intent.1.json", "final.1.json", "get.1"], True),
+        (["intent.1.json", "get.1", "intent.2.json", "a1.2.exit.run.0"], True),
+        (["intent.1.json", "stop.1.json"], False),
+        (["intent.1.json", "stop.1.json", "a1.1.exit.run.143"], False),
+        (["intent.1.json", "stop.1.json", "a1.1.exit.run.143", "final.1.json"], True),
+        (["intent.1.json", "final.1.json"], True),
+        (["intent.1.json", "a1.1.exit.run.0", "intent.2.json"], False),
+        (["intent.1.json", "final.1.json", "intent.2.json"], False),
+        (["intent.1.json", "intent.2.json", "a1.2.exit.run.0"], True),
+        (["intent.1.json", "stop.1.json", "intent.2.json", "a1.2.exit.run.0"], True),
+        (["intent.9.json", "intent.10.json", "a1.9.exit.run.0"], False),
+        (["intent.9.json", "intent.10.json", "a1.10.exit.run.0"], True),
+        (["intent.1.json", "final.1.json.123.456"], False),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_attempt_is_final_when_nobody_needs_to_follow_it(
+    spool: Spool, names: list[str], expected: bool
+) -> None:
+    Path(spool.folder("a1")).mkdir()
+    for name in names:
+        touch(spool.folder("a1"), name)
+        if name == "final.1.json":
+            spool.finish("a1", 1, encode_status(never_ran()))
+
+    assert spool.is_final("a1", exited_at_all) is expected
+
+
+def test_damaged_final_status_settles_nothing(spool: Spool) -> None:
+    make(spool)
+    touch(spool.folder("a1"), "final.1.json")
+
+    assert not spool.is_final("a1", exited_at_all)
+
+
+def test_job_that_is_not_there_is_not_final(spool: Spool) -> None:
+    Path(spool.jobs, "stray").touch()
+
+    assert not spool.is_final("missing", exited_at_all)
+    assert not spool.is_final("stray", exited_at_all)
+
+
+# ------------------------------------------------------------------------------------------ markers
+
+
+def told(found: dict[str, list[Marker]]) -> dict[str, list[str]]:
+    return {job_id: sorted(marker.name for marker in markers) for job_id, markers in found.items()}
+
+
+def test_collected_markers_are_told_and_kept_in_the_folder(spool: Spool) -> None:
+    make(spool)
+    make(spool, "a2")
+    touch(spool.events, "a1.1.signalled")
+    touch(spool.events, EXIT, NOW + 1)
+    touch(spool.events, "a3.1.exit.run.0")
+
+    found = spool.collect(["a1", "a2"])
+
+    assert told(found) == {"a1": [EXIT, "a1.1.signalled"], "a2": []}
+    assert {marker.time_ns for marker in found["a1"]} == {int(NOW * 1e9), int((NOW + 1) * 1e9)}
+    assert [path.name for path in Path(spool.events).iterdir()] == ["a3.1.exit.run.0"]
+    assert Path(spool.folder("a1"), EXIT).stat().st_mtime == NOW + 1
+
+
+def test_markers_that_were_taken_before_are_found_again(spool: Spool) -> None:
+    make(spool)
+    touch(spool.events, EXIT)
+
+    first, second = spool.collect(["a1"]), spool.collect(["a1"])
+
+    assert first == second
+    assert told(second) == {"a1": [EXIT]}
+
+
+def test_marker_that_was_taken_before_is_found_beside_a_new_one(spool: Spool) -> None:
+    """Two clients that follow a job see it end at the same moment; each may take one of its markers."""
+    make(spool)
+    touch(spool.folder("a1"), "a1.1.signalled")
+    touch(spool.events, EXIT)
+
+    assert told(spool.collect(["a1"])) == {"a1": [EXIT, "a1.1.signalled"]}
+
+
+def test_only_jobs_with_a_new_marker_are_told_if_that_is_asked_for(spool: Spool) -> None:
+    for job_id in ("a1", "a2", "a3"):
+        make(spool, job_id)
+    touch(spool.events, EXIT)
+    touch(spool.folder("a2"), "a2.1.exit.run.0")
+
+    assert told(spool.collect(["a1", "a2", "a3"], only_new=True)) == {"a1": [EXIT]}
+    assert spool.collect(["a1", "a2", "a3"], only_new=True) == {}
+
+
+def test_marker_of_a_job_whose_folder_is_not_seen_yet_is_kept(spool: Spool) -> None:
+    """Another machine made the folder, and the file system tells of it late."""
+    touch(spool.events, EXIT)
+
+    assert spool.collect(["a1"], only_new=True) == {}
+    assert told(spool.collect(["a1"])) == {"a1": []}
+
+    make(spool)
+    assert told(spool.collect(["a1"], only_new=True)) == {"a1": [EXIT]}
+
+
+@pytest.mark.parametrize("code", [errno.EROFS, errno.ENOSPC], ids=["read-only", "full"])
+def test_markers_that_cannot_be_moved_are_told_all_the_same(
+    spool: Spool, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, code: int
+) -> None:
+    """They are where they were once the disk can be written to again, and a warning says so once."""
+    make(spool, "a1")
+    touch(spool.events, "a1.1.active")
+    touch(spool.events, EXIT)
+
+    def refuse(*_: object) -> None:
+        raise OSError(code, os.strerror(code))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "rename", refuse)
+        found = [told(spool.collect(["a1"], only_new=True)) for _ in range(3)]
+
+    assert found == [{"a1": ["a1.1.active", EXIT]}] * 3
+    assert [it.levelname for it in caplog.records].count("WARNING") == 1
+    assert told(spool.collect(["a1"])) == {"a1": ["a1.1.active", EXIT]}
+    assert spool.news({"a1"}) == []
+    assert caplog.messages[-1] == f"{spool.root} can be written to again"
+
+
+def test_marker_of_a_job_without_folder_makes_one_where_that_is_known(spool: Spool) -> None:
+    touch(spool.events, EXIT)
+
+    found = spool.collect(["a1"], only_new=True, enter=lambda job_id: spool.adopt(job_id, 1, Place("x", 1)))
+
+    assert told(found) == {"a1": [EXIT]}
+
+
+def test_markers_that_two_take_at_once_are_all_in_the_folders(spool: Spool) -> None:
+    job_ids = [f"j{n}" for n in range(50)]
+    for job_id in job_ids:
+        make(spool, job_id)
+        touch(spool.events, f"{job_id}.1.exit.run.3")
+
+    results = at_once(*[lambda: told(spool.collect(job_ids))] * 4)
+
+    assert results == [{job_id: [f"{job_id}.1.exit.run.3"] for job_id in job_ids}] * 4
+    assert list(Path(spool.events).iterdir()) == []
+
+
+def test_marker_that_another_took_is_no_error(spool: Spool) -> None:
+    make(spool)
+    touch(spool.folder("a1"), EXIT)
+
+    spool.consume(marker(EXIT))
+
+    assert Path(spool.folder("a1"), EXIT).exists()
+
+
+# ------------------------------------------------------------------------------------------- errors
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.EDQUOT])
+def test_shortage_is_transient(number: int) -> None:
+    assert is_transient(OSError(number, ""))
+
+
+@pytest.mark.parametrize("number", [errno.EACCES, errno.ENOENT, errno.EROFS, errno.ENAMETOOLONG])
+def test_what_will_not_change_is_not_transient(number: int) -> None:
+    assert not is_transient(OSError(number, ""))

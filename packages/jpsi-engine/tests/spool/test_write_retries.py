@@ -1,0 +1,124 @@
+"""What cannot be written is told once, and written as soon as it can be."""
+
+from __future__ import annotations
+
+import errno
+import logging
+import os
+import threading
+
+import pytest
+
+from jpsi_engine.spool.write_retries import Unwritten
+
+READ_ONLY = OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+
+class Disk:
+    """Refuses what is written to it, while it is broken."""
+
+    def __init__(self) -> None:
+        self.error: OSError | None = READ_ONLY
+        self.written: list[str] = []
+
+    def write(self, name: str) -> None:
+        if self.error is not None:
+            raise self.error
+        self.written.append(name)
+
+
+@pytest.fixture
+def disk() -> Disk:
+    return Disk()
+
+
+@pytest.fixture
+def unwritten(monkeypatch: pytest.MonkeyPatch) -> Unwritten:
+    """One that tries again when a test says so."""
+    monkeypatch.setattr(Unwritten, "_start", lambda self: True)
+    return Unwritten("/work")
+
+
+def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [it.getMessage() for it in caplog.records if it.levelno >= logging.WARNING]
+
+
+def test_what_can_be_written_is_written_at_once(unwritten: Unwritten, disk: Disk) -> None:
+    disk.error = None
+
+    unwritten.write("a", lambda: disk.write("a"))
+
+    assert disk.written == ["a"]
+
+
+def test_what_could_not_be_written_is_written_once_it_can_be(unwritten: Unwritten, disk: Disk) -> None:
+    for name in ("a", "b"):
+        unwritten.write(name, lambda name=name: disk.write(name))
+
+    assert not unwritten.retry()
+    disk.error = None
+    assert unwritten.retry()
+    assert unwritten.retry()
+
+    assert disk.written == ["a", "b"]
+
+
+def test_it_is_told_once_that_nothing_can_be_written_and_once_that_it_can(
+    unwritten: Unwritten, disk: Disk, caplog: pytest.LogCaptureFixture
+) -> None:
+    for name in ("a", "b"):
+        unwritten.write(name, lambda name=name: disk.write(name))
+        unwritten.failed(READ_ONLY)
+        unwritten.retry()
+    told = warnings(caplog)
+    disk.error = None
+    unwritten.retry()
+
+    assert len(told) == 1
+    assert "Read-only file system" in told[0]
+    assert warnings(caplog)[1:] == ["/work can be written to again"]
+
+
+def test_another_write_that_succeeds_ends_what_nothing_waits_for(
+    unwritten: Unwritten, disk: Disk, caplog: pytest.LogCaptureFixture
+) -> None:
+    unwritten.failed(READ_ONLY)
+    unwritten.succeeded()
+    assert warnings(caplog)[1:] == ["/work can be written to again"]
+
+    unwritten.write("a", lambda: disk.write("a"))
+    unwritten.succeeded()
+
+    assert len(warnings(caplog)) == 3, "the disk is full once more, and something waits for it"
+
+
+def test_child_of_a_fork_writes_what_its_parent_does_not_know_of(
+    disk: Disk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[str] = []
+    monkeypatch.setattr(threading.Thread, "start", lambda thread: started.append(thread.name))
+    unwritten = Unwritten("/work")
+
+    # as after a fork, no thread of an earlier write is alive
+    for name in ("a", "b"):
+        unwritten.write(name, lambda name=name: disk.write(name))
+
+    assert started == ["jpsi-write-again"] * 2
+
+
+def test_the_last_word_on_something_counts(unwritten: Unwritten, disk: Disk) -> None:
+    unwritten.write("a", lambda: disk.write("old"))
+    unwritten.write("a", lambda: disk.write("new"))
+    disk.error = None
+
+    unwritten.retry()
+
+    assert disk.written == ["new"]
+
+
+def test_what_was_removed_meanwhile_is_not_waited_for(unwritten: Unwritten, disk: Disk) -> None:
+    unwritten.write("a", lambda: disk.write("a"))
+    disk.error = FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
+
+    assert unwritten.retry()
+    assert disk.written == []

@@ -1,0 +1,255 @@
+"""Jobs that others wait for: one that has said how it ended has ended, whatever the queue still says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, cast
+
+import pluggy
+import pytest
+
+from jpsi.contract.config import BatchConfig
+from jpsi.contract.hookspecs import PROJECT, ExecutorHooks, SubmitContext, hookimpl
+from jpsi.contract.protocols import EngineSetup, Submission
+from jpsi.contract.shell import ShellLine
+from jpsi.layers import default_hooks
+from jpsi.model.dependencies import Dependency
+from jpsi.model.errors import InvalidJobException
+from jpsi.model.spec import JobAttributes, JobSpec
+from jpsi_engine.batch import BatchEngine
+from jpsi_engine.spool.spool import Intent, Spool
+from jpsi_testing import FakeTransport, toy, toy_fake
+from jpsi_testing.fake import FakeClock, FakeJob, FakeScheduler, Outcome
+
+
+class Overhearing:
+    """A layer that notes which jobs a script was made to wait for."""
+
+    after: tuple[Dependency, ...] = ()
+
+    @hookimpl(wrapper=True)
+    def render_script(self, context: SubmitContext) -> Iterator[None]:
+        self.after = context.after
+        return (yield)  # type: ignore[return-value]  # what pluggy makes of wrappers has no type
+
+
+@pytest.fixture
+def layer() -> Overhearing:
+    return Overhearing()
+
+
+@pytest.fixture
+def scheduler() -> Iterator[FakeScheduler]:
+    """A batch system whose jobs run for a minute that never passes."""
+    with FakeScheduler(FakeClock(), slots=2, outcome=Outcome(60)) as scheduler:
+        yield scheduler
+
+
+@pytest.fixture
+def engine(tmp_path: Path, layer: Overhearing, scheduler: FakeScheduler) -> BatchEngine:
+    manager = pluggy.PluginManager(PROJECT)
+    manager.add_hookspecs(ExecutorHooks)
+    for it in (default_hooks, toy, layer):
+        manager.register(it)
+    setup = EngineSetup(
+        executor="toy",
+        version="1",
+        # answers are recent for longer than any test takes
+        config=BatchConfig(work_directory=tmp_path, shortest_interval=timedelta(hours=1)),
+        transport=FakeTransport(scheduler, toy_fake),
+        publish=lambda job_id, status: None,
+        process_engine=lambda setup: pytest.fail("a batch system needs no processes"),
+    )
+    return BatchEngine(setup, cast("ExecutorHooks", manager.hook))
+
+
+def submit(engine: BatchEngine, job_id: str, **attributes: Any) -> str:
+    spec = JobSpec("/bin/true", directory="/", attributes=JobAttributes(**attributes))
+    return engine.submit(Submission(job_id=job_id, attempt=1, spec=spec, launch=[ShellLine('exec "$@"')]))
+
+
+def end(engine: BatchEngine, job_id: str, code: int) -> None:
+    """Let a job report its end, and the engine be done with it."""
+    Path(engine._spool.events, f"{job_id}.1.active").touch()
+    Path(engine._spool.events, f"{job_id}.1.exit.run.{code}").touch()
+    tracking, _ = engine._open()
+    job = tracking.get(job_id)
+    assert job is not None
+    tracking.follow(job, 0.0)
+    tracking.see_markers(0.0)
+    assert tracking.get(job_id) is None
+
+
+def test_a_job_that_has_ended_well_is_not_waited_for(engine: BatchEngine, layer: Overhearing) -> None:
+    native_id = submit(engine, "a1")
+    end(engine, "a1", 0)
+
+    submit(engine, "a2", after=[native_id])
+
+    assert layer.after == ()
+
+
+def test_a_job_that_has_failed_cannot_be_waited_for(engine: BatchEngine) -> None:
+    native_id = submit(engine, "a1")
+    end(engine, "a1", 3)
+
+    with pytest.raises(InvalidJobException, match="FAILED"):
+        submit(engine, "a2", after=[native_id])
+
+
+def test_a_job_that_runs_is_waited_for(engine: BatchEngine, layer: Overhearing) -> None:
+    native_id = submit(engine, "a1")
+
+    submit(engine, "a2", after=[native_id])
+
+    assert layer.after == (Dependency(native_id),)
+
+
+def test_a_job_that_another_process_follows_is_waited_for(engine: BatchEngine, layer: Overhearing) -> None:
+    native_id = submit(engine, "a1")
+    engine._renew()
+
+    submit(engine, "a2", after=[native_id])
+
+    assert layer.after == (Dependency(native_id),)
+
+
+def test_a_living_job_is_waited_for_and_not_one_of_ours_that_had_its_native_id(
+    engine: BatchEngine, scheduler: FakeScheduler, layer: Overhearing
+) -> None:
+    native_id = submit(engine, "a1")
+    end(engine, "a1", 0)
+    scheduler.vanish(native_id)
+    scheduler.submit(FakeJob(native_id, tag="another"))
+
+    submit(engine, "a2", after=[native_id])
+
+    assert layer.after == (Dependency(native_id),)
+
+
+# --------------------------------------------------------------------------------------- what it costs
+
+COUNT = 40
+
+
+@pytest.fixture
+def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The jobs whose intents are read."""
+    read: list[str] = []
+    last_intent = Spool.last_intent
+
+    def noted(spool: Spool, job_id: str) -> Intent | None:
+        read.append(job_id)
+        return last_intent(spool, job_id)
+
+    monkeypatch.setattr(Spool, "last_intent", noted)
+    return read
+
+
+def test_job_that_was_just_accepted_is_waited_for_without_a_question(
+    engine: BatchEngine, scheduler: FakeScheduler, layer: Overhearing, read: list[str]
+) -> None:
+    """Each waits for the one before."""
+    native_id = submit(engine, "a0")
+    for number in range(1, COUNT):
+        before, native_id = native_id, submit(engine, f"a{number}", after=[native_id])
+        assert layer.after == (Dependency(before),)
+
+    assert scheduler.log.count("tstat") == 0
+    assert read == []
+
+
+def test_many_that_wait_for_old_jobs_ask_once(
+    engine: BatchEngine, scheduler: FakeScheduler, layer: Overhearing, read: list[str]
+) -> None:
+    """Each for one of its own."""
+    native_ids = [submit(engine, f"a{number}") for number in range(COUNT)]
+    for job in engine._open()[0].all():
+        job.is_followed, job.accepted = True, float("-inf")
+
+    for number, native_id in enumerate(native_ids):
+        submit(engine, f"b{number}", after=[native_id])
+        assert layer.after == (Dependency(native_id),)
+
+    assert scheduler.log.count("tstat") == 1
+    assert read == []
+
+
+def test_folder_of_a_job_of_another_process_is_looked_for_once(
+    engine: BatchEngine, layer: Overhearing, read: list[str]
+) -> None:
+    native_ids = [submit(engine, f"a{number}") for number in range(COUNT)]
+    engine._renew()
+
+    for number, native_id in enumerate(native_ids):
+        submit(engine, f"b{number}", after=[native_id])
+        assert layer.after == (Dependency(native_id),)
+
+    assert len(read) <= 4 * COUNT, "each folder is read when it is new, and when it is asked for"
+
+
+def test_many_that_wait_for_a_forgotten_job_ask_the_accounting_once(
+    engine: BatchEngine, scheduler: FakeScheduler
+) -> None:
+    scheduler.keep = 10
+    stranger = scheduler.submit(FakeJob("1700")).native_id
+    cast("FakeClock", scheduler.clock).advance(100)
+
+    for number in range(COUNT):
+        submit(engine, f"a{number}", after=[stranger])
+
+    questions = [call for call in scheduler.log.of("tstat") if "--finished" in call.invocation.argv]
+    assert len(questions) == 1
+
+
+def test_many_that_wait_for_one_that_has_ended_ask_once_whose_native_id_it_is(
+    engine: BatchEngine, scheduler: FakeScheduler
+) -> None:
+    native_id = submit(engine, "a1")
+    end(engine, "a1", 0)
+    scheduler.vanish(native_id)
+
+    for number in range(COUNT):
+        submit(engine, f"b{number}", after=[native_id])
+
+    assert scheduler.log.count("tstat") == 2, "by its tag, and by its native id"
+
+
+def test_answer_that_does_not_know_a_job_is_not_believed_of_one_that_came_later(
+    engine: BatchEngine, scheduler: FakeScheduler, layer: Overhearing
+) -> None:
+    with pytest.raises(InvalidJobException, match="1700, which is not known"):
+        submit(engine, "a1", after=["1700"])
+    scheduler.submit(FakeJob("1700"))
+
+    submit(engine, "a1", after=["1700"])
+
+    assert layer.after == (Dependency("1700"),)
+
+
+def test_job_that_was_cancelled_here_is_asked_about_anew(
+    engine: BatchEngine, scheduler: FakeScheduler
+) -> None:
+    native_id = submit(engine, "a1")
+    engine.cancel("a1")
+
+    with pytest.raises(InvalidJobException, match="CANCELED"):
+        submit(engine, "a2", after=[native_id])
+
+
+def test_end_that_nobody_has_seen_yet_is_taken_in(engine: BatchEngine) -> None:
+    """The queue is not asked, as the job was accepted just now."""
+    native_id = submit(engine, "a1")
+    tracking, _ = engine._open()
+    job = tracking.get("a1")
+    assert job is not None
+    tracking.follow(job, 0.0)
+    Path(engine._spool.events, "a1.1.active").touch()
+    Path(engine._spool.events, "a1.1.exit.run.3").touch()
+
+    with pytest.raises(InvalidJobException, match="FAILED"):
+        submit(engine, "a2", after=[native_id])
+
+    assert tracking.get("a1") is None

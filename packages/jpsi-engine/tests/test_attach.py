@@ -1,0 +1,213 @@
+"""What is told of jobs that are attached to, until the backend has said that it knows them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import threading
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from jpsi import (
+    InvalidJobException,
+    Job,
+    JobExecutor,
+    JobSpec,
+    JobState,
+    JobStatus,
+    Reason,
+    ResourceSpecV1,
+    UnreachableStateException,
+)
+from jpsi.plugin import BatchConfig
+from jpsi_testing import PluginDirectory, toy
+from jpsi_testing.fake import FakeJob, FakeScheduler, Outcome, on_path
+
+PATIENCE = 60.0
+
+
+@pytest.fixture
+def fake() -> Iterator[FakeScheduler]:
+    with FakeScheduler() as scheduler, on_path("toy", scheduler):
+        yield scheduler
+
+
+@pytest.fixture
+def toys(state_home: Path, plugin_directory: PluginDirectory, fake: FakeScheduler) -> Iterator[JobExecutor]:
+    plugin_directory.add(
+        "jpsi-toy",
+        "0.1",
+        entry_points={"jpsi.executors": {"toy": "jpsi_toy"}},
+        files={"jpsi_toy.py": Path(toy.__file__).read_text()},
+    )
+    config = BatchConfig(
+        work_directory=state_home / "work",
+        shortest_interval=timedelta(seconds=0.1),
+        longest_interval=timedelta(seconds=0.3),
+        grace=timedelta(seconds=0.5),
+        command_timeout=timedelta(seconds=3),
+    )
+    with JobExecutor("toy", config=config) as executor:
+        yield executor
+
+
+def heard(job: Job) -> list[JobStatus]:
+    """What the callback of a job is called with."""
+    statuses: list[JobStatus] = []
+    job.set_job_status_callback(lambda _, status: statuses.append(status))
+    return statuses
+
+
+def strange_job(fake: FakeScheduler) -> str:
+    """The native id of a job that jpsi has not submitted."""
+    return fake.submit(FakeJob(str(fake.next_number()), name="strange")).native_id
+
+
+def described(job: Job) -> tuple[JobState, str | None]:
+    return job.status.state, job.native_id
+
+
+@pytest.mark.clause("attach-callback", "attach-returns", "job-native-id")
+def test_nothing_is_told_before_the_batch_system_has_said_that_there_is_such_a_job(
+    toys: JobExecutor, fake: FakeScheduler
+) -> None:
+    fake.outcome = Outcome(seconds=300)
+    native_id = strange_job(fake)
+    fake.faults.down()
+    job = Job()
+    seen: list[tuple[JobState, str | None]] = []
+    heard_first = threading.Event()
+
+    def callback(it: Job, status: JobStatus) -> None:
+        seen.append((status.state, it.native_id))
+        heard_first.set()
+
+    job.set_job_status_callback(callback)
+    toys.attach(job, native_id)
+    assert fake.wait_for(lambda: fake.log.count("tstat") >= 3, PATIENCE)
+
+    assert (described(job), seen, toys.list()) == ((JobState.NEW, None), [], [])
+    fake.faults.up()
+    assert heard_first.wait(PATIENCE)
+    assert seen[0] == (JobState.QUEUED, native_id)
+    assert toys.list() == [native_id]
+
+
+@pytest.mark.clause("attach-callback", "attach-fails", "list-attachable")
+def test_of_an_unknown_id_nothing_is_told_but_that_it_is_unknown(toys: JobExecutor) -> None:
+    job = Job()
+    statuses = heard(job)
+
+    toys.attach(job, "999")
+    assert toys.list() == []
+    job.wait(PATIENCE)
+
+    assert [(it.state, it.reason) for it in statuses] == [(JobState.FAILED, Reason.ATTACH_UNVERIFIED)]
+    with pytest.raises(UnreachableStateException):
+        job.wait(target_states=JobState.QUEUED)
+
+
+@pytest.mark.clause("list-unique")
+@pytest.mark.parametrize("name", ["toy", "local"])
+def test_a_job_that_is_attached_to_twice_is_listed_once(
+    name: str, toys: JobExecutor, executor: JobExecutor, fake: FakeScheduler
+) -> None:
+    fake.outcome = Outcome(seconds=300)
+    process = subprocess.Popen(["/bin/cat"], stdin=subprocess.PIPE)
+    who, native_id = (toys, strange_job(fake)) if name == "toy" else (executor, str(process.pid))
+    jobs = [Job(), Job()]
+
+    for job in jobs:
+        who.attach(job, native_id)
+        assert job.wait(JobState.QUEUED, PATIENCE)
+
+    assert who.list() == [jobs[0].native_id]
+    assert jobs[0].native_id == jobs[1].native_id
+    process.communicate(b"")
+    jobs[0].cancel()
+    assert [job.wait(PATIENCE) is not None for job in jobs] == [True, True]
+
+
+def test_the_id_of_a_process_tells_it_from_a_later_one(executor: JobExecutor) -> None:
+    """Whether it was submitted here, or only attached to."""
+    own, same = Job(JobSpec("/bin/sleep", ["1000"])), Job()
+    executor.submit(own)
+    assert own.wait(JobState.ACTIVE, PATIENCE)
+
+    executor.attach(same, (own.native_id or "").partition(".")[0])
+
+    assert same.native_id == own.native_id
+    assert executor.list() == [own.native_id]
+    own.cancel()
+    assert [job.wait(PATIENCE) is not None for job in (own, same)] == [True, True]
+
+
+@pytest.mark.clause("attach-discards")
+@pytest.mark.parametrize("name", ["toy", "local"])
+def test_what_was_set_on_a_job_that_is_attached_is_discarded(
+    name: str, toys: JobExecutor, executor: JobExecutor, fake: FakeScheduler
+) -> None:
+    fake.outcome = Outcome(seconds=300)
+    process = subprocess.Popen(["/bin/cat"], stdin=subprocess.PIPE)
+    who, native_id = (toys, strange_job(fake)) if name == "toy" else (executor, str(process.pid))
+    job = Job(JobSpec("/discarded", resources=ResourceSpecV1(node_count=7)))
+
+    who.attach(job, native_id)
+    status = job.wait(JobState.ACTIVE, PATIENCE)
+
+    assert job.spec is None
+    assert status is not None
+    process.communicate(b"")
+    job.cancel()
+    assert job.wait(PATIENCE)
+
+
+@pytest.mark.clause("attach-fails")
+@pytest.mark.parametrize("native_id", ["", "--all", "two words", "x\x1b[31m"])
+@pytest.mark.parametrize("is_many", [False, True], ids=["one", "many"])
+def test_what_cannot_be_an_id_fails_and_reaches_no_command(
+    toys: JobExecutor, fake: FakeScheduler, native_id: str, *, is_many: bool
+) -> None:
+    job = Job()
+    statuses = heard(job)
+
+    if is_many:
+        toys.attach_many([(job, native_id)])
+    else:
+        toys.attach(job, native_id)
+    status = job.wait(PATIENCE)
+
+    assert status is not None
+    assert [(it.state, it.reason) for it in statuses] == [(JobState.FAILED, Reason.ATTACH_UNVERIFIED)]
+    assert "cannot be the native id of a job" in (status.message or "")
+    assert (status.message or "").isprintable()
+    assert toys.list() == []
+    assert fake.log.count("tstat") == 0
+
+
+@pytest.mark.clause("attach-callback", "attach-fails")
+def test_of_a_process_that_is_not_there_nothing_is_told_but_that(executor: JobExecutor) -> None:
+    process = subprocess.run(["/bin/true"], check=True)
+    assert process.returncode == 0
+    job = Job()
+    statuses = heard(job)
+
+    executor.attach(job, f"{os.getpid()}.1")
+    job.wait(PATIENCE)
+
+    assert [(it.state, it.reason) for it in statuses] == [(JobState.FAILED, Reason.ATTACH_UNVERIFIED)]
+
+
+@pytest.mark.clause("attach-new")
+def test_a_job_that_is_being_attached_to_cannot_be_attached_again(
+    toys: JobExecutor, fake: FakeScheduler
+) -> None:
+    fake.faults.down()
+    job = Job()
+    toys.attach(job, "999")
+
+    with pytest.raises(InvalidJobException, match="attached"):
+        toys.attach(job, "998")

@@ -1,0 +1,473 @@
+"""What is on disk tells of every job, whoever submitted it, and asks no batch system."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import attrs
+import pytest
+
+import jpsi
+from jpsi import Evidence, Job, JobExecutor, JobSpec, JobState, JobStatus, Reason
+from jpsi.plugin import BatchConfig, ExecutorConfig
+from jpsi_engine import job_store
+from jpsi_engine.host.procfs import parse_native_id
+from jpsi_engine.spool.requeue_codes import EVERY_FAILURE, keep_codes, read_codes
+from jpsi_testing import PluginDirectory, toy
+from jpsi_testing.fake import FakeScheduler, FakeState, on_path
+
+PATIENCE = 60.0
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+@pytest.fixture
+def local() -> Iterator[JobExecutor]:
+    with JobExecutor("local") as executor:
+        yield executor
+
+
+@pytest.fixture
+def work(state_home: Path) -> Path:
+    return state_home / "jpsi" / "work"
+
+
+@pytest.fixture
+def fake(plugin_directory: PluginDirectory) -> Iterator[FakeScheduler]:
+    plugin_directory.add(
+        "jpsi-toy",
+        "0.1",
+        entry_points={"jpsi.executors": {"toy": "jpsi_toy"}},
+        files={"jpsi_toy.py": Path(toy.__file__).read_text()},
+    )
+    with FakeScheduler(kill_delay=0.5, slots=8) as scheduler, on_path("toy", scheduler):
+        yield scheduler
+
+
+@pytest.fixture
+def toys(fake: FakeScheduler) -> Iterator[JobExecutor]:
+    config = BatchConfig(
+        shortest_interval=timedelta(seconds=0.1),
+        longest_interval=timedelta(seconds=0.3),
+        grace=timedelta(seconds=0.5),
+    )
+    with JobExecutor("toy", config=config) as executor:
+        yield executor
+
+
+def the_only() -> job_store.SpooledJob:
+    (job,) = job_store.jobs()
+    return job
+
+
+def left_running(fifo: Path) -> None:
+    """Have a process submit a job that waits to read from a fifo, and end."""
+    os.mkfifo(fifo)
+    program = (
+        "import jpsi, sys\n"
+        "spec = jpsi.JobSpec('/bin/sh', ['-c', 'echo >$1; read x <$1', 'sh', sys.argv[1]])\n"
+        "jpsi.JobExecutor('local').submit(jpsi.Job(spec))\n"
+    )
+    subprocess.run([sys.executable, "-c", program, fifo], check=True)
+    fifo.read_text()
+
+
+def test_without_jobs_there_are_none() -> None:
+    assert job_store.jobs() == []
+
+
+ENDS = {
+    "success": ["true"],
+    "failure": ["sh", "-c", "exit 7"],
+    "signal": ["sh", "-c", "kill -9 $$"],
+    "no executable": ["nosuchthing"],
+}
+
+
+def _without_time(status: JobStatus) -> JobStatus:
+    metadata = {name: it for name, it in status.metadata.items() if name != "time.source"}
+    return attrs.evolve(status, time=NOW, metadata=metadata)
+
+
+@pytest.mark.parametrize("command", ENDS.values(), ids=ENDS)
+def test_the_disk_tells_of_an_end_what_its_executor_told(local: JobExecutor, command: list[str]) -> None:
+    executable, *arguments = command
+    job = Job(JobSpec(executable, arguments, name="mine"))
+    local.submit(job)
+    status = job.wait(PATIENCE)
+
+    found = the_only()
+
+    assert (found.id, found.native_id, found.name) == (job.id, job.native_id, "mine")
+    # a process tells when it saw what it saw
+    assert status is not None
+    assert _without_time(found.status) == _without_time(status)
+    assert found.remark is None
+    assert [it.state for it in found.history][:3] == [JobState.NEW, JobState.QUEUED, JobState.ACTIVE]
+    assert found.streams == job.streams
+    assert found.spec == job.spec
+
+
+def test_a_job_of_a_process_that_is_gone_is_told_by_what_it_leaves(tmp_path: Path) -> None:
+    fifo = tmp_path / "fifo"
+    left_running(fifo)
+
+    running = the_only()
+    fifo.write_text("go on\n")
+    (job,) = running.origin.open().recall([running.id])
+    job.wait(PATIENCE)
+
+    assert (running.status.state, running.status.evidence) == (JobState.ACTIVE, Evidence.PROCESS)
+    assert the_only().status.state is JobState.COMPLETED
+
+
+def test_a_process_that_was_killed_is_no_end_until_somebody_looks(local: JobExecutor, tmp_path: Path) -> None:
+    fifo = tmp_path / "fifo"
+    left_running(fifo)
+    process = parse_native_id(the_only().native_id or "")
+    assert process is not None
+    os.killpg(process.pid, signal.SIGKILL)
+    while process.is_alive():
+        pass
+
+    found = the_only()
+    (job,) = local.recall([found.id])
+    job.wait(PATIENCE)
+
+    assert found.status.state is JobState.ACTIVE
+    assert found.remark == "its process is gone, and nobody has looked yet how it ended"
+    assert the_only().status.reason is Reason.LOST
+
+
+@pytest.fixture
+def waiting(fake: FakeScheduler, toys: JobExecutor) -> list[Job]:
+    """Three jobs of one array that wait, as there is no room."""
+    fake.slots = 0
+    jobs = [Job(JobSpec("/bin/sh", ["-c", f"exit {code}"])) for code in range(3)]
+    toys.submit_many(jobs)
+    return jobs
+
+
+def test_elements_that_wait_are_told_with_no_question(waiting: list[Job]) -> None:
+    program = (
+        "from jpsi_engine import job_store\n"
+        "for job in job_store.jobs(): print(job.id, job.native_id, job.status.state)"
+    )
+
+    result = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True,
+        check=True,
+        text=True,
+        env={**os.environ, "PATH": ""},
+    )
+
+    assert sorted(result.stdout.splitlines()) == sorted(f"{job.id} {job.native_id} QUEUED" for job in waiting)
+    assert not any(job.folder.exists() for job in job_store.jobs())
+
+
+def test_one_job_is_recalled_and_no_other(waiting: list[Job], fake: FakeScheduler) -> None:
+    other = JobExecutor("toy")
+    (job,) = other.recall([waiting[1].id, "nonsense"])
+    job.cancel()
+
+    assert job.spec == waiting[1].spec
+    assert job.native_id == waiting[1].native_id
+    assert other.list() == [job.native_id]
+    status = job.wait(PATIENCE)
+    assert status is not None
+    assert status.state is JobState.CANCELED
+    fake.slots = 8
+    assert [it.wait(PATIENCE).exit_code for it in (waiting[0], waiting[2])] == [0, 2]  # type: ignore[union-attr]
+    assert [job.status.state.value for job in job_store.jobs()].count("CANCELED") == 1
+
+
+def test_two_processes_may_follow_one_job(waiting: list[Job], fake: FakeScheduler) -> None:
+    (job,) = JobExecutor("toy").recall([waiting[2].id])
+    fake.slots = 8
+
+    status = job.wait(PATIENCE)
+
+    assert status is not None
+    assert status.exit_code == 2
+    again = waiting[2].wait(PATIENCE)
+    assert again is not None
+    assert again.exit_code == 2
+
+
+def test_a_job_that_has_ended_is_recalled_as_that(local: JobExecutor) -> None:
+    job = Job(JobSpec("/bin/sh", ["-c", "exit 3"]))
+    local.submit(job)
+    job.wait(PATIENCE)
+
+    (recalled,) = JobExecutor("local").recall([job.id])
+
+    status = recalled.wait(PATIENCE)
+    assert status is not None
+    assert (status.state, status.exit_code) == (JobState.FAILED, 3)
+
+
+def test_a_failure_is_certain_once_the_site_is_known(
+    toys: JobExecutor, fake: FakeScheduler, work: Path
+) -> None:
+    program = (
+        "import jpsi, os, sys\n"
+        "executor = jpsi.JobExecutor('toy')\n"
+        "waits = 'until [ -e \"$0\" ]; do sleep 0.01; done; exit 7'\n"
+        "executor.submit(jpsi.Job(jpsi.JobSpec('/bin/sh', ['-c', waits, sys.argv[1]])))\n"
+        "os._exit(0)\n"
+    )
+    gate = work / "gate"
+    subprocess.run([sys.executable, "-c", program, gate], check=True)
+    # only now, so that nobody sees how it ends
+    gate.touch()
+    assert fake.wait_for(lambda: fake.jobs and fake.jobs[0].state is FakeState.FAILED)
+    (work / "toy" / "requeue.json").unlink(missing_ok=True)
+
+    unsure = the_only()
+    keep_codes(str(work / "toy"), frozenset())
+    sure = the_only()
+
+    assert (unsure.status.state, sure.status.state) == (JobState.ACTIVE, JobState.FAILED)
+    assert "it ended with exit code 7" in (unsure.remark or "")
+    assert (sure.status.exit_code, sure.remark) == (7, None)
+
+
+def test_the_codes_of_a_site_are_written_down_once_they_are_known(tmp_path: Path) -> None:
+    keep_codes(str(tmp_path), EVERY_FAILURE)
+    assert (list(tmp_path.iterdir()), read_codes(str(tmp_path))) == ([], EVERY_FAILURE)
+
+    keep_codes(str(tmp_path), {99, 5})
+    assert set(read_codes(str(tmp_path))) == {5, 99}
+
+    (tmp_path / "requeue.json").write_text("nonsense")
+    assert read_codes(str(tmp_path)) == EVERY_FAILURE
+
+
+def test_how_often_a_job_was_started_again_in_vain_is_told(local: JobExecutor) -> None:
+    job = Job(JobSpec("/bin/true"))
+    local.submit(job)
+    job.wait(PATIENCE)
+    assert the_only().reruns == 0
+
+    (the_only().folder / "rerun.1").write_text("17\n17\n")
+
+    assert the_only().reruns == 2
+
+
+def test_what_cannot_be_understood_costs_no_other_job(local: JobExecutor, work: Path) -> None:
+    job = Job(JobSpec("/bin/true"))
+    local.submit(job)
+    job.wait(PATIENCE)
+    jobs = the_only().folder.parent
+    for name, intent in {"empty": None, "torn": '{"id"', "strange": "[]", "bare": '{"id": "bare"}'}.items():
+        (jobs / name).mkdir()
+        if intent is not None:
+            (jobs / name / "intent.1.json").write_text(intent)
+    (jobs / "file").touch()
+    (work / "not-a-spool").mkdir()
+
+    damage = {it.id: it.damage for it in job_store.jobs()}
+
+    # the others may be being written
+    wrong = ("intent.1.json does not say what jpsi writes there",)
+    assert damage == {job.id: (), "strange": wrong, "bare": wrong}
+
+
+def test_an_attempt_that_is_being_written_asks_for_what_the_last_one_did(local: JobExecutor) -> None:
+    job = Job(JobSpec("/bin/true", name="mine"))
+    local.submit(job)
+    job.wait(PATIENCE)
+    (the_only().folder / "intent.2.json").write_text('{"id"')
+
+    found = the_only()
+
+    assert (found.name, found.attempt, found.native_id, found.status.state) == ("mine", 2, None, JobState.NEW)
+    assert found.remark == (
+        "it is not known yet whether it was submitted: that is under way, or was cut short"
+    )
+
+
+CONFIG = """
+executors:
+  local: {{config: {{work_directory: {one}}}}}
+targets:
+  big-one: {{executor: local, config: {{work_directory: {two}}}}}
+"""
+
+
+def test_jobs_of_every_configured_place_are_told(tmp_path: Path) -> None:
+    (tmp_path / "config" / "jpsi").mkdir(parents=True)
+    text = CONFIG.format(one=tmp_path / "one", two=tmp_path / "two")
+    (tmp_path / "config" / "jpsi" / "config.yaml").write_text(text)
+    for name in ("local", "Big-One"):
+        executor = JobExecutor(name)
+        job = Job(JobSpec("/bin/true", name=name))
+        executor.submit(job)
+        job.wait(PATIENCE)
+
+    found = {it.name: it for it in job_store.jobs()}
+
+    assert {name: it.origin.name for name, it in found.items()} == {"local": "local", "Big-One": "big-one"}
+    for it in found.values():
+        (recalled,) = it.origin.open().recall([it.id])
+        assert recalled.wait(PATIENCE)
+
+
+def test_jobs_of_another_machine_are_told_and_left_alone(local: JobExecutor, work: Path) -> None:
+    job = Job(JobSpec("/bin/true"))
+    local.submit(job)
+    job.wait(PATIENCE)
+    (machine,) = (work / "local").iterdir()
+    machine.rename(work / "local" / "elsewhere")
+
+    found = the_only()
+
+    assert (found.status.state, found.origin.machine) == (JobState.COMPLETED, "elsewhere")
+    with pytest.raises(jpsi.SubmitException, match="processes of elsewhere"):
+        found.origin.open()
+
+
+def test_a_preview_is_what_would_be_submitted_and_nothing_is(
+    toys: JobExecutor, fake: FakeScheduler, work: Path
+) -> None:
+    job = Job(JobSpec("/bin/echo", ["it's"], name="mine"))
+
+    preview = toys.preview(job)
+
+    assert (job_store.jobs(), fake.jobs, job.status.state) == ([], [], JobState.NEW)
+    assert preview.command[0] == "tsubmit"
+    toys.submit(job)
+    folder = the_only().folder
+    assert preview.path == folder / "run.1"
+    assert preview.run == preview.path.read_text()
+    assert preview.script is not None
+    assert str(preview.path) in preview.script
+
+
+def test_a_preview_of_a_process_is_its_script(local: JobExecutor) -> None:
+    job = Job(JobSpec("/bin/true"))
+
+    preview = local.preview(job)
+    local.submit(job)
+
+    assert preview.script is None
+    assert list(preview.command) == ["/bin/sh", str(preview.path)]
+    assert preview.run == preview.path.read_text()
+
+
+def test_what_can_never_run_has_no_preview(local: JobExecutor) -> None:
+    with pytest.raises(jpsi.InvalidJobException, match="directory '/gone' does not exist"):
+        local.preview(Job(JobSpec("/bin/true", directory=Path("/gone"))))
+
+
+def test_what_a_job_writes_is_told_while_it_writes_it(local: JobExecutor, tmp_path: Path) -> None:
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    text = "echo one; echo >$1; read x <$1; echo two; echo bad >&2"
+    job = Job(JobSpec("/bin/sh", ["-c", text, "sh", str(fifo)]))
+    assert job.output() is None
+    local.submit(job)
+    fifo.read_text()
+
+    live, written = job.output(), the_only().output()
+    assert live is not None
+    first = live.read()
+    assert first is not None
+    assert (first.data, first.end) == (b"one\n", 4)
+    assert written.read() == first
+    fifo.write_text("\n")
+    job.wait(PATIENCE)
+
+    for stdout in (live, written):
+        assert stdout.is_here
+        assert stdout.read(first.end) == jpsi.OutputPart(b"two\n", 4, 8)
+        assert stdout.read(-3, 2) == jpsi.OutputPart(b"wo", 5, 8)
+    stderr = job.output("stderr")
+    assert stderr is not None
+    assert stderr.read() == the_only().output("stderr").read() == jpsi.OutputPart(b"bad\n", 0, 4)
+
+
+# A transport to a machine with files of its own, which is this one.
+_THERE = """
+from jpsi.plugin import hookimpl
+
+class There:
+    is_local = False
+
+    def __init__(self, here):
+        self.here = here
+
+    def run(self, command, keep=None, ready=None):
+        return self.here.run(command, keep, ready)
+
+    def exchange(self, command, data=b""):
+        return self.here.exchange(command, data)
+
+    def close(self):
+        pass
+
+@hookimpl
+def open_transport(here):
+    return There(here)
+"""
+
+
+@pytest.mark.parametrize("asked_for", ["toy", "big"], ids=["a url", "a target"])
+def test_what_a_job_writes_elsewhere_is_told_by_its_transport(
+    fake: FakeScheduler,
+    plugin_directory: PluginDirectory,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    asked_for: str,
+) -> None:
+    plugin_directory.add(
+        "jpsi-there",
+        "0.1",
+        entry_points={"jpsi.transports": {"there": "jpsi_there"}},
+        files={"jpsi_there.py": _THERE},
+    )
+    configuration = tmp_path / "jpsi.yaml"
+    configuration.write_text("targets: {big: {executor: toy, url: 'there://big'}}\n")
+    monkeypatch.setenv("JPSI_CONFIG", str(configuration))
+    executor = JobExecutor(asked_for, url="there://big" if asked_for == "toy" else None)
+    job = Job(JobSpec("echo", ["hello"]))
+    executor.submit(job)
+    job.wait(PATIENCE)
+
+    live, written = job.output(), the_only().output()
+
+    assert live is not None
+    for output in (live, written):
+        assert not output.is_here
+        assert output.read() == jpsi.OutputPart(b"hello\n", 0, 6)
+    assert the_only().output(files=executor.files).read(1, 1) == jpsi.OutputPart(b"e", 1, 6)
+    executor.files.put(str(configuration), str(tmp_path / "there"))
+    assert (tmp_path / "there").read_bytes() == configuration.read_bytes()
+
+
+def test_what_a_job_wrote_is_found_without_the_plugin_of_its_executor(
+    fake: FakeScheduler, toys: JobExecutor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = Job(JobSpec("echo", ["hello"]))
+    toys.submit(job)
+    job.wait(PATIENCE)
+
+    monkeypatch.delenv("JPSI_PLUGIN_PATH")
+
+    assert the_only().output().read() == jpsi.OutputPart(b"hello\n", 0, 6)
+
+
+def test_jobs_are_found_in_a_work_directory_that_only_a_program_has_named(tmp_path: Path) -> None:
+    with JobExecutor("local", config=ExecutorConfig(work_directory=tmp_path / "own")) as executor:
+        job = Job(JobSpec("true"))
+        executor.submit(job)
+        job.wait(PATIENCE)
+
+    assert job_store.jobs() == []
+    assert [it.id for it in job_store.jobs(also=[tmp_path / "own", tmp_path / "none"])] == [job.id]

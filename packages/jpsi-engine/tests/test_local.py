@@ -1,0 +1,509 @@
+"""The executor `local`, as a user sees it."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+import jpsi
+from jpsi import Evidence, Job, JobAttributes, JobExecutor, JobSpec, JobState, Reason, ResourceSpecV1
+
+PATIENCE = 30
+
+
+def run(executor: JobExecutor, spec: JobSpec) -> Job:
+    job = Job(spec)
+    executor.submit(job)
+    assert job.wait(PATIENCE) is not None
+    return job
+
+
+def shell(text: str, **fields: object) -> JobSpec:
+    return JobSpec("/bin/sh", ["-c", text], **fields)  # type: ignore[arg-type]
+
+
+def output(job: Job) -> str:
+    assert job.streams is not None
+    return job.streams.stdout.read_text()
+
+
+def hear(fifo: Path) -> str:
+    """The line that a running job writes into a FIFO; waits for it."""
+    with fifo.open() as file:
+        return file.readline().strip()
+
+
+def living(session: int) -> list[str]:
+    """The processes of a session that are more than zombies."""
+    rows = subprocess.run(
+        ["ps", "-s", str(session), "-o", "stat=,args="], check=False, capture_output=True, text=True
+    ).stdout.splitlines()
+    return [row for row in rows if not row.startswith("Z")]
+
+
+def open_descriptors() -> int:
+    return sum(1 for _ in Path("/proc/self/fd").iterdir())
+
+
+@pytest.fixture
+def fifo(tmp_path: Path) -> Path:
+    path = tmp_path / "fifo"
+    os.mkfifo(path)
+    return path
+
+
+@pytest.mark.clause("layer-local", "state-model", "state-missing")
+def test_a_job_passes_through_its_states_in_order(executor: JobExecutor) -> None:
+    seen: list[JobState] = []
+    job = Job(JobSpec("/bin/true"))
+    job.set_job_status_callback(lambda _, status: seen.append(status.state))
+
+    executor.submit(job)
+    final = job.wait(PATIENCE)
+
+    assert final is not None
+    assert final.state is JobState.COMPLETED
+    assert final.exit_code == 0
+    assert final.evidence is Evidence.MARKER
+    assert seen == [JobState.QUEUED, JobState.ACTIVE, JobState.COMPLETED]
+
+
+@pytest.mark.clause("state-failed", "status-metadata", "status-message")
+@pytest.mark.parametrize(
+    ("spec", "code", "reason", "metadata"),
+    [
+        (shell("exit 7"), 7, Reason.EXIT_CODE, {}),
+        (shell("exit 255"), 255, Reason.EXIT_CODE, {}),
+        (shell("kill -KILL $$"), 137, Reason.SIGNAL, {"signal": 9}),
+        (shell("kill -SEGV $$"), 139, Reason.SIGNAL, {"signal": 11}),
+        (JobSpec("no-such-program"), 127, Reason.EXECUTABLE, {"phase": "executable"}),
+        (JobSpec("/no/such/program"), 127, Reason.EXECUTABLE, {"phase": "executable"}),
+        (JobSpec("/etc/passwd"), 126, Reason.EXECUTABLE, {"phase": "executable"}),
+        (JobSpec("/bin/true", stdin_path="/no/such/file"), 125, Reason.SETUP, {"phase": "stdin"}),
+        (JobSpec("/bin/true", stdout_path="/no/such/out"), 125, Reason.SETUP, {"phase": "stdout"}),
+    ],
+    ids=["exit", "255", "kill", "segv", "on-path", "missing", "no-x", "stdin", "stdout"],
+)
+def test_a_job_that_fails_says_how(
+    executor: JobExecutor,
+    spec: JobSpec,
+    code: int,
+    reason: Reason,
+    metadata: dict[str, object],
+) -> None:
+    job = run(executor, spec)
+
+    status = job.status
+    assert (status.state, status.exit_code, status.reason) == (JobState.FAILED, code, reason)
+    # its clock and that of the files differ by a few milliseconds
+    assert status.metadata["time.source"] in {"marker", "previous_state"}
+    assert {key: it for key, it in status.metadata.items() if key != "time.source"} == metadata
+    assert status.message
+
+
+@pytest.mark.clause("spec-streams")
+def test_streams_go_where_the_spec_says(executor: JobExecutor, tmp_path: Path) -> None:
+    (tmp_path / "in").write_text("hello")
+    spec = shell(
+        "cat; echo oops >&2",
+        directory=tmp_path,
+        stdin_path="in",
+        stdout_path="out",
+        stderr_path=tmp_path / "err",
+    )
+
+    job = run(executor, spec)
+
+    assert (tmp_path / "out").read_text() == "hello"
+    assert (tmp_path / "err").read_text() == "oops\n"
+    assert job.streams is not None
+    assert job.streams.stdout == tmp_path / "out"
+
+
+def test_one_file_for_both_streams_keeps_both(executor: JobExecutor, tmp_path: Path) -> None:
+    spec = shell("echo a; echo b >&2; echo c", directory=tmp_path, stdout_path="o", stderr_path="o")
+
+    run(executor, spec)
+
+    assert (tmp_path / "o").read_text() == "a\nb\nc\n"
+
+
+@pytest.mark.clause("spec-directory-default")
+def test_the_default_directory_is_that_of_the_program(
+    executor: JobExecutor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    assert output(run(executor, JobSpec("/bin/pwd"))).strip() == str(tmp_path)
+
+
+@pytest.mark.clause("spec-directory")
+def test_home_is_where_the_job_runs(
+    executor: JobExecutor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = tmp_path / "my home"
+    (home / "run s").mkdir(parents=True)
+    monkeypatch.setenv("HOME", str(home))
+
+    job = run(executor, JobSpec("/bin/pwd", directory="~/run s", stdout_path="~/o"))
+
+    assert (home / "o").read_text().strip() == str(home / "run s")
+    assert job.streams is not None
+    assert job.streams.stdout == home / "o"
+
+
+def test_a_directory_is_made_if_asked_for(executor: JobExecutor, tmp_path: Path) -> None:
+    spec = JobSpec("/bin/pwd", directory=tmp_path / "a" / "b", create_directory=True)
+
+    assert output(run(executor, spec)).strip() == str(tmp_path / "a" / "b")
+
+
+@pytest.mark.clause("spec-inherit-false")
+def test_an_empty_environment_is_empty(executor: JobExecutor) -> None:
+    spec = JobSpec("/usr/bin/env", inherit_environment=False, environment={"A": "1", "B": "${A}2${HOME}"})
+
+    assert output(run(executor, spec)) == "A=1\nB=12\n"
+
+
+@pytest.mark.clause("document-environment")
+def test_none_unsets_a_variable(executor: JobExecutor, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GONE", "x")
+    monkeypatch.setenv("KEPT", "y")
+    spec = shell('echo "${GONE-unset} $KEPT"', environment={"GONE": None})
+
+    assert output(run(executor, spec)) == "unset y\n"
+
+
+def test_pre_launch_and_post_launch_are_sourced_around_the_job(executor: JobExecutor, tmp_path: Path) -> None:
+    (tmp_path / "pre").write_text("export FROM_PRE=yes\necho pre\n")
+    (tmp_path / "post").write_text("echo post $FROM_PRE\n")
+    spec = shell('echo job $FROM_PRE "$1"', directory=tmp_path, pre_launch="pre", post_launch="post")
+    assert spec.arguments is not None
+    spec.arguments += ["sh", "${FROM_PRE}"]
+
+    assert output(run(executor, spec)) == "pre\njob yes yes\npost yes\n"
+
+
+def test_a_failing_pre_launch_fails_the_job_and_says_so(executor: JobExecutor, tmp_path: Path) -> None:
+    (tmp_path / "pre").write_text("exit 0\n")
+
+    job = run(executor, shell("echo ran", pre_launch=tmp_path / "pre"))
+
+    assert job.status.reason is Reason.PRE_LAUNCH
+    assert "pre_launch" in str(job.status)
+    assert output(job) == ""
+
+
+@pytest.mark.clause("launch-scripts-posix")
+def test_a_script_that_is_no_shell_is_refused_at_submit(executor: JobExecutor, tmp_path: Path) -> None:
+    (tmp_path / "pre").write_text("if then\n")
+    job = Job(shell("true", pre_launch=tmp_path / "pre"))
+
+    with pytest.raises(jpsi.InvalidJobException, match="no POSIX shell script"):
+        executor.submit(job)
+
+
+@pytest.mark.clause("attributes-duration", "time-interval")
+def test_a_job_that_uses_up_its_duration_is_ended(executor: JobExecutor) -> None:
+    spec = JobSpec("/bin/sleep", ["1000"], attributes=JobAttributes(duration=timedelta(seconds=0.2)))
+
+    job = run(executor, spec)
+
+    assert job.status.state is JobState.FAILED
+    assert job.status.reason is Reason.TIMEOUT
+
+
+@pytest.mark.clause("attributes-duration", "document-duration-zero")
+def test_zero_duration_is_no_limit(executor: JobExecutor) -> None:
+    job = run(executor, JobSpec("/bin/true", attributes=JobAttributes(duration=timedelta(0))))
+
+    assert job.status.state is JobState.COMPLETED
+
+
+@pytest.mark.clause("state-canceled", "state-active")
+def test_cancel_ends_everything_the_job_started(executor: JobExecutor, fifo: Path) -> None:
+    job = Job(shell(f"sleep 1000 & sleep 1000 & (trap '' TERM; echo $$ >'{fifo}'; sleep 1000; sleep 999)"))
+    executor.submit(job)
+    hear(fifo)
+
+    job.cancel()
+    status = job.wait(PATIENCE)
+
+    assert status is not None
+    assert (status.state, status.reason) == (JobState.CANCELED, Reason.CANCELLED)
+    assert job.native_id is not None
+    assert living(int(job.native_id.partition(".")[0])) == []
+
+
+def test_cancelling_twice_asks_each_process_once(
+    executor: JobExecutor, fifo: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent: list[tuple[int, int]] = []
+    monkeypatch.setattr("jpsi_engine.local.supervision._send", lambda pid, number: sent.append((pid, number)))
+    job = Job(shell(f"echo >'{fifo}'; sleep 1000"))
+    executor.submit(job)
+    hear(fifo)
+
+    job.cancel()
+    job.cancel()
+
+    asked = [pid for pid, number in sent if number == signal.SIGTERM]
+    assert len(asked) >= 2
+    assert len(asked) == len(set(asked))
+    monkeypatch.undo()
+    for pid in asked:
+        os.kill(pid, signal.SIGKILL)
+    assert job.wait(PATIENCE) is not None
+
+
+def test_a_job_that_ends_well_after_its_cancel_was_still_cancelled(executor: JobExecutor, fifo: Path) -> None:
+    job = Job(shell(f"trap 'exit 0' TERM; echo >'{fifo}'; while :; do sleep 0.01; done"))
+    executor.submit(job)
+    hear(fifo)
+
+    job.cancel()
+    status = job.wait(PATIENCE)
+
+    assert status is not None
+    assert (status.state, status.exit_code) == (JobState.CANCELED, 0)
+
+
+@pytest.mark.clause("attributes-queue", "attributes-project", "attributes-reservation")
+def test_what_this_machine_does_not_have_keeps_no_job_from_running(executor: JobExecutor) -> None:
+    attributes = JobAttributes(queue_name="debug", project_name="p", reservation_id="r")
+
+    job = run(executor, JobSpec("/bin/true", attributes=attributes))
+
+    assert job.status.state is JobState.COMPLETED
+
+
+@pytest.mark.clause("cancel-race")
+def test_cancel_of_a_final_job_does_nothing(executor: JobExecutor) -> None:
+    job = run(executor, JobSpec("/bin/true"))
+
+    job.cancel()
+
+    assert job.status.state is JobState.COMPLETED
+
+
+def test_a_killed_runner_takes_its_job_along_and_is_told(executor: JobExecutor, fifo: Path) -> None:
+    job = Job(shell(f"echo >'{fifo}'; exec sleep 1000"))
+    executor.submit(job)
+    hear(fifo)
+    assert job.native_id is not None
+    pid = int(job.native_id.partition(".")[0])
+
+    os.kill(pid, signal.SIGKILL)
+    status = job.wait(PATIENCE)
+
+    assert status is not None
+    assert (status.state, status.reason) == (JobState.FAILED, Reason.SIGNAL)
+    assert status.evidence is Evidence.PROCESS
+    assert living(pid) == []
+
+
+def test_a_background_child_delays_nobody_and_lives_on(executor: JobExecutor, fifo: Path) -> None:
+    job = run(executor, shell(f"sleep 1000 & echo $!; (read x <'{fifo}') &"))
+
+    assert job.status.state is JobState.COMPLETED
+    child = int(output(job))
+    os.kill(child, 0)
+    os.kill(child, signal.SIGKILL)
+    fifo.write_text("\n")
+
+
+def test_more_output_than_a_pipe_holds_stalls_nobody(executor: JobExecutor) -> None:
+    job = run(executor, shell("head -c 1000000 /dev/zero; head -c 1000000 /dev/zero >&2"))
+
+    assert job.status.state is JobState.COMPLETED
+    assert len(output(job)) == 1_000_000
+
+
+def test_the_job_starts_with_default_signals_and_no_foreign_descriptor(
+    executor: JobExecutor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("jpsi_engine.local.spawn._scanned", float("-inf"))
+    reader, writer = os.pipe()
+    os.set_inheritable(writer, True)
+    before = signal.signal(signal.SIGUSR1, signal.SIG_IGN)
+    try:
+        job = run(executor, shell("grep -E 'SigIgn|SigBlk' /proc/self/status; ls /proc/$$/fd | wc -l"))
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+        os.close(reader)
+        os.close(writer)
+
+    _, blocked, _, ignored, descriptors = output(job).split()
+    # glibc's posix_spawn leaves the two signals ignored that it keeps for itself, 32 and 33
+    assert int(blocked, 16) == 0
+    assert int(ignored, 16) & ~(0b11 << 31) == 0
+    assert int(descriptors) <= 4
+
+
+def test_single_runs_once_however_much_room_there_is(executor: JobExecutor) -> None:
+    """What starts processes itself, such as a script for a batch system, asks for the room."""
+    job = run(executor, shell("echo once", launcher="single", resources=ResourceSpecV1(process_count=3)))
+
+    assert output(job) == "once\n"
+
+
+def test_many_processes_need_a_launcher_that_is_named(no_launchers: None, executor: JobExecutor) -> None:
+    job = Job(JobSpec("/bin/true", resources=ResourceSpecV1(process_count=10)))
+
+    with pytest.raises(jpsi.InvalidJobException, match="pip install jpsi-launchers"):
+        executor.submit(job)
+
+    assert job.status.state is JobState.NEW
+
+
+@pytest.mark.clause("exception-message")
+def test_everything_that_is_wrong_is_said_at_once(no_launchers: None, executor: JobExecutor) -> None:
+    spec = JobSpec("/bin/true", directory="/no/such/dir", pre_launch="nope.sh", cleanup=[Path("..")])
+    spec.resources = ResourceSpecV1(node_count=2, processes_per_node=2)
+
+    with pytest.raises(jpsi.InvalidJobException) as caught:
+        executor.submit(Job(spec))
+
+    said = str(caught.value)
+    for part in ("/no/such/dir", "nope.sh", "cleanup", "2 nodes", "multiple"):
+        assert part in said
+
+
+@pytest.mark.clause("attach-returns", "attach-discards")
+def test_attach_to_any_process_follows_it_to_its_end(executor: JobExecutor) -> None:
+    process = subprocess.Popen(["/bin/cat"], stdin=subprocess.PIPE)
+    job = Job(JobSpec("/discarded"))
+
+    executor.attach(job, str(process.pid))
+    assert job.spec is None
+    assert job.status.state is JobState.ACTIVE
+    assert job.native_id in executor.list()
+    assert re.fullmatch(rf"{process.pid}\.\d+\.\w+", job.native_id or ""), (
+        "with what tells it from a later one"
+    )
+    process.communicate(b"")
+    status = job.wait(PATIENCE)
+
+    assert status is not None
+    assert status.final
+    assert status.state is JobState.COMPLETED or status.reason is Reason.LOST
+
+
+def test_attach_to_a_job_of_jpsi_learns_its_exit_code(
+    executor: JobExecutor, config: jpsi.ExecutorConfig
+) -> None:
+    done = run(executor, shell("exit 5"))
+    assert done.native_id is not None
+    other = JobExecutor.get_instance("local", config=config)
+    job = Job()
+
+    other.attach(job, done.native_id)
+    status = job.wait(PATIENCE)
+
+    assert status is not None
+    assert (status.state, status.exit_code) == (JobState.FAILED, 5)
+
+
+@pytest.mark.clause("attach-fails")
+@pytest.mark.parametrize(
+    "native_id",
+    ["0", "999999999", "nonsense", "1.2.3", "", pytest.param(f"{os.getpid()}.1", id="another's")],
+)
+def test_attach_to_nobody_fails(executor: JobExecutor, native_id: str) -> None:
+    job = Job()
+
+    executor.attach(job, native_id)
+    status = job.wait(PATIENCE)
+
+    assert status is not None
+    assert (status.state, status.reason) == (JobState.FAILED, Reason.ATTACH_UNVERIFIED)
+    assert [s.state for s in (status,)] == [JobState.FAILED]
+
+
+@pytest.mark.clause("list-unique", "list-non-final", "list-attachable", "list-final")
+def test_list_holds_what_is_not_final_and_can_be_attached(
+    executor: JobExecutor, fifo: Path, config: jpsi.ExecutorConfig
+) -> None:
+    done = run(executor, JobSpec("/bin/true"))
+    job = Job(shell(f"read x <'{fifo}'"))
+    executor.submit(job)
+
+    listed = executor.list()
+    attached = Job()
+    JobExecutor.get_instance("local", config=config).attach(attached, listed[0])
+    fifo.write_text("\n")
+
+    assert listed == [job.native_id]
+    assert done.native_id not in listed
+    status = attached.wait(PATIENCE)
+    assert status is not None
+    assert status.state is JobState.COMPLETED
+    assert job.wait(PATIENCE) is not None
+    assert executor.list() == []
+
+
+def test_two_executors_on_one_spool_agree(
+    executor: JobExecutor, config: jpsi.ExecutorConfig, fifo: Path
+) -> None:
+    job = Job(shell(f"read x <'{fifo}'; exit 3"))
+    executor.submit(job)
+    (other,) = JobExecutor.get_instance("local", config=config).recover()
+
+    fifo.write_text("\n")
+
+    for one in (job, other):
+        status = one.wait(PATIENCE)
+        assert status is not None
+        assert (status.state, status.exit_code) == (JobState.FAILED, 3)
+
+
+def test_a_cancel_by_one_executor_is_a_cancel_for_the_other(
+    executor: JobExecutor, config: jpsi.ExecutorConfig, fifo: Path
+) -> None:
+    job = Job(shell(f"echo >'{fifo}'; exec sleep 1000"))
+    executor.submit(job)
+    hear(fifo)
+    (other,) = JobExecutor.get_instance("local", config=config).recover()
+
+    other.cancel()
+
+    for one in (job, other):
+        status = one.wait(PATIENCE)
+        assert status is not None
+        assert status.state is JobState.CANCELED
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="descriptor counts are read from /proc")
+def test_a_thousand_jobs_leave_neither_threads_nor_descriptors(executor: JobExecutor) -> None:
+    run(executor, JobSpec("/bin/true"))
+    threads, descriptors = threading.active_count(), open_descriptors()
+
+    jobs = [Job(JobSpec("/bin/true")) for _ in range(100)]
+    for job in jobs:
+        executor.submit(job)
+    for job in jobs:
+        assert job.wait(PATIENCE) is not None
+
+    assert threading.active_count() <= threads
+    assert open_descriptors() <= descriptors + 1
+
+
+def test_pre_launch_that_moves_away_leaves_the_error_stream_where_it_is(
+    executor: JobExecutor, tmp_path: Path
+) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "pre").write_text("echo before >&2\ncd elsewhere\n")
+    spec = shell("echo job >&2", directory=tmp_path, stderr_path="err", pre_launch="pre")
+
+    run(executor, spec)
+
+    assert (tmp_path / "err").read_text() == "before\njob\n"
+    assert list((tmp_path / "elsewhere").iterdir()) == []

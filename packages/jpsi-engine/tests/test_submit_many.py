@@ -1,0 +1,1075 @@
+"""Many jobs at once, whatever fails: each runs once, and what came of each is told."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+
+import jpsi
+from jpsi import (
+    BulkException,
+    HeterogeneousResources,
+    Job,
+    JobExecutor,
+    JobSpec,
+    JobState,
+    Reason,
+    ResourceSpecV1,
+)
+from jpsi.contract.observation import Observation
+from jpsi.contract.protocols import InterruptedSubmission
+from jpsi.model.states import Evidence
+from jpsi.plugin import BatchConfig
+from jpsi_engine.scheduler.backend import Backend
+from jpsi_engine.spool.arrays import ArrayFiles, Place
+from jpsi_engine.spool.job_records import WrittenJobs
+from jpsi_engine.spool.pruning import prune
+from jpsi_engine.spool.spool import Spool
+from jpsi_engine.submission.handoff import Sending
+from jpsi_engine.submission.submission import Submitting
+from jpsi_engine.verdict.marker_verdict import CANCEL, Stop, exited_at_all
+from jpsi_testing import PluginDirectory, toy
+from jpsi_testing.conformance.base import Sign
+from jpsi_testing.fake import FakeScheduler, FakeState, Outcome, on_path
+from jpsi_testing.waiting import eventually
+
+PATIENCE = 60.0
+COUNT = 5
+
+# Submits some jobs as one array and waits for them, but is killed before or after a function is called.
+CLIENT = """
+import importlib, os, signal, sys
+import jpsi, jpsi.executor
+from jpsi.plugin import BatchConfig
+
+module, path, when, work, proofs, count = sys.argv[1:]
+owner = importlib.import_module(module)
+*names, last = path.split(".")
+for name in names:
+    owner = getattr(owner, name)
+original = getattr(owner, last)
+
+def killed(*args, **kwargs):
+    if when == "after":
+        original(*args, **kwargs)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+is_static = isinstance(vars(owner)[last], staticmethod)
+setattr(owner, last, staticmethod(killed) if is_static else killed)
+executor = jpsi.JobExecutor("toy", config=BatchConfig(work_directory=work))
+command = 'echo ran >> "$1"; exit "$2"'
+jobs = [
+    jpsi.Job(jpsi.JobSpec("/bin/sh", ["-c", command, "sh", f"{proofs}/{code}", str(code)]))
+    for code in range(int(count))
+]
+print(*(job.id for job in jobs), flush=True)
+executor.submit_many(jobs)
+for job in jobs:
+    job.wait()
+"""
+
+# Where it is killed, and whether its jobs are found again then.
+STEPS = [
+    ("jpsi_engine.spool.arrays", "ArrayFiles.prepare", "before", 0),
+    ("jpsi_engine.spool.arrays", "write_new", "before", COUNT),
+    ("jpsi_engine.spool.arrays", "write_new", "after", COUNT),
+    ("jpsi_engine.spool.arrays", "ArrayFiles.prepare", "after", COUNT),
+    ("jpsi_engine.spool.spool", "Spool.sync", "before", COUNT),
+    ("jpsi_engine.scheduler.backend", "Backend.submit", "after", COUNT),
+    ("jpsi_engine.spool.spool", "Spool.started", "before", COUNT),
+    ("jpsi_engine.spool.spool", "Spool.started", "after", COUNT),
+    ("jpsi_engine.monitor.job_monitor", "Tracking.add", "before", COUNT),
+    ("jpsi.job", "Job._bind", "before", COUNT),
+    ("jpsi_engine.monitor.job_monitor", "Tracking.follow_all", "before", COUNT),
+]
+
+
+@pytest.fixture
+def batch(state_home: Path, plugin_directory: PluginDirectory) -> BatchConfig:
+    plugin_directory.add(
+        "jpsi-toy",
+        "0.1",
+        entry_points={"jpsi.executors": {"toy": "jpsi_toy"}},
+        files={"jpsi_toy.py": Path(toy.__file__).read_text()},
+    )
+    return BatchConfig(
+        work_directory=state_home / "work",
+        shortest_interval=timedelta(seconds=0.1),
+        longest_interval=timedelta(seconds=0.3),
+        grace=timedelta(seconds=0.5),
+        command_timeout=timedelta(seconds=3),
+    )
+
+
+@pytest.fixture
+def fake(batch: BatchConfig) -> Iterator[FakeScheduler]:
+    with FakeScheduler(kill_delay=0.5, slots=8) as scheduler, on_path("toy", scheduler):
+        yield scheduler
+
+
+@pytest.fixture
+def toys(batch: BatchConfig, fake: FakeScheduler) -> Iterator[JobExecutor]:
+    with JobExecutor("toy", config=batch) as executor:
+        yield executor
+
+
+def coded(code: int, **fields: object) -> Job:
+    return Job(JobSpec("/bin/sh", ["-c", f"exit {code}"], **fields))  # type: ignore[arg-type]  # fields of a spec
+
+
+def ends(jobs: list[Job]) -> list[int | None]:
+    statuses = [job.wait(PATIENCE) for job in jobs]
+    assert None not in statuses
+    return [None if status is None else status.exit_code for status in statuses]
+
+
+@pytest.mark.parametrize(
+    ("module", "path", "when", "found"), STEPS, ids=[f"{when}-{path}" for _, path, when, _ in STEPS]
+)
+def test_a_client_killed_at_any_step_leaves_jobs_that_run_once(
+    batch: BatchConfig, fake: FakeScheduler, tmp_path: Path, module: str, path: str, when: str, found: int
+) -> None:
+    proofs = tmp_path / "proofs"
+    proofs.mkdir()
+    words = [module, path, when, str(batch.work_directory), str(proofs), str(COUNT)]
+    client = subprocess.run([sys.executable, "-c", CLIENT, *words], check=False, timeout=PATIENCE)
+    assert client.returncode == -signal.SIGKILL
+
+    with JobExecutor("toy", config=batch) as executor:
+        jobs = list(executor.recover())
+        assert len(jobs) == found
+        executor.submit_many(job for job in jobs if job.status.state is JobState.NEW)
+        codes = ends(jobs)
+        assert executor.recover() == []
+
+    assert sorted(codes, key=str) == list(range(found))
+    assert {it.name: it.read_text() for it in proofs.iterdir()} == {
+        str(code): "ran\n" for code in range(found)
+    }
+    with JobExecutor("toy", config=batch) as executor:
+        assert executor.recover() == []
+
+
+@pytest.mark.parametrize(
+    ("module", "path", "when", "found"), STEPS, ids=[f"{when}-{path}" for _, path, when, _ in STEPS]
+)
+def test_jobs_of_a_client_killed_at_any_step_are_recalled_by_their_ids(
+    batch: BatchConfig, fake: FakeScheduler, tmp_path: Path, module: str, path: str, when: str, found: int
+) -> None:
+    """Those that never reached the batch system as well."""
+    words = [module, path, when, str(batch.work_directory), str(tmp_path), str(COUNT)]
+    client = subprocess.run(
+        [sys.executable, "-c", CLIENT, *words],
+        check=False,
+        timeout=PATIENCE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+    with JobExecutor("toy", config=batch) as executor:
+        jobs = list(executor.recall(client.stdout.split()))
+        assert len(jobs) == found
+        executor.submit_many(job for job in jobs if job.status.state is JobState.NEW)
+        codes = ends(jobs)
+
+    assert sorted(codes, key=str) == list(range(found))
+    assert {it.name: it.read_text() for it in tmp_path.glob("[0-9]")} == {
+        str(code): "ran\n" for code in range(found)
+    }
+
+
+def test_jobs_that_were_submitted_again_are_recovered_once(
+    batch: BatchConfig, fake: FakeScheduler, tmp_path: Path
+) -> None:
+    """Two arrays have them: one that came to nothing, and one in which they wait."""
+    proofs = tmp_path / "proofs"
+    proofs.mkdir()
+    words = [
+        "jpsi_engine.spool.spool",
+        "Spool.sync",
+        "before",
+        str(batch.work_directory),
+        str(proofs),
+        str(COUNT),
+    ]
+    subprocess.run([sys.executable, "-c", CLIENT, *words], check=False, timeout=PATIENCE)
+    fake.slots = 0
+    with JobExecutor("toy", config=batch) as executor:
+        executor.submit_many(executor.recover())
+
+    with JobExecutor("toy", config=batch) as executor:
+        jobs = list(executor.recover())
+        fake.slots = 8
+        fake.settle()
+
+        assert len(jobs) == COUNT
+        assert len({job.native_id for job in jobs} - {None}) == COUNT
+        assert sorted(code or 0 for code in ends(jobs)) == list(range(COUNT))
+
+
+# Submits one job by itself, but is killed before the batch system hears of it.
+SINGLE = """
+import os, signal, sys
+import jpsi
+from jpsi_engine.spool.spool import Spool
+from jpsi.plugin import BatchConfig
+
+work, proof, code = sys.argv[1:]
+Spool.sync = staticmethod(lambda lock: os.kill(os.getpid(), signal.SIGKILL))
+executor = jpsi.JobExecutor("toy", config=BatchConfig(work_directory=work))
+command = 'echo ran >> "$1"; exit "$2"'
+executor.submit(jpsi.Job(jpsi.JobSpec("/bin/sh", ["-c", command, "sh", proof, code])))
+"""
+
+
+def proving(proofs: Path, code: int) -> Job:
+    """A job that leaves a line each time it runs."""
+    command = 'echo ran >> "$1"; exit "$2"'
+    return Job(JobSpec("/bin/sh", ["-c", command, "sh", str(proofs / f"proof{code}"), str(code)]))
+
+
+def runs(proofs: Path) -> list[str]:
+    """What the jobs have left that ran, by their codes."""
+    return [it.read_text() for it in sorted(proofs.glob("proof*"))]
+
+
+def let_go(fake: FakeScheduler) -> None:
+    """Let jobs run that were to wait, until all have ended."""
+    fake.lag, fake.slots = 0.0, 8
+    fake.settle()
+    fake.wait_for(lambda: all(it.state.final for it in fake.jobs), PATIENCE)
+
+
+def test_jobs_that_go_into_an_array_after_a_crash_are_recovered_from_there(
+    batch: BatchConfig, fake: FakeScheduler, tmp_path: Path
+) -> None:
+    """Their folders tell of a first attempt by itself, and their array waits."""
+    for code in range(3):
+        words = [str(batch.work_directory), str(tmp_path / f"proof{code}"), str(code)]
+        client = subprocess.run([sys.executable, "-c", SINGLE, *words], check=False, timeout=PATIENCE)
+        assert client.returncode == -signal.SIGKILL
+    fake.slots = 0
+    with JobExecutor("toy", config=batch) as executor:
+        jobs = executor.recover()
+        assert [job.status.state for job in jobs] == [JobState.NEW] * 3
+        executor.submit_many(jobs)
+        native_ids = {job.id: job.native_id for job in jobs}
+
+    with JobExecutor("toy", config=batch) as executor:
+        found = list(executor.recover())
+        let_go(fake)
+
+        assert {job.id: job.native_id for job in found} == native_ids
+        assert len(found) == 3
+        assert sorted(code or 0 for code in ends(found)) == [0, 1, 2]
+    assert runs(tmp_path) == ["ran\n"] * 3
+
+
+def test_jobs_whose_first_attempt_came_to_nothing_are_recovered_from_their_array(
+    batch: BatchConfig, toys: JobExecutor, fake: FakeScheduler, tmp_path: Path
+) -> None:
+    jobs = [proving(tmp_path, code) for code in range(3)]
+    fake.slots, fake.lag = 0, 3600.0
+    for job in jobs:
+        fake.faults.cut("tsubmit")
+        with pytest.raises(jpsi.SubmitException):
+            toys.submit(job)
+    fake.lag = 0.0
+    toys.submit_many(jobs)
+    prune(Spool(Path(str(batch.work_directory), "toy")), time.time() + 1000, 30 * 86400, 1, exited_at_all)
+
+    with JobExecutor("toy", config=batch) as executor:
+        found = list(executor.recover())
+        let_go(fake)
+
+        assert {job.id: job.native_id for job in found} == {job.id: job.native_id for job in jobs}
+        assert sorted(code or 0 for code in ends(found)) == [0, 1, 2]
+    assert runs(tmp_path) == ["ran\n"] * 3
+
+
+def test_jobs_that_two_executors_have_found_are_submitted_by_one(
+    batch: BatchConfig, fake: FakeScheduler, tmp_path: Path
+) -> None:
+    proofs = tmp_path / "proofs"
+    proofs.mkdir()
+    words = [
+        "jpsi_engine.spool.spool",
+        "Spool.sync",
+        "before",
+        str(batch.work_directory),
+        str(proofs),
+        str(COUNT),
+    ]
+    subprocess.run([sys.executable, "-c", CLIENT, *words], check=False, timeout=PATIENCE)
+    with JobExecutor("toy", config=batch) as one, JobExecutor("toy", config=batch) as other:
+        mine, others = one.recover(), other.recover()
+        one.submit_many(mine)
+
+        with pytest.raises(BulkException, match="by another process in the meantime"):
+            other.submit_many(others)
+
+        assert sorted(code or 0 for code in ends(list(mine))) == list(range(COUNT))
+    assert [it.read_text() for it in proofs.iterdir()] == ["ran\n"] * COUNT
+
+
+@pytest.mark.parametrize("how_many", [1, COUNT], ids=["by itself", "in an array"])
+def test_jobs_that_two_submit_at_the_same_time_are_recovered_once(
+    batch: BatchConfig, fake: FakeScheduler, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how_many: int
+) -> None:
+    """Neither has seen that the other one is there; the second names another array, or finds one named."""
+    proofs = tmp_path / "proofs"
+    proofs.mkdir()
+    words = [
+        "jpsi_engine.spool.spool",
+        "Spool.sync",
+        "before",
+        str(batch.work_directory),
+        str(proofs),
+        str(COUNT),
+    ]
+    subprocess.run([sys.executable, "-c", CLIENT, *words], check=False, timeout=PATIENCE)
+    fake.slots = 0
+    with JobExecutor("toy", config=batch) as one, JobExecutor("toy", config=batch) as other:
+        mine, others = one.recover()[:how_many], other.recover()
+        one.submit_many(mine)
+        native_ids = {job.id: job.native_id for job in mine}
+        with monkeypatch.context() as patch:
+            patch.setattr(Spool, "is_made", lambda *_: False)
+            with pytest.raises(BulkException, match="by another process in the meantime") as caught:
+                other.submit_many(others)
+        assert {job.id for job in caught.value.failed} == native_ids.keys()
+        assert {job.id for job in caught.value.done} == {job.id for job in others} - native_ids.keys()
+
+    with JobExecutor("toy", config=batch) as executor:
+        found = list(executor.recover())
+        let_go(fake)
+
+        assert len(found) == COUNT
+        assert {job.id: job.native_id for job in found if job.id in native_ids} == native_ids
+        assert sorted(code or 0 for code in ends(found)) == list(range(COUNT))
+    assert [it.read_text() for it in proofs.iterdir()] == ["ran\n"] * COUNT
+
+
+def test_a_job_that_was_submitted_again_by_itself_is_recovered_from_there(
+    batch: BatchConfig, fake: FakeScheduler, tmp_path: Path
+) -> None:
+    """Its first attempt is in an array that came to nothing, and which is there for the sake of others."""
+    proofs = tmp_path / "proofs"
+    proofs.mkdir()
+    words = [
+        "jpsi_engine.spool.spool",
+        "Spool.sync",
+        "before",
+        str(batch.work_directory),
+        str(proofs),
+        str(COUNT),
+    ]
+    subprocess.run([sys.executable, "-c", CLIENT, *words], check=False, timeout=PATIENCE)
+    fake.slots = 0
+    with JobExecutor("toy", config=batch) as executor:
+        first = executor.recover()[0]
+        executor.submit(first)
+
+    with JobExecutor("toy", config=batch) as executor:
+        found = executor.recover()
+
+        assert len(found) == COUNT
+        assert [job.native_id for job in found if job.native_id is not None] == [first.native_id]
+        assert [job.id for job in found if job.native_id is not None] == [first.id]
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_jobs_that_are_being_submitted_are_not_recovered_beside_that(
+    toys: JobExecutor, fake: FakeScheduler, monkeypatch: pytest.MonkeyPatch, count: int
+) -> None:
+    """Between the word of the batch system and that of the engine they look as if somebody had left them."""
+    jobs = [coded(code) for code in range(count)]
+    sent, found = threading.Event(), threading.Event()
+    send = Submitting._send
+
+    def waiting(self: Submitting, *arguments: Any, **named: Any) -> object:
+        accepted = send(self, *arguments, **named)
+        sent.set()
+        assert found.wait(PATIENCE)
+        return accepted
+
+    monkeypatch.setattr(Submitting, "_send", waiting)
+    submission = threading.Thread(target=toys.submit_many, args=(jobs,))
+    submission.start()
+    assert sent.wait(PATIENCE)
+    recovered = toys.recover()
+    found.set()
+    submission.join(PATIENCE)
+
+    assert recovered == []
+    assert ends(jobs) == list(range(count))
+
+
+def left_behind(batch: BatchConfig, proofs: Path) -> None:
+    """Jobs whose client was killed before the batch system heard of their array."""
+    proofs.mkdir(exist_ok=True)
+    words = [
+        "jpsi_engine.spool.spool",
+        "Spool.sync",
+        "before",
+        str(batch.work_directory),
+        str(proofs),
+        str(COUNT),
+    ]
+    subprocess.run([sys.executable, "-c", CLIENT, *words], check=False, timeout=PATIENCE)
+
+
+def test_jobs_that_go_with_a_contested_one_are_submitted_without_it(
+    batch: BatchConfig, fake: FakeScheduler, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left_behind(batch, tmp_path / "proofs")
+    fake.slots = 0
+    with JobExecutor("toy", config=batch) as one, JobExecutor("toy", config=batch) as other:
+        mine, others = one.recover(), other.recover()
+        (last,) = [job for job in mine if job.id == others[-1].id]
+        one.submit(last)
+        with monkeypatch.context() as patch:
+            patch.setattr(Spool, "is_made", lambda *_: False)
+            with pytest.raises(BulkException):
+                other.submit_many(others)
+
+    with JobExecutor("toy", config=batch) as executor:
+        found = executor.recover()
+
+    assert {job.id: job.native_id for job in found} == {
+        job.id: job.native_id for job in [*others[:-1], last] if job.native_id is not None
+    }
+    assert len(found) == COUNT
+    on_disk = WrittenJobs(
+        f"{batch.work_directory}/toy", lambda _, them: [str(it) for it in them], are_processes=False
+    )
+    assert {it.job_id for it in on_disk.read()} == {job.id for job in others}
+
+
+def test_an_array_that_waits_is_not_withdrawn_by_who_comes_too_late(
+    batch: BatchConfig, fake: FakeScheduler, tmp_path: Path
+) -> None:
+    left_behind(batch, tmp_path / "proofs")
+    fake.slots = 0
+    with JobExecutor("toy", config=batch) as one, JobExecutor("toy", config=batch) as other:
+        mine, others = list(one.recover()), other.recover()
+        one.submit_many(mine)
+        for why in ("by another process", "runs already"):
+            with pytest.raises(BulkException, match=why):
+                other.submit_many(others)
+        let_go(fake)
+
+        assert sorted(code or 0 for code in ends(mine)) == list(range(COUNT))
+
+
+def test_an_element_that_was_told_to_end_before_it_was_sent_has_ended(
+    batch: BatchConfig, fake: FakeScheduler, tmp_path: Path
+) -> None:
+    left_behind(batch, tmp_path / "proofs")
+    spool = Spool(Path(str(batch.work_directory), "toy"))
+    (name,) = spool.arrays.names()
+    array = spool.arrays.read(name)
+    assert array is not None
+    stopped, *others = [element["id"] for element in array.elements]
+    spool.adopt(stopped, 1, Place(name, 1))
+    spool.stop(stopped, 1, Stop(CANCEL, datetime.now(UTC)).content)
+
+    for _ in range(2):
+        with JobExecutor("toy", config=batch) as executor:
+            assert {job.id for job in executor.recover()} == set(others)
+
+
+# Finds jobs and submits them again, but is killed when a function is called for the second time.
+AGAIN = """
+import os, signal, sys
+import jpsi
+from jpsi_engine.spool.spool import Spool
+from jpsi.plugin import BatchConfig
+
+enrol, calls = Spool.enrol, []
+
+def killed(*arguments):
+    calls.append(1)
+    if len(calls) == 2:
+        os.kill(os.getpid(), signal.SIGKILL)
+    enrol(*arguments)
+
+Spool.enrol = killed
+executor = jpsi.JobExecutor("toy", config=BatchConfig(work_directory=sys.argv[1]))
+executor.submit_many(executor.recover())
+"""
+
+
+def test_jobs_of_which_half_name_their_array_are_recovered_once(
+    batch: BatchConfig, fake: FakeScheduler, tmp_path: Path
+) -> None:
+    for code in range(3):
+        words = [str(batch.work_directory), str(tmp_path / f"proof{code}"), str(code)]
+        subprocess.run([sys.executable, "-c", SINGLE, *words], check=False, timeout=PATIENCE)
+    again = [sys.executable, "-c", AGAIN, str(batch.work_directory)]
+    assert subprocess.run(again, check=False, timeout=PATIENCE).returncode == -signal.SIGKILL
+
+    with JobExecutor("toy", config=batch) as executor:
+        found = list(executor.recover())
+        assert [job.status.state for job in found] == [JobState.NEW] * 3
+        assert len({job.id for job in found}) == 3
+        executor.submit_many(found)
+        assert sorted(code or 0 for code in ends(found)) == [0, 1, 2]
+    assert runs(tmp_path) == ["ran\n"] * 3
+
+
+def test_what_is_odd_among_the_arrays_costs_no_job_its_recovery(
+    batch: BatchConfig, toys: JobExecutor, fake: FakeScheduler
+) -> None:
+    fake.slots = 0
+    jobs = [coded(code) for code in range(3)]
+    toys.submit_many(jobs)
+    arrays = Path(str(batch.work_directory), "toy", "arrays")
+    (arrays / ".DS_Store").touch()
+    for name, text in {
+        "a": '{"count": 1, "spec": {}}\n{"new": 1}',
+        "b": '{"count": 1}\n[]',
+        "c": "5",
+    }.items():
+        (arrays / name).mkdir()
+        (arrays / name / "intent.json").write_text(text)
+    (arrays / "d" / "intent.json").mkdir(parents=True)
+    (arrays / "e").mkdir()
+    (arrays / "e" / "intent.json").write_text(
+        '{"count": 1, "spec": {}}\n{"id": "x", "attempt": 1, "spec": {}}'
+    )
+    (arrays / "e" / "claim").mkdir()
+    loop = arrays.parent / "jobs" / jobs.pop().id
+    loop.symlink_to(loop)
+
+    with JobExecutor("toy", config=batch) as executor:
+        found = executor.recover()
+        attached = Job()
+        executor.attach_many([(attached, "999.1")])
+
+        assert {job.id for job in found} == {job.id for job in jobs}
+        assert eventually(lambda: attached.status.reason is Reason.ATTACH_UNVERIFIED, PATIENCE)
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_what_one_job_brings_along_no_other_has(
+    toys: JobExecutor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_first: bool
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "there").mkdir()
+    (tmp_path / "before.sh").write_text("true\n")
+    fields: dict[str, Any] = {"directory": tmp_path / "there", "pre_launch": Path("before.sh")}
+    brings = coded(7, stage_in=[jpsi.StageIn("before.sh", Path("before.sh"))], **fields)
+    lacks = coded(7, **fields)
+
+    with pytest.raises(BulkException) as raised:
+        toys.submit_many([brings, lacks] if is_first else [lacks, brings])
+
+    assert set(raised.value.failed) == {lacks}
+    assert ends([brings]) == [7]
+
+
+def test_an_element_that_waits_is_cancelled_without_delay(batch: BatchConfig, fake: FakeScheduler) -> None:
+    """Its array is known: nobody waits until a batch system that does not mention it is believed."""
+    fake.slots = 0
+    with JobExecutor("toy", config=attrs.evolve(batch, grace=timedelta(hours=1))) as executor:
+        jobs = [coded(code) for code in range(3)]
+        executor.submit_many(jobs)
+        executor.cancel_many(jobs[:1])
+        fake.vanish(jobs[0].native_id or "")
+
+        status = jobs[0].wait(PATIENCE)
+
+    assert status is not None
+    assert status.state is JobState.CANCELED
+
+
+def test_what_is_cancelled_first_does_not_wait_until_all_others_are_written_down(
+    batch: BatchConfig, toys: JobExecutor, fake: FakeScheduler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake.slots = 0
+    jobs = [coded(code) for code in range(4)]
+    toys.submit_many(jobs)
+    folders, written = Path(str(batch.work_directory), "toy", "jobs"), list[int]()
+    cancel = Backend.cancel
+
+    def counting(
+        backend: Backend, native_ids: Sequence[str], seen: Mapping[str, Observation]
+    ) -> Mapping[str, str]:
+        written.append(len(list(folders.glob("*/stop.1.json"))))
+        return cancel(backend, native_ids, seen)
+
+    monkeypatch.setattr(Backend, "requests", lambda _, things: [things[:2], things[2:]])
+    monkeypatch.setattr(Backend, "cancel", counting)
+    toys.cancel_many(jobs)
+
+    assert written == [2, 4]
+    for job in jobs:
+        status = job.wait(PATIENCE)
+        assert status is not None
+        assert status.state is JobState.CANCELED
+
+
+@pytest.mark.clause("cancel-race")
+def test_jobs_that_end_while_others_are_cancelled_have_ended_as_they_did(
+    batch: BatchConfig, toys: JobExecutor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    go_on = tmp_path / "go_on"
+    jobs = [Job(JobSpec("/bin/sh", ["-c", f"until [ -e {go_on} ]; do sleep 0.05; done"])) for _ in range(4)]
+    toys.submit_many(jobs)
+    for job in jobs:
+        assert job.wait(PATIENCE, target_states=JobState.ACTIVE)
+    cancel = Backend.cancel
+
+    def slow(
+        backend: Backend, native_ids: Sequence[str], seen: Mapping[str, Observation]
+    ) -> Mapping[str, str]:
+        go_on.touch()
+        assert ends(jobs[2:]) == [0, 0]
+        return cancel(backend, native_ids, seen)
+
+    monkeypatch.setattr(Backend, "requests", lambda _, things: (things[:2], things[2:]))
+    monkeypatch.setattr(Backend, "cancel", slow)
+    toys.cancel_many(jobs)
+    for job in jobs:
+        job.wait(PATIENCE)
+
+    with JobExecutor("toy", config=batch) as executor:
+        assert executor.recover() == []
+
+
+def test_who_does_not_answer_is_not_asked_to_cancel_the_rest(
+    toys: JobExecutor, fake: FakeScheduler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake.slots = 0
+    jobs = [coded(code) for code in range(6)]
+    toys.submit_many(jobs)
+    asked = list[Sequence[str]]()
+
+    def silent(_: Backend, native_ids: Sequence[str], seen: Mapping[str, Observation]) -> Mapping[str, str]:
+        asked.append(native_ids)
+        msg = "tdel did not answer in time"
+        raise jpsi.SubmitException(msg, transient=True)
+
+    monkeypatch.setattr(Backend, "requests", lambda _, things: (things[:2], things[2:4], things[4:]))
+    monkeypatch.setattr(Backend, "cancel", silent)
+    with pytest.raises(BulkException) as caught:
+        toys.cancel_many(jobs)
+
+    assert list(caught.value.failed) == jobs
+    assert len(asked) == 1
+
+
+def test_a_job_that_is_given_twice_is_a_mistake(toys: JobExecutor, fake: FakeScheduler) -> None:
+    job = coded(0)
+
+    with pytest.raises(ValueError, match="is given twice"):
+        toys.submit_many([job, coded(1), job])
+
+    assert job.status.state is JobState.NEW
+    assert fake.jobs == []
+    with pytest.raises(TypeError, match="a Job is needed"):
+        toys.submit_many([job, None])  # type: ignore[list-item]  # that is the mistake
+
+
+def test_no_jobs_are_no_request(toys: JobExecutor, fake: FakeScheduler) -> None:
+    toys.submit_many([])
+    toys.cancel_many([])
+    toys.attach_many([])
+
+    assert fake.log.count("tsubmit") == 0
+
+
+# A backend, or something that is laid over one, which tells how often it was asked.
+COUNTING = """
+from jpsi.plugin import hookimpl
+ASKED = []
+
+@hookimpl
+def check_spec(spec):
+    ASKED.append(spec.executable)
+    return [f"{spec.executable}, asked {len(ASKED)} times"] if spec.executable != "/bin/sh" else []
+"""
+
+
+@pytest.mark.parametrize(
+    ("group", "module", "told", "told_again"),
+    [
+        (
+            "jpsi.executors",
+            f"{Path(toy.__file__).read_text()}{COUNTING}",
+            ["a, asked 1 times"] * 2,
+            ["a, asked 2 times"] * 2,
+        ),
+        (
+            "jpsi.overrides",
+            COUNTING,
+            ["a, asked 1 times", "b, asked 2 times"],
+            ["a, asked 3 times", "b, asked 4 times"],
+        ),
+    ],
+    ids=["backend", "override"],
+)
+def test_what_may_look_at_all_of_a_job_is_asked_about_each(
+    batch: BatchConfig,
+    plugin_directory: PluginDirectory,
+    group: str,
+    module: str,
+    told: list[str],
+    told_again: list[str],
+) -> None:
+    """A backend sees no difference between jobs that differ in their commands; a site's policy may."""
+    name = "counted" if group == "jpsi.executors" else "toy"
+    plugin_directory.add("counting", entry_points={group: {name: "counting"}}, files={"counting.py": module})
+    jobs = [Job(JobSpec("a")), Job(JobSpec("b"))]
+
+    with JobExecutor(name, config=batch) as executor, pytest.raises(BulkException) as refused:
+        executor.submit_many(jobs)
+
+    assert [str(refused.value.failed[job]) for job in jobs] == [f"the job is not valid: {it}" for it in told]
+
+    with JobExecutor(name, config=batch) as executor:
+        refusals = [refusal(executor, executable) for executable in ("a", "b")]
+    assert refusals == [f"the job is not valid: {it}" for it in told_again]
+
+
+def refusal(executor: JobExecutor, executable: str) -> str:
+    """Why a job is not submitted."""
+    with pytest.raises(jpsi.InvalidJobException) as refused:
+        executor.submit(Job(JobSpec(executable)))
+    return str(refused.value)
+
+
+def test_a_closed_executor_takes_none(toys: JobExecutor) -> None:
+    toys.close()
+
+    with pytest.raises(jpsi.SubmitException, match="closed"):
+        toys.submit_many([coded(0)])
+
+
+def test_jobs_that_were_submitted_already_stay_as_they_are(toys: JobExecutor) -> None:
+    first, second = coded(1), coded(2)
+    toys.submit(first)
+
+    with pytest.raises(BulkException) as caught:
+        toys.submit_many([first, second])
+
+    assert caught.value.done == (second,)
+    assert isinstance(caught.value.failed[first], jpsi.InvalidJobException)
+    assert ends([first, second]) == [1, 2]
+
+
+def test_an_array_that_is_refused_keeps_no_other_from_being_submitted(
+    toys: JobExecutor, fake: FakeScheduler
+) -> None:
+    refused = [coded(1, attributes=jpsi.JobAttributes(queue_name="nowhere")) for _ in range(3)]
+    taken = [coded(code) for code in range(3)]
+
+    with pytest.raises(BulkException, match="no queue 'nowhere'") as caught:
+        toys.submit_many([*refused, *taken])
+
+    assert caught.value.done == tuple(taken)
+    assert list(caught.value.failed) == refused
+    assert not caught.value.transient
+    assert ends(taken) == [0, 1, 2]
+    assert [it.status.state for it in refused] == [JobState.NEW] * 3
+
+
+def test_what_cannot_be_written_down_is_not_submitted(
+    toys: JobExecutor, fake: FakeScheduler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    jobs = [coded(code) for code in range(3)]
+
+    def full(*_: object) -> None:
+        raise OSError(28, os.strerror(28))
+
+    with monkeypatch.context() as patch:
+        patch.setattr("jpsi_engine.spool.arrays.write_new", full)
+        with pytest.raises(BulkException, match="could not be written down") as caught:
+            toys.submit_many(jobs)
+
+    assert caught.value.transient
+    assert fake.jobs == []
+    toys.submit_many(jobs)
+    assert ends(jobs) == [0, 1, 2]
+
+
+def test_an_interrupt_is_raised_once_the_jobs_that_were_taken_are_bound(
+    toys: JobExecutor, fake: FakeScheduler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    jobs = [coded(code) for code in range(3)]
+    send = Sending.send
+
+    def interrupted(sending: Sending, *arguments: object) -> str:
+        native_id = send(sending, *arguments)  # type: ignore[arg-type]  # what it is called with
+        raise InterruptedSubmission(native_id, KeyboardInterrupt())
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Sending, "send", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            toys.submit_many(jobs)
+
+    assert [job.native_id for job in jobs] == ["1.1", "1.2", "1.3"]
+    assert ends(jobs) == [0, 1, 2]
+
+
+def test_an_interrupt_before_that_leaves_jobs_that_can_be_submitted(
+    toys: JobExecutor, fake: FakeScheduler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    jobs = [coded(code) for code in range(3)]
+
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("jpsi_engine.scheduler.backend.Backend.submit", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            toys.submit_many(jobs)
+
+    assert [job.status.state for job in jobs] == [JobState.NEW] * 3
+    toys.submit_many(jobs)
+    assert ends(jobs) == [0, 1, 2]
+
+
+def test_an_interrupt_while_jobs_are_bound_is_raised_once_all_are(
+    toys: JobExecutor, fake: FakeScheduler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    jobs = [coded(code) for code in range(3)]
+    bind = Job._bind
+
+    def interrupting(job: Job, native_id: str | None, attempt: int) -> None:
+        if job is jobs[1]:
+            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+        bind(job, native_id, attempt)
+
+    monkeypatch.setattr(Job, "_bind", interrupting)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            toys.submit_many(jobs)
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+    assert [job.native_id for job in jobs] == ["1.1", "1.2", "1.3"]
+    assert ends(jobs) == [0, 1, 2]
+
+
+def test_jobs_of_which_a_failure_keeps_some_from_being_bound_run_once(
+    toys: JobExecutor, fake: FakeScheduler, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    jobs = [proving(tmp_path, code) for code in range(5)]
+    bind = Job._bind
+    fake.slots = 0
+
+    def failing(job: Job, native_id: str | None, attempt: int) -> None:
+        if job is jobs[2]:
+            raise MemoryError
+        bind(job, native_id, attempt)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Job, "_bind", failing)
+        with pytest.raises(MemoryError):
+            toys.submit_many(jobs)
+    assert [job.status.state for job in jobs] == [JobState.QUEUED] * 2 + [JobState.NEW] * 3
+    with pytest.raises(BulkException, match="runs already") as caught:
+        toys.submit_many(jobs[2:])
+    found = {job.id: job for job in toys.recover()}
+    let_go(fake)
+
+    assert list(caught.value.failed) == jobs[2:]
+    assert ends([found.pop(job.id) for job in jobs[2:]]) == [2, 3, 4]
+    assert found == {}
+    assert runs(tmp_path) == ["ran\n"] * 5
+    assert ends(jobs[:2]) == [0, 1]
+
+
+def refusal_of_many(executor: JobExecutor, jobs: Sequence[Job]) -> str:
+    with pytest.raises(BulkException) as caught:
+        executor.submit_many(jobs)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_jobs_that_could_not_be_withdrawn_are_before_they_are_submitted_again(
+    toys: JobExecutor, fake: FakeScheduler, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int
+) -> None:
+    jobs = [proving(tmp_path, code) for code in range(count)]
+    fake.slots, fake.lag = 0, 3600.0
+    fake.faults.accept_and_hang("tsubmit")
+
+    def full(*_: object) -> None:
+        raise OSError(28, os.strerror(28))
+
+    with monkeypatch.context() as patch:
+        patch.setattr("jpsi_engine.spool.arrays.revoke", full)
+        patch.setattr("jpsi_engine.spool.spool.revoke", full)
+        with pytest.raises(jpsi.SubmitException, match="may run or not"):
+            toys.submit_many(jobs)
+        # the command that hung may have the lock until it is gone
+        assert eventually(lambda: "No space left" in refusal_of_many(toys, jobs))
+    toys.submit_many(jobs)
+    let_go(fake)
+
+    assert runs(tmp_path) == ["ran\n"] * count
+    assert ends(jobs) == list(range(count))
+
+
+def test_many_arrays_are_submitted_side_by_side(batch: BatchConfig, fake: FakeScheduler) -> None:
+    fake.outcome = Outcome(seconds=0.0)
+    with JobExecutor("toy", config=attrs.evolve(batch, array_size=3)) as executor:
+        jobs = [coded(0) for _ in range(20)]
+        executor.submit_many(jobs)
+
+    assert fake.log.count("tsubmit") == 7
+    assert len({job.native_id for job in jobs}) == 20
+    # two are left for the last of them
+    assert sorted(it.native_id.count(".") for it in fake.jobs) == [1] * 20
+
+
+def test_an_element_whose_folder_is_not_seen_here_ends_as_it_did(
+    batch: BatchConfig, toys: JobExecutor, tmp_path: Path
+) -> None:
+    """A node made the folder, and the file system tells others of it late."""
+    go_on = tmp_path / "go_on"
+    command = f'until [ -e {go_on} ]; do sleep 0.1; done; exit "$1"'
+    streams = {"stdout_path": "/dev/null", "stderr_path": "/dev/null"}
+    signs = [Sign(tmp_path / f"sign{code}") for code in range(3)]
+    jobs = [
+        Job(JobSpec("/bin/sh", ["-c", f'echo >"$2"; {command}', "sh", str(code), str(sign.path)], **streams))
+        for code, sign in enumerate(signs)
+    ]
+    toys.submit_many(jobs)
+    for job, sign in zip(jobs, signs, strict=True):
+        # its runner needs nothing of the folder any more
+        assert sign.wait(PATIENCE)
+        assert job.wait(PATIENCE, target_states=JobState.ACTIVE)
+        shutil.rmtree(Path(str(batch.work_directory), "toy", "jobs", job.id))
+
+    go_on.touch()
+
+    assert ends(jobs) == [0, 1, 2]
+    assert {job.status.evidence for job in jobs} == {Evidence.MARKER}
+
+
+def test_an_element_that_was_killed_is_told_by_the_queue(toys: JobExecutor, fake: FakeScheduler) -> None:
+    jobs = [Job(JobSpec("/bin/sleep", ["1000"])) for _ in range(3)]
+    toys.submit_many(jobs)
+    for job in jobs:
+        assert job.wait(PATIENCE, target_states=JobState.ACTIVE)
+
+    fake.end_as(jobs[1].native_id or "", FakeState.NODE_FAIL)
+
+    status = jobs[1].wait(PATIENCE)
+    assert status is not None
+    assert status.reason is Reason.NODE_FAIL
+    toys.cancel_many(jobs)
+    assert [job.wait(PATIENCE) is not None for job in jobs] == [True] * 3
+
+
+def test_callbacks_hear_of_each_element(toys: JobExecutor) -> None:
+    seen: dict[str, list[JobState]] = {}
+    all_over = threading.Event()
+
+    def heard(job: Job, status: jpsi.JobStatus) -> None:
+        seen.setdefault(job.id, []).append(status.state)
+        if sum(states[-1].final for states in seen.values()) == 3:
+            all_over.set()
+
+    toys.set_job_status_callback(heard)
+    jobs = [coded(code) for code in range(3)]
+    toys.submit_many(jobs)
+
+    assert all_over.wait(PATIENCE)
+    assert [seen[job.id][0] for job in jobs] == [JobState.QUEUED] * 3
+    assert [seen[job.id][-1] for job in jobs] == [JobState.COMPLETED, JobState.FAILED, JobState.FAILED]
+
+
+def test_many_local_jobs_are_started_side_by_side(executor: JobExecutor) -> None:
+    jobs = [coded(code) for code in range(8)]
+
+    executor.submit_many(jobs)
+
+    assert ends(jobs) == list(range(8))
+
+
+def test_of_elements_no_more_is_read_than_where_they_are(
+    batch: BatchConfig, toys: JobExecutor, fake: FakeScheduler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What an element asked for stands behind what all before it did; a folder is looked into once."""
+    fake.slots = 0
+    waiting, jobs = [coded(code) for code in range(3)], [coded(code) for code in range(5)]
+    toys.submit_many(waiting)
+    spool = Spool(Path(str(batch.work_directory), "toy"))
+    (array,) = spool.arrays.names()
+    for index, job in enumerate(waiting, 1):
+        spool.adopt(job.id, 1, Place(array, index))
+    toys.submit_many(jobs)
+    asked, looked, last_place = list[Place](), list[str](), Spool.last_place
+
+    def counting(spool: Spool, job_id: str) -> Place | None:
+        looked.append(job_id)
+        return last_place(spool, job_id)
+
+    monkeypatch.setattr(ArrayFiles, "read_element", lambda _, place: asked.append(place))
+    with JobExecutor("toy", config=batch) as executor:
+        assert len(executor.recover()) == 8
+        prune(spool, time.time(), 0, 0, exited_at_all)
+        monkeypatch.setattr(Spool, "last_place", counting)
+        executor.attach_many([(Job(), "998"), (Job(), "999")])
+
+    assert asked == []
+    assert sorted(looked) == sorted(job.id for job in waiting)
+
+
+def test_attaching_to_many_names_what_cannot_be(toys: JobExecutor, fake: FakeScheduler) -> None:
+    jobs = [coded(code) for code in range(2)]
+    toys.submit_many(jobs)
+    one, other, taken = Job(), Job(), coded(0)
+    toys.submit(taken)
+
+    with pytest.raises(BulkException) as caught:
+        toys.attach_many([(one, jobs[0].native_id or ""), (other, ""), (taken, jobs[1].native_id or "")])
+
+    assert list(caught.value.failed) == [taken]
+    assert other.status.reason is Reason.ATTACH_UNVERIFIED
+    assert ends([one]) == [0]
+    assert one.native_id == jobs[0].native_id
+
+
+def test_where_all_are_checked_first_one_that_cannot_run_keeps_all_from_being_submitted(
+    toys: JobExecutor, fake: FakeScheduler
+) -> None:
+    good, wrong, other = Job(JobSpec("true")), Job(JobSpec("true", arguments=["\0"])), Job(JobSpec("true"))
+
+    with pytest.raises(BulkException) as caught:
+        toys.submit_many([good, wrong, other], checks_first=True)
+
+    assert caught.value.done == ()
+    assert list(caught.value.failed) == [good, wrong, other]
+    assert isinstance(caught.value.failed[wrong], jpsi.InvalidJobException)
+    assert not isinstance(caught.value.failed[good], jpsi.InvalidJobException)
+    assert fake.jobs == []
+    toys.submit_many([good, other], checks_first=True)
+    assert all(job.wait(timedelta(seconds=PATIENCE)) for job in (good, other))
+
+
+def test_jobs_with_slots_of_several_kinds_are_no_array(toys: JobExecutor, fake: FakeScheduler) -> None:
+    several = HeterogeneousResources([ResourceSpecV1(process_count=2), ResourceSpecV1(memory=2**20)])
+    jobs = [Job(JobSpec("/bin/true", resources=several, launcher="single")) for _ in range(3)]
+
+    toys.submit_many(jobs)
+
+    assert fake.log.count("tsubmit") == 3
+    assert ends(jobs) == [0, 0, 0]

@@ -1,0 +1,386 @@
+"""Jobs that one command submits, each by itself: each runs once, what came of it is told, whatever fails."""
+
+from __future__ import annotations
+
+import resource
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from datetime import timedelta
+from pathlib import Path
+
+import attrs
+import pytest
+
+import jpsi
+from jpsi import BulkException, Job, JobExecutor, JobSpec, JobState
+from jpsi.plugin import BatchConfig, Dependency, Script
+from jpsi_engine.scheduler.backend import Backend, SubmittedSeveral
+from jpsi_engine.spool.spool import Spool
+from jpsi_engine.submission.dependency_states import Predecessors
+from jpsi_testing import ElsewhereTransport, PluginDirectory, toy
+from jpsi_testing.fake import FakeScheduler, on_path
+
+PATIENCE = 60.0
+COUNT = 4
+
+# Has no arrays, and submits four jobs with one command, of which it tells the ids of all but the last.
+SEVERAL = r'''
+
+_EACH = """
+for text do
+  printf %s "$text" | tsubmit || exit
+  [ "${STOP_AFTER-}" != $((n += 1)) ] || exit 3
+done
+"""
+
+
+@hookimpl
+def capabilities() -> Capabilities:
+    return Capabilities(default_launcher="multiple", id_variable="TOY_JOB_ID", jobs_per_submission=4)
+
+
+@hookimpl
+def submit_several(scripts: Sequence[Script], spec: JobSpec) -> Command | NotOffered:
+    if spec.name == "alone":
+        return NOT_OFFERED
+    return Command(["sh", "-c", _EACH, "each", *(script.text for script in scripts)], unset=["TOY_*"])
+
+
+@hookimpl
+def parse_submit_several(result: CommandResult, contexts: Sequence[SubmitContext]) -> dict[str, str]:
+    found = re.findall(r"^accepted as job (\d+)$", result.stdout, re.MULTILINE)
+    return dict(list(zip((it.tag for it in contexts), found))[:-1])
+
+
+@hookimpl
+def classify_failure(result: CommandResult) -> Failure | None:
+    may_be_there = "accepted" in result.stdout
+    return Failure(FailureKind.AMBIGUOUS if may_be_there else FailureKind.INVALID_JOB, result.complaint)
+'''
+
+# Submits jobs at once and waits for them, but is killed before or after a function is called.
+CLIENT = """
+import importlib, os, signal, sys
+import jpsi, jpsi.executor
+from jpsi.plugin import BatchConfig
+
+module, path, when, work, proofs, count = sys.argv[1:]
+owner = importlib.import_module(module)
+*names, last = path.split(".")
+for name in names:
+    owner = getattr(owner, name)
+original = getattr(owner, last)
+
+def killed(*args, **kwargs):
+    if when == "after":
+        original(*args, **kwargs)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+is_static = isinstance(vars(owner)[last], staticmethod)
+setattr(owner, last, staticmethod(killed) if is_static else killed)
+executor = jpsi.JobExecutor("toy", config=BatchConfig(work_directory=work))
+command = 'echo ran >> "$1"; exit "$2"'
+jobs = [
+    jpsi.Job(jpsi.JobSpec("/bin/sh", ["-c", command, "sh", f"{proofs}/proof{code}", str(code)]))
+    for code in range(int(count))
+]
+executor.submit_many(jobs)
+"""
+
+# Where it is killed, and how many of its jobs are found again then.
+STEPS = [
+    ("jpsi_engine.spool.spool", "Spool.prepare", "before", 0),
+    ("jpsi_engine.spool.spool", "Spool.prepare", "after", 1),
+    ("jpsi_engine.spool.spool", "Spool.sync", "before", COUNT),
+    ("jpsi_engine.scheduler.backend", "Backend.submit_several", "before", COUNT),
+    ("jpsi_engine.scheduler.backend", "Backend.submit_several", "after", COUNT),
+    ("jpsi_engine.spool.spool", "Spool.started", "before", COUNT),
+    ("jpsi_engine.spool.spool", "Spool.started", "after", COUNT),
+    ("jpsi_engine.monitor.job_monitor", "Tracking.add", "before", COUNT),
+    ("jpsi.job", "Job._bind", "before", COUNT),
+]
+
+
+@pytest.fixture
+def batch(state_home: Path, plugin_directory: PluginDirectory) -> BatchConfig:
+    imports = "from jpsi.plugin import (\n    NOT_OFFERED,\n    NotOffered,"
+    text = Path(toy.__file__).read_text().replace("from jpsi.plugin import (", imports)
+    plugin_directory.add(
+        "jpsi-toy",
+        "0.1",
+        entry_points={"jpsi.executors": {"toy": "jpsi_toy"}},
+        files={"jpsi_toy.py": text + SEVERAL},
+    )
+    return BatchConfig(
+        work_directory=state_home / "work",
+        shortest_interval=timedelta(seconds=0.1),
+        longest_interval=timedelta(seconds=0.3),
+        grace=timedelta(seconds=0.5),
+        command_timeout=timedelta(seconds=5),
+    )
+
+
+@pytest.fixture
+def fake(batch: BatchConfig) -> Iterator[FakeScheduler]:
+    with FakeScheduler(kill_delay=0.5, slots=8) as scheduler, on_path("toy", scheduler):
+        yield scheduler
+
+
+@pytest.fixture
+def toys(batch: BatchConfig, fake: FakeScheduler) -> Iterator[JobExecutor]:
+    with JobExecutor("toy", config=batch) as executor:
+        yield executor
+
+
+def proving(proofs: Path, code: int, name: str | None = None) -> Job:
+    """A job that leaves a line each time it runs."""
+    command = 'echo ran >> "$1"; exit "$2"'
+    return Job(JobSpec("/bin/sh", ["-c", command, "sh", str(proofs / f"proof{code}"), str(code)], name=name))
+
+
+def runs(proofs: Path) -> list[str]:
+    """What the jobs have left that ran, by their codes."""
+    return [it.read_text() for it in sorted(proofs.glob("proof*"))]
+
+
+def ends(jobs: Sequence[Job]) -> list[int | None]:
+    statuses = [job.wait(PATIENCE) for job in jobs]
+    assert None not in statuses
+    return [None if status is None else status.exit_code for status in statuses]
+
+
+def let_go(fake: FakeScheduler) -> None:
+    """Let jobs run that were to wait, until all have ended."""
+    fake.slots = 8
+    fake.settle()
+    assert fake.wait_for(lambda: all(it.state.final for it in fake.jobs), PATIENCE)
+
+
+def test_each_has_its_own_id_and_end_and_one_that_is_not_told_of_is_found_by_its_tag(
+    toys: JobExecutor, fake: FakeScheduler, tmp_path: Path
+) -> None:
+    jobs = [proving(tmp_path, code) for code in range(COUNT)]
+
+    toys.submit_many(jobs)
+
+    assert sorted(job.native_id or "" for job in jobs) == [job.native_id for job in fake.jobs]
+    assert ends(jobs) == list(range(COUNT))
+    assert runs(tmp_path) == ["ran\n"] * COUNT
+
+
+def test_jobs_of_which_a_backend_says_so_are_submitted_one_by_one(
+    toys: JobExecutor, fake: FakeScheduler, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STOP_AFTER", "1")
+    jobs = [proving(tmp_path, code, "alone") for code in range(COUNT)]
+
+    toys.submit_many(jobs)
+
+    assert ends(jobs) == list(range(COUNT))
+
+
+def test_no_more_files_are_open_than_may_be(
+    toys: JobExecutor, fake: FakeScheduler, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two for each of four commands at a time are half of sixteen."""
+    submit, counts = Backend.submit_several, list[int]()
+
+    def counting(backend: Backend, scripts: Sequence[Script], *args: object) -> SubmittedSeveral:
+        counts.append(len(scripts))
+        return submit(backend, scripts, *args)  # type: ignore[arg-type]  # whatever they are
+
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (16, 1024))
+    monkeypatch.setattr(Backend, "submit_several", counting)
+    jobs = [proving(tmp_path, code) for code in range(COUNT)]
+
+    toys.submit_many(jobs)
+
+    assert counts == [2, 2]
+    assert ends(jobs) == list(range(COUNT))
+
+
+@pytest.mark.parametrize(
+    ("module", "path", "when", "found"), STEPS, ids=[f"{when}-{path}" for _, path, when, _ in STEPS]
+)
+def test_a_client_killed_at_any_step_leaves_jobs_that_run_once(
+    batch: BatchConfig, fake: FakeScheduler, tmp_path: Path, module: str, path: str, when: str, found: int
+) -> None:
+    words = [module, path, when, str(batch.work_directory), str(tmp_path), str(COUNT)]
+    client = subprocess.run([sys.executable, "-c", CLIENT, *words], check=False, timeout=PATIENCE)
+    assert client.returncode == -signal.SIGKILL
+
+    with JobExecutor("toy", config=batch) as executor:
+        jobs = list(executor.recover())
+        assert len(jobs) == found
+        executor.submit_many(job for job in jobs if job.status.state is JobState.NEW)
+
+        assert sorted(code or 0 for code in ends(jobs)) == list(range(found))
+        assert executor.recover() == []
+    assert runs(tmp_path) == ["ran\n"] * found
+
+
+def test_where_a_part_was_submitted_it_is_told_which(
+    toys: JobExecutor, fake: FakeScheduler, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STOP_AFTER", "2")
+    fake.slots = 0
+    jobs = [proving(tmp_path, code) for code in range(COUNT)]
+
+    with pytest.raises(BulkException) as caught:
+        toys.submit_many(jobs)
+
+    assert caught.value.done == tuple(jobs[:2])
+    assert list(caught.value.failed) == jobs[2:]
+    assert caught.value.transient
+    assert [job.status.state for job in jobs[2:]] == [JobState.NEW] * 2
+    monkeypatch.delenv("STOP_AFTER")
+    toys.submit_many(jobs[2:])
+    let_go(fake)
+    assert ends(jobs) == list(range(COUNT))
+    assert runs(tmp_path) == ["ran\n"] * COUNT
+
+
+def test_what_is_refused_is_refused_for_all(toys: JobExecutor, fake: FakeScheduler) -> None:
+    spec = JobSpec("/bin/true", attributes=jpsi.JobAttributes(queue_name="nowhere"))
+    jobs = [Job(spec) for _ in range(COUNT)]
+
+    with pytest.raises(BulkException) as caught:
+        toys.submit_many(jobs)
+
+    assert list(caught.value.failed) == jobs
+    assert all(isinstance(it, jpsi.InvalidJobException) for it in caught.value.failed.values())
+    assert fake.jobs == []
+
+
+def test_what_is_wrong_with_what_all_wait_for_is_told_of_all(
+    toys: JobExecutor, fake: FakeScheduler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unknown(*_: object) -> tuple[Dependency, ...]:
+        msg = "nobody knows job 17"
+        raise jpsi.SubmitException(msg)
+
+    monkeypatch.setattr(Predecessors, "still_open", unknown)
+    jobs = [Job(JobSpec("/bin/true")) for _ in range(COUNT + 1)]
+
+    with pytest.raises(BulkException, match="nobody knows job 17") as caught:
+        toys.submit_many(jobs)
+
+    assert list(caught.value.failed) == jobs
+    assert fake.jobs == []
+
+
+def test_what_may_not_outlive_a_crash_is_not_submitted(
+    toys: JobExecutor, fake: FakeScheduler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(_lock: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Spool, "sync", staticmethod(full))
+    jobs = [Job(JobSpec("/bin/true")) for _ in range(COUNT)]
+
+    with pytest.raises(BulkException, match="No space left"):
+        toys.submit_many(jobs)
+
+    assert fake.jobs == []
+    assert {job.status.state for job in jobs} == {JobState.NEW}
+
+
+def test_of_jobs_whose_submitter_is_interrupted_none_runs_that_it_was_not_told_of(
+    toys: JobExecutor, fake: FakeScheduler, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    submit = Backend.submit_several
+
+    def interrupted(backend: Backend, *args: object) -> SubmittedSeveral:
+        submit(backend, *args)  # type: ignore[arg-type]  # whatever they are
+        raise KeyboardInterrupt
+
+    fake.slots = 0
+    monkeypatch.setattr(Backend, "submit_several", interrupted)
+    jobs = [proving(tmp_path, code) for code in range(COUNT)]
+
+    with pytest.raises(KeyboardInterrupt):
+        toys.submit_many(jobs)
+
+    assert {job.status.state for job in jobs} == {JobState.NEW}
+    monkeypatch.undo()
+    let_go(fake)
+    assert runs(tmp_path) == []
+
+
+# ------------------------------------------------------------------------------ where files are elsewhere
+
+
+@pytest.fixture
+def elsewhere(tmp_path: Path) -> ElsewhereTransport:
+    return ElsewhereTransport(tmp_path / "far home")
+
+
+@pytest.fixture
+def far_toys(batch: BatchConfig, fake: FakeScheduler, elsewhere: ElsewhereTransport) -> Iterator[JobExecutor]:
+    config = attrs.evolve(batch, work_directory=None)
+    with JobExecutor.get_instance("toy", url=elsewhere.url, config=config) as executor:
+        yield executor
+
+
+def far_folders(elsewhere: ElsewhereTransport) -> list[str]:
+    return [it.name for it in elsewhere.home.glob(".local/state/jpsi/work/*/jobs/*")]
+
+
+def test_what_is_refused_elsewhere_is_removed_there_by_one_command(
+    far_toys: JobExecutor, fake: FakeScheduler, elsewhere: ElsewhereTransport
+) -> None:
+    spec = JobSpec("/bin/true", attributes=jpsi.JobAttributes(queue_name="nowhere"))
+
+    with pytest.raises(BulkException, match="refuses it"):
+        far_toys.submit_many([Job(spec) for _ in range(COUNT)])
+
+    assert far_folders(elsewhere) == []
+    assert len([it for it in elsewhere.sent if "rm -rf" in it and "tsubmit" not in it]) == 1
+
+
+def test_without_a_line_it_is_not_said_that_jobs_may_run(
+    far_toys: JobExecutor, fake: FakeScheduler, elsewhere: ElsewhereTransport, tmp_path: Path
+) -> None:
+    jobs = [proving(tmp_path, code) for code in range(COUNT)]
+    far_toys.submit(proving(tmp_path, COUNT))
+    elsewhere.down()
+
+    # the second time there are folders here
+    for _ in range(2):
+        with pytest.raises(BulkException) as caught:
+            far_toys.submit_many(jobs)
+
+        assert not any("may run" in str(it) for it in caught.value.failed.values())
+        assert caught.value.transient
+    elsewhere.up()
+    far_toys.submit_many(jobs)
+    assert ends(jobs) == list(range(COUNT))
+
+
+def test_attempts_of_which_another_machine_has_made_one_are_left_to_it(
+    far_toys: JobExecutor,
+    batch: BatchConfig,
+    fake: FakeScheduler,
+    elsewhere: ElsewhereTransport,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It waits there, and none of the others is submitted."""
+    fake.slots = 0
+    waits, jobs = proving(tmp_path, 0), [proving(tmp_path, code) for code in range(2)]
+    jobs[0]._id, jobs[0]._attempt, waits._attempt = waits.id, 1, 1
+    far_toys.submit(waits)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state of another machine"))
+
+    config = attrs.evolve(batch, work_directory=None)
+    with (
+        JobExecutor.get_instance("toy", url=elsewhere.url, config=config) as other,
+        pytest.raises(BulkException, match="another machine"),
+    ):
+        other.submit_many(jobs)
+    let_go(fake)
+
+    assert ends([waits]) == [0]
+    assert far_folders(elsewhere) == [waits.id]

@@ -1,0 +1,318 @@
+"""A batch system with limits: it never has more jobs than that, and every job gets there in the end."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections.abc import Iterable, Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import attrs
+import pytest
+
+import jpsi
+from gate import PATIENCE
+from jpsi import BulkException, Job, JobExecutor, JobSpec, JobState, JobStatus, SubmitException, aio
+from jpsi.contract.config import BatchConfig
+from jpsi_testing import PluginDirectory, toy
+from jpsi_testing.fake import FakeJob, FakeScheduler, on_path
+
+
+@pytest.fixture
+def batch(state_home: Path, plugin_directory: PluginDirectory) -> BatchConfig:
+    plugin_directory.add(
+        "jpsi-toy",
+        "0.1",
+        entry_points={"jpsi.executors": {"toy": "jpsi_toy"}},
+        files={"jpsi_toy.py": Path(toy.__file__).read_text()},
+    )
+    return BatchConfig(
+        work_directory=state_home / "work",
+        shortest_interval=timedelta(seconds=0.1),
+        longest_interval=timedelta(seconds=0.3),
+        grace=timedelta(seconds=0.5),
+    )
+
+
+@pytest.fixture
+def fake(batch: BatchConfig) -> Iterator[FakeScheduler]:
+    with FakeScheduler(kill_delay=0.5, slots=8) as scheduler, on_path("toy", scheduler):
+        yield scheduler
+
+
+def executor(batch: BatchConfig, **limits: int) -> JobExecutor:
+    return JobExecutor("toy", config=attrs.evolve(batch, **limits))  # type: ignore[arg-type]  # numbers all
+
+
+def some(count: int, *, alike: bool = True) -> list[Job]:
+    specs = [JobSpec("/bin/true", name="it" if alike else f"it-{number}") for number in range(count)]
+    return [Job(spec) for spec in specs]
+
+
+def state(job: Job) -> str:
+    return job.status.state.value
+
+
+def submissions(fake: FakeScheduler) -> int:
+    return sum(call.invocation.argv[0].endswith("tsubmit") for call in fake.log)
+
+
+def ended(fake: FakeScheduler) -> list[FakeJob]:
+    """The jobs of jpsi, which have ended: markers tell that before the batch system knows."""
+    jobs = [it for it in fake.jobs if it.tag]
+    assert fake.wait_for(lambda: all(it.ended is not None for it in jobs))
+    return jobs
+
+
+def most(spans: Iterable[tuple[float | None, float | None]]) -> int:
+    """How many of these spans of time have a moment in common."""
+    changes = [(time or 0.0, change) for span in spans for time, change in zip(span, (1, -1), strict=True)]
+    count, highest = 0, 0
+    for _, change in sorted(changes):
+        count += change
+        highest = max(highest, count)
+    return highest
+
+
+def all_complete(jobs: list[Job]) -> None:
+    states = [status and status.state for status in jpsi.wait_all(jobs, PATIENCE)]
+    assert states == [JobState.COMPLETED] * len(jobs)
+
+
+def foreign(fake: FakeScheduler, count: int) -> list[str]:
+    """Jobs that somebody has submitted by hand, and that wait."""
+    names = [str(fake.next_number()) for _ in range(count)]
+    for name in names:
+        fake.submit(FakeJob(name))
+        fake.hold(name)
+    return names
+
+
+@pytest.mark.parametrize("alike", [True, False], ids=["arrays", "alone"])
+def test_the_batch_system_never_has_more_jobs_than_max_queued(
+    batch: BatchConfig, fake: FakeScheduler, alike: bool
+) -> None:
+    fake.slots = 0
+    foreign(fake, 3)
+    fake.slots = 2
+    jobs = some(12, alike=alike)
+
+    with executor(batch, max_queued=7) as toys:
+        toys.submit_many(jobs)
+        all_complete(jobs)
+
+    ours = ended(fake)
+    assert len(ours) == 12
+    assert most((it.submitted, it.ended) for it in ours) <= 4
+
+
+def test_jobs_of_others_that_end_make_room(batch: BatchConfig, fake: FakeScheduler) -> None:
+    fake.slots = 0
+    theirs = foreign(fake, 2)
+    (job,) = some(1)
+
+    with executor(batch, max_queued=2) as toys:
+        thread = threading.Thread(target=toys.submit, args=[job])
+        thread.start()
+        stand(toys)
+        assert state(job) == "NEW"
+        assert not [it for it in fake.jobs if it.tag]
+        fake.cancel(theirs[0])
+        thread.join(PATIENCE)
+        assert state(job) == "QUEUED"
+
+
+def test_no_more_elements_of_an_array_run_than_max_active(batch: BatchConfig, fake: FakeScheduler) -> None:
+    jobs = some(9)
+
+    with executor(batch, max_active=2) as toys:
+        toys.submit_many(jobs)
+        assert submissions(fake) == 1
+        all_complete(jobs)
+
+    assert most((it.started, it.ended) for it in ended(fake)) <= 2
+
+
+def test_no_more_jobs_run_than_max_active_in_arrays_and_alone(
+    batch: BatchConfig, fake: FakeScheduler
+) -> None:
+    jobs = some(5) + some(3, alike=False)
+
+    with executor(batch, max_active=3) as toys:
+        toys.submit_many(jobs)
+        all_complete(jobs)
+
+    assert len(fake.jobs) == 8
+    assert most((it.started, it.ended) for it in ended(fake)) <= 3
+
+
+def test_what_an_array_cannot_use_is_left_to_others(
+    batch: BatchConfig, fake: FakeScheduler, tmp_path: Path
+) -> None:
+    waits = 'until [ -e "$0" ]; do sleep 0.01; done'
+    first, *alike, last = [
+        Job(JobSpec("/bin/sh", ["-c", waits, str(tmp_path / name)], name=name))
+        for name in ("first", *["array"] * 6, "last")
+    ]
+
+    with executor(batch, max_active=3) as toys:
+        toys.submit(first)
+        toys.submit_many(alike)
+        (tmp_path / "first").touch()
+        assert first.wait(PATIENCE) is not None
+        toys.submit(last)
+        assert not any(job.status.final for job in alike)
+        for name in ("array", "last"):
+            (tmp_path / name).touch()
+        all_complete([*alike, last])
+
+    assert most((it.started, it.ended) for it in ended(fake)) <= 3
+
+
+def test_without_limits_nobody_is_asked_how_many_there_are(batch: BatchConfig, fake: FakeScheduler) -> None:
+    fake.slots = 0
+
+    with executor(batch) as toys:
+        toys.submit_many(some(3))
+
+    assert not [call for call in fake.log if "--all" in call.invocation.argv]
+
+
+def stand(toys: JobExecutor, count: int = 1) -> None:
+    """Returns once so many submissions wait."""
+    line = toys._engine._admission._entrance._line  # type: ignore[attr-defined]
+    while len(line) < count or not line[0].is_told:
+        threading.Event().wait(0.005)
+
+
+def test_a_job_that_waits_for_room_is_new_after_an_interrupt_and_can_be_submitted(
+    batch: BatchConfig, fake: FakeScheduler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake.slots = 0
+    theirs = foreign(fake, 1)
+    (job,) = some(1)
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with executor(batch, max_queued=1) as toys:
+        with monkeypatch.context() as patch:
+            patch.setattr(toys._engine._admission._entrance, "_wait", interrupted)  # type: ignore[attr-defined]
+            with pytest.raises(KeyboardInterrupt):
+                toys.submit(job)
+            with pytest.raises(KeyboardInterrupt):
+                toys.submit_many([job, *some(2)])
+        assert state(job) == "NEW"
+        assert toys.recover() == []
+        fake.cancel(theirs[0])
+        toys.submit(job)
+
+    assert state(job) == "QUEUED"
+
+
+def test_closing_an_executor_ends_what_waits(batch: BatchConfig, fake: FakeScheduler) -> None:
+    fake.slots = 0
+    jobs = some(5)
+    errors: list[BulkException] = []
+    toys = executor(batch, max_queued=2)
+
+    def submit() -> None:
+        try:
+            toys.submit_many(jobs)
+        except BulkException as e:
+            errors.append(e)
+
+    thread = threading.Thread(target=submit)
+    thread.start()
+    stand(toys)
+    toys.close()
+    thread.join(PATIENCE)
+
+    assert errors[0].done == tuple(jobs[:2])
+    assert {str(it).partition("was")[2] for it in errors[0].failed.values()} == {
+        " given up before there was any"
+    }
+    assert [job.status.state for job in jobs] == [JobState.QUEUED] * 2 + [JobState.NEW] * 3
+
+
+def test_tasks_hear_of_their_jobs_as_there_is_room(batch: BatchConfig, fake: FakeScheduler) -> None:
+    fake.slots = 0
+    first, second, third = some(3)
+
+    async def main(toys: JobExecutor) -> None:
+        tasks = [asyncio.create_task(aio.submit(job, toys)) for job in (first, second, third)]
+        await tasks[0]
+        await asyncio.to_thread(stand, toys)
+        assert [task.done() for task in tasks[1:]] == [False, False]
+        tasks[1].cancel()
+        await asyncio.wait(tasks[1:2])
+        assert first.native_id is not None
+        fake.cancel(first.native_id)
+        await tasks[2]
+
+    with executor(batch, max_queued=1) as toys:
+        asyncio.run(asyncio.wait_for(main(toys), PATIENCE))
+
+    assert [job.status.state for job in (second, third)] == [JobState.NEW, JobState.QUEUED]
+
+
+def test_a_callback_may_submit_though_there_is_no_room(batch: BatchConfig, fake: FakeScheduler) -> None:
+    """The next job waits for the end of the one of which the callback hears, which it holds up itself."""
+    jobs = some(4)
+    submitted = threading.Event()
+
+    def callback(job: Job, status: JobStatus) -> None:
+        if status.state is JobState.QUEUED and job is not jobs[-1]:
+            toys.submit(jobs[jobs.index(job) + 1])
+        elif job is jobs[-1]:
+            submitted.set()
+
+    with executor(batch, max_queued=1) as toys:
+        toys.set_job_status_callback(callback)
+        toys.submit(jobs[0])
+        assert submitted.wait(PATIENCE)
+        all_complete(jobs)
+
+
+def test_a_batch_system_that_does_not_answer_refuses_who_comes(
+    batch: BatchConfig, fake: FakeScheduler
+) -> None:
+    jobs = some(2)
+    fake.faults.fail("tstat", times=None)
+
+    with executor(batch, max_queued=1) as toys:
+        with pytest.raises(SubmitException):
+            toys.submit(jobs[0])
+        with pytest.raises(BulkException) as caught:
+            toys.submit_many(jobs)
+        assert list(caught.value.failed) == jobs
+        fake.faults.clear()
+        toys.submit(jobs[0])
+
+    assert submissions(fake) == 1
+
+
+def test_it_is_said_what_takes_the_room(
+    batch: BatchConfig, fake: FakeScheduler, caplog: pytest.LogCaptureFixture
+) -> None:
+    fake.slots = 0
+    foreign(fake, 2)
+    caplog.set_level(logging.INFO, "jpsi_engine.host.submit_queue")
+
+    def submit() -> None:
+        with pytest.raises(SubmitException, match="given up"):
+            toys.submit(*some(1))
+
+    with executor(batch, max_queued=2) as toys:
+        thread = threading.Thread(target=submit)
+        thread.start()
+        stand(toys)
+        toys.close()
+        thread.join(PATIENCE)
+
+    why = "toy has 2 jobs of yours (max_queued is 2), 2 of which are not of this program"
+    # jobs of other tests may still be followed, and look at this fake
+    told = [it.getMessage() for it in caplog.records if it.name == "jpsi_engine.host.submit_queue"]
+    assert told == [f"jobs wait to be submitted: {why}"]

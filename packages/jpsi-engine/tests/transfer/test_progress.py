@@ -1,0 +1,30 @@
+"""People are told how far a file is that takes long, and nothing of others."""
+
+from __future__ import annotations
+
+import pytest
+
+from jpsi.model.staging_progress import StagingProgress
+from jpsi_engine.transfer.progress import Telling
+
+
+@pytest.mark.parametrize(
+    ("times", "told"),
+    [
+        ([0.1, 0.5, 0.9], []),
+        ([0.5, 1.1, 1.5, 2.2], [2, 4]),
+        # once something was told, its end is told as well
+        ([0.5, 1.1, 1.2, 1.3], [2, 4]),
+        ([0.5, 30], [2]),
+    ],
+    ids=["quick", "once a second", "the end", "one piece"],
+)
+def test_it_is_told_once_a_second_and_at_the_end(times: list[float], told: list[int]) -> None:
+    said: list[StagingProgress] = []
+    clock = iter([0.0, *times])
+    telling = Telling(said.append, "a", is_in=True, now=lambda: next(clock))
+
+    for done, _ in enumerate(times, 1):
+        telling(done, len(times))
+
+    assert [StagingProgress(path="a", is_in=True, done=it, total=len(times)) for it in told] == said

@@ -1,0 +1,99 @@
+"""What ls says of a tree elsewhere is read as it is, and leads nowhere else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from jpsi.model.errors import TransferError
+from jpsi_engine.host.local_transport import LocalTransport
+from jpsi_engine.transfer.checksums import Tool
+from jpsi_engine.transfer.remote_commands import listing
+from jpsi_engine.transfer.remote_listing import read_listing, read_mode
+from jpsi_engine.transfer.trees import Entry, Kind, tree
+
+_DIRECTORY = "drwxr-xr-x 2 0 0 4096 Nov 22 03:00 /r\n\0/r\0\0"
+
+
+def _said(path: str, said: str = "-rw-r--r-- 1 0 0 5 Nov 22 03:00 x\n", link: str = "") -> str:
+    return f"{said}\0{path}\0{link}\0"
+
+
+def _printed(*records: str) -> bytes:
+    return ("cksum\n" + "".join(records)).encode(errors="surrogateescape")
+
+
+@pytest.mark.parametrize(
+    ("text", "mode"),
+    [
+        ("-rwxr-xr-x", 0o755),
+        ("-rw-r-----.", 0o640),
+        ("drwsr-sr-t+", 0o755),
+        ("-rwSr-Sr-T@", 0o644),
+        ("----------", 0),
+    ],
+)
+def test_modes_are_read(text: str, mode: int) -> None:
+    assert read_mode(text) == mode
+
+
+def test_entries_have_names_below_the_root() -> None:
+    link = _said("/r/d\n/l", "lrwxrwxrwx 1 0 0 1 Nov 22 03:00 /r/d\n/l -> a\n", "a\n\n.")
+    directory = _said("/r/d\n", "drwx------ 1 0 0 1 Nov 22 03:00 /r/d\n\n")
+
+    tool, entries = read_listing(_printed(_DIRECTORY, directory, link), "/r")
+
+    assert tool is Tool.CKSUM
+    assert entries == [
+        Entry("", Kind.DIRECTORY, 0o755),
+        Entry("d\n", Kind.DIRECTORY, 0o700),
+        Entry("d\n/l", Kind.LINK, 0o777, text="a\n"),
+    ]
+
+
+@pytest.mark.parametrize("path", ["/r/../x", "/r/..", "/r/a/x", "/etc/passwd", "/r//x", "/r/"])
+def test_names_that_lead_out_of_the_tree_are_refused(path: str) -> None:
+    with pytest.raises(TransferError, match="leads out of it"):
+        read_listing(_printed(_DIRECTORY, _said("/r/a"), _said(path)), "/r")
+
+
+@pytest.mark.parametrize("path", ["/r/../x", "/r/x", "/x"])
+def test_what_comes_first_is_the_tree_itself(path: str) -> None:
+    with pytest.raises(TransferError, match="leads out of it"):
+        read_listing(_printed(_said(path)), "/r")
+
+
+def test_a_name_is_that_of_one_thing() -> None:
+    """A link that is said to be a directory as well would have what is in that written where it leads."""
+    link = _said("/r/a", "lrwxrwxrwx 1 0 0 1 Nov 22 03:00 /r/a -> /etc\n", "/etc\n.")
+    directory = _said("/r/a", "drwxr-xr-x 2 0 0 4096 Nov 22 03:00 /r/a\n")
+
+    with pytest.raises(TransferError, match="leads out of it"):
+        read_listing(_printed(_DIRECTORY, link, directory, _said("/r/a/passwd")), "/r")
+
+
+@pytest.mark.parametrize("printed", [b"", b"cksum\n", b"cksum\nls: wrong\0/r", b"md5sum\nx\0/r\0\0"])
+def test_a_listing_that_is_not_whole_is_an_error_that_may_pass(printed: bytes) -> None:
+    with pytest.raises(TransferError) as raised:
+        read_listing(printed, "/r")
+
+    assert raised.value.transient
+
+
+def test_what_is_no_file_is_refused_by_name() -> None:
+    with pytest.raises(TransferError, match="/r/pipe cannot be read: it is no file"):
+        read_listing(_printed(_DIRECTORY, _said("/r/pipe", "prw-r--r-- 1 0 0 0 Nov 22 03:00 x\n")), "/r")
+
+
+def test_a_tree_is_listed_as_it_would_be_here(tmp_path: Path) -> None:
+    (tmp_path / "a" / "b").mkdir(parents=True, mode=0o711)
+    (tmp_path / "a" / "x -> y\n").write_text("12345")
+    (tmp_path / "a" / "-l").symlink_to("x -> y\n")
+    root = tmp_path / "root"
+    root.symlink_to("a")
+
+    result = LocalTransport().exchange(listing(str(root)))
+    _, entries = read_listing(result.stdout, str(root))
+
+    assert sorted(entries, key=lambda it: it.name) == sorted(tree(str(root)), key=lambda it: it.name)

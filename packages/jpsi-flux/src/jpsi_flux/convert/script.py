@@ -1,0 +1,141 @@
+"""Reading a script that was written for `flux batch`: what its `# flux:` lines ask for."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+from jpsi.plugin import (
+    Dependency,
+    DependencyKind,
+    Draft,
+    ForeignScript,
+    Reader,
+    hookimpl,
+    parse_duration,
+)
+from jpsi.plugin.kit import (
+    Given,
+    ScriptReader,
+    attribute,
+    count,
+    gnu_options,
+    output,
+    passed_over,
+    path,
+    read_exclusive,
+    read_name,
+)
+
+from ..options import CUSTOM
+
+# flux-batch(1), OPTIONS: the letters
+_LETTERS: Mapping[str, str] = {
+    "B": "bank",
+    "N": "nodes",
+    "S": "setattr",
+    "c": "cores-per-slot",
+    "g": "gpus-per-slot",
+    "l": "label-io",
+    "n": "nslots",
+    "o": "setopt",
+    "q": "queue",
+    "t": "time-limit",
+    "u": "unbuffered",
+    "v": "verbose",
+    "x": "exclusive",
+}
+_PLAIN = frozenset(
+    {"debug", "dry-run", "exclusive", "label-io", "quiet", "unbuffered", "verbose", "wait", "watch", "wrap"}
+)
+# flux-batch(1): mustache templates, and what a shell of the system would put in
+_PATTERN = re.compile(r"\{\{")
+# RFC 23: a number alone is seconds, but minutes for --time-limit
+_MINUTES = re.compile(r"[0-9]+")
+_KINDS = {f"after{kind.value}": kind for kind in DependencyKind}
+# stands in no option
+_LINE = "\n"
+_BANK = ("bank", "system.bank")
+
+
+def _limit(draft: Draft, value: str) -> None:
+    draft.attributes.duration = parse_duration(f"{value}m" if _MINUTES.fullmatch(value) else value)
+
+
+def _variables(draft: Draft, value: str) -> None:
+    for rule in value.split(_LINE):
+        name, equals, text = rule.partition("=")
+        if not equals or not name.isidentifier():
+            draft.lose("env", rule, "the job has the whole environment")
+        else:
+            draft.set_variable(name, text)
+
+
+def _dependencies(draft: Draft, value: str) -> None:
+    draft.attributes.after = [*_waited_for(value)]
+
+
+def _waited_for(value: str) -> Iterator[Dependency]:
+    for item in value.split(_LINE):
+        word, colon, native_id = item.partition(":")
+        if word not in _KINDS or not colon or not native_id:
+            msg = f"{item!r} is no dependency that jpsi has a word for"
+            raise ValueError(msg)
+        yield Dependency(native_id, _KINDS[word])
+
+
+def _attribute(draft: Draft, value: str) -> None:
+    kept = []
+    for item in value.split(_LINE):
+        name, _, text = item.partition("=")
+        if name in _BANK and text:
+            draft.attributes.project_name = text
+        else:
+            kept.append(item)
+    for item in kept[:1]:
+        draft.keep("setattr", item)
+    for item in kept[1:]:
+        draft.lose("setattr", item, "one of them can be carried over")
+
+
+#: flux-batch(1) and flux-submit(1), OPTIONS; all others are custom attributes, or nothing that jpsi does.
+_READERS: Mapping[str, Reader] = {
+    "job-name": read_name,
+    "queue": attribute("queue_name"),
+    "bank": attribute("project_name"),
+    "setattr": _attribute,
+    "time-limit": _limit,
+    "cwd": path("directory", _PATTERN),
+    "input": path("stdin_path", _PATTERN),
+    "output": output(_PATTERN, ["error"]),
+    "error": path("stderr_path", _PATTERN),
+    "env": _variables,
+    "dependency": _dependencies,
+    "nodes": count("node_count"),
+    **dict.fromkeys(("nslots", "ntasks"), count("process_count")),
+    **dict.fromkeys(("cores-per-slot", "cores-per-task"), count("cpu_cores_per_process")),
+    **dict.fromkeys(("gpus-per-slot", "gpus-per-task"), count("gpu_cores_per_process")),
+    "exclusive": read_exclusive,
+    **dict.fromkeys(("label-io", "quiet", "unbuffered", "verbose"), passed_over),
+}
+
+
+def _options(words: Sequence[str]) -> Iterator[Given]:
+    return gnu_options(words, _LETTERS, _PLAIN, _READERS)
+
+
+_READER = ScriptReader(
+    # RFC 36: the tag, behind what makes the line a comment
+    mark=r"[^\w\s]+\s*(?:flux|FLUX):",
+    is_read_whole=False,
+    options=_options,
+    custom=CUSTOM,
+    joints=dict.fromkeys(("dependency", "env", "setattr"), _LINE),
+    readers=_READERS,
+)
+
+
+@hookimpl
+def read_script(text: str) -> ForeignScript:
+    """What the `# flux:` lines before the first command ask for."""
+    return _READER.read(text)

@@ -1,0 +1,50 @@
+"""How Flux's commands read and answer over a fake batch system, as those of flux-core 0.88 were recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from jpsi.plugin import CommandResult
+from jpsi_testing.fake import CommandFunction, FakeScheduler, Invocation
+
+from .bulk import bulksubmit
+from .control import cancel, job
+from .instance import COMMANDS
+from .listing import jobs
+from .run import run
+from .submit import batch, submit
+
+__all__ = ["commands", "unreachable"]
+
+
+_SUBCOMMANDS: Mapping[str, CommandFunction] = {
+    "batch": batch,
+    "bulksubmit": bulksubmit,
+    "cancel": cancel,
+    "job": job,
+    "jobs": jobs,
+    "run": run,
+    "submit": submit,
+    **COMMANDS,
+}
+
+
+def _flux(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
+    name = invocation.arguments[0] if invocation.arguments else ""
+    if name == "--version":
+        return CommandResult(returncode=0, stdout="commands:    \t\t0.88.0\n")
+    if name not in _SUBCOMMANDS:
+        return CommandResult(
+            returncode=1, stderr=f"flux: `{name}' is not a flux command.  See 'flux --help'\n"
+        )
+    return _SUBCOMMANDS[name](scheduler, invocation)
+
+
+#: The commands by name.
+commands: Mapping[str, CommandFunction] = {"flux": _flux}
+
+
+def unreachable(command: str) -> CommandResult:
+    """What a command says while the broker is not there."""
+    why = "Unable to connect to Flux: broker socket /run/flux/local was not found"
+    return CommandResult(returncode=1, stderr=f"{command}: ERROR: {why}\n")

@@ -1,0 +1,65 @@
+"""`flux bulksubmit` over a fake batch system: inputs replace what stands in braces."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
+
+import attrs
+
+from jpsi.plugin import CommandResult
+from jpsi_testing.fake import FakeScheduler, Invocation
+
+from .submit import submit
+
+_INPUTS, _LINKED = ":::", ":::+"
+_FAILED = 2
+
+
+def bulksubmit(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
+    """Take a command for each input, from the arguments or else from standard input."""
+    template, lists = _parts(invocation.arguments[1:])
+    lists = lists or [(_INPUTS, [line for line in invocation.stdin.split("\n") if line])]
+    try:
+        jobs = [[word.format(*inputs) for word in template] for inputs in _combined(lists)]
+    except (IndexError, KeyError) as e:
+        return CommandResult(returncode=1, stderr=f"flux: ERROR: Replacement key {e} not found\n")
+    answers: list[CommandResult] = []
+    # Ids come in the order in which jobs were validated.
+    for words in _shuffled(jobs):
+        said = submit(scheduler, attrs.evolve(invocation, argv=["flux", "submit", *words]))
+        if said.returncode >= _FAILED:
+            return attrs.evolve(said, stderr=said.stderr.replace("submit", "bulksubmit"))
+        answers.append(said)
+    return CommandResult(
+        returncode=max((said.returncode for said in answers), default=1),
+        stdout="".join(said.stdout for said in answers),
+        stderr="".join(said.stderr for said in answers),
+    )
+
+
+def _parts(words: Iterable[str]) -> tuple[list[str], list[tuple[str, list[str]]]]:
+    """The command, and the lists of inputs, each with what stands before it."""
+    template: list[str] = []
+    lists: list[tuple[str, list[str]]] = []
+    for word in words:
+        if word.startswith(_INPUTS):
+            lists.append((word, []))
+        else:
+            (lists[-1][1] if lists else template).append(word)
+    return template, lists
+
+
+def _combined(lists: Sequence[tuple[str, list[str]]]) -> Iterator[list[str]]:
+    """The inputs of each job: every combination, but for lists that go along with the one before."""
+    places = enumerate(lists)
+    links = {place: itertools.cycle(inputs) for place, (mark, inputs) in places if mark == _LINKED}
+    for free in itertools.product(*(inputs for mark, inputs in lists if mark != _LINKED)):
+        left = iter(free)
+        yield [next(links[place]) if place in links else next(left) for place in range(len(lists))]
+
+
+def _shuffled(jobs: Sequence[list[str]]) -> Iterator[list[str]]:
+    """Neighbours in each other's place."""
+    for pair in range(0, len(jobs), 2):
+        yield from reversed(jobs[pair : pair + 2])

@@ -1,0 +1,69 @@
+"""`flux jobs` over a fake batch system."""
+
+from __future__ import annotations
+
+import json
+import re
+
+from jpsi.plugin import CommandResult
+from jpsi_testing.fake import FakeJob, FakeScheduler, Invocation
+
+from .arguments import UnknownOptionError, parse, unrecognized
+from .native_ids import read, shown
+from .states import told
+
+_KNOWN = {"all": False, "no-header": False, "json": False, "count": True, "name": True, "since": True}
+_SHORT = {"a": "all", "n": "no-header", "c": "count"}
+_DEFAULT_COUNT = "1000"
+# The one form that jpsi uses
+_SINCE = re.compile(r"-(\d+)d")
+_DAY = 86400.0
+
+
+def jobs(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
+    """List jobs: those that are named, or the user's, in a table or as JSON."""
+    try:
+        given = parse(invocation.arguments[1:], _KNOWN, _SHORT)
+    except UnknownOptionError as e:
+        return unrecognized("jobs", e)
+    ids, wrong = read(given.words)
+    if wrong is not None:
+        return CommandResult(returncode=2, stderr=f"usage: flux-jobs [-h] [-a]\nflux-jobs: {wrong}")
+    listed = {job.native_id: job for job in scheduler.listed()}
+    if ids:
+        # one that is named is waited for until it is listed
+        now = scheduler.clock()
+        listed |= {job.native_id: job for job in scheduler.jobs if now < job.submitted + scheduler.lag}
+    unknown = [word for word, native_id in zip(given.words, ids, strict=True) if native_id not in listed]
+    if ids:
+        chosen = [listed[native_id] for native_id in dict.fromkeys(ids) if native_id in listed]
+    else:
+        since = _SINCE.fullmatch(given.last("since", ""))
+        oldest = scheduler.clock() - int(since[1]) * _DAY if since else float("-inf")
+        chosen = [
+            job
+            for job in reversed(listed.values())
+            if not job.state.final or (("all" in given.options or since) and (job.ended or 0.0) >= oldest)
+        ]
+        chosen = [job for job in chosen if job.is_own]
+        name = given.last("name", "")
+        chosen = [job for job in chosen if not name or told(job)["name"] == name]
+        chosen = chosen[: int(given.last("count", _DEFAULT_COUNT)) or None]
+    return CommandResult(
+        returncode=1 if unknown and not chosen else 0,
+        stdout=_text(chosen, given.words, invocation, as_json="json" in given.options),
+        stderr="".join(f"JobID {word} unknown\n" for word in unknown),
+    )
+
+
+def _text(chosen: list[FakeJob], words: tuple[str, ...], invocation: Invocation, *, as_json: bool) -> str:
+    if not as_json:
+        rows = [
+            (shown(job.native_id, invocation), job.owner, job.name, told(job)["status"]) for job in chosen
+        ]
+        return "".join(f"{' '.join(row)}\n" for row in [("JOBID", "USER", "NAME", "STATUS"), *rows])
+    if words and not chosen:
+        return ""
+    # one job that is asked for stands alone
+    answer = told(chosen[0]) if len(words) == 1 else {"jobs": [told(job) for job in chosen]}
+    return f"{json.dumps(answer)}\n"

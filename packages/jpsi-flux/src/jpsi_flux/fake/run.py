@@ -1,0 +1,118 @@
+"""`flux run` over a fake batch system: every task is a process of this machine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from jpsi.plugin import CommandResult
+from jpsi_testing.fake import FakeJob, FakeScheduler, Invocation, Task, TaskLaunch
+
+from ..native_ids import canonical_id
+from .arguments import Arguments, UnknownOptionError, parse, unrecognized
+from .native_ids import shown
+from .submit import next_id
+
+# flux-run(1), OPTIONS: those that are heeded or make no difference to processes of one machine, and those
+# that nobody is to believe in
+_PLAIN = "exclusive label-io quiet unbuffered verbose"
+_VALUED = (
+    "bank cores-per-task flags gpus-per-task input job-name nodes ntasks queue requires setattr setopt "
+    "time-limit urgency"
+)
+_LACKING_PLAIN = "dry-run"
+_LACKING_VALUED = (
+    "add-file begin-time conf cores cwd dependency env env-file env-remove error gpus-per-node log "
+    "log-stderr output rlimit signal taskmap tasks-per-core tasks-per-node"
+)
+_LACKING = frozenset(f"{_LACKING_PLAIN} {_LACKING_VALUED}".split())
+_KNOWN = {
+    **dict.fromkeys(f"{_PLAIN} {_LACKING_PLAIN}".split(), False),
+    **dict.fromkeys(f"{_VALUED} {_LACKING_VALUED}".split(), True),
+}
+_SHORT = {
+    "B": "bank",
+    "N": "nodes",
+    "S": "setattr",
+    "c": "cores-per-task",
+    "g": "gpus-per-task",
+    "n": "ntasks",
+    "o": "setopt",
+    "q": "queue",
+    "t": "time-limit",
+    "u": "unbuffered",
+    "x": "exclusive",
+}
+
+
+def run(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
+    """Run tasks in the instance of the job that calls it, or in that of the user."""
+    try:
+        given = parse(invocation.arguments[1:], _KNOWN, _SHORT)
+    except UnknownOptionError as e:
+        return unrecognized("run", e)
+    nodes = int(given.last("nodes", "1"))
+    tasks = int(given.last("ntasks", str(nodes)))
+    if refusal := _refusal(scheduler, invocation, given, nodes, tasks):
+        return CommandResult(returncode=1, stderr=f"flux-run: ERROR: {refusal}\n")
+    places = [node for node in range(nodes) for _ in range(node, tasks, nodes)]
+    if "label-io" in given.options:
+        lines = [f"{task}: node{place}\n" for task, place in enumerate(places)]
+        return CommandResult(returncode=0, stdout="".join(lines))
+    stdin = given.last("input", "0")
+    return TaskLaunch(
+        tasks=_tasks(next_id(scheduler), invocation, given.words, places),
+        stdin=int(stdin) if stdin.isdecimal() else None,
+        ends_on_failure="exit-on-error" in given.options.get("setopt", ()),
+    )
+
+
+def _refusal(
+    scheduler: FakeScheduler, invocation: Invocation, given: Arguments, nodes: int, tasks: int
+) -> str | None:
+    lacking = sorted(_LACKING & given.options.keys())
+    stdin = given.last("input", "0")
+    job = _enclosing(scheduler, invocation.environment)
+    cores = tasks * int(given.last("cores-per-task", "1"))
+    refusals = {
+        f"this fake Flux has no --{', --'.join(lacking)}": bool(lacking),
+        "job command and arguments are missing": not given.words,
+        "this fake Flux has no --label-io but for hostname": "label-io" in given.options
+        and given.words != ("hostname",),
+        "this fake Flux has no --input but for one task": not stdin.isdecimal() and stdin != "/dev/null",
+        "node count must not be greater than task count": nodes > tasks,
+        f"unsatisfiable request: need {tasks} task(s) on {nodes} node(s)": job is not None
+        and (cores > job.slots or nodes > job.attributes["nodes"]),
+    }
+    return next((text for text, is_refused in refusals.items() if is_refused), None)
+
+
+def _enclosing(scheduler: FakeScheduler, environment: Mapping[str, str]) -> FakeJob | None:
+    """The job whose instance it is; None for that of the user."""
+    try:
+        native_id = canonical_id(environment.get("FLUX_ENCLOSING_ID", ""))
+    except ValueError:
+        return None
+    return next((job for job in scheduler.jobs if job.native_id == native_id), None)
+
+
+def _tasks(
+    native_id: str, invocation: Invocation, argv: tuple[str, ...], places: list[int]
+) -> Iterator[Task]:
+    """The tasks, with the variables of flux-environment(7)."""
+    own = shown(native_id, invocation)
+    enclosing = invocation.environment.get("FLUX_ENCLOSING_ID", "")
+    shared = {
+        "FLUX_JOB_ID": own,
+        "FLUX_JOB_ID_PATH": f"/{enclosing}/{own}" if enclosing else f"/{own}",
+        "FLUX_JOB_NNODES": str(len(set(places))),
+        "FLUX_JOB_SIZE": str(len(places)),
+        "FLUX_KVS_NAMESPACE": f"job-{native_id}",
+        "PMI_SIZE": str(len(places)),
+    }
+    for rank, place in enumerate(places):
+        task = {
+            "FLUX_TASK_LOCAL_ID": str(rank - places.index(place)),
+            "FLUX_TASK_RANK": str(rank),
+            "PMI_RANK": str(rank),
+        }
+        yield Task(argv=argv, environment={**shared, **task})

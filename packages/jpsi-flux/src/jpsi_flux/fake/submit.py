@@ -1,0 +1,177 @@
+"""`flux submit` and `flux batch` over a fake batch system."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+
+from jpsi.plugin import CommandResult, line, word
+from jpsi_testing.fake import FakeJob, FakeScheduler, FakeState, Invocation
+
+from .arguments import Arguments, UnknownOptionError, parse, unrecognized
+from .dependencies import blocked, dependency_refusal
+from .native_ids import shown
+
+_QUEUES = frozenset({"batch", "debug"})
+_NODES, _CORES = 2, 8
+_URI = "local:///run/flux/local"
+
+# flux-submit(1) and flux-batch(1), OPTIONS: those that take no value, and those that do
+_PLAIN = "dry-run exclusive help label-io quiet unbuffered wait watch wrap"
+_VALUED = (
+    "add-file bank bcc begin-time broker-opts cc conf cores cores-per-slot cores-per-task cwd "
+    "dependency dump env env-file env-remove error flags gpus-per-node gpus-per-slot gpus-per-task "
+    "input job-name log log-stderr nodes nslots ntasks output queue requires rlimit setattr setopt "
+    "signal taskmap tasks-per-core tasks-per-node time-limit urgency wait-event"
+)
+_ONLY_SUBMIT = frozenset({"bcc", "cc", "cores", "cores-per-task", "gpus-per-task", "ntasks", "wait", "watch"})
+_ONLY_BATCH = frozenset({"broker-opts", "conf", "cores-per-slot", "dump", "gpus-per-slot", "nslots", "wrap"})
+_KNOWN = {**dict.fromkeys(_PLAIN.split(), False), **dict.fromkeys(_VALUED.split(), True)}
+_SHORT = {"B": "bank", "N": "nodes", "S": "setattr", "o": "setopt", "q": "queue", "t": "time-limit"}
+# RFC 23
+_DURATION = re.compile(r"([0-9.]+)(s|m|h|d|ms)?\Z")
+_UNITS = {None: 60.0, "ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_TAGGED = re.compile(r"(.*?)(?: ?(jpsi-[0-9a-f-]+))?", re.DOTALL)
+# RFC 36
+_DIRECTIVE = re.compile(r"\W*(?:flux|FLUX):(.*)")
+
+
+def submit(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
+    """Take a command."""
+    short = {**_SHORT, "n": "ntasks", "c": "cores-per-task", "g": "gpus-per-task"}
+    try:
+        given = parse(invocation.arguments[1:], _without(_ONLY_BATCH), short)
+    except UnknownOptionError as e:
+        return unrecognized("submit", e)
+    if not given.words:
+        return _failed("flux-submit: ERROR: job command and arguments are missing")
+    # standard input is an open socket unless it is said what else
+    stdin = word(given.last("input", "/dev/zero"))
+    script = f"#!/bin/sh\n{line('exec', *given.words)} <{stdin}\n"
+    native_id = next_id(scheduler)
+    own = {"FLUX_JOB_ID": shown(native_id), "FLUX_TASK_RANK": "0", "PMI_RANK": "0", "PMI_SIZE": "1"}
+    environment = {"FLUX_URI": _URI, **invocation.environment, **own}
+    return _taken(
+        scheduler, invocation, given, FakeJob(native_id, script=script, environment=environment), "task"
+    )
+
+
+def batch(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
+    """Take a script from a file or standard input; it runs in a Flux instance of its own."""
+    short = {**_SHORT, "n": "nslots", "c": "cores-per-slot", "g": "gpus-per-slot", "x": "exclusive"}
+    try:
+        given = parse(invocation.arguments[1:], _without(_ONLY_SUBMIT), short)
+        if given.words:
+            invocation = invocation.reading(given.words[0])
+        script = invocation.stdin
+        written = parse(_directives(script), _without(_ONLY_SUBMIT), short)
+    except OSError as e:
+        return _failed(f"flux-batch: ERROR: {e}")
+    except UnknownOptionError as e:
+        return unrecognized("batch", e)
+    given = Arguments({**written.options, **given.options}, given.words)
+    if not script.startswith("#!"):
+        return _failed("flux-batch: ERROR: batch does not appear to start with '#!'")
+    if not {"nslots", "nodes"} & given.options.keys():
+        return _failed("flux-batch: ERROR: Number of slots to allocate must be specified")
+    native_id = next_id(scheduler)
+    kept = {name: value for name, value in invocation.environment.items() if name != "FLUX_JOB_ID"}
+    own = {"FLUX_ENCLOSING_ID": shown(native_id), "FLUX_URI": f"local:///run/flux/flux-{native_id}/local-0"}
+    job = FakeJob(native_id, script=script, arguments=tuple(given.words[1:]), environment={**kept, **own})
+    return _taken(scheduler, invocation, given, job, "slot")
+
+
+def _taken(
+    scheduler: FakeScheduler, invocation: Invocation, given: Arguments, job: FakeJob, each: str
+) -> CommandResult:
+    """Put a job into the queue, or say what is wrong with it."""
+    dependencies = given.options.get("dependency", [])
+    if refusal := _client_refusal(given, each):
+        return _failed(f"flux-{'batch' if each == 'slot' else 'submit'}: ERROR: {refusal}")
+    if refusal := _broker_refusal(given, each) or dependency_refusal(scheduler, dependencies):
+        before = "flux-batch: ERROR: " if each == "slot" else f"[Errno {_errno(refusal)}] "
+        return _failed(before + refusal)
+    whole = given.last("job-name", "batch" if each == "slot" else given.words[0].rpartition("/")[2])
+    # The name is all that a job can be found by; who plays or looks for a job knows it without jpsi's tag.
+    job.name, job.tag = _TAGGED.fullmatch(whole).groups("")  # type: ignore[union-attr]  # it matches any text
+    job.queue = given.last("queue", "batch")
+    banks = [
+        text.removeprefix("bank=") for text in given.options.get("setattr", []) if text.startswith("bank=")
+    ]
+    job.project = given.last("bank", [*banks, ""][0])
+    job.directory = given.last("cwd", invocation.directory)
+    job.stdout = _file(given, "output")
+    job.stderr = _file(given, "error") if "error" in given.options else job.stdout
+    job.slots = int(given.last(f"n{each}s", "1")) * int(given.last(f"cores-per-{each}", "1"))
+    job.time_limit = _seconds(given.last("time-limit", "0"))
+    job.blocked = blocked(scheduler, job.native_id, dependencies)
+    job.attributes = {"name": whole, "nodes": int(given.last("nodes", "1")), "options": dict(given.options)}
+    if given.last("urgency", "16") in {"0", "hold"}:
+        job.state = FakeState.HELD
+    scheduler.submit(job)
+    return CommandResult(returncode=0, stdout=f"{shown(job.native_id, invocation)}\n")
+
+
+def _without(names: frozenset[str]) -> dict[str, bool]:
+    return {name: takes for name, takes in _KNOWN.items() if name not in names}
+
+
+def _directives(script: str) -> Iterator[str]:
+    """The words of the directives, which are split at more than blanks (RFC 36)."""
+    for written in script.splitlines():
+        if match := _DIRECTIVE.match(written):
+            lexer = shlex.shlex(match[1], posix=True, punctuation_chars=True)
+            lexer.whitespace_split = True
+            yield from lexer
+        elif written and not written.startswith("#"):
+            break
+
+
+def next_id(scheduler: FakeScheduler) -> str:
+    """A new id of a job."""
+    # RFC 19: milliseconds since the instance began, a generator, a sequence
+    return str((60_000 + 137 * scheduler.next_number()) << 24)
+
+
+def _client_refusal(given: Arguments, each: str) -> str | None:
+    nodes = int(given.last("nodes", "0"))
+    if "exclusive" in given.options and not nodes:
+        return "exclusive can only be set with a node count"
+    if nodes > int(given.last(f"n{each}s", str(nodes))):
+        return "node count must not be greater than task count"
+    duration = given.last("time-limit", "0")
+    return None if _DURATION.match(duration) else "invalid Flux standard duration"
+
+
+def _broker_refusal(given: Arguments, each: str) -> str | None:
+    queue, nodes = given.last("queue", "batch"), int(given.last("nodes", "1"))
+    if queue not in _QUEUES:
+        return f"Invalid queue '{queue}' specified"
+    if nodes > _NODES:
+        return f"unsatisfiable request: need {nodes} exclusive node(s), only {_NODES} eligible"
+    if int(given.last(f"gpus-per-{each}", "0")):
+        return "unsatisfiable request: need 1 slot(s) with 1 GPU(s) each, only 0 available (total GPUs: 0)"
+    cores = int(given.last(f"cores-per-{each}", "1"))
+    return None if cores <= _CORES else f"unsatisfiable request: need 1 slot(s) of {cores} core(s)"
+
+
+def _errno(refusal: str) -> int:
+    if refusal.startswith("unsatisfiable"):
+        return 75
+    return 1 if refusal.startswith("Invalid queue") else 22
+
+
+def _file(given: Arguments, option: str) -> str | None:
+    # what has no file goes to the key-value store
+    path = given.last(option, "/dev/null")
+    return None if path in {"none", "kvs"} else path
+
+
+def _seconds(text: str) -> float | None:
+    match = _DURATION.match(text)
+    return None if match is None else float(match[1]) * _UNITS[match[2]] or None
+
+
+def _failed(said: str) -> CommandResult:
+    return CommandResult(returncode=1, stderr=f"{said}\n")

@@ -1,0 +1,152 @@
+"""One job as `flux jobs --json` tells of it, as jpsi understands it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from jpsi.plugin import JobState, Observation, Reason
+from jpsi.plugin.kit import hostlist
+
+from ..native_ids import f58
+from ..states import EXCEPTIONS, EXEC_NOTES, STATES
+from .corruption import tag_in
+
+#: A job as JSON has it.
+Job = Mapping[str, Any]
+
+_HELD = 0
+# Exceptions of other severities are notes.
+_FATAL = 0
+# What the job shell returns for a command that is not there, or is none.
+_NOT_STARTED = frozenset({126, 127})
+
+
+def observation(job: Job) -> Observation:
+    """What Flux says about a job; keys are absent, or empty, until there is something to say."""
+    word = str(job.get("status", ""))
+    state = STATES.get(word)
+    ran_on = hostlist(str(job.get("nodelist") or ""))
+    has_run = "t_run" in job
+    if word == "CLEANUP" and not has_run:
+        state = JobState.QUEUED
+    reason, message = _explained(job, state)
+    if reason is Reason.DEPENDENCY and not has_run:
+        # nobody has cancelled it, and it never runs
+        state = JobState.CANCELED
+    return Observation(
+        state=state,
+        word=word,
+        tag=tag_in(name_of(job)),
+        submitted=_time(job.get("t_submit")),
+        reason=reason,
+        message=message,
+        exit_code=_exit_code(job, reason) if state is not None and state.final else None,
+        ran=_has_run(state, has_run=has_run),
+        time=_entered(job, state),
+        nodes=ran_on,
+        start_estimate=_time(_scheduler(job).get("t_estimate")) if state is JobState.QUEUED else None,
+        details=_details(job),
+    )
+
+
+def name_of(job: Job) -> str:
+    """The name of a job; one that has none is not told."""
+    name: str = job.get("name", "")
+    return name
+
+
+def _explained(job: Job, state: JobState | None) -> tuple[Reason | None, str | None]:
+    if state is JobState.QUEUED:
+        return None, _waiting(job)
+    if state is None or not state.final:
+        return None, None
+    return _ended(job, state)
+
+
+def _waiting(job: Job) -> str | None:
+    """Why a job is pending."""
+    if job.get("urgency") == _HELD:
+        return "the job is held"
+    if job.get("status") == "DEPEND" and job.get("dependencies"):
+        return f"the job waits for {', '.join(map(str, job['dependencies']))}"
+    pending = _scheduler(job).get("reason_pending")
+    return str(pending) if pending else None
+
+
+def _ended(job: Job, state: JobState) -> tuple[Reason | None, str | None]:
+    kind, note = _exception(job)
+    if kind is None:
+        return None, _end_of_shell(job)
+    reason = _reason_of_exec(job, note) if kind == "exec" else EXCEPTIONS.get(kind)
+    if state is JobState.COMPLETED:
+        return None, None
+    if kind == "cancel":
+        return reason, f"the job was cancelled: {note}" if note else "the job was cancelled"
+    return reason, f"{note} ({kind})" if note else f"Flux ended the job ({kind})"
+
+
+def _reason_of_exec(job: Job, note: str) -> Reason | None:
+    told = next((reason for part, reason in EXEC_NOTES.items() if part in note), None)
+    return Reason.LAUNCH if told is None and _exit_code(job, None) in _NOT_STARTED else told
+
+
+def _exception(job: Job) -> tuple[str | None, str]:
+    """The type and the note of the exception that ended a job."""
+    exception = job.get("exception") or {}
+    if not exception.get("occurred") or exception.get("severity", _FATAL) != _FATAL:
+        return None, ""
+    return str(exception.get("type", "")), str(exception.get("note") or "")
+
+
+def _end_of_shell(job: Job) -> str | None:
+    status = job.get("waitstatus")
+    if isinstance(status, int) and os.WIFSIGNALED(status):
+        return f"signal {os.WTERMSIG(status)} ended Flux's own process that ran the job"
+    return None
+
+
+def _exit_code(job: Job, reason: Reason | None) -> int | None:
+    """The exit code of the job; none where Flux ended it, whose figures tell of its means.
+
+    The wait status is that of Flux's job shell, which exits with 128 + n for a process that signal n ended.
+    """
+    status = job.get("waitstatus")
+    if not isinstance(status, int) or not os.WIFEXITED(status) or reason is not None:
+        return None
+    return os.WEXITSTATUS(status)
+
+
+def _has_run(state: JobState | None, *, has_run: bool) -> bool | None:
+    return None if state is None or not state.final else has_run
+
+
+def _entered(job: Job, state: JobState | None) -> datetime | None:
+    if state is None:
+        return None
+    name = "t_submit" if state is JobState.QUEUED else "t_inactive" if state.final else "t_run"
+    return _time(job.get(name))
+
+
+def _time(seconds: object) -> datetime | None:
+    if not isinstance(seconds, float) or seconds <= 0:
+        return None
+    try:
+        return datetime.fromtimestamp(seconds, UTC)
+    except (OverflowError, OSError, ValueError):
+        # a scheduler estimates what it likes
+        return None
+
+
+def _scheduler(job: Job) -> Mapping[str, Any]:
+    """What the scheduler has noted beside a job."""
+    noted = (job.get("annotations") or {}).get("sched")
+    return noted if isinstance(noted, Mapping) else {}
+
+
+def _details(job: Job) -> dict[str, Any]:
+    kind, _ = _exception(job)
+    told = {"id": f58(str(job["id"])), "exception": kind, "queue": job.get("queue"), "uri": job.get("uri")}
+    return {f"flux.{name}": value for name, value in told.items() if value}

@@ -1,0 +1,66 @@
+"""Asking Flux for its version and its queues, and reading what it says about them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+
+from jpsi.plugin import Command, CommandResult, Queue, Site, hookimpl
+
+from ..commands import command
+
+# flux-queue(1), OUTPUT FORMAT; the name of the default queue ends with a star
+_FIELDS = (
+    *("{queuem}", "{submission}", "{scheduling}", "{defaults.timelimit}", "{limits.timelimit}"),
+    "{limits.range.nnodes}",
+)
+_SEPARATOR = "|"
+_DEFAULT = "*"
+_ENDLESS = "inf"
+
+
+@hookimpl
+def version(site: Site) -> Command:
+    """The command that prints the version; it asks nobody."""
+    return command(site, "flux", "--version")
+
+
+@hookimpl
+def queues(site: Site) -> Command:
+    """The command that prints each queue on a line."""
+    return command(site, "flux", "queue", "list", "-n", "-o", _SEPARATOR.join(_FIELDS))
+
+
+@hookimpl
+def parse_queues(result: CommandResult) -> Sequence[Queue]:
+    """The queues; an instance that has none is one without a name."""
+    rows = (line.split(_SEPARATOR) for line in result.checked().stdout.splitlines())
+    return [_queue(row) for row in rows if len(row) == len(_FIELDS)]
+
+
+def _queue(row: Sequence[str]) -> Queue:
+    name, submission, scheduling, usual, longest, nodes = row
+    return Queue(
+        name=name.removesuffix(_DEFAULT),
+        word=f"{submission}, {scheduling}",
+        is_open=submission == "enabled",
+        is_started=scheduling == "started",
+        is_default=not name or name.endswith(_DEFAULT),
+        longest=_time(longest),
+        usual=_time(usual),
+        most_nodes=_most(nodes),
+    )
+
+
+def _time(text: str) -> timedelta | None:
+    if text == _ENDLESS:
+        return timedelta(0)
+    try:
+        return timedelta(seconds=float(text))
+    except (ValueError, OverflowError):
+        return None
+
+
+def _most(text: str) -> int | None:
+    _, _, most = text.partition("-")
+    return int(most) if most.isdecimal() else None

@@ -1,0 +1,191 @@
+"""The commands that submit, hold, release and cancel."""
+
+from __future__ import annotations
+
+import shlex
+
+import attrs
+import pytest
+
+from flux_support import CONTEXT, HOOKED, SITE
+from jpsi.plugin import (
+    CommandResult,
+    Directive,
+    FailureKind,
+    JobSpec,
+    ResourceSpecV1,
+    Script,
+    ShellLine,
+    Site,
+)
+from jpsi_flux import hooks
+from jpsi_flux.config import FluxConfig
+from jpsi_testing import answered
+
+RUN = ShellLine("exec /bin/sh /spool/run.1")
+ONE = JobSpec("/bin/true", name="a&b;c (d)")
+MANY = JobSpec("/bin/true", name="a&b;c (d)", resources=ResourceSpecV1(node_count=2, processes_per_node=2))
+IDS = ["7290690207744", "1234"]
+
+
+def script(spec: JobSpec) -> Script:
+    return attrs.evolve(hooks.render_script(spec, CONTEXT), run=RUN)
+
+
+def test_one_process_is_a_plain_job() -> None:
+    command = hooks.submit(script(ONE), ONE, CONTEXT)
+
+    assert command.argv == (
+        "flux",
+        "submit",
+        "--job-name=a&b;c (d) jpsi-abc-1",
+        "--cwd=/",
+        "--output=/dev/null",
+        "--time-limit=600s",
+        "--ntasks=1",
+        "--input=/dev/null",
+        "/bin/sh",
+        "-c",
+        RUN,
+    )
+    assert command.stdin is None
+
+
+def test_several_processes_are_an_instance_that_reads_no_directives() -> None:
+    """Flux splits a directive at characters such as & that stand unquoted in it; arguments it takes whole."""
+    command = hooks.submit(script(MANY), MANY, CONTEXT)
+
+    assert command.argv == (
+        "flux",
+        "batch",
+        "--job-name=a&b;c (d) jpsi-abc-1",
+        "--cwd=/",
+        "--output=/dev/null",
+        "--time-limit=600s",
+        "--nodes=2",
+        "--nslots=4",
+    )
+    assert command.stdin == f"#!/bin/sh\n{RUN}\n"
+
+
+@pytest.mark.parametrize("spec", [ONE, MANY], ids=["submit", "batch"])
+def test_directives_that_an_override_adds_count(spec: JobSpec) -> None:
+    """In any spelling that Flux takes for one; what is none is a comment."""
+    added = [Directive("# flux: --bank='b 1' # why"), Directive("#FLUX: no"), Directive("# see flux: -x")]
+
+    argv = hooks.submit(Script([*script(spec).directives, *added], RUN), spec, CONTEXT).argv
+
+    assert "--bank=b 1" in argv
+    assert not {"why", "-x", "no"} & set(argv)
+
+
+def test_the_instance_can_be_configured() -> None:
+    site = Site(config=FluxConfig(uri="ssh://login1/run/flux/local"))
+    told = {"FLUX_URI": "ssh://login1/run/flux/local"}
+
+    assert hooks.submit(script(ONE), ONE, attrs.evolve(CONTEXT, site=site)).environment == told
+    for command in (
+        hooks.query(IDS, site),
+        hooks.find(site),
+        hooks.hold(IDS, site),
+        hooks.cancel(IDS, site),
+    ):
+        assert command.environment == told
+    assert hooks.find(SITE).environment == {}
+
+
+@pytest.mark.parametrize(
+    "printed",
+    [
+        "f4JWpL1vw\n",
+        f"{HOOKED}4JWpL1vw\n",
+        f"Welcome 12345!\nfriday\n  {HOOKED}4JWpL1vw\n",
+        "f4JWpL1vw\nf4JWpL1vw\n",
+    ],
+)
+def test_the_id_is_a_number_whatever_the_locale(printed: str) -> None:
+    assert hooks.parse_submit(answered(printed)) == "7290690207744"
+
+
+@pytest.mark.parametrize("printed", ["", "f\n", "fO0IlO0\n", "7290690207744\n", "f4JWpL1vw\nf5QL9JyV1\n"])
+def test_what_is_no_id_or_several_is_none(printed: str) -> None:
+    with pytest.raises(ValueError, match="job id"):
+        hooks.parse_submit(answered(printed))
+
+
+@pytest.mark.parametrize(
+    ("result", "kind"),
+    [
+        (
+            answered(stderr="flux-submit: ERROR: [Errno 104] Connection reset by peer\n", returncode=1),
+            "ambiguous",
+        ),
+        (answered(stderr="[Errno 113] No route to host\n", returncode=1), "ambiguous"),
+        (answered(returncode=1), "ambiguous"),
+        (answered(stderr="[Errno 38] Function not implemented\n", returncode=1), "transient"),
+        (answered(stderr="sh: flux: not found\n", returncode=127), "permanent"),
+        (answered(stderr="[Errno 22] Invalid queue: 'x' is disabled here\n", returncode=1), "invalid_job"),
+        (answered(stderr="[Errno 22] job submission is disabled: closed\n", returncode=1), "transient"),
+    ],
+    ids=str,
+)
+def test_failures_that_were_not_recorded(result: CommandResult, kind: str) -> None:
+    assert hooks.classify_failure(result).kind is FailureKind(kind)
+
+
+def test_jobs_are_asked_for_by_their_ids_or_all_at_once() -> None:
+    assert hooks.query(["17"], SITE).argv == ("flux", "jobs", "--json", "17")
+    assert hooks.cancel(["17"], SITE).argv == ("flux", "cancel", "17")
+    assert hooks.query(None, SITE).argv == ("flux", "jobs", "--json", "-a", "-c0")
+
+
+def test_jobs_are_looked_for_among_those_that_have_not_ended_long_ago() -> None:
+    """A user may have hundreds of thousands of others."""
+    assert hooks.find(SITE).argv == ("flux", "jobs", "--json", "--since=-1d", "-c0")
+
+
+def test_refusals_name_their_jobs_in_whatever_spelling() -> None:
+    said = f"flux-cancel: ERROR: {HOOKED}4JWpL1vw: guests can only raise exceptions on their own jobs\n"
+    result = answered(stderr=said + f"flux-cancel: ERROR: {HOOKED}4JJKN58K: job is inactive\n", returncode=1)
+
+    assert hooks.parse_cancel(result, ["7290690207744", "7282486149120", "17"]) == {
+        "7290690207744": "guests can only raise exceptions on their own jobs"
+    }
+
+
+def test_a_request_that_failed_as_a_whole_failed_for_each() -> None:
+    down = answered(
+        stderr="flux-cancel: ERROR: Unable to connect to Flux: Connection refused\n", returncode=1
+    )
+
+    assert hooks.parse_cancel(down, IDS).keys() == {*IDS}
+
+
+def test_each_job_is_held_by_a_command_of_its_own() -> None:
+    command = hooks.hold(IDS, SITE)
+
+    assert command.argv[:2] == ("/bin/sh", "-c")
+    assert command.argv[3:] == ("hold", *IDS)
+    assert 'flux job urgency "$id" "$0"' in command.argv[2]
+
+
+def test_where_the_processes_are_is_asked_of_flux() -> None:
+    assert hooks.nodes(ONE) == ["hostname"]
+    (asked,) = hooks.nodes(MANY)
+    assert shlex.split(asked)[:6] == [
+        "flux",
+        "run",
+        "--ntasks=4",
+        "--label-io",
+        "--input=/dev/null",
+        "--nodes=2",
+    ]
+
+
+def test_processes_are_placed_with_the_cores_and_gpus_that_the_launcher_asks_for() -> None:
+    """Or else they would be looked for where they are not."""
+    resources = ResourceSpecV1(process_count=4, cpu_cores_per_process=3, gpu_cores_per_process=1)
+
+    (asked,) = hooks.nodes(JobSpec("/bin/true", resources=resources))
+
+    assert {"--cores-per-task=3", "--gpus-per-task=1"} < set(shlex.split(asked))

@@ -1,0 +1,240 @@
+"""What Flux says about a job, where the recordings have no example, and what is no answer."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+
+import pytest
+
+from flux_support import listed
+from jpsi.plugin import CommandResult, JobState, Observation, Reason, SubmitException
+from jpsi_flux import hooks
+from jpsi_testing import answered
+
+ID = "7290690207744"
+_FAILED = {"state": "INACTIVE", "status": "FAILED", "result": "FAILED", "t_run": 1.0, "t_inactive": 2.0}
+
+
+def seen(result: CommandResult) -> Observation:
+    (found,) = hooks.parse_status(result, None).values()
+    return found
+
+
+def ended(**exception: object) -> CommandResult:
+    about = {**_FAILED, "waitstatus": 256}
+    return listed(**about, returncode=1, exception={"occurred": True, "severity": 0, **exception})
+
+
+def test_a_pending_job_says_why_and_until_when() -> None:
+    told = seen(listed(annotations={"sched": {"t_estimate": 1795252121.5, "reason_pending": "no nodes"}}))
+
+    assert told.message == "no nodes"
+    assert told.start_estimate == datetime.fromtimestamp(1795252121.5, UTC)
+    assert told.time == datetime.fromtimestamp(1795251530.25, UTC)
+
+
+def test_a_held_job_says_so() -> None:
+    assert seen(listed(urgency=0)).message == "the job is held"
+
+
+def test_a_job_that_depends_says_on_what() -> None:
+    told = seen(listed(state="DEPEND", status="DEPEND", dependencies=["after-success=f1"]))
+
+    assert told.message == "the job waits for after-success=f1"
+
+
+def test_a_job_that_is_cleaned_up_before_it_ran_is_not_running() -> None:
+    assert seen(listed(state="CLEANUP", status="CLEANUP")).state is JobState.QUEUED
+    assert seen(listed(state="CLEANUP", status="CLEANUP", t_run=1.0)).state is JobState.ACTIVE
+
+
+def test_a_job_that_is_over_is_told_by_its_result_and_not_by_its_exception() -> None:
+    """An exception of another severity than 0 is a note."""
+    told = seen(ended(type="timeout", severity=3, note="soon"))
+
+    assert (told.state, told.reason, told.exit_code) == (JobState.FAILED, None, 1)
+
+
+def test_an_unknown_exception_leaves_the_code() -> None:
+    told = seen(ended(type="myerror", note="my note"))
+
+    assert (told.reason, told.exit_code, told.message) == (None, 1, "my note (myerror)")
+    assert told.details == {"flux.id": "f4JWpL1vw", "flux.exception": "myerror"}
+
+
+@pytest.mark.parametrize(
+    ("note", "code", "reason", "told"),
+    [
+        ("node failure on node2 (rank 2)", 1, Reason.NODE_FAIL, None),
+        ("lost contact with job shell on broker node2 (rank 2)", 1, Reason.NODE_FAIL, None),
+        ("task 0 (host node0): start failed: x: Permission denied", 126, Reason.LAUNCH, None),
+        ("shell_init: Protocol error", 1, Reason.LAUNCH, None),
+        ("job shell exec error on node2 (rank 2)", 1, Reason.LAUNCH, None),
+        ("whatever else", 127, Reason.LAUNCH, None),
+        ("PMI_Abort: MPI_Abort was called", 7, None, 7),
+        ("rank 3 on host node2 failed and exit-timeout has expired", 1, None, 1),
+        ("rank 3 on host node2 failed and exit-on-error is set", 5, None, 5),
+        ("shell exited with unkillable processes", 1, None, 1),
+    ],
+)
+def test_an_exception_of_the_execution_says_by_its_note_what_it_was(
+    note: str, code: int, reason: Reason | None, told: int | None
+) -> None:
+    """What the job itself did leaves its code."""
+    about = {**_FAILED, "returncode": code}
+    exception = {"occurred": True, "severity": 0, "type": "exec", "note": note}
+
+    found = seen(listed(**about, waitstatus=code << 8, exception=exception))
+
+    assert (found.state, found.reason, found.exit_code) == (JobState.FAILED, reason, told)
+
+
+def test_a_prolog_that_failed_kept_a_job_from_its_start() -> None:
+    assert seen(ended(type="prolog", note="prolog failed")).reason is Reason.LAUNCH
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"annotations": {"sched": {"t_estimate": 1e300}}},
+        {"t_submit": 1e300},
+        {"state": "INACTIVE", "status": "FAILED", "result": "FAILED", "waitstatus": 1 << 70},
+    ],
+    ids=str,
+)
+def test_an_odd_job_costs_no_other_its_state(odd: dict[str, object]) -> None:
+    one, other = json.loads(listed(**odd).stdout), json.loads(listed().stdout)
+
+    found = hooks.parse_status(answered(json.dumps({"jobs": [{**one, "id": 17}, other]}) + "\n"), None)
+
+    assert set(found) == {"17", ID}
+    assert found[ID].state is JobState.QUEUED
+    assert found["17"].state in {None, JobState.QUEUED}
+
+
+def test_nodes_are_named_one_by_one() -> None:
+    assert seen(listed(state="RUN", status="RUN", t_run=3.0, nodelist="node[08-10,12]")).nodes == (
+        *("node08", "node09", "node10", "node12"),
+    )
+
+
+def test_a_word_that_nobody_knows_is_no_state() -> None:
+    told = seen(listed(state="LIMBO", status="LIMBO"))
+
+    assert (told.state, told.word, told.exit_code, told.reason) == (None, "LIMBO", None, None)
+
+
+def test_the_shell_that_was_killed_is_named() -> None:
+    result = listed(**_FAILED, waitstatus=9, returncode=-9)
+
+    assert seen(result).message == "signal 9 ended Flux's own process that ran the job"
+    assert seen(result).reason is None
+
+
+def test_what_a_site_prints_around_an_answer_is_overheard() -> None:
+    result = listed()
+
+    assert hooks.parse_status(answered(f"Welcome!\n{{\n{result.stdout}bye\n"), None).keys() == {ID}
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        answered(),
+        answered("{}\n"),
+        answered('{"jobs": [\n'),
+        answered(stderr="flux-jobs: ERROR: Unable to connect to Flux: Connection refused\n", returncode=1),
+        answered('{"jobs": []}\n', stderr="flux-jobs: ERROR: lost connection\n", returncode=1),
+        answered('{"jobs": []}\n', returncode=2),
+        answered('{"jobs": []}\n', stderr="rpc: Operation timed out\n"),
+        answered('{"jobs": []}\n', stderr="JobID f4JWpL1vw unknown\nrpc: No route to host\n"),
+        answered(f'{{"jobs": [{{"id": {ID}}}]}}\n', stderr="rpc: Operation timed out\n"),
+        CommandResult(returncode=0, stdout='{"jobs": []}\n', timed_out=True),
+    ],
+    ids=str,
+)
+def test_what_is_no_answer_says_nothing_of_any_job(result: CommandResult) -> None:
+    for asked in ([ID], [ID, "17"]):
+        with pytest.raises(SubmitException):
+            hooks.parse_status(result, asked)
+
+
+_DENIED = {ID: Observation.denied("JobID f4JWpL1vw unknown")}
+
+
+@pytest.mark.parametrize(
+    ("result", "asked", "expected"),
+    [
+        (answered('{"jobs": []}\n'), None, {}),
+        (answered(stderr="JobID f4JWpL1vw unknown\n"), [ID], _DENIED),
+        (answered(stderr="Welcome!\nJobID f4JWpL1vw unknown\n", returncode=1), [ID], _DENIED),
+    ],
+    ids=["none", "unknown before 0.80", "unknown"],
+)
+def test_unknown_is_an_answer(
+    result: CommandResult, asked: list[str] | None, expected: dict[str, Observation]
+) -> None:
+    assert hooks.parse_status(result, asked) == expected
+
+
+def test_one_unknown_id_does_not_excuse_what_is_not_said_of_the_others() -> None:
+    both = listed()
+    both = answered(both.stdout, stderr="JobID 17 unknown\n")
+
+    assert {it: seen.exists for it, seen in hooks.parse_status(both, [ID, "17"]).items()} == {
+        ID: True,
+        "17": False,
+    }
+    for asked in ([ID, "17", "18"], [ID, "18"]):
+        with pytest.raises(SubmitException):
+            hooks.parse_status(both, asked)
+
+
+@pytest.mark.parametrize(
+    "garbled",
+    [
+        {"status": "RUN"},
+        {"state": "INACTIVE", "status": "FAILED", "result": "COMPLETED"},
+        {"state": "INACTIVE", "status": "FAILED"},
+        {"t_ru~": 1.0},
+        {"exception": {"occurred": True, "severity": 0, "type": "can~el", "note": ""}},
+        {"exception": {}},
+        {"exception": ["cancel"]},
+        {"jobid": "f4JWpL1vx"},
+        {"jobid": "f4JWpL1v~"},
+        {"name": None},
+        {"t_submit": None},
+        {"id": "7290690207744"},
+    ],
+    ids=str,
+)
+def test_what_contradicts_itself_or_lacks_what_each_job_has_is_no_answer(garbled: dict[str, object]) -> None:
+    assert hooks.parse_status(listed(jobid="f4JWpL1vw"), [ID]).keys() == {ID}
+    with pytest.raises(SubmitException):
+        hooks.parse_status(listed(**garbled), None)
+
+
+def test_a_job_has_the_tag_at_the_end_of_its_name() -> None:
+    names = ("jpsi-a-1", "a name jpsi-a-1", "", "a name", "jpsi-a~1", "\N{REPLACEMENT CHARACTER}psi-a-1")
+
+    assert [seen(listed(name=name)).tag for name in names] == ["jpsi-a-1", "jpsi-a-1", "", "", None, None]
+    assert seen(listed()).submitted == datetime(2026, 11, 21, 8, 58, 50, 250000, tzinfo=UTC)
+
+
+def test_half_tags_find_nothing() -> None:
+    names = ["jpsi-a-1", "x jpsi-a-2", "jpsi-a-3 x", "jpsi-a-44", ""]
+    about = json.loads(listed().stdout)
+    listing = answered(
+        json.dumps({"jobs": [{**about, "id": number, "name": name} for number, name in enumerate(names)]})
+    )
+
+    assert hooks.parse_find(listing, ["jpsi-a-1", "jpsi-a-2", "jpsi-a-3", "jpsi-a-4"]) == {
+        "jpsi-a-1": "0",
+        "jpsi-a-2": "1",
+    }
+
+
+def test_dependency_that_failed_after_the_start_is_no_cancellation() -> None:
+    assert seen(ended(type="dependency", note="x")).state is JobState.FAILED
+    assert seen(ended(type="dependency", note="x")).reason is Reason.DEPENDENCY

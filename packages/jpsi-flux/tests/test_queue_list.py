@@ -1,0 +1,58 @@
+"""The queues of an instance, as Flux 0.88 was recorded to show them."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from flux_support import SITE, recordings
+from jpsi.plugin import CommandResult, SubmitException
+from jpsi_flux import hooks
+from jpsi_flux.fake import commands
+from jpsi_testing import answered
+from jpsi_testing.fake import FakeScheduler, Invocation
+
+
+def _recorded(scenario: str) -> str:
+    """What was asked for by a longer list of fields, in the columns that are asked for here."""
+    rows = next(it.result.stdout for it in recordings(scenario) if "-n" in it.argv).splitlines()
+    cells = [row.split("|") for row in rows]
+    return "".join("|".join([*it[:3], *it[5:8]]) + "\n" for it in cells)
+
+
+def test_queues_of_a_site() -> None:
+    batch, debug = hooks.parse_queues(answered(_recorded("site-queues-resources").replace("batch", "batch*")))
+
+    assert (batch.name, batch.is_default, batch.word) == ("batch", True, "enabled, started")
+    assert (batch.longest, batch.usual) == (timedelta(hours=8), timedelta(hours=1))
+    assert (debug.name, debug.is_default, debug.most_nodes) == ("debug", False, 1)
+    assert (debug.is_open, debug.is_started) == (True, True)
+
+
+def test_an_instance_without_queues_has_one_without_a_name() -> None:
+    (queue,) = hooks.parse_queues(answered(_recorded("queue-resource-list")))
+
+    assert (queue.name, queue.is_default, queue.longest, queue.most_nodes) == ("", True, timedelta(0), None)
+
+
+def test_the_fake_has_the_same() -> None:
+    with FakeScheduler() as scheduler:
+        result = commands["flux"](scheduler, Invocation(argv=hooks.queues(SITE).argv))
+
+    assert [it.name for it in hooks.parse_queues(result)] == [""]
+
+
+@pytest.mark.parametrize(
+    ("submission", "scheduling", "is_open", "is_started"),
+    [("disabled", "started", False, True), ("enabled", "stopped", True, False)],
+)
+def test_states(submission: str, scheduling: str, *, is_open: bool, is_started: bool) -> None:
+    (queue,) = hooks.parse_queues(answered(f"a|{submission}|{scheduling}|inf|inf|0-inf\n"))
+
+    assert (queue.is_open, queue.is_started) == (is_open, is_started)
+
+
+def test_no_answer_is_none() -> None:
+    with pytest.raises(SubmitException):
+        hooks.parse_queues(CommandResult(returncode=1, stderr="flux-queue: ERROR: broker\n"))

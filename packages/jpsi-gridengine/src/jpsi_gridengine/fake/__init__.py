@@ -1,0 +1,42 @@
+"""How Grid Engine's commands read and answer over a fake batch system, as those of 8.1.9 were recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from jpsi.plugin import CommandResult
+from jpsi_testing.fake import CommandFunction
+
+from .configuration import qconf
+from .control import qdel, qhold, qrls
+from .listing import qacct, qstat
+from .submit import qsub
+
+__all__ = ["commands", "unreachable"]
+
+#: The commands by name.
+commands: Mapping[str, CommandFunction] = {
+    "qsub": qsub,
+    "qstat": qstat,
+    "qacct": qacct,
+    "qconf": qconf,
+    "qdel": qdel,
+    "qhold": qhold,
+    "qrls": qrls,
+}
+
+_COMMLIB = "error: commlib error: got select error (Connection refused)\n"
+_NO_CONTACT = 'unable to send message to qmaster using port 6444 on host "sge01": got send error\n'
+
+
+def unreachable(command: str) -> CommandResult:
+    """What a command says while the master is down; qacct reads a file, which is taken to be away too."""
+    if command == "qsub":
+        return CommandResult(returncode=1, stderr=f"{_COMMLIB}Unable to run job: {_NO_CONTACT}Exiting.\n")
+    if command in {"qstat", "qconf"}:
+        return CommandResult(returncode=1, stderr=f"{_COMMLIB}error: {_NO_CONTACT}")
+    if command == "qacct":
+        return CommandResult(
+            returncode=1, stderr="error: error while opening accounting file: Stale file handle\n"
+        )
+    return CommandResult(returncode=1, stdout=_NO_CONTACT, stderr=_COMMLIB)

@@ -1,0 +1,177 @@
+"""`qstat` and `qacct` over a fake batch system."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterable, Iterator, Sequence
+
+from jpsi.plugin import CommandResult
+from jpsi_testing.fake import FakeJob, FakeScheduler, Invocation
+
+from .arrays import Row, called, number_of, rows, task_of
+from .states import failed_and_status, letters, moment, node, queued
+
+_SCHEMA = "http://arc.liv.ac.uk/repos/darcs/sge/source/dist/util/resources/schemas/qstat/qstat.xsd"
+_XML_TIME, _ACCOUNT_TIME = "%Y-%m-%dT%H:%M:%S", "%a %b %d %H:%M:%S %Y"
+_RULE = "=" * 62
+
+
+def qstat(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
+    """List the jobs of the user, as XML or for people, or queues; jobs that have ended are not among them."""
+    if invocation.arguments == ("-help",):
+        return CommandResult(returncode=0, stdout="SGE 8.1.9\nusage: qstat [options]\n")
+    if invocation.arguments == ("-g", "c"):
+        return CommandResult(returncode=0, stdout=_SUMMARY)
+    if "-j" in invocation.arguments:
+        return CommandResult(returncode=1, stderr="error: ERROR! this fake qstat does not know -j\n")
+    jobs = [job for job in scheduler.listed() if not job.state.final and job.is_own]
+    if "-xml" not in invocation.arguments:
+        return CommandResult(returncode=0, stdout=_text(_table(jobs, invocation)) if jobs else "")
+    shown = list(rows(jobs))
+    running = [_row(row, invocation) for row in shown if letters(row.job)[-1] == "r"]
+    pending = [_row(row, invocation) for row in shown if letters(row.job)[-1] != "r"]
+    lines = [
+        "<?xml version='1.0'?>",
+        f'<job_info  xmlns:xsd="{_SCHEMA}">',
+        *("  <queue_info>", *running, "  </queue_info>"),
+        *("  <job_info>", *pending, "  </job_info>"),
+        "</job_info>",
+    ]
+    return CommandResult(returncode=0, stdout=_text(lines))
+
+
+_SUMMARY = f"""\
+CLUSTER QUEUE                   CQLOAD   USED    RES  AVAIL  TOTAL aoACDS  cdsuE
+{"-" * 80}
+debug.q                           1.25      0      0      8      8      0      0
+main.q                            1.25      0      0      8      8      0      0
+"""
+_HEADING = (
+    "job-ID  prior   name       user         state submit/start at     queue                          "
+    "slots ja-task-ID "
+)
+
+
+def _table(jobs: Iterable[FakeJob], invocation: Invocation) -> Iterator[str]:
+    yield _HEADING
+    yield "-" * len(_HEADING.rstrip())
+    for job, tasks in rows(jobs):
+        at = moment(job.submitted if job.started is None else job.started, invocation, "%m/%d/%Y %H:%M:%S")
+        queue = "" if job.started is None else f"{job.queue}@{node(0)}"
+        yield (
+            f"{number_of(job):>7} 0.50000 {job.name[:10]:10} {job.owner[:12]:12} {letters(job):5} {at} "
+            f"{queue[:30]:30} {job.slots:5} {tasks or '       '}"
+        )
+
+
+def _row(row: Row, invocation: Invocation) -> str:
+    job = row.job
+    runs = letters(job)[-1] == "r"
+    when = "JAT_start_time" if runs else "JB_submission_time"
+    fields = {
+        "JB_job_number": number_of(job),
+        "JAT_prio": "0.50000",
+        "JB_name": _escaped(called(job)),
+        "JB_owner": job.owner,
+        "state": letters(job),
+        when: moment(job.started if runs else queued(job), invocation, _XML_TIME),
+        "queue_name": f"{job.queue}@{node(0)}" if runs else "",
+        "slots": str(job.slots),
+        **({"tasks": row.tasks} if row.tasks else {}),
+    }
+    if "-r" in invocation.arguments:
+        fields |= {"full_job_name": _escaped(called(job)), "binding": "NONE"}
+    lines = [f"      <{name}>{value}</{name}>" for name, value in fields.items()]
+    state = "running" if runs else "pending"
+    return "\n".join([f'    <job_list state="{state}">', *lines, "    </job_list>"])
+
+
+def _escaped(name: str) -> str:
+    """A name as 8.1.9 writes it."""
+    return html.escape(name, quote=False).replace("&lt;", "%lt;")
+
+
+def qacct(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
+    """List what the accounting knows of one job or array; of one that never started it knows nothing."""
+    asked, task = (_value(option, invocation.arguments) for option in ("-j", "-t"))
+    found = [
+        job
+        for job in scheduler.accounted()
+        if number_of(job) == asked
+        and task in {"", str(task_of(job))}
+        and job.state.final
+        and job.started is not None
+    ]
+    if not found and task:
+        said = f"error: Job-array tasks {asked}.{task}-{task}:1 not found\n"
+        return CommandResult(returncode=1, stderr=said)
+    if not found:
+        kind = "id" if asked.isdecimal() else "name"
+        return CommandResult(returncode=1, stderr=f"error: job {kind} {asked} not found\n")
+    return CommandResult(returncode=0, stdout="".join(_accounts(job, invocation) for job in found))
+
+
+def _value(option: str, arguments: Sequence[str]) -> str:
+    """What follows an option; empty if it was not given."""
+    return arguments[arguments.index(option) + 1] if option in arguments[:-1] else ""
+
+
+def _accounts(job: FakeJob, invocation: Invocation) -> str:
+    """One account for each run."""
+    runs = [(job.submitted, "25  : rescheduling", 99)] * job.restarts
+    last = (queued(job), *failed_and_status(job))
+    return "".join(_account(job, invocation, *run) for run in [*runs, last])
+
+
+def _account(job: FakeJob, invocation: Invocation, submitted: float, failed: str, status: int) -> str:
+    started, ended = (moment(it, invocation, _ACCOUNT_TIME) for it in (job.started, job.ended))
+    spent = f"{int((job.ended or 0) - (job.started or 0))}s"
+    fields = {
+        "qname": job.queue,
+        "hostname": node(0),
+        "group": job.owner,
+        "owner": job.owner,
+        "project": job.project,
+        "department": "defaultdepartment",
+        "jobname": called(job),
+        "jobnumber": number_of(job),
+        "taskid": str(task_of(job) or "undefined"),
+        "account": "sge",
+        "priority": "0",
+        "qsub_time": moment(submitted, invocation, _ACCOUNT_TIME),
+        "start_time": started,
+        "end_time": ended,
+        "granted_pe": str(job.attributes["granted_pe"]),
+        "slots": str(job.slots),
+        "failed": failed,
+        "exit_status": str(status),
+        "ru_wallclock": spent,
+        **_USAGE,
+        "arid": "undefined",
+        "ar_sub_time": "undefined",
+        "category": str(job.attributes["category"]),
+    }
+    return _text([_RULE, *(f"{name:<12} {value:<20}" for name, value in fields.items())])
+
+
+# Of what a job has used nothing is known but its time.
+_USAGE = {
+    **{f"ru_{name}": "0.005s" for name in ("utime", "stime")},
+    **{f"ru_{name}": "0.000B" for name in ("maxrss", "ixrss", "ismrss", "idrss", "isrss")},
+    **dict.fromkeys(
+        (
+            *("ru_minflt", "ru_majflt", "ru_nswap", "ru_inblock", "ru_oublock", "ru_msgsnd", "ru_msgrcv"),
+            *("ru_nsignals", "ru_nvcsw", "ru_nivcsw"),
+        ),
+        "0",
+    ),
+    "cpu": "0.010s",
+    "mem": "0.000Bs",
+    "io": "0.000B",
+    "iow": "0.000s",
+    "maxvmem": "3.379MB",
+}
+
+
+def _text(lines: Iterable[str]) -> str:
+    return "".join(f"{line}\n" for line in lines)

@@ -1,0 +1,55 @@
+"""The native ids of Grid Engine jobs, of arrays and of their tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from jpsi.plugin import hookimpl
+from jpsi.plugin.kit import IdForm, write_indices
+
+# A job, or a task of an array. Anything else is a pattern for names, with which qdel would end other jobs.
+_IDS = IdForm("Grid Engine", r"[1-9][0-9]{0,9}(\.[1-9][0-9]{0,9})?")
+
+
+@hookimpl
+def canonical_id(native_id: str) -> str:
+    """The id, if it is one."""
+    return _IDS.canonical(native_id)
+
+
+@hookimpl
+def element_ids(native_id: str, indices: Sequence[int]) -> list[str]:
+    """The ids of tasks of an array."""
+    return [f"{native_id}.{index}" for index in indices]
+
+
+@hookimpl
+def arrays_of(native_ids: Sequence[str]) -> dict[str, str]:
+    """The arrays of those that are tasks of one."""
+    return {native_id: number_of(native_id) for native_id in native_ids if "." in native_id}
+
+
+def number_of(native_id: str) -> str:
+    """The number of a job, which all tasks of an array have in common.
+
+    >>> number_of("17.3"), number_of("17")
+    ('17', '17')
+    """
+    return native_id.partition(".")[0]
+
+
+def compress_ids(native_ids: Sequence[str]) -> list[str]:
+    """As few words as name these jobs.
+
+    >>> compress_ids(["17.1", "18", "17.3", "17.2", "17.9"])
+    ['18', '17.1-3', '17.9']
+    """
+    tasks: dict[str, list[int]] = {}
+    for native_id in native_ids:
+        array, is_task, index = native_id.partition(".")
+        if is_task:
+            tasks.setdefault(array, []).append(int(index))
+    single = [native_id for native_id in native_ids if "." not in native_id]
+    # behind a comma would be another job
+    runs = ((array, write_indices(indices).split(",")) for array, indices in tasks.items())
+    return single + [f"{array}.{run}" for array, words in runs for run in words]

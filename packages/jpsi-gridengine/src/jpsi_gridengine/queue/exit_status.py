@@ -1,0 +1,92 @@
+"""What Grid Engine's account of a job says of its end; never more than it does."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import datetime
+
+from jpsi.plugin import JobState, Observation, Reason
+from jpsi.plugin.kit import carried_tag, moment
+
+# sge_status(5) of 8.1.9, "Failed" states. Others do not tell whether the job has run, such as 22: its
+# node has lost it.
+_NO_FAILURE = 0
+_NOT_STARTED = frozenset({*range(1, 12), *range(26, 30), *range(31, 37), 38})
+_RAN = frozenset({12, 13, 14, 15, 16, 17, 30})
+_NODE_FAILED = frozenset({18, 19, 20, 21})
+_PUT_BACK = frozenset({24, 25})
+_LIMIT = 37
+_SIGNALLED = 100
+#: 128 + n is the code of a job that signal n ended.
+_SIGNAL_BASE = 128
+# What the limits on the time of a job that it was submitted with end it by
+_KILL, _USR1 = 9, 10
+_LIMITS = {_SIGNAL_BASE + _KILL: "h_rt", _SIGNAL_BASE + _USR1: "s_rt"}
+_OUT_OF_TIME = "the job used up its duration and was ended"
+
+
+def observation(account: Mapping[str, str], submitted: datetime | None) -> Observation | None:
+    """What an account says; None if it is that of a run after which the job was put back.
+
+    Args:
+        account: its fields as qacct names them.
+        submitted: when the job was submitted.
+    """
+    failed, text = _number(account["failed"]), account["failed"]
+    if failed is None or failed in _PUT_BACK:
+        return None
+    code = _number(account["exit_status"])
+    state, reason, message = _end(failed, text, code, account)
+    host = account.get("hostname", "")
+    ran = failed in {_NO_FAILURE, _LIMIT, _SIGNALLED, *_RAN}
+    return Observation(
+        state=state,
+        word=text if failed else "0",
+        tag=carried_tag(account["jobname"]),
+        submitted=submitted,
+        reason=reason,
+        message=message,
+        exit_code=code if ran else None,
+        ran=ran or (False if failed in _NOT_STARTED else None),
+        time=moment(account.get("end_time", "")),
+        nodes=(host,) if host and ran else (),
+        details={"gridengine.failed": text, "gridengine.queue": account.get("qname", "")},
+    )
+
+
+def _end(
+    failed: int, text: str, code: int | None, account: Mapping[str, str]
+) -> tuple[JobState, Reason | None, str | None]:
+    told = f"Grid Engine calls the job failed: {text}"
+    if failed == _NO_FAILURE:
+        return JobState.FAILED if code else JobState.COMPLETED, None, None
+    if failed in {_LIMIT, _SIGNALLED} and _is_out_of_time(code, account):
+        return JobState.FAILED, Reason.TIMEOUT, _OUT_OF_TIME
+    if failed == _LIMIT:
+        # Without a limit on time of its own it was the queue's, or one on memory.
+        reason = Reason.OUT_OF_MEMORY if _requested(account, "h_vmem") else Reason.TIMEOUT
+        return JobState.FAILED, reason, told
+    if failed == _SIGNALLED:
+        return JobState.FAILED, Reason.SIGNAL, f"{told}; jobs that qdel ends are not told from others"
+    if failed in _NODE_FAILED:
+        return JobState.FAILED, Reason.NODE_FAIL, told
+    return JobState.FAILED, Reason.LAUNCH if failed in _NOT_STARTED else None, told
+
+
+def _is_out_of_time(code: int | None, account: Mapping[str, str]) -> bool:
+    limit = _requested(account, _LIMITS.get(code or 0, ""))
+    used = _number(account.get("ru_wallclock", ""))
+    return limit is not None and used is not None and used >= limit
+
+
+def _requested(account: Mapping[str, str], resource: str) -> int | None:
+    """The number that the job asked for by `-l`, which its category repeats."""
+    match = re.search(rf"[ ,]{re.escape(resource)}=(\d+)", account.get("category", "")) if resource else None
+    return None if match is None else int(match[1])
+
+
+def _number(text: str) -> int | None:
+    """The number at the beginning of a field such as `100 : assumedly after job`, `137 (Killed)` or `4s`."""
+    match = re.match(r"\d+", text)
+    return None if match is None else int(match[0])

@@ -1,0 +1,194 @@
+"""Asking qacct for jobs that have left the queue, and reading its answers.
+
+Only there are exit codes. A job shows up seconds after its end; one that was deleted while it was pending
+never does. A task that a parallel job has started by `qrsh -inherit` may have an account of its own, before
+the job has one: qacct of 8.1.9 does not tell the two apart, but its file of accounts does.
+
+The text of qacct does not prove that it is whole. So it is asked for twice in one command, and each of the
+two ends with a line that tells how many accounts it has: an answer that differs from itself, or has another
+number, is none. Where the file of accounts can be read, the number is that of the file, and qacct itself
+prints the line at the end, as the name of a last account. Elsewhere, what remains possible is that qacct,
+called twice, leaves out the same of what it has, and says that all went well: then later accounts of the job,
+or of tasks of its array, are missing.
+
+Of an id that qacct does not know nothing is told: it does not know what waits or runs. An id that it neither
+tells of nor calls unknown makes the answer none.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+
+from jpsi.plugin import (
+    NOT_OFFERED,
+    Command,
+    CommandResult,
+    NotOffered,
+    Observation,
+    Site,
+    SubmitException,
+    hookimpl,
+)
+from jpsi.plugin.kit import moment
+
+from ..commands import gridengine
+from ..native_ids import number_of
+from .exit_status import observation
+
+# accounting(5) of 8.1.9: 5 job_name, 6 job_number, 34 granted_pe, 36 task_number, 42 pe_taskid. What is left
+# are accounts of jobs, and look like those of jobs without tasks. No job is called `1 accounts`: names have
+# no blanks and begin otherwise. OCS 9 has no such file.
+_ASK = """\
+accounts=$1/${SGE_CELL:-default}/common/accounting
+is_known=$1
+shift
+# without what a site prints before it, and the sum that stands below all accounts of a file
+told() { printf '%s\\n' "$1" | sed -n -e '/^Total System Usage$/q' -e '/^===*$/,$p'; }
+end() { printf '==\\njobname      %s accounts\\n' "$1"; }
+if [ -n "$is_known" ] && [ -r "$accounts" ]; then
+    found=$(awk -F: -v OFS=: -v asked="$*" '
+        BEGIN { for (i = split(asked, ids, " "); i; i--) wanted[ids[i]] }
+        NF > 42 && ($6 in wanted || ($6 "." $36) in wanted) && ($34 == "NONE" || $42 == "NONE") {
+            $34 = "NONE"
+            print
+            last = $0
+            count++
+            seen[$6]
+            seen[$6 "." $36]
+        }
+        END {
+            for (id in wanted) if (!(id in seen)) print "error: job id " id " not found" | "cat >&2"
+            if (!count) exit
+            $0 = last
+            $5 = count " accounts"
+            print
+        }' "$accounts") || exit
+    for call in 1 2; do
+        if [ -z "$found" ]; then
+            end 0
+            continue
+        fi
+        said=$(printf '%s\\n' "$found" | qacct -f /dev/stdin -j) || exit
+        told "$said"
+    done
+    exit
+fi
+for call in 1 2; do
+    count=0
+    for id do
+        case $id in
+        *.*) said=$(qacct -j "${id%.*}" -t "${id#*.}") ;;
+        *) said=$(qacct -j "$id") ;;
+        esac
+        code=$?
+        [ "$code" -lt 126 ] || exit "$code"
+        # of those that are unknown it complains; of others nothing is told then
+        [ "$code" = 0 ] || continue
+        told "$said"
+        count=$((count + $(printf '%s\\n' "$said" | grep -c '^===*$')))
+    done
+    end "$count"
+done
+"""
+
+_NOT_FOUND = re.compile(
+    r"^error: (?:job (?:id|name)|Job-array tasks) ([\d.]+)(?:-\d+:1)? not found$", re.MULTILINE
+)
+# The file comes with the first job that ends.
+_NO_FILE = re.compile(r"accounting: No such file or directory$|^no jobs running since startup$", re.MULTILINE)
+_UNREADABLE = re.compile(r"^error: unable to open ", re.MULTILINE)
+_NO_COMMAND = frozenset({126, 127})
+_NONE = "NONE"
+_BETWEEN = re.compile(r"^==+$\n", re.MULTILINE)
+_LINE = re.compile(r"^(\w+)(?: +(.*?))? *\n", re.MULTILINE)
+_END = re.compile(r"(\d+) accounts")
+_NAME, _NUMBER, _TASK, _TIME = "jobname", "jobnumber", "taskid", "qsub_time"
+_NEEDED = frozenset(
+    {_NAME, _NUMBER, _TASK, _TIME, "end_time", "failed", "exit_status", "ru_wallclock", "maxvmem"}
+)
+# The last that 8.1.9 tells, which writes `4s`; others write `4`, and tell no such thing.
+_LAST = "category"
+_SECONDS = re.compile(r"[\d.]+s")
+
+_Account = Mapping[str, str]
+
+
+@hookimpl
+def query_finished(native_ids: Sequence[str], site: Site) -> Command:
+    """The command that asks for these jobs; where nobody knows the file of accounts, by a qacct for each."""
+    return gridengine("/bin/sh", "-c", _ASK, "qacct", site.offers.get("root", ""), *native_ids)
+
+
+@hookimpl
+def parse_finished(
+    result: CommandResult, native_ids: Sequence[str]
+) -> Mapping[str, Observation] | NotOffered:
+    """What qacct said about jobs; of one that was put back, its last run.
+
+    Raises:
+        SubmitException: the answer is not whole, or a job is neither told of nor unknown.
+    """
+    if result.returncode in _NO_COMMAND or _UNREADABLE.search(result.stderr):
+        return NOT_OFFERED
+    accounts = _accounts(result)
+    unknown = set() if _NO_FILE.search(result.stderr) is None else set(native_ids)
+    unknown.update(_NOT_FOUND.findall(result.stderr))
+    unknown.update(account[_NUMBER] for account in accounts)
+    if left := [it for it in native_ids if it not in unknown and number_of(it) not in unknown]:
+        msg = f"qacct told nothing of {', '.join(left)}: {result.stderr[-200:]!r}"
+        raise SubmitException(msg, transient=True)
+    last = {_id(account): account for account in accounts if _is_whole_jobs(account)}
+    told = {native_id: observation(it, _submitted(it, accounts)) for native_id, it in last.items()}
+    return {native_id: it for native_id, it in told.items() if it is not None}
+
+
+def _accounts(result: CommandResult) -> list[_Account]:
+    """All accounts, if both times the same were told.
+
+    Raises:
+        SubmitException: that is not so.
+    """
+    _, *texts = _BETWEEN.split(result.checked().stdout)
+    told: list[list[str]] = [[]]
+    for text in texts:
+        end = _END.fullmatch(dict(_LINE.findall(text)).get(_NAME, ""))
+        if end is None:
+            told[-1].append(text)
+        elif len(told[-1]) == int(end[1]):
+            told.append([])
+    first, *others = told
+    if others != [first, []]:
+        msg = f"qacct did not answer to its end, or not twice the same: {result.stdout[-200:]!r}"
+        raise SubmitException(msg, transient=True)
+    return [_account(text) for text in first]
+
+
+def _account(text: str) -> _Account:
+    lines = [_LINE.fullmatch(line) for line in text.splitlines(keepends=True) if line.strip()]
+    account = {line[1]: line[2] or "" for line in lines if line is not None}
+    has_last = _LAST in account or _SECONDS.fullmatch(account.get("ru_wallclock", "")) is None
+    is_clear = len(account) == len(lines) and account.keys() >= _NEEDED and has_last
+    if not is_clear or not account[_NUMBER].isdecimal():
+        msg = f"qacct printed an account that is not clear: {text!r}"
+        raise SubmitException(msg, transient=True)
+    return account
+
+
+def _submitted(account: _Account, accounts: Sequence[_Account]) -> datetime | None:
+    """When a job was submitted: for one that was put back, Grid Engine tells that time with later runs."""
+    job = account[_NUMBER], account[_NAME]
+    times = [moment(it[_TIME]) for it in accounts if (it[_NUMBER], it[_NAME]) == job]
+    return min((it for it in times if it is not None), default=None)
+
+
+def _is_whole_jobs(account: _Account) -> bool:
+    """False for the account of a task that a parallel job has started, or that may be one."""
+    # Only OCS 9 says whether it is a task's; of a parallel job, any other account may be one.
+    return account.get("pe_taskid", account.get("granted_pe", _NONE)) == _NONE
+
+
+def _id(account: _Account) -> str:
+    number, task = account[_NUMBER], account[_TASK]
+    return f"{number}.{task}" if task.isdecimal() else number

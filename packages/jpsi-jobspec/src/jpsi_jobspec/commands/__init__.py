@@ -1,0 +1,11 @@
+"""The commands of `jpsi workflow`.
+
+To import this room takes no more than click, as `jpsi --help` does. A command imports the rest when it is
+called.
+"""
+
+from __future__ import annotations
+
+from .workflow import WORKFLOW
+
+__all__ = ["WORKFLOW"]

@@ -1,0 +1,171 @@
+"""The commands that only look at documents: validate, plan, graph, render, satisfy and convert."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import attrs
+import click
+import yaml
+
+from jpsi import Job, JobExecutor, read_document, read_script
+
+from ..conversion import Converted, from_canonical, from_job, to_canonical
+from ..document import WorkflowError
+from ..planning import Entry, Verdict, weigh_requirements
+from ..reporting import as_plain, group_journals, plan_lines, plan_tree, render_svg
+from ..run_store import latest_run
+from ..running import EXIT_DONE, EXIT_FAILED, EXIT_MISTAKE, joined, submitted_spec
+from .arguments import Arguments
+from .messages import fenced, warn
+from .preparation import opened, planned, read, site
+
+
+def validate(arguments: Arguments, *, as_json: bool) -> int:
+    """Say what is wrong with a document, and return the exit code."""
+
+    def command() -> int:
+        try:
+            found = opened(arguments)[1].warnings
+        except WorkflowError as e:
+            if not as_json:
+                raise
+            found = [*e.found, *e.loose]
+        if as_json:
+            click.echo(json.dumps([attrs.asdict(it) for it in found], indent=2))
+            return EXIT_MISTAKE if any(it.is_error for it in found) else EXIT_DONE
+        warn(found)
+        click.echo(f"{arguments.file}: {_verdict(len(found))}")
+        return EXIT_DONE
+
+    return fenced(command)
+
+
+def _verdict(warnings: int) -> str:
+    if not warnings:
+        return "nothing is wrong"
+    return f"{warnings} warning{'s' if warnings > 1 else ''}, no errors"
+
+
+def plan(arguments: Arguments, *, is_explained: bool, as_json: bool) -> int:
+    """Show what a document comes to, and return the exit code."""
+
+    def command() -> int:
+        made, findings = planned(arguments)
+        if as_json:
+            click.echo(json.dumps(as_plain(made), indent=2))
+            return EXIT_DONE
+        warn(findings.warnings)
+        for line in plan_lines(made, is_explained=is_explained):
+            click.echo(line)
+        return EXIT_DONE
+
+    return fenced(command)
+
+
+def graph(arguments: Arguments, *, has_states: bool, output: str | None) -> int:
+    """Draw what waits for what, and return the exit code."""
+
+    def command() -> int:
+        made, findings = planned(arguments)
+        warn(findings.warnings)
+        run = latest_run(arguments.file) if has_states else None
+        found = () if run is None else (run, *group_journals(run))
+        states = {name: joined(it).value for each in found for name, it in each.states.items()}
+        if output is not None:
+            Path(output).write_text(render_svg(made, states), encoding="utf-8")
+            return EXIT_DONE
+        for line in plan_tree(made, states):
+            click.echo(line)
+        return EXIT_DONE
+
+    return fenced(command)
+
+
+def render(arguments: Arguments) -> int:
+    """Show what would be submitted, and return the exit code."""
+
+    def command() -> int:
+        made, findings = planned(arguments)
+        warn(findings.warnings)
+        with JobExecutor(made.target) as executor:
+            for entry in made.entries:
+                click.echo(_rendered(entry, executor))
+        return EXIT_DONE
+
+    return fenced(command)
+
+
+def _rendered(entry: Entry, executor: JobExecutor) -> str:
+    head = f"### {entry.id}: {entry.kind.value}" + (f" x {entry.replicas}" if entry.replicas > 1 else "")
+    spec = submitted_spec(entry)
+    if spec is None:
+        return f"{head}\n### nothing is submitted for it\n"
+    preview = executor.preview(Job(spec))
+    parts = [head, f"### {' '.join(preview.command)}"]
+    if preview.script is not None:
+        parts += ["### reads:", preview.script.rstrip("\n")]
+    return "\n".join([*parts, f"### {preview.path}:", preview.run])
+
+
+def satisfy(arguments: Arguments, *, as_json: bool) -> int:
+    """Say whether what a document requires is there, and return the exit code."""
+
+    def command() -> int:
+        document, _ = opened(arguments)
+        known = site(arguments).subsystems
+        answers = dict(weigh_requirements(document, known))
+        if as_json:
+            content = {
+                name: {"verdict": it.verdict.value, "reasons": it.reasons} for name, it in answers.items()
+            }
+            click.echo(json.dumps(content, indent=2))
+        else:
+            for name, answer in answers.items():
+                click.echo(f"{name}: {answer.verdict.value}")
+                for reason in answer.reasons:
+                    click.echo(f"  {reason}")
+            if not answers:
+                click.echo(f"{arguments.file}: nothing is required")
+        wrong = {Verdict.NO, Verdict.UNKNOWN} if arguments.missing == "fail" else {Verdict.NO}
+        return EXIT_FAILED if any(it.verdict in wrong for it in answers.values()) else EXIT_DONE
+
+    return fenced(command)
+
+
+def convert(arguments: Arguments, *, direction: str) -> int:
+    """Convert a document, tell what was lost, and return the exit code."""
+
+    def command() -> int:
+        if direction == "to-flux":
+            _to_flux(arguments)
+            return EXIT_DONE
+        converted = _converted(arguments, direction)
+        warn(converted.lost)
+        click.echo(yaml.safe_dump(dict(converted.content), sort_keys=False), nl=False)
+        return EXIT_DONE
+
+    return fenced(command)
+
+
+def _converted(arguments: Arguments, direction: str) -> Converted:
+    """The workflow that a document of another kind comes to."""
+    text = read(arguments.file)
+    if direction == "from-flux":
+        return from_canonical(text, arguments.file)
+    if direction == "from-jpsi":
+        return from_job(read_document(text, arguments.file))
+    script = read_script(text, Path(arguments.file).absolute(), Path.cwd(), arguments.executor)
+    made = from_job(script.spec)
+    return attrs.evolve(made, lost=(*script.lost, *made.lost))
+
+
+def _to_flux(arguments: Arguments) -> None:
+    document, _ = opened(arguments)
+    made, _ = planned(arguments)
+    found = {it.id: to_canonical(it, document.user) for it in made.entries if it.command or it.replicated}
+    for entry in made.entries:
+        lost = found[entry.id].lost if entry.id in found else ("it is no job, and left out",)
+        warn(f"{entry.id}: {it}" for it in lost)
+    click.echo(json.dumps({name: it.content for name, it in found.items()}, indent=2))

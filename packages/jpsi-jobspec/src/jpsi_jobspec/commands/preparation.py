@@ -1,0 +1,141 @@
+"""From a file and arguments to a plan: the only place where documents are read from disk."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from jpsi import InvalidJobException, configuration, plugins
+
+from ..document import NOWHERE, Document, Findings, Position, instead, load
+from ..planning import (
+    SUBSYSTEM_DIRECTORY,
+    Mapped,
+    Plan,
+    Site,
+    Subsystems,
+    configured_constraints,
+    draft_plan,
+    groups_of_several_nodes,
+    has_choice,
+    has_pieces,
+    launcher_of,
+    queue_limits,
+    read_subsystems,
+    shortcomings,
+    takes_several_kinds,
+    this_machine,
+    usable_engines,
+    usual_duration,
+)
+from .arguments import Arguments
+
+
+def read(file: str) -> str:
+    """The text of a document.
+
+    Raises:
+        InvalidJobException: it cannot be read.
+    """
+    try:
+        return Path(file).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as e:
+        msg = f"{file} cannot be read: {e.strerror if isinstance(e, OSError) else 'it is no UTF-8 text'}"
+        raise InvalidJobException(msg, e) from e
+
+
+def opened(arguments: Arguments) -> tuple[Document, Findings]:
+    """The document, and what is loose in it; raises WorkflowError as `load`."""
+    findings = Findings(arguments.file, arguments.is_strict)
+    return load(read(arguments.file), findings, pairs(arguments.parameters, "NAME=VALUE")), findings
+
+
+def site(arguments: Arguments, document: Document | None = None) -> Site:
+    """What is known of where a document is to run; its queues are asked about where it leaves a choice."""
+    known = configuration()
+    target = arguments.executor or known.default_executor or "local"
+    section = known.targets.get(target.lower())
+    executor = (section.executor if section is not None else None) or target
+    sections = (section, known.executors.get(executor.lower()))
+    typed = pairs(arguments.constraints, "SUBSYSTEM.FIELD=OPTION")
+    is_elsewhere = any(it is not None and it.url is not None for it in sections)
+    is_one_machine = executor.lower() == "local"
+    return Site(
+        target=target,
+        is_one_machine=is_one_machine,
+        machine=this_machine() if is_one_machine and not is_elsewhere else None,
+        usual_duration=usual_duration(target) if executor.lower() == "pilot" else None,
+        is_elsewhere=is_elsewhere,
+        subsystems=known_subsystems(arguments.subsystems),
+        is_missing_wrong=arguments.missing == "fail",
+        constraints={
+            **configured_constraints(executor.lower()),
+            **configured_constraints(target.lower()),
+            **{name: Mapped(option=it) for name, it in typed.items()},
+        },
+        is_heterogeneous=document is not None and has_pieces(document) and takes_several_kinds(target),
+        limits=queue_limits(target) if document is not None and has_choice(document) else (),
+    )
+
+
+def known_subsystems(directory: str | None) -> Subsystems:
+    """The subsystems of a directory; one that was named must be there."""
+    path = Path(directory or SUBSYSTEM_DIRECTORY).expanduser()
+    if directory is not None and not path.is_dir():
+        msg = f"{directory} is no directory with subsystems"
+        raise InvalidJobException(msg)
+    return read_subsystems(path)
+
+
+def planned(arguments: Arguments) -> tuple[Plan, Findings]:
+    """The plan of a document, and what is loose in it; raises WorkflowError if it cannot run there."""
+    plan, findings, _ = prepared(arguments)
+    return plan, findings
+
+
+def prepared(arguments: Arguments, *, is_to_run: bool = False) -> tuple[Plan, Findings, Site]:
+    """The plan of a document, what is loose in it, and what it was planned for.
+
+    Raises:
+        WorkflowError: it cannot run there; if it is to run, also for lack of what is not installed.
+    """
+    document, findings = opened(arguments)
+    found = site(arguments, document)
+    plan = draft_plan(document, found, findings)
+    if not is_to_run:
+        _check_target(found.target, findings)
+    note = findings.wrong if is_to_run else findings.loose
+    launcher = launcher_of(plan.target) if groups_of_several_nodes(plan) else ""
+    for name, says, do in shortcomings(plan, usable_engines(), launcher):
+        note("JS092", _place(name, document), says, do)
+    findings.check()
+    return plan, findings, found
+
+
+def _check_target(target: str, findings: Findings) -> None:
+    """Note that what is planned for is not here; whoever would run it learns of that by an error."""
+    names = {name for it in plugins() if it.kind == "executor" for name in (it.name, *it.aliases)}
+    names |= configuration().targets.keys()
+    if target.lower() not in {it.lower() for it in names}:
+        says = f"it is planned for {target!r}, and no executor and no target is called so"
+        findings.loose("JS095", NOWHERE, says, instead(target, names))
+
+
+def _place(name: str, document: Document) -> Position:
+    """Return where the group, or the task with replicas, stands that is called so where it runs."""
+    task = next((it for it in document.tasks if it.name == name), None)
+    group = document.groups.get(name if task is None or task.group is None else task.group)
+    it = group or task
+    return NOWHERE if it is None else it.at
+
+
+def pairs(words: Iterable[str], form: str) -> Mapping[str, str]:
+    """What `NAME=VALUE` words say."""
+    found = {}
+    for word in words:
+        name, sign, value = word.partition("=")
+        if not sign or not name:
+            msg = f"{word!r} is not {form}"
+            raise InvalidJobException(msg)
+        found[name] = value
+    return found

@@ -1,0 +1,110 @@
+"""The last run of a document, and entries of it by the names that people type, as `status` spells them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import attrs
+
+from jpsi import InvalidJobException, JobState
+
+from ..document import instead
+from ..groups import mark_lost
+from ..planning import Kind
+from ..run_store import Journal, Part, inner_journal, latest_run
+
+
+@attrs.frozen(slots=True)
+class Inside:
+    """Some entries inside of a group."""
+
+    journal: Journal
+    names: tuple[str, ...]
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether the allocation of the group was ever there."""
+        return self.journal.life is not None
+
+
+@attrs.frozen(slots=True)
+class Named:
+    """Some entries of a run."""
+
+    #: Those at the top.
+    top: tuple[str, ...]
+    #: Those inside of groups, by the name of the group at the top.
+    inside: Mapping[str, Inside]
+
+    def __bool__(self) -> bool:
+        return bool(self.top or self.inside)
+
+    def parts(self, run: Journal) -> list[Part]:
+        """How far each of their replicas has come, as far as it is on disk."""
+        found = [part for name in self.top for part in run.parts[name]]
+        for group, it in self.inside.items():
+            it.journal.catch_up()
+            if run.have_ended([group]):
+                mark_lost(it.journal)
+            found += [part for name in it.names for part in it.journal.parts[name]]
+        return found
+
+    def cancelled(self, run: Journal) -> list[str]:
+        """The names of those that did not end by themselves."""
+        self.parts(run)
+        known = [(name, run) for name in self.top]
+        known += [(name, it.journal) for it in self.inside.values() for name in it.names]
+        return [name for name, it in known if JobState.CANCELED in {part.state for part in it.parts[name]}]
+
+    def have_ended(self, run: Journal) -> bool:
+        """Whether all of them have."""
+        return all(it.state.final for it in self.parts(run))
+
+    def cancel(self, run: Journal) -> Named:
+        """Have them end; returns those of which it will be heard soon.
+
+        What is in a group that has not begun does not begin with it, whenever that is.
+        """
+        if self.top:
+            run.cancel(*self.top)
+        for it in self.inside.values():
+            it.journal.cancel(*it.names)
+        return Named(self.top, {group: it for group, it in self.inside.items() if it.has_begun})
+
+
+def named(words: Iterable[str], run: Journal) -> Named:
+    """The entries that words name; a group in a group stands for all that is in it.
+
+    Raises:
+        InvalidJobException: there is no such entry.
+    """
+    insides = {it.id: inner_journal(run.path, it) for it in run.plan.entries if it.kind is Kind.ALLOCATION}
+    wanted = dict.fromkeys(words)
+    found: dict[str, None] = {}
+    for word in wanted:
+        group = word.partition("/")[0]
+        known = run.parts if word in run.parts or group not in insides else insides[group].parts
+        matching = [it for it in known if it == word or it.startswith(f"{word}/")]
+        if not matching:
+            everything = [*run.parts, *(name for it in insides.values() for name in it.parts)]
+            msg = f"there is no task {word!r}; {instead(word, everything)}"
+            raise InvalidJobException(msg)
+        found |= dict.fromkeys(matching)
+    chosen = {group: tuple(name for name in it.parts if name in found) for group, it in insides.items()}
+    return Named(
+        tuple(name for name in run.parts if name in found),
+        {group: Inside(insides[group], names) for group, names in chosen.items() if names},
+    )
+
+
+def last_run(file: str) -> Journal:
+    """The last run of a document.
+
+    Raises:
+        InvalidJobException: there is none.
+    """
+    last = latest_run(file)
+    if last is None:
+        msg = f"{file} was never run here; `jpsi workflow run` does that"
+        raise InvalidJobException(msg)
+    return last

@@ -1,0 +1,83 @@
+"""The commands that look at runs: status and logs."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Mapping
+
+import click
+
+from jpsi import InvalidJobException
+from jpsi_engine import job_store
+
+from ..reporting import entry_line, group_journals, refresh, run_records
+from ..run_store import Journal, Part
+from ..running import EXIT_DONE
+from .arguments import Arguments
+from .messages import complain, fenced
+from .selection import last_run
+
+
+def status(arguments: Arguments, *, as_json: bool) -> int:
+    """Show how far the last run has come, and return the exit code."""
+
+    def command() -> int:
+        last = last_run(arguments.file)
+        is_left = not last.is_over and not last.is_driven
+        refresh(last)
+        if as_json:
+            click.echo(json.dumps(list(run_records(last)), indent=2))
+            return EXIT_DONE
+        for journal in (last, *group_journals(last)):
+            for entry in journal.plan.entries:
+                click.echo(entry_line(entry, journal.parts[entry.id], is_coloured=sys.stdout.isatty()))
+        if is_left:
+            complain([f"nobody drives this run; `jpsi workflow wait {arguments.file}` goes on with it"])
+        return EXIT_DONE
+
+    return fenced(command)
+
+
+def logs(arguments: Arguments, *, task: str, is_stderr: bool) -> int:
+    """Show what a task has written, and return the exit code."""
+
+    def command() -> int:
+        last = last_run(arguments.file)
+        shown = (last, *group_journals(last))
+        chosen = _named(task, _by_task(last, shown))
+        jobs = {it.id: it for it in job_store.jobs(also=[it.work for it in shown])}
+        for name, part in chosen.items():
+            job = jobs.get(part.job_id or "")
+            if len(chosen) > 1:
+                click.echo(f"==> {name} <==")
+            if job is None:
+                complain([f"{name} has written nothing: it is {part.state.value}"])
+                continue
+            output, offset = job.output("stderr" if is_stderr else "stdout"), 0
+            while (chunk := output.read(offset)) is not None and chunk.data:
+                click.echo(chunk.data, nl=False)
+                offset = chunk.end
+        return EXIT_DONE
+
+    return fenced(command)
+
+
+def _by_task(last: Journal, shown: Iterable[Journal]) -> dict[str, list[Part]]:
+    """Return the replicas of every entry by its name; those that have an allocation stand for it, too."""
+    found = {name: it for run in shown for name, it in run.parts.items()}
+    inside = {it.id: it.replicated for it in last.plan.entries}
+    return found | {name: found[it.id] for name, it in inside.items() if it is not None}
+
+
+def _named(task: str, parts: Mapping[str, list[Part]]) -> dict[str, Part]:
+    """The replicas that a word stands for, by their names."""
+    if task in parts and len(parts[task]) == 1:
+        return {task: parts[task][0]}
+    if task in parts:
+        return {f"{task}.{number}": it for number, it in enumerate(parts[task], 1)}
+    name, _, number = task.rpartition(".")
+    if name in parts and number.isdecimal() and 1 <= int(number) <= len(parts[name]):
+        return {task: parts[name][int(number) - 1]}
+    msg = f"there is no task {task!r}; there are: {', '.join(parts)}"
+    raise InvalidJobException(msg)

@@ -1,0 +1,11 @@
+"""Conversion of workflows: from and to canonical jobspecs of Flux, and from jobs of jpsi.
+
+Each conversion tells what it could not carry over.
+"""
+
+from __future__ import annotations
+
+from .canonical import Converted, from_canonical, to_canonical
+from .jpsi_jobs import from_job
+
+__all__ = ["Converted", "from_canonical", "from_job", "to_canonical"]

@@ -1,0 +1,174 @@
+"""Workflows from and to canonical jobspecs, as Flux reads them (RFC 25, version 1).
+
+Each conversion says what it could not carry over. Pure.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import attrs
+import yaml
+
+from jpsi import InvalidJobException
+
+from ..document import ONE_SLOT, Shape, shown
+from ..planning import Entry
+
+_LABEL = "task"
+_SYSTEM = ("duration", "cwd", "environment")
+_VERTEX = ("type", "count", "with", "label", "exclusive", "unit")
+
+
+@attrs.frozen(slots=True)
+class Converted:
+    """What came of a conversion."""
+
+    content: Mapping[str, Any]
+    #: What was not carried over, one sentence each.
+    lost: tuple[str, ...] = ()
+
+
+def from_canonical(text: str, source: str) -> Converted:
+    """A workflow of one task from a canonical jobspec, in JSON or YAML.
+
+    Raises:
+        InvalidJobException: it is neither.
+    """
+    content = _read(text, source)
+    resources, tasks = _one(content, "resources", source), _one(content, "tasks", source)
+    command = tasks.get("command")
+    lost: list[str] = []
+    system = _mapping(_mapping(_mapping(content).get("attributes")).get("system"))
+    task: dict[str, Any] = {
+        "name": str(_mapping(system.get("job")).get("name") or _LABEL),
+        "resources": _LABEL,
+        "command": [command] if isinstance(command, str) else command,
+    }
+    if attributes := _attributes(system, lost):
+        task["attributes"] = attributes
+    made = {
+        "version": 1,
+        "resources": {_LABEL: _vertex(resources, "resources[0]", lost, source)},
+        "tasks": [task],
+    }
+    user = _mapping(_mapping(content).get("attributes")).get("user")
+    if user is not None:
+        made["user"] = user
+    count = _mapping(tasks.get("count"))
+    if count not in ({"per_slot": 1}, {}):
+        lost.append(f"tasks[0].count is {count}; a workflow runs one process in each slot")
+    return Converted(made, tuple(lost))
+
+
+def _read(text: str, source: str) -> object:
+    # what JSON writes as two escapes YAML does not take for one character
+    with contextlib.suppress(ValueError):
+        return json.loads(text)
+    try:
+        return yaml.safe_load(text)
+    except yaml.YAMLError as e:
+        msg = f"{source}: it is neither JSON nor YAML: {e}"
+        raise InvalidJobException(msg, e) from e
+
+
+def _one(content: object, key: str, source: str) -> dict[str, Any]:
+    items = content.get(key) if isinstance(content, dict) else None
+    if isinstance(items, list) and len(items) == 1 and isinstance(items[0], dict):
+        return items[0]
+    msg = f"{source}: it is no canonical jobspec: {key} must be a list of one mapping"
+    raise InvalidJobException(msg)
+
+
+def _mapping(value: object) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _vertex(vertex: object, place: str, lost: list[str], source: str) -> dict[str, Any]:
+    if not isinstance(vertex, dict):
+        msg = f"{source}: {place} must be a mapping with a type and a count, not {shown(vertex)}"
+        raise InvalidJobException(msg)
+    made = {key: vertex[key] for key in ("type", "count", "label", "exclusive") if key in vertex}
+    lost += [f"{place}.{key} has no meaning in a workflow" for key in vertex if key not in _VERTEX]
+    if isinstance(made.get("count"), dict):
+        made["count"] = made["count"].get("min", 1)
+        lost.append(f"{place}.count is a range, of which the least is taken: {made['count']}")
+    made.setdefault("count", 1)
+    held = vertex.get("with")
+    if held and not isinstance(held, list):
+        msg = f"{source}: {place}.with must be a list, not {shown(held)}"
+        raise InvalidJobException(msg)
+    if held:
+        made["with"] = [_vertex(it, f"{place}.with[{n}]", lost, source) for n, it in enumerate(held)]
+    return made
+
+
+def _attributes(system: Mapping[str, Any], lost: list[str]) -> dict[str, Any]:
+    lost += [
+        f"attributes.system.{key} has no place in a workflow: {value}"
+        for key, value in system.items()
+        if key not in _SYSTEM and not (key == "job" and set(_mapping(value)) <= {"name"})
+    ]
+    return {key: system[key] for key in _SYSTEM if system.get(key) not in (None, "", {})}
+
+
+def to_canonical(entry: Entry, user: object = None) -> Converted:
+    """The canonical jobspec, as Flux reads it, of one replica of an entry that has a command.
+
+    Args:
+        entry: of a plan.
+        user: what the document carries for its user.
+    """
+    inner = entry.replicated
+    if inner is not None:
+        alone = attrs.evolve(inner, id=entry.id, after=entry.after, steps=entry.steps, lost=entry.lost)
+        whole = to_canonical(attrs.evolve(alone, constraints=entry.constraints), user)
+        many = f"it is one of {inner.replicas} replicas"
+        lost = [f"{many}, which have one allocation" if it == many else it for it in whole.lost]
+        return Converted(whole.content, tuple(lost))
+    attributes = entry.attributes
+    unset = [name for name, value in attributes.environment.items() if value is None]
+    shape = entry.shape or ONE_SLOT
+    lost = [f"the variable {name} is not unset" for name in unset]
+    lost += [f"nothing is said of what it waits for: {it.id} ({it.when})" for it in entry.after]
+    lost += [f"nothing is said of {name}" for name in (*entry.constraints, *attributes.options)]
+    if shape.pieces:
+        lost.append(f"of its pieces only the first is asked for: {shape}")
+        shape = shape.pieces[0]
+    if shape.memory:
+        lost.append("memory is not asked for")
+    if entry.replicas > 1:
+        lost.append(f"it is one of {entry.replicas} replicas")
+    if entry.steps:
+        lost.append("its steps are not done")
+    system: dict[str, Any] = {
+        "duration": 0 if attributes.duration is None else attributes.duration.total_seconds(),
+        "environment": {k: v for k, v in attributes.environment.items() if v is not None},
+        "job": {"name": entry.name},
+    }
+    if attributes.cwd is not None:
+        system["cwd"] = attributes.cwd
+    content = {
+        "version": 1,
+        "resources": [_graph(shape)],
+        "tasks": [{"command": list(entry.command), "slot": _LABEL, "count": {"per_slot": 1}}],
+        "attributes": {"system": system} if user is None else {"system": system, "user": user},
+    }
+    return Converted(content, (*lost, *entry.lost))
+
+
+def _graph(shape: Shape) -> dict[str, Any]:
+    inside = [{"type": "core", "count": shape.cores or 1}]
+    if shape.gpus:
+        inside.append({"type": "gpu", "count": shape.gpus})
+    per_node = shape.slots_per_node
+    slot = {"type": "slot", "label": _LABEL, "count": per_node or shape.slots, "with": inside}
+    if shape.nodes is None:
+        return slot
+    node: dict[str, Any] = {"type": "node", "count": shape.nodes, "with": [slot]}
+    if shape.is_exclusive:
+        node["exclusive"] = True
+    return node

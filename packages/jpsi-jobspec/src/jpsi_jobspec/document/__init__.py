@@ -1,0 +1,77 @@
+"""Documents of workflows.
+
+YAML text becomes a checked `Document`, and each problem is told with its place.
+
+The loader reads text by values, parameters, tasks and resources, and checks the rules; the graph orders what
+waits for what; a shape is what a resource comes to. Nothing here knows where a document runs, or starts
+anything.
+"""
+
+from __future__ import annotations
+
+from .graph import Graph, Scope, resolve
+from .loader import load
+from .matchers import matcher
+from .model import (
+    NO_ATTRIBUTES,
+    Attributes,
+    Document,
+    Expression,
+    Group,
+    Ready,
+    Requirement,
+    Resource,
+    Step,
+    Task,
+    Vertex,
+    When,
+)
+from .problems import NOWHERE, Findings, Position, WorkflowError, instead, shown
+from .rules import schedulable
+from .shape import (
+    ONE_SLOT,
+    Shape,
+    as_one_kind,
+    as_resources,
+    losses,
+    measure,
+    side_by_side,
+    together,
+    vertices,
+)
+
+__all__ = [
+    "NOWHERE",
+    "NO_ATTRIBUTES",
+    "ONE_SLOT",
+    "Attributes",
+    "Document",
+    "Expression",
+    "Findings",
+    "Graph",
+    "Group",
+    "Position",
+    "Ready",
+    "Requirement",
+    "Resource",
+    "Scope",
+    "Shape",
+    "Step",
+    "Task",
+    "Vertex",
+    "When",
+    "WorkflowError",
+    "as_one_kind",
+    "as_resources",
+    "instead",
+    "load",
+    "losses",
+    "matcher",
+    "measure",
+    "resolve",
+    "schedulable",
+    "shown",
+    "side_by_side",
+    "together",
+    "vertices",
+]

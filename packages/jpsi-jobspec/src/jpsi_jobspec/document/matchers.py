@@ -1,0 +1,80 @@
+"""Matchers compare a value with what a requirement wants: ways of our own, and those that are installed."""
+
+from __future__ import annotations
+
+import fnmatch
+import functools
+import re
+from collections.abc import Callable, Mapping
+from importlib.metadata import entry_points
+
+#: Whether a value is what is wanted.
+Matcher = Callable[[str, str], bool]
+#: Where packages say which matchers they have, each a function of the value and of what is wanted.
+GROUP = "jpsi_jobspec.matchers"
+
+
+def names() -> list[str]:
+    """The matchers that a requirement may name."""
+    return sorted({*_OWN, *(it.name for it in entry_points(group=GROUP))})
+
+
+@functools.cache
+def matcher(name: str | None) -> Matcher:
+    """The matcher of a name; without one what is wanted tells by its form how it is meant."""
+    if name is None:
+        return is_match
+    if name in _OWN:
+        return _OWN[name]
+    (found, *_) = entry_points(group=GROUP, name=name)
+    loaded: Matcher = found.load()
+    return loaded
+
+
+def is_match(value: str, wanted: str) -> bool:
+    """Whether a value is what is wanted: the same, of a pattern with `*` and `?`, or in a range of versions.
+
+    >>> is_match("2.1", ">=2,<3"), is_match("nvidia", "nv*"), is_match("a", "b")
+    (True, True, False)
+    """
+    if value == wanted:
+        return True
+    if _RANGE.fullmatch(wanted.replace(" ", "")):
+        return is_in_range(value, wanted)
+    return any(it in wanted for it in "*?[") and fnmatch.fnmatchcase(value, wanted)
+
+
+def is_in_range(value: str, wanted: str) -> bool:
+    """Whether a version is in a range, such as `>=2,<3`; what is no range has nothing in it."""
+    bounds = wanted.replace(" ", "")
+    return bool(_RANGE.fullmatch(bounds)) and all(_is_within(value, it) for it in bounds.split(","))
+
+
+_BOUND = r"(?:>=|<=|==|!=|>|<)[0-9][A-Za-z0-9.+_-]*"
+_RANGE = re.compile(rf"{_BOUND}(?:,{_BOUND})*")
+_COMPARE = {
+    ">=": lambda a, b: a >= b,
+    "<=": lambda a, b: a <= b,
+    "==": lambda a, b: a == b,
+    "!=": lambda a, b: a != b,
+    ">": lambda a, b: a > b,
+    "<": lambda a, b: a < b,
+}
+_OWN: Mapping[str, Matcher] = {
+    "exact": lambda value, wanted: value == wanted,
+    "glob": fnmatch.fnmatchcase,
+    "version": is_in_range,
+}
+
+
+def _is_within(value: str, bound: str) -> bool:
+    sign = bound[:2] if bound[:2] in _COMPARE else bound[:1]
+    mine, limit = _version(value), _version(bound.removeprefix(sign))
+    length = max(len(mine), len(limit))
+    padded = [it + ((0, ""),) * (length - len(it)) for it in (mine, limit)]
+    return bool(mine) and _COMPARE[sign](padded[0], padded[1])
+
+
+def _version(text: str) -> tuple[tuple[int, str], ...]:
+    parts = re.findall(r"([0-9]+)|([A-Za-z]+)", text) if text[:1].isdigit() else []
+    return tuple((int(number), "") if number else (-1, word) for number, word in parts)

@@ -1,0 +1,145 @@
+"""Problems of a document: each with its code, its place, and what to do about it."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import re
+from collections.abc import Iterable, Sequence
+
+import attrs
+
+from jpsi import InvalidJobException
+
+#: The keys and indexes that lead to a value.
+Path = tuple[str | int, ...]
+
+
+@attrs.frozen(slots=True)
+class Position:
+    """Where something stands in a document; lines and columns count from 1, and 0 is unknown."""
+
+    line: int = 0
+    column: int = 0
+    path: Path = ()
+
+
+NOWHERE = Position()
+
+
+@attrs.frozen(slots=True)
+class Problem:
+    """One thing that is wrong, or loose, in a document."""
+
+    #: `JS` and three digits, the same in every release.
+    code: str
+    at: Position
+    #: What is wrong: the rest of a sentence that begins with the place.
+    says: str
+    #: What to do about it.
+    do: str
+    #: Whether the document cannot be used because of it.
+    is_error: bool
+    #: What the document is called, usually its file name.
+    source: str = "<document>"
+
+    def __str__(self) -> str:
+        place = ":".join(map(str, filter(None, (self.source, self.at.line, self.at.column))))
+        sentence = " ".join(filter(None, (spelled(self.at.path), self.says)))
+        return f"{place}: {self.code}: {sentence}; {self.do}"
+
+
+class WorkflowError(InvalidJobException):
+    """A document that cannot be used; it names everything that is wrong with it."""
+
+    def __init__(self, source: str, found: Sequence[Problem], loose: Sequence[Problem] = ()) -> None:
+        sentences = [str(it) for it in found]
+        told = sentences[0] if len(sentences) == 1 else "".join(f"\n  - {it}" for it in sentences)
+        message = told if len(sentences) == 1 else f"{source} is not valid:{told}"
+        super().__init__(message, problems=sentences)
+        #: What is wrong, in the order of the document.
+        self.found: tuple[Problem, ...] = tuple(found)
+        #: What is only loose.
+        self.loose: tuple[Problem, ...] = tuple(loose)
+
+
+@attrs.define(slots=True)
+class Findings:
+    """All problems of one document, collected as they are found."""
+
+    source: str = "<document>"
+    #: Whether what is only loose counts as wrong.
+    is_strict: bool = False
+    _found: dict[Problem, None] = attrs.field(factory=dict)
+
+    def wrong(self, code: str, at: Position, says: str, do: str) -> None:
+        """Note what makes the document unusable."""
+        self._found[Problem(code, at, says, do, is_error=True, source=self.source)] = None
+
+    def loose(self, code: str, at: Position, says: str, do: str) -> None:
+        """Note what is accepted, with a warning, unless all is to be strict."""
+        self._found[Problem(code, at, says, do, is_error=self.is_strict, source=self.source)] = None
+
+    @property
+    def errors(self) -> list[Problem]:
+        """What makes the document unusable, in its order."""
+        return [it for it in self._sorted() if it.is_error]
+
+    @property
+    def warnings(self) -> list[Problem]:
+        """What is only loose, in the order of the document."""
+        return [it for it in self._sorted() if not it.is_error]
+
+    def check(self) -> None:
+        """Raise one WorkflowError for all that is wrong, if something is."""
+        if errors := self.errors:
+            raise WorkflowError(self.source, errors, self.warnings)
+
+    def _sorted(self) -> list[Problem]:
+        return sorted(self._found, key=lambda it: (it.at.line, it.at.column, it.code))
+
+
+def spelled(path: Path) -> str:
+    """A path as people write it.
+
+    >>> spelled(("tasks", 0, "command")), spelled(("resources", "my node"))
+    ('tasks[0].command', "resources['my node']")
+    """
+    return "".join(map(_step, path)).removeprefix(".")
+
+
+def _step(step: str | int) -> str:
+    if isinstance(step, str) and _WORD.fullmatch(step):
+        return f".{step}"
+    return f"[{step!r}]"
+
+
+def shown(value: object) -> str:
+    """A value in a few words of YAML, for a message."""
+    if isinstance(value, dict):
+        return "a mapping"
+    if isinstance(value, list | tuple):
+        return "a list"
+    text = repr(value) if isinstance(value, str) else json.dumps(value, default=str)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+
+
+def meant(word: str, known: Iterable[str]) -> str | None:
+    """Return which of the known names was probably meant by one that is not known."""
+    return next(iter(difflib.get_close_matches(word, sorted(known), n=1)), None)
+
+
+def instead(word: str, known: Iterable[str]) -> str:
+    """What to do about a name that is not known: what was probably meant, else all that there is."""
+    names = sorted(known)
+    if close := meant(word, names):
+        return f"did you mean {close!r}?"
+    if not names:
+        return "there is none; define one"
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return f"known are: {', '.join(names[:_NAMED])}{more}"
+
+
+_SHOWN = 60
+_NAMED = 12
+_WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")

@@ -1,0 +1,212 @@
+"""The shape that a resource comes to in all: nodes, slots, and what each slot has. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import attrs
+
+from jpsi import HeterogeneousResources, ResourceSpec, ResourceSpecV1
+
+from .model import Vertex
+
+
+@attrs.frozen(slots=True, kw_only=True)
+class Shape:
+    """The totals of a resource; a process runs in each slot."""
+
+    #: Nodes that are asked for by number; None where slots may be anywhere.
+    nodes: int | None = None
+    slots: int = 1
+    #: Of each slot; 0 is what was not said.
+    cores: int = 0
+    gpus: int = 0
+    #: Bytes in all.
+    memory: int = 0
+    storage: int = 0
+    #: Racks that are asked for by number.
+    racks: int = 0
+    #: Nodes of each slot, where a slot has several.
+    nodes_per_slot: int = 0
+    is_exclusive: bool = False
+    #: Whether anything is said of what a node has.
+    is_detailed: bool = False
+    #: The pieces that it is made of, where their slots are unlike; what is said above are their totals then.
+    pieces: tuple[Shape, ...] = ()
+
+    @property
+    def slots_per_node(self) -> int | None:
+        """Slots on each node, where nodes are counted."""
+        return None if not self.nodes else self.slots // self.nodes
+
+    def __str__(self) -> str:
+        if self.pieces:
+            return " & ".join(map(str, self.pieces))
+        nodes = "anywhere" if self.nodes is None else f"on {_many(self.nodes, 'node')}"
+        parts = [f"{_many(self.slots, 'slot')} {nodes}"]
+        each = [_many(n, what) for n, what in ((self.cores, "core"), (self.gpus, "gpu")) if n]
+        if each:
+            parts.append(f"{' and '.join(each)} each")
+        if self.memory:
+            parts.append(f"{self.memory / 2**30:g} GiB of memory")
+        return ", ".join(parts)
+
+
+#: What has no resources of its own.
+ONE_SLOT = Shape()
+
+
+def _many(count: int, what: str) -> str:
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"
+
+
+def measure(root: Vertex) -> Shape:
+    """What a resource comes to. Counts are for each of what holds them, so that totals are products.
+
+    Without a slot of its own a node is a slot, and what has no node is one slot.
+    """
+    return _Measure(next((it for it in vertices(root) if it.is_slot), None), root).shape()
+
+
+def vertices(root: Vertex) -> Iterator[Vertex]:
+    """A vertex and all that it holds."""
+    yield root
+    for vertex in root.holds:
+        yield from vertices(vertex)
+
+
+class _Measure:
+    def __init__(self, slot: Vertex | None, root: Vertex) -> None:
+        self._root = root
+        self._slot = slot or next((it for it in vertices(root) if it.type == "node"), None)
+        self._is_given = slot is not None
+        self._nodes: int | None = None
+        self._slots = 1
+        self._each: dict[str, int] = {}
+        self._shared: dict[str, int] = {}
+
+    def shape(self) -> Shape:
+        self._walk(self._root, 1, None if self._slot is not None else 1)
+        each, shared, slots = self._each, self._shared, self._slots
+        return Shape(
+            nodes=self._nodes,
+            slots=slots,
+            cores=each.get("core", 0),
+            gpus=each.get("gpu", 0) + shared.get("gpu", 0) // slots,
+            memory=each.get("memory", 0) * slots + shared.get("memory", 0),
+            storage=each.get("storage", 0) * slots + shared.get("storage", 0),
+            racks=shared.get("rack", 0) + each.get("rack", 0) * slots,
+            nodes_per_slot=each.get("node", 0),
+            is_exclusive=any(it.is_exclusive for it in vertices(self._root)),
+            is_detailed=any(it.type in {"core", "gpu", "socket"} for it in vertices(self._root)),
+        )
+
+    def _walk(self, vertex: Vertex, outside: int, inside: int | None) -> None:
+        """Count a vertex, with the products of what holds it outside of the slot and inside."""
+        amount = vertex.count if vertex.size is None else vertex.count * vertex.size
+        if inside is not None:
+            inside *= vertex.count
+            self._add(self._each, vertex, inside // vertex.count * amount)
+        elif vertex is self._slot:
+            outside *= vertex.count
+            self._slots, inside = outside, 1
+            if vertex.type == "node":
+                self._nodes = None if self._is_given else outside
+            else:
+                self._add(self._each, vertex, 1)
+        else:
+            outside *= vertex.count
+            if vertex.type == "node":
+                self._nodes = outside
+            self._add(self._shared, vertex, outside // vertex.count * amount)
+        for held in vertex.holds:
+            self._walk(held, outside, inside)
+
+    @staticmethod
+    def _add(counts: dict[str, int], vertex: Vertex, amount: int) -> None:
+        counts[vertex.type] = counts.get(vertex.type, 0) + amount
+
+
+def together(pieces: Sequence[Shape]) -> Shape | None:
+    """All of several shapes at once; None if their slots differ."""
+    cores = {it.cores for it in pieces if it.cores}
+    kinds = {(it.gpus, it.slots_per_node, it.nodes_per_slot) for it in pieces}
+    if len(cores) > 1 or len(kinds) > 1:
+        return None
+    return attrs.evolve(_sum(pieces), gpus=pieces[0].gpus, nodes_per_slot=pieces[0].nodes_per_slot)
+
+
+def side_by_side(pieces: Sequence[Shape]) -> Shape:
+    """All of several shapes at once, each with slots of its own kind."""
+    return attrs.evolve(_sum(pieces), pieces=tuple(pieces))
+
+
+def _sum(pieces: Sequence[Shape]) -> Shape:
+    has_nodes = all(it.nodes is not None for it in pieces)
+    return Shape(
+        nodes=sum(it.nodes or 0 for it in pieces) if has_nodes else None,
+        slots=sum(it.slots for it in pieces),
+        cores=max(it.cores for it in pieces),
+        gpus=max(it.gpus for it in pieces),
+        memory=sum(it.memory for it in pieces),
+        storage=sum(it.storage for it in pieces),
+        racks=sum(it.racks for it in pieces),
+        is_exclusive=any(it.is_exclusive for it in pieces),
+        is_detailed=any(it.is_detailed for it in pieces),
+    )
+
+
+def as_resources(shape: Shape) -> ResourceSpec:
+    """What a job asks for to have a shape."""
+    if shape.pieces:
+        return HeterogeneousResources([as_one_kind(it) for it in shape.pieces])
+    return as_one_kind(shape)
+
+
+def as_one_kind(shape: Shape) -> ResourceSpecV1:
+    """The same, for a shape whose slots are alike."""
+    return ResourceSpecV1(
+        node_count=shape.nodes,
+        processes_per_node=shape.slots_per_node,
+        process_count=shape.slots if shape.nodes is None else None,
+        cpu_cores_per_process=shape.cores or None,
+        gpu_cores_per_process=shape.gpus or None,
+        memory=shape.memory or None,
+        exclusive_node_use=shape.is_exclusive,
+    )
+
+
+def losses(shape: Shape) -> list[str]:
+    """What of a shape a job cannot ask for, and leaves out, one sentence each."""
+    found = []
+    if shape.racks:
+        found.append("racks are not asked for: jobs do not name them")
+    if shape.storage:
+        found.append("storage is not asked for: jobs do not name it")
+    return found
+
+
+def excess(child: Shape, parent: Shape) -> list[str]:
+    """What a child asks for that its parent does not have, one phrase each."""
+    found = []
+    if parent.nodes is not None and (child.nodes or 0) > parent.nodes:
+        found.append(f"{child.nodes} nodes of {parent.nodes}")
+    if parent.nodes is None and not child.cores and child.slots > parent.slots:
+        found.append(f"{child.slots} slots of {parent.slots}")
+    if parent.memory and child.memory > parent.memory:
+        found.append(f"{child.memory / 2**30:g} GiB of memory of {parent.memory / 2**30:g} GiB")
+    if not parent.is_detailed:
+        return found
+    for what in ("cores", "gpus"):
+        asked, there = getattr(child, what) * child.slots, getattr(parent, what) * parent.slots
+        if asked > there and (there or what == "gpus"):
+            found.append(f"{asked} {what} of {there}")
+            continue
+        here, most = (child.slots_per_node or 0) * getattr(child, what), _per_node(parent, what)
+        if most and here > most:
+            found.append(f"{here} {what} on a node that has {most}")
+    return found
+
+
+def _per_node(shape: Shape, what: str) -> int:
+    return int(getattr(shape, what)) * (shape.slots_per_node or 0)

@@ -1,0 +1,200 @@
+"""Values of a document as what they must be; what is wrong is noted, and something harmless told for it."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Collection, Mapping
+from datetime import timedelta
+from typing import Any
+
+import attrs
+
+from jpsi import parse_duration
+
+from .problems import Findings, Position, instead, meant, shown
+from .yaml_text import Value
+
+#: What a name looks like; what joins names is in none.
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
+#: The attributes of jobs, besides options of batch systems.
+ATTRIBUTES = ("duration", "environment", "cwd", "watch")
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_ISO = re.compile(r"P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+)S)?)?")
+_SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?) *([kKMGTPE]?i?)[bB]?")
+_POWERS = {letter: power for power, letter in enumerate(("", "K", "M", "G", "T", "P", "E"))}
+
+
+@attrs.frozen(slots=True)
+class Reader:
+    """Reads values, and notes what is wrong with them."""
+
+    findings: Findings
+
+    def mapping(self, value: Value, code: str, known: Collection[str], also: Mapping[str, str]) -> Entries:
+        """A mapping with these keys, or others that stand for them.
+
+        Args:
+            value: where it should stand.
+            code: of the rule that it is one.
+            known: the keys that it may have.
+            also: what people write for some of them.
+        """
+        if not isinstance(value.content, dict):
+            self.findings.wrong(code, value.at, f"must be a mapping, not {kind(value)}", "write `key: value`")
+            return Entries({})
+        found: dict[str, Value] = {}
+        for key, item in value.content.items():
+            name = also.get(key, key)
+            if name not in known:
+                at = attrs.evolve(item.at, path=(*value.at.path, key))
+                do = _elsewhere(key, known) or instead(key, known)
+                self.findings.loose("JS003", at, "is a key that nobody knows", do)
+                continue
+            if name != key:
+                self.findings.loose("JS003", item.at, f"is another word for {name!r}", f"write {name!r}")
+            if name in found:
+                self.findings.wrong("JS004", item.at, f"is given twice, as {name!r}, too", "remove one")
+            found[name] = item
+        return Entries(found)
+
+    def text(self, value: Value, code: str) -> str:
+        """A text; a word that YAML takes for something else is told of."""
+        if isinstance(value.content, str) and not value.is_trap:
+            return value.content
+        if value.is_trap:
+            says = f"is {value.text} without quotes, which YAML takes for something else"
+            self.findings.wrong("JS005", value.at, says, f"put it in quotes: {value.text!r}")
+        else:
+            do = f"put it in quotes: {value.text!r}" if value.text else "write a text"
+            self.findings.wrong(code, value.at, f"must be text, not {kind(value)}", do)
+        return value.text
+
+    def name(self, value: Value) -> str:
+        """The name of something."""
+        text = self.text(value, "JS010")
+        self.check_name(text, value.at)
+        return text
+
+    def check_name(self, name: str, at: Position) -> None:
+        """See that a name has nothing in it that joins names."""
+        if not NAME.fullmatch(name):
+            says = f"cannot be called {shown(name)}"
+            do = "begin with a letter or a digit; then letters, digits, and _ . - may follow"
+            self.findings.wrong("JS010", at, says, do)
+
+    def flag(self, value: Value, code: str) -> bool:
+        """True or false."""
+        if isinstance(value.content, bool):
+            if value.is_trap:
+                self.findings.loose("JS005", value.at, f"is {value.text}", "write true or false")
+            return value.content
+        self.findings.wrong(
+            code, value.at, f"must be true or false, not {kind(value)}", "write true or false"
+        )
+        return False
+
+    def count(self, value: Value, code: str) -> int:
+        """A whole number, at least 1."""
+        content = value.content
+        if isinstance(content, int) and not isinstance(content, bool) and content >= 1 and not value.is_trap:
+            return content
+        says = f"must be a whole number from 1 on, not {kind(value)}"
+        self.findings.wrong(code, value.at, says, "write a number such as 4")
+        return 1
+
+    def items(self, value: Value, code: str) -> list[Value]:
+        """The items of a list."""
+        if isinstance(value.content, list):
+            return value.content
+        says = f"must be a list, not {kind(value)}"
+        self.findings.wrong(code, value.at, says, "write its items in [ ], or each on a line after -")
+        return []
+
+    def duration(self, value: Value) -> timedelta | None:
+        """A time: a number of seconds, or what people write; zero is no limit."""
+        content = value.content
+        if not isinstance(content, bool) and isinstance(content, int | float | str):
+            if (iso := _ISO.fullmatch(value.text)) and any(iso.groups()):
+                days, hours, minutes, seconds = (int(part or 0) for part in iso.groups())
+                return timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds)
+            with contextlib.suppress(ValueError):
+                return parse_duration(value.text)
+        says = f"must be a time, not {kind(value)}"
+        self.findings.wrong(
+            "JS060", value.at, says, "write seconds, 300s, 1h30m, 1:30:00 or PT5M; 0 is no limit"
+        )
+        return None
+
+    def size(self, value: Value, unit: str) -> int | None:
+        """Bytes: a number with a unit, in powers of 1024."""
+        match = _SIZE.fullmatch(f"{value.text} {unit}".strip()) if value.text else None
+        if match is not None and not value.is_trap:
+            return int(float(match[1]) * 1024.0 ** _POWERS[match[2].removesuffix("i").upper()])
+        says = f"must be a size, not {kind(value)}"
+        self.findings.wrong("JS027", value.at, says, "write a number and a unit: 16GB")
+        return None
+
+    def environment(self, value: Value) -> dict[str, str | None]:
+        """Variables: text and numbers as they are written; null unsets one."""
+        if not isinstance(value.content, dict):
+            says = f"must be a mapping, not {kind(value)}"
+            self.findings.wrong("JS062", value.at, says, "write `NAME: value`")
+            return {}
+        found: dict[str, str | None] = {}
+        for name, item in value.content.items():
+            if not _VARIABLE.fullmatch(name):
+                do = "use letters, digits and _, with no digit first"
+                self.findings.wrong("JS062", item.at, f"is no name of a variable: {shown(name)}", do)
+            is_number = isinstance(item.content, int | float) and not isinstance(item.content, bool)
+            if item.content is None and not item.is_trap:
+                found[name] = None
+            elif is_number and not item.is_trap:
+                found[name] = item.text
+            else:
+                found[name] = self.text(item, "JS062")
+        return found
+
+
+@attrs.frozen(slots=True)
+class Entries:
+    """The values of a mapping by the keys that a document may have."""
+
+    found: Mapping[str, Value]
+
+    def __contains__(self, key: str) -> bool:
+        return key in self.found
+
+    def __getitem__(self, key: str) -> Value:
+        return self.found[key]
+
+    def get(self, key: str) -> Value | None:
+        """The value of a key; None if it is not there or empty."""
+        value = self.found.get(key)
+        return None if value is None or value.content is None else value
+
+
+def _elsewhere(key: str, known: Collection[str]) -> str | None:
+    """Return what to do about a key that is meant for the attributes beside it."""
+    if "attributes" not in known or meant(key, known) is not None:
+        return None
+    if key in ATTRIBUTES:
+        return "move it into `attributes:`"
+    close = meant(key, ATTRIBUTES)
+    return None if close is None else f"did you mean {close!r}, in `attributes:`?"
+
+
+def kind(value: Value) -> str:
+    """What a value is, in a few words."""
+    if isinstance(value.content, list | dict):
+        return shown(value.content) if value.content else f"{shown(value.content)} of nothing"
+    return shown(value.content) if isinstance(value.content, str) else value.text or "nothing"
+
+
+def plain(value: Value) -> Any:  # noqa: ANN401  any value of YAML
+    """A value without its places."""
+    if isinstance(value.content, dict):
+        return {key: plain(item) for key, item in value.content.items()}
+    if isinstance(value.content, list):
+        return [plain(item) for item in value.content]
+    return value.content

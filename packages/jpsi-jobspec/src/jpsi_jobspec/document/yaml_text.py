@@ -1,0 +1,264 @@
+"""YAML text as values that know where they stand; what is no YAML is shown with a caret and a hint."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable, Iterator, Mapping
+
+import attrs
+import yaml
+
+from .problems import Findings, Path, Position, shown
+
+#: How large a document may be, how deep its values may be nested, and how many of them aliases may repeat.
+MOST_BYTES, MOST_DEPTH, MOST_REPEATED = 32 * 2**20, 60, 10_000
+
+Scalar = str | int | float | bool | None
+
+
+@attrs.frozen(slots=True)
+class Value:
+    """A scalar, a list or a mapping of a document, and its place."""
+
+    content: Scalar | list[Value] | dict[str, Value]
+    at: Position
+    #: What the document has there, of a scalar.
+    text: str = ""
+    #: Whether YAML 1.1 makes something else of a word than it looks like, as of `no` and `1:30`.
+    is_trap: bool = False
+
+
+def parse(text: str, findings: Findings) -> Value | None:
+    """The value of a document; None if it is no YAML, which `findings` then has with its place."""
+    if len(text) > MOST_BYTES:
+        says = f"it has {len(text)} characters, more than {MOST_BYTES}"
+        findings.wrong("JS006", Position(1, 1), says, "split it")
+        return None
+    text = text.removeprefix("\ufeff")
+    kind = yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader
+    try:
+        return _Builder(yaml.parse(text, kind), findings).document()
+    except yaml.YAMLError as e:
+        findings.wrong(*complaint(text, e))
+    except _TooMuchError as e:
+        findings.wrong("JS006", e.at, e.says, "write less")
+    return None
+
+
+class _TooMuchError(Exception):
+    """A document that is larger than people write."""
+
+    def __init__(self, at: Position, says: str) -> None:
+        super().__init__(says)
+        self.at = at
+        self.says = says
+
+
+class _Builder:
+    """Makes values of what a YAML parser tells, which is much faster than to have it make nodes first."""
+
+    def __init__(self, events: Iterator[yaml.Event], findings: Findings) -> None:
+        self._events = events
+        self._findings = findings
+        self._anchors: dict[str, Value] = {}
+        self._repeated = 0
+
+    def document(self) -> Value:
+        found = Value(None, Position(1, 1))
+        is_first = True
+        for event in self._events:
+            if isinstance(event, yaml.DocumentStartEvent):
+                if not is_first:
+                    says = "there is a second document in it"
+                    self._findings.wrong("JS001", _at(event, ()), says, "make it a file of its own")
+                    break
+                found, is_first = self._value(next(self._events), ()), False
+        return found
+
+    def _value(self, event: yaml.Event, path: Path) -> Value:
+        at = _at(event, path)
+        if len(path) > MOST_DEPTH:
+            raise _TooMuchError(at, f"is nested more than {MOST_DEPTH} levels deep")
+        if isinstance(event, yaml.AliasEvent):
+            return self._alias(event, at)
+        if isinstance(event, yaml.ScalarEvent):
+            value = _scalar(event, at)
+        elif isinstance(event, yaml.SequenceStartEvent):
+            value = Value(self._list(path), at)
+        else:
+            value = Value(self._mapping(path), at)
+        if isinstance(event, yaml.NodeEvent) and event.anchor is not None:
+            self._anchors[event.anchor] = value
+        return value
+
+    def _alias(self, event: yaml.AliasEvent, at: Position) -> Value:
+        value = self._anchors.get(event.anchor or "")
+        if value is None:
+            says = f"names the anchor {event.anchor!r}, which is not complete before it"
+            self._findings.wrong("JS006", at, says, "write out what is meant")
+            return Value(None, at)
+        self._repeated += _size(value)
+        if self._repeated > MOST_REPEATED:
+            raise _TooMuchError(at, f"repeats by aliases more than {MOST_REPEATED} values")
+        return value
+
+    def _list(self, path: Path) -> list[Value]:
+        found: list[Value] = []
+        while not isinstance(event := next(self._events), yaml.SequenceEndEvent):
+            found.append(self._value(event, (*path, len(found))))
+        return found
+
+    def _mapping(self, path: Path) -> dict[str, Value]:
+        content: dict[str, Value] = {}
+        while not isinstance(event := next(self._events), yaml.MappingEndEvent):
+            key = self._key(event, path)
+            value = self._value(next(self._events), path if key is None else (*path, key))
+            if key is None:
+                continue
+            if key in content:
+                says = f"has the key {shown(key)} twice"
+                self._findings.wrong("JS004", _at(event, path), says, "remove one")
+            else:
+                content[key] = value
+        return content
+
+    def _key(self, event: yaml.Event, path: Path) -> str | None:
+        at = _at(event, path)
+        if not isinstance(event, yaml.ScalarEvent):
+            self._value(event, path)
+            self._findings.wrong("JS003", at, "has a key that is no text", "give it a name")
+            return None
+        text: str = event.value
+        kind = None if event.style else _resolved(text)
+        if kind == "merge":
+            self._findings.wrong("JS003", at, "has the key <<", "write out what is meant")
+            return None
+        if kind is not None:
+            says = f"has the key {text}, of which YAML makes {_KINDS[kind]}"
+            self._findings.wrong("JS005", at, says, f"put it in quotes: {text!r}")
+            return None
+        return text
+
+
+def _at(event: yaml.Event, path: Path) -> Position:
+    mark = event.start_mark
+    return Position(0, 0, path) if mark is None else Position(mark.line + 1, mark.column + 1, path)
+
+
+def _size(value: Value) -> int:
+    if isinstance(value.content, list):
+        return 1 + sum(map(_size, value.content))
+    if isinstance(value.content, dict):
+        return 1 + sum(map(_size, value.content.values()))
+    return 1
+
+
+def _scalar(event: yaml.ScalarEvent, at: Position) -> Value:
+    text: str = event.value
+    kind = None if event.style else _resolved(text)
+    if kind is None:
+        return Value(text, at, text)
+    try:
+        content = _MADE[kind](text)
+    except (ValueError, OverflowError):
+        return Value(text, at, text, is_trap=True)
+    is_word = kind == "bool" and text.lower() not in {"true", "false"}
+    return Value(content, at, text, is_trap=is_word or (kind in {"int", "float"} and ":" in text))
+
+
+@functools.lru_cache(maxsize=1024)
+def _resolved(text: str) -> str | None:
+    """What YAML 1.1 makes of a word without quotes; None for text, as which dates and `=` are taken, too."""
+    for tag, form in yaml.SafeLoader.yaml_implicit_resolvers.get(text[:1], []):
+        kind = tag.removeprefix("tag:yaml.org,2002:")
+        if form.match(text) and (kind in _MADE or kind == "merge"):
+            return str(kind)
+    return None
+
+
+def _whole(text: str) -> int:
+    if _DIGITS.fullmatch(text):
+        return int(text)
+    # by the clocks and octal numbers of YAML 1.1
+    return int(yaml.SafeLoader("").construct_yaml_int(yaml.ScalarNode("", text)))
+
+
+def _fraction(text: str) -> float:
+    return float(yaml.SafeLoader("").construct_yaml_float(yaml.ScalarNode("", text)))
+
+
+_DIGITS = re.compile(r"[1-9][0-9]{0,17}|0")
+_KINDS = {"bool": "true or false", "null": "nothing", "int": "a number", "float": "a number"}
+_MADE: Mapping[str, Callable[[str], Scalar]] = {
+    "null": lambda _: None,
+    "bool": lambda text: text.lower() in {"yes", "true", "on"},
+    "int": _whole,
+    "float": _fraction,
+}
+
+
+def complaint(text: str, error: yaml.YAMLError) -> tuple[str, Position, str, str]:
+    """What YAML's own parser finds wrong, told with the line, a caret, and where its siblings begin."""
+    if yaml.__with_libyaml__:
+        # its messages tell less than those of the parser in Python
+        try:
+            list(yaml.parse(text, yaml.SafeLoader))
+        except yaml.YAMLError as e:
+            error = e
+    if isinstance(error, yaml.reader.ReaderError):
+        number = text.count("\n", 0, error.position) + 1
+        at = Position(number, error.position - text.rfind("\n", 0, error.position))
+        return "JS000", at, f"holds the character U+{ord(text[error.position]):04X}", "write it as an escape"
+    mark = error.problem_mark if isinstance(error, yaml.MarkedYAMLError) else None
+    if not isinstance(error, yaml.MarkedYAMLError) or mark is None:
+        return "JS000", Position(1, 1), f"it is not YAML: {error}", "mend it"
+    lines = text.splitlines()
+    line = lines[mark.line] if mark.line < len(lines) else ""
+    caret = f"\n    {line}\n    {' ' * mark.column}^\n   "
+    says = f"it is not YAML: {', '.join(filter(None, (error.context, error.problem)))}{caret}"
+    problem = error.problem or ""
+    do = next((hint for part, hint in _HINTS if part in problem), None) or _sibling_hint(lines, mark.line)
+    return "JS000", Position(mark.line + 1, mark.column + 1), says, do
+
+
+#: What people mostly did, by what the parser complains of.
+_HINTS = (
+    ("character '\\t'", "indent with blanks instead of tabs"),
+    (
+        "mapping values are not allowed here",
+        "put it in quotes if it is a text with `: ` in it; put a blank after the `:` of a key, above as well",
+    ),
+)
+
+
+def _sibling_hint(lines: list[str], index: int) -> str:
+    """Where the items begin to which the item of a line may belong."""
+    indent = _item_indent(lines[index]) if index < len(lines) else None
+    found = {} if indent is None else dict(_siblings(lines, index))
+    if indent is None or indent in found:
+        return "see whether it, and the lines before it, are indented and quoted as they should be"
+    if not found:
+        return "indent it as the other items of its list"
+    least = min(abs(column - indent) for column in found)
+    told = (
+        f"sibling item starts at column {column + 1} (line {number + 1})"
+        for column, number in found.items()
+        if abs(column - indent) == least
+    )
+    return f"this item starts at column {indent + 1}, where no list has its items: {', or '.join(told)}"
+
+
+def _siblings(lines: list[str], index: int) -> Iterator[tuple[int, int]]:
+    """The columns of the lists that are open where a line begins, each with the line of its last item."""
+    least: int | None = None
+    for number in range(index - 1, -1, -1):
+        indent = _item_indent(lines[number])
+        if indent is not None and (least is None or indent < least):
+            least = indent
+            yield indent, number
+
+
+def _item_indent(line: str) -> int | None:
+    match = re.match(r"( *)-(?: |$)", line)
+    return None if match is None else len(match[1])

@@ -1,0 +1,25 @@
+"""Groups.
+
+What the inside of an allocation needs to run to its end.
+
+Executors for one node or several, the launch of tasks on several nodes, what runs again after a restart of
+the allocation, when to shut down, and what is left of a group whose job was killed. The programs that the job
+of a group runs, `inside` and `group_run`, stand outside of the rooms.
+"""
+
+from __future__ import annotations
+
+from .executors import open_executor
+from .orphans import end_orphans, mark_lost
+from .restart import begin_life
+from .shutdown import TIMEOUT, time_to_run, watch_for_end
+
+__all__ = [
+    "TIMEOUT",
+    "begin_life",
+    "end_orphans",
+    "mark_lost",
+    "open_executor",
+    "time_to_run",
+    "watch_for_end",
+]

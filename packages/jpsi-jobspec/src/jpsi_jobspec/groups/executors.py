@@ -1,0 +1,180 @@
+"""Executors of the inside of a group: this machine alone, or pilots on all nodes of the allocation."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import timedelta
+from pathlib import Path
+
+import attrs
+
+from jpsi import (
+    BulkException,
+    Job,
+    JobExecutor,
+    JobFiles,
+    JobSpec,
+    JobStatus,
+    JpsiError,
+    ResourceSpecV1,
+    System,
+)
+
+from ..document import ONE_SLOT
+from ..planning import DASK, Entry, engine_for, usable_engines
+from ..running import Executor, JobDetails
+from . import stalls
+from .multinode import launch_on_nodes, name_nodes, node_count
+
+# A pilot lets a job begin only if that may end before the pilot does. What ends both is the allocation.
+_NO_LIMIT = timedelta(days=365)
+_WALLTIME = 2 * _NO_LIMIT
+# How long a pilot waits for a job, as while a local task runs.
+_IDLE = timedelta(minutes=2)
+_SUBMITTED = "submitted"
+
+
+@attrs.define
+class SplitExecutor:
+    """Two executors as one: what needs no part of an allocation runs on its first node, the rest on any."""
+
+    _first: JobExecutor
+    _nodes: JobExecutor
+    _is_local: Callable[[Job], bool]
+    #: The cores of a slot of the allocation; 0 is none that are counted, but slots alone.
+    _cores: int
+    _cores_per_node: int
+    _gpus_per_node: int
+    #: The launcher of what has several nodes; empty leaves it to the pilot.
+    _launcher: str
+    #: The job that was submitted last to run on any node.
+    latest: Job | None = attrs.field(default=None, init=False)
+
+    @property
+    def system(self) -> System:
+        """What both offer: neither waits for what a job depends on."""
+        return self._first.system
+
+    @property
+    def files(self) -> JobFiles:
+        """Those of the first node."""
+        return self._first.files
+
+    def set_job_status_callback(self, callback: Callable[[Job, JobStatus], None]) -> None:
+        """Have something told of every status, from both."""
+        self._first.set_job_status_callback(callback)
+        self._nodes.set_job_status_callback(callback)
+
+    def recall(self, job_ids: Iterable[str]) -> Sequence[Job]:
+        """The jobs with these ids that either knows."""
+        wanted = list(job_ids)
+        return [*self._first.recall(wanted), *self._nodes.recall(wanted)]
+
+    def submit_many(self, jobs: Sequence[Job]) -> None:
+        """Submit jobs, each where it belongs.
+
+        Raises:
+            BulkException: some were not submitted.
+        """
+        here = [it for it in jobs if self._is_local(it)]
+        there = [it for it in jobs if not self._is_local(it)]
+        for job in there:
+            self.latest = job
+            if job.spec is not None:
+                _for_pilot(job.spec, self._cores)
+                name_nodes(job.spec, self._cores_per_node, self._gpus_per_node)
+                if self._launcher and node_count(job.spec) > 1:
+                    launch_on_nodes(job.spec, self._launcher)
+        done: list[Job] = []
+        failed: dict[Job, JpsiError] = {}
+        for executor, some in ((self._first, here), (self._nodes, there)):
+            try:
+                executor.submit_many(some)
+            except BulkException as e:
+                done += e.done
+                failed.update(e.failed)
+            else:
+                done += some
+        if failed:
+            raise BulkException.of(_SUBMITTED, done, failed)
+
+    def cancel_many(self, jobs: Iterable[Job]) -> None:
+        """Have jobs end."""
+        wanted = list(jobs)
+        self._first.cancel_many([it for it in wanted if it.executor is self._first])
+        self._nodes.cancel_many([it for it in wanted if it.executor is self._nodes])
+
+    def info(self, job: Job) -> JobDetails | None:
+        """What the one that has a job knows of it."""
+        return (self._first if job.executor is self._first else self._nodes).info(job)
+
+
+@contextlib.contextmanager
+def open_executor(allocation: Entry, nodes: Sequence[int], launcher: str, folder: Path) -> Iterator[Executor]:
+    """What runs the inside of an allocation.
+
+    On one node that are processes of this machine. On several, all but local tasks run in one pilot, which is
+    the allocation; it ends with the block.
+
+    Args:
+        allocation: the group.
+        nodes: how many slots there are on each node.
+        launcher: what starts a process on each node.
+        folder: where the pilot keeps its files; an earlier process of this allocation has left its own there.
+    """
+    if len(nodes) == 1:
+        with JobExecutor("local") as executor:
+            yield executor
+        return
+    from jpsi_pilot.config import PilotConfig  # noqa: PLC0415  an optional package
+    from jpsi_pilot.shutdown import leave  # noqa: PLC0415  as above
+
+    shape = allocation.shape or ONE_SLOT
+    engine = engine_for(allocation, usable_engines())
+    config = PilotConfig(
+        work_directory=folder,
+        target="here",
+        engine=engine,
+        nodes_per_pilot=len(nodes),
+        cores_per_node=nodes[0] * (shape.cores or 1),
+        gpus_per_node=nodes[0] * shape.gpus,
+        launcher=launcher,
+        walltime=_WALLTIME,
+        idle_time=_IDLE,
+        shared=True,
+    )
+    local = {it.id for it in allocation.walk() if it.is_local}
+
+    def is_local(job: Job) -> bool:
+        environment = (None if job.spec is None else job.spec.environment) or {}
+        return environment.get("JPSI_TASK") in local
+
+    try:
+        with JobExecutor("local") as first, JobExecutor.get_instance("pilot", config=config) as pilots:
+            split = SplitExecutor(
+                first,
+                pilots,
+                is_local,
+                cores=shape.cores,
+                cores_per_node=config.cores_per_node,
+                gpus_per_node=config.gpus_per_node,
+                launcher=launcher if engine == DASK else "",
+            )
+            with stalls.told(pilots, lambda: split.latest):
+                yield split
+    finally:
+        leave(folder)
+
+
+def _for_pilot(spec: JobSpec, cores: int) -> None:
+    """Have a pilot take a job, and give it as much as is thought here.
+
+    Without a limit of its own it runs until the allocation ends. Where it says nothing of cores, it has those
+    of a slot of the group; where the group says nothing of them, each slot is one for the pilot.
+    """
+    if not spec.attributes.duration:
+        spec.attributes.duration = _NO_LIMIT
+    if isinstance(spec.resources, ResourceSpecV1):
+        own = spec.resources.cpu_cores_per_process
+        spec.resources.cpu_cores_per_process = (own or cores) if cores else None

@@ -1,0 +1,50 @@
+"""Tells when the inside of a group is to end: if it is told to, nobody keeps it, or its time is used up."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Callable
+from datetime import timedelta
+
+#: Why an inside is ended that nobody wants to end: its time was up, or the allocation was taken away.
+TIMEOUT, INTERRUPTED = "timeout", "interrupted"
+# What is left of the time for what cleans up: a tenth, and no more than that.
+_CLEANING = timedelta(minutes=1)
+_PART = 10
+
+
+def time_to_run(duration: timedelta | None, used: timedelta) -> timedelta | None:
+    """How long an inside may go on before it has to clean up; None if there is no limit.
+
+    >>> time_to_run(timedelta(minutes=5), used=timedelta(seconds=30))
+    datetime.timedelta(seconds=240)
+    """
+    if not duration:
+        return None
+    return max(timedelta(0), duration - min(_CLEANING, duration / _PART) - used)
+
+
+def watch_for_end(end: Callable[[str], None], left: timedelta | None) -> None:
+    """Call `end` with the reason when it is time to; signals are let in from now on.
+
+    Args:
+        end: may be called several times, in the main thread and in others.
+        left: for how long the inside may run.
+    """
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: end(INTERRUPTED))
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM, signal.SIGINT})
+    threading.Thread(target=_wait_for_keeper, args=(end,), daemon=True).start()
+    if left is not None:
+        timer = threading.Timer(left.total_seconds(), end, (TIMEOUT,))
+        timer.daemon = True
+        timer.start()
+
+
+def _wait_for_keeper(end: Callable[[str], None]) -> None:
+    """Whoever keeps this process holds the other end of its input, and writes nothing."""
+    while os.read(0, 1):
+        pass
+    end(INTERRUPTED)

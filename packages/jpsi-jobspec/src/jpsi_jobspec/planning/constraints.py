@@ -1,0 +1,77 @@
+"""The options of batch systems that requirements of resources become, as they are configured."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import attrs
+import platformdirs
+import yaml
+
+from jpsi import ConfigError
+
+_FILE = "workflows.yaml"
+_KEYS = ("option", "value", "join")
+
+
+@attrs.frozen(slots=True, kw_only=True)
+class Mapped:
+    """The option of a batch system that a requirement becomes."""
+
+    #: `<system>.<option>`, such as `slurm.constraint`.
+    option: str
+    #: Its value, in which `{match}` is what is required.
+    value: str = "{match}"
+    #: What stands between the values where several requirements come to it; None if that cannot be.
+    join: str | None = None
+
+
+def configured_constraints(name: str) -> dict[str, Mapped]:
+    """What is configured for an executor or target, by `subsystem.field`.
+
+    `workflows.yaml`, beside the configuration of jpsi, has it: the user's goes before the site's.
+
+    Raises:
+        ConfigError: a file says something else.
+    """
+    found: dict[str, Mapped] = {}
+    for folder in (platformdirs.site_config_path("jpsi"), platformdirs.user_config_path("jpsi")):
+        path = folder / _FILE
+        for whose, table in _tables(path):
+            if whose.lower() == name:
+                place = f"{path}: constraints.{whose}"
+                found |= {key: _mapped(it, f"{place}.{key}") for key, it in table.items()}
+    return found
+
+
+def _tables(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """The tables of a file, by the names that they are for."""
+    try:
+        content = yaml.safe_load(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as e:
+        msg = f"{path} cannot be read: {e}"
+        raise ConfigError(msg, e) from e
+    tables = content.get("constraints") if isinstance(content, dict) else None
+    if content and (not isinstance(tables, dict) or content.keys() != {"constraints"}):
+        msg = f"{path} must have the key `constraints` alone, with a table for each executor or target"
+        raise ConfigError(msg)
+    for name, table in (tables or {}).items():
+        if not isinstance(table, dict):
+            msg = f"{path}: constraints.{name} must be a mapping; write `subsystem.field: system.option`"
+            raise ConfigError(msg)
+        yield str(name), table
+
+
+def _mapped(given: object, place: str) -> Mapped:
+    words = {"option": given} if isinstance(given, str) else given
+    if (
+        isinstance(words, dict)
+        and words.keys() <= set(_KEYS)
+        and isinstance(words.get("option"), str)
+        and all(isinstance(it, str) for it in words.values())
+    ):
+        return Mapped(**words)
+    msg = f"{place} must be an option such as slurm.constraint, or have option, value and join"
+    raise ConfigError(msg)

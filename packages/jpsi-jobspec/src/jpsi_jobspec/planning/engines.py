@@ -1,0 +1,66 @@
+"""Engines of pilots, which a group needs to use several nodes, and which of them are here."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+
+from jpsi import JobExecutor, JpsiError, Launcher
+
+from .nodes import is_spread, spanning
+from .plan import Entry, Kind, Plan
+
+#: The engines of jpsi-pilot. Flux starts the processes of a task on several nodes itself, dask by a launcher.
+DASK, FLUX = "dask", "flux"
+#: That launcher: it reaches nodes that the pilot has chosen, from any of them.
+SRUN = "srun"
+#: What installs all that groups of several nodes need.
+INSTALL_HINT = "try: pip install 'jpsi-jobspec[groups]'"
+
+
+def usable_engines() -> frozenset[str]:
+    """The engines that can be used here; none without jpsi-pilot."""
+    try:
+        from jpsi_pilot import engines  # noqa: PLC0415  it may not be installed
+    except ImportError:
+        return frozenset()
+    return engines.usable()
+
+
+def launcher_of(target: str) -> str:
+    """Return the launcher that reaches the nodes of a target's jobs; empty if it is not installed."""
+    with contextlib.suppress(JpsiError), JobExecutor(target) as executor:
+        name = executor.system.capabilities.default_launcher
+        return Launcher.get_instance(name).name
+    return ""
+
+
+def engine_for(allocation: Entry, engines: frozenset[str]) -> str:
+    """Return the engine that runs the inside of an allocation of several nodes."""
+    is_wanted = FLUX in engines and any(spanning(allocation))
+    return FLUX if is_wanted or DASK not in engines else DASK
+
+
+def groups_of_several_nodes(plan: Plan) -> list[Entry]:
+    """Return the groups that ask for several nodes."""
+    return [it for it in plan.entries if it.kind is Kind.ALLOCATION and is_spread(it)]
+
+
+def shortcomings(plan: Plan, engines: frozenset[str], launcher: str) -> Iterator[tuple[str, str, str]]:
+    """Yield why groups of a plan cannot run: the group, what is wrong, and what to do.
+
+    Args:
+        plan: of a document.
+        engines: those that can be used.
+        launcher: what reaches the nodes of an allocation; empty if that is not installed.
+    """
+    for group in groups_of_several_nodes(plan):
+        wide = list(spanning(group))
+        if not engines or not launcher:
+            nodes = None if group.shape is None else group.shape.nodes
+            says = f"has {nodes} nodes, which its tasks can use only by jpsi-pilot, dask and jpsi-launchers"
+            yield group.id, says, INSTALL_HINT
+        elif wide and engine_for(group, engines) == DASK and launcher != SRUN:
+            names = ", ".join(it.id for it in wide)
+            says = f"has tasks that need several of its nodes each, which {launcher} does not start: {names}"
+            yield group.id, says, "ask for one node, or move them to the top, or install jpsi-pilot and Flux"

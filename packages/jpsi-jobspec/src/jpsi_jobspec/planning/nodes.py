@@ -1,0 +1,65 @@
+"""Nodes of an allocation, and the tasks that need several of them. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from ..document import ONE_SLOT, Shape
+from .flattening import flatten
+from .plan import Entry
+
+
+def slots_of_nodes(shape: Shape, names: Sequence[str]) -> tuple[int, ...]:
+    """How many slots there are on each node of an allocation.
+
+    Where slots may be anywhere, a node may have more of them than another; each counts for as many as the one
+    with the fewest, since pilots have as much of each node.
+
+    Args:
+        shape: what was asked for.
+        names: the name of a node for each slot, as the batch system tells them; empty if it does not.
+    """
+    if shape.nodes is not None:
+        return (shape.slots // shape.nodes,) * shape.nodes
+    counts = Counter(names)
+    if len(counts) < 2:  # noqa: PLR2004  several
+        return (shape.slots,)
+    return (min(counts.values()),) * len(counts)
+
+
+def even(slots: int, most: int) -> int:
+    """Return how many slots are on each node, where they are spread evenly over as few as can be.
+
+    >>> even(9, most=4), even(4, most=4)
+    (3, 4)
+    """
+    return -(-slots // -(-slots // most))
+
+
+def is_spread(allocation: Entry) -> bool:
+    """Whether it asks for several nodes; one whose slots may be anywhere can have several, too."""
+    return allocation.shape is not None and (allocation.shape.nodes or 1) > 1
+
+
+def spanning(allocation: Entry) -> Iterator[Entry]:
+    """What of an allocation's inside can run on several of its nodes only."""
+    whole = allocation.shape
+    if whole is None or not is_spread(allocation):
+        return
+    for entry in flatten(allocation):
+        if entry.is_local:
+            continue
+        shapes = [entry.shape or ONE_SLOT, *(it for _, it in entry.others)]
+        if all(_spans(it, whole) for it in shapes):
+            yield entry
+
+
+def _spans(shape: Shape, whole: Shape) -> bool:
+    """Whether a shape needs several nodes, as it says so or as one has too little."""
+    if (shape.nodes or 1) > 1:
+        return True
+    each = whole.slots_per_node or whole.slots
+    if whole.cores:
+        return (shape.cores or whole.cores) * shape.slots > whole.cores * each
+    return shape.slots > each

@@ -1,0 +1,39 @@
+"""The allocation in which the replicas of a task run that is in no group: what each has, how long. Pure."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import attrs
+
+from ..document import Shape, Task
+
+# What runs the inside of an allocation ends it that much before the time of that is up.
+_CLEANING = timedelta(minutes=1)
+
+
+def share_allocation(task: Task) -> bool:
+    """Return True if the replicas of a task at the top run in one allocation; those of services do not."""
+    return task.replicas > 1 and not task.is_service
+
+
+def one_slot(shape: Shape) -> Shape:
+    """Return what one slot of a shape has, wherever it is."""
+    return attrs.evolve(
+        shape,
+        nodes=1 if shape.slots_per_node == 1 else None,
+        slots=1,
+        memory=shape.memory // shape.slots,
+        storage=0,
+        racks=0,
+        is_exclusive=False,
+    )
+
+
+def time_of_all(replicas: int, slots: int, each: timedelta) -> timedelta:
+    """Return how long so many replicas take at most, with as many at a time as there are slots.
+
+    >>> print(time_of_all(5, slots=2, each=timedelta(hours=1)))
+    3:01:00
+    """
+    return -(-replicas // slots) * each + _CLEANING if each else each

@@ -1,0 +1,107 @@
+"""Weighs requirements by what is known of a site: yes, no or unknown, with the reasons. Pure."""
+
+from __future__ import annotations
+
+import difflib
+import enum
+from collections.abc import Iterable, Mapping
+
+import attrs
+
+from ..document import Expression, Requirement, matcher
+from .subsystems import SubsystemNode, Subsystems
+
+
+class Verdict(enum.Enum):
+    """Whether something is satisfied."""
+
+    YES = "yes"
+    NO = "no"
+    UNKNOWN = "unknown"
+
+
+@attrs.frozen(slots=True)
+class Answer:
+    """A verdict, and what it rests on, a sentence each."""
+
+    verdict: Verdict
+    reasons: tuple[str, ...] = ()
+
+
+def every(answers: Iterable[Answer]) -> Answer:
+    """What several answers come to where all must be yes."""
+    return _joined(answers, (Verdict.NO, Verdict.UNKNOWN), Verdict.YES)
+
+
+def some(answers: Iterable[Answer]) -> Answer:
+    """What several answers come to where one must be yes."""
+    return _joined(answers, (Verdict.YES, Verdict.UNKNOWN), Verdict.NO)
+
+
+def _joined(answers: Iterable[Answer], deciding: Iterable[Verdict], other: Verdict) -> Answer:
+    told = list(answers)
+    verdict = next((it for it in deciding if any(answer.verdict is it for answer in told)), other)
+    return Answer(verdict, tuple(reason for answer in told for reason in answer.reasons))
+
+
+def satisfies(
+    expression: Expression, blocks: Mapping[str, Iterable[Requirement]], subsystems: Subsystems
+) -> Answer:
+    """Whether requirements are met: all of each block, all blocks of an alternative, one alternative."""
+    return some(
+        every(every(meets(it, subsystems) for it in blocks[name]) for name in names)
+        for names in expression.alternatives
+    )
+
+
+def meets(requirement: Requirement, subsystems: Subsystems) -> Answer:
+    """Whether one node of the subsystem says what is required."""
+    if requirement.name not in subsystems:
+        known = ", ".join(sorted(subsystems)) or "none"
+        return Answer(
+            Verdict.UNKNOWN,
+            (f"{requirement}: nothing is known of {requirement.name!r}; known subsystems: {known}",),
+        )
+    nodes = subsystems[requirement.name]
+    found = next((it for it in nodes if _is_met(requirement, it)), None)
+    if found is not None:
+        return Answer(Verdict.YES, (f"{requirement}: {found.name} has it",))
+    return Answer(Verdict.NO, (f"{requirement}: {_nearest(requirement, nodes)}",))
+
+
+def _is_met(requirement: Requirement, node: SubsystemNode) -> bool:
+    is_wanted = matcher(requirement.matcher)
+    # both of the same node
+    pairs = (
+        (requirement.field, requirement.match, node.fields),
+        (requirement.attribute, requirement.value, node.attributes),
+    )
+    return all(
+        key is None or (key in values and is_wanted(values[key], wanted or ""))
+        for key, wanted, values in pairs
+    )
+
+
+def _nearest(requirement: Requirement, nodes: Iterable[SubsystemNode]) -> str:
+    """What there is instead of what was wanted."""
+    has_field = [it for it in nodes if requirement.field is None or _has_field(requirement, it)]
+    if requirement.attribute is not None and has_field:
+        values = {
+            it.attributes[requirement.attribute] for it in has_field if requirement.attribute in it.attributes
+        }
+        key, wanted = requirement.attribute, requirement.value or ""
+    else:
+        key, wanted = requirement.field or "", requirement.match or ""
+        values = {it.fields[key] for it in nodes if key in it.fields}
+    if not values:
+        return f"no node has {key!r}"
+    close = difflib.get_close_matches(wanted, sorted(values), n=_TOLD, cutoff=0.0)
+    return f"no node has that; values of {key!r} are: {', '.join(close)}"
+
+
+def _has_field(requirement: Requirement, node: SubsystemNode) -> bool:
+    field = requirement.field or ""
+    return field in node.fields and matcher(requirement.matcher)(node.fields[field], requirement.match or "")
+
+
+_TOLD = 5

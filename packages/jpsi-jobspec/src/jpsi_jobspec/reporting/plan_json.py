@@ -1,0 +1,43 @@
+"""Plans as JSON has them, for programs. Pure."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+
+from ..document import Shape, as_one_kind
+from ..planning import Entry, Plan
+
+
+def as_plain(made: Plan) -> dict[str, Any]:
+    """A plan as JSON has it."""
+    return {"source": made.source, "target": made.target, "entries": [_plain(it) for it in made.entries]}
+
+
+def _plain(entry: Entry) -> dict[str, Any]:
+    attributes = entry.attributes
+    return {
+        "id": entry.id,
+        "kind": entry.kind.value,
+        "command": list(entry.command),
+        "replicas": entry.replicas,
+        "resources": entry.resources,
+        "asks": None if entry.shape is None else _asked(entry.shape),
+        "after": [attrs.asdict(it) for it in entry.after],
+        "when": entry.when.value,
+        "duration": None if attributes.duration is None else attributes.duration.total_seconds(),
+        "environment": dict(attributes.environment),
+        "cwd": attributes.cwd,
+        "options": {**entry.constraints, **attributes.options},
+        "why": list(entry.why),
+        "lost": list(entry.lost),
+        "files": list(entry.files),
+        "inside": [_plain(it) for it in entry.inside],
+    }
+
+
+def _asked(shape: Shape) -> dict[str, Any]:
+    if shape.pieces:
+        return {"components": [_asked(it) for it in shape.pieces]}
+    return {key: it for key, it in attrs.asdict(as_one_kind(shape)).items() if it is not None}

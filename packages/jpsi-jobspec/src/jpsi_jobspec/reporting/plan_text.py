@@ -1,0 +1,68 @@
+"""Plans as people look at them on a terminal. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from ..planning import After, Entry, Plan
+
+#: How a state is drawn: the colour of a terminal, and that of a box.
+COLOURS: Mapping[str, tuple[str, str]] = {
+    "COMPLETED": ("green", "#c9e7c9"),
+    "FAILED": ("red", "#f2c4c0"),
+    "CANCELED": ("yellow", "#f4e3b2"),
+    "ACTIVE": ("cyan", "#c4dcf2"),
+    "QUEUED": ("blue", "#dcdcf4"),
+}
+
+
+def plan_lines(plan: Plan, *, is_explained: bool = False) -> Iterator[str]:
+    """What is submitted and what runs inside, an entry on each line, and why where that is asked for."""
+    jobs = "1 job" if plan.requests == 1 else f"{plan.requests} jobs"
+    yield f"{plan.source} on {plan.target}: {jobs}"
+    for entry in plan.entries:
+        yield from _entry_lines(entry, 1, is_explained=is_explained)
+
+
+def _entry_lines(entry: Entry, depth: int, *, is_explained: bool) -> Iterator[str]:
+    indent = "  " * depth
+    times = f" x {entry.replicas}" if entry.replicas > 1 else ""
+    parts = [f"{indent}{entry.name}: {entry.kind.value}{times}"]
+    if entry.shape is not None:
+        parts.append(str(entry.shape))
+    if entry.after:
+        parts.append(f"after {', '.join(map(_after, entry.after))}")
+    yield ", ".join(parts)
+    if is_explained:
+        for sentence in entry.why:
+            yield f"{indent}  because {sentence}"
+        for name, shape in entry.others:
+            yield f"{indent}  or {name}: {shape}"
+    for sentence in entry.files:
+        yield f"{indent}  file: {sentence}"
+    for sentence in entry.lost:
+        yield f"{indent}  note: {sentence}"
+    for inner in entry.inside:
+        yield from _entry_lines(inner, depth + 1, is_explained=is_explained)
+
+
+def _after(after: After) -> str:
+    name = after.id.rpartition("/")[2]
+    return name if after.when == "ok" else f"{name} ({after.when})"
+
+
+def plan_tree(plan: Plan, states: Mapping[str, str] | None = None) -> Iterator[str]:
+    """What waits for what, for a terminal: below each entry what is inside, beside it what it waits for."""
+    states = states or {}
+    for entry in plan.entries:
+        yield from _branch(entry, "", states)
+
+
+def _branch(entry: Entry, indent: str, states: Mapping[str, str]) -> Iterator[str]:
+    state = states.get(entry.id, "")
+    times = f" x {entry.replicas}" if entry.replicas > 1 else ""
+    after = f"  <- {', '.join(map(_after, entry.after))}" if entry.after else ""
+    mark = f"  {state}" if state else ""
+    yield f"{indent}{entry.name} [{entry.kind.value}{times}]{mark}{after}"
+    for inner in entry.inside:
+        yield from _branch(inner, f"{indent}   ", states)

@@ -1,0 +1,88 @@
+"""Reports about runs: how far each entry has come, for people and for programs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import click
+
+from jpsi import JobState, Reason
+from jpsi_engine import job_store
+
+from ..groups import mark_lost
+from ..planning import Entry, Kind
+from ..run_store import Journal, Part, inner_journal
+from ..running import joined
+from .plan_text import COLOURS
+
+_WIDEST = 30
+
+
+def run_records(run: Journal) -> Iterator[dict[str, object]]:
+    """What programs are told of a run, a mapping for each replica; those inside of groups come last."""
+    for journal in (run, *group_journals(run)):
+        for entry in journal.plan.entries:
+            for number, part in enumerate(journal.parts[entry.id], 1):
+                yield {
+                    "id": entry.id,
+                    "replica": number,
+                    "state": part.state.value,
+                    "job": part.job_id,
+                    "exit_code": part.exit_code,
+                    "reason": part.reason,
+                    "message": part.message,
+                }
+
+
+def entry_line(entry: Entry, parts: list[Part], *, is_coloured: bool) -> str:
+    """Return how far an entry has come, as a line for a terminal."""
+    state = joined([it.state for it in parts]).value
+    shown = (
+        click.style(f"{state:<9}", fg=COLOURS.get(state, ("white", ""))[0]) if is_coloured else f"{state:<9}"
+    )
+    counts = ""
+    if len(parts) > 1:
+        done = sum(it.state.final for it in parts)
+        counts = f" {done} of {len(parts)} have ended"
+    worst = next(filter(ended_badly, parts), None)
+    told = "" if worst is None else f"  {why_not_completed(worst)}"
+    return f"{shown}  {entry.id:<{_WIDEST}}{counts}{told}".rstrip()
+
+
+def group_journals(last: Journal) -> Iterator[Journal]:
+    """What is on disk of the inside of each group."""
+    for entry in last.plan.entries:
+        if entry.kind is Kind.ALLOCATION:
+            journal = inner_journal(last.path, entry)
+            refresh(journal)
+            if last.have_ended([entry.id]):
+                mark_lost(journal)
+            yield journal
+
+
+def refresh(last: Journal) -> None:
+    """See on disk how far the jobs have come that have not ended as far as the journal says."""
+    open_parts = {
+        part.job_id: part
+        for parts in last.parts.values()
+        for part in parts
+        if part.job_id and not part.state.final
+    }
+    for job in job_store.jobs(also=[last.work]) if open_parts else ():
+        part = open_parts.get(job.id)
+        if part is not None:
+            part.state, part.exit_code = job.status.state, job.status.exit_code
+            part.reason = None if job.status.reason is None else job.status.reason.value
+            part.message = job.status.message
+
+
+def ended_badly(part: Part) -> bool:
+    """Whether a replica has ended, and has not completed."""
+    return part.state.final and part.state is not JobState.COMPLETED
+
+
+def why_not_completed(part: Part) -> str:
+    """Why a replica has not completed."""
+    if part.reason == Reason.EXIT_CODE.value:
+        return f"exit code {part.exit_code}"
+    return " ".join(": ".join(it for it in (part.reason, part.message) if it).split())

@@ -1,0 +1,45 @@
+"""Runs on disk.
+
+The folder of each run of a document, and its journal, a line for each thing that happened.
+
+A driver reads here how far a run has come, and writes down what came of it before it relies on that.
+"""
+
+from __future__ import annotations
+
+from .events import (
+    CANCELLED,
+    DEPENDENCY_FAILED,
+    LOST,
+    NO_LONGER_NEEDED,
+    NO_ROOM,
+    SERVICES_HAVE_IT,
+    Event,
+    Place,
+    end_event,
+    end_event_of,
+    replica_event,
+)
+from .journal import Journal, Part, inner_journal
+from .runs import create_run, latest_run, locked_runs, read_run
+
+__all__ = [
+    "CANCELLED",
+    "DEPENDENCY_FAILED",
+    "LOST",
+    "NO_LONGER_NEEDED",
+    "NO_ROOM",
+    "SERVICES_HAVE_IT",
+    "Event",
+    "Journal",
+    "Part",
+    "Place",
+    "create_run",
+    "end_event",
+    "end_event_of",
+    "inner_journal",
+    "latest_run",
+    "locked_runs",
+    "read_run",
+    "replica_event",
+]

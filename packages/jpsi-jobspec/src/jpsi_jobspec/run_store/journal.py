@@ -1,0 +1,257 @@
+"""The journal of a run, or of the inside of a group: how far each entry has come, and what is to end."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import tempfile
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, unquote
+
+import attrs
+
+from jpsi import JobState, SubmitException
+from jpsi.plugin.kit import make_private_directory, open_private
+
+from ..planning import Entry, Plan, flatten
+from .disk import kept, sync, write
+from .events import CANCELLED
+
+_INSIDE = "inside"
+
+
+@attrs.define(slots=True)
+class Part:
+    """How far one replica of an entry has come."""
+
+    state: JobState = JobState.NEW
+    #: The id of its job; None if none was made for it yet.
+    job_id: str | None = None
+    #: Whether the batch system is known to have the job.
+    is_submitted: bool = False
+    #: Whether it was seen, of a service with a probe, that it can be used.
+    is_ready: bool = False
+    exit_code: int | None = None
+    reason: str | None = None
+    message: str | None = None
+
+
+@attrs.define(slots=True)
+class Journal:
+    """One run of a document on disk, and how far it has come."""
+
+    path: Path
+    plan: Plan
+    parts: dict[str, list[Part]]
+    _file: int | None = None
+    # how much of it was read
+    _read: int = 0
+
+    @property
+    def states(self) -> dict[str, list[JobState]]:
+        """The state of each replica of each entry."""
+        return {name: [it.state for it in parts] for name, parts in self.parts.items()}
+
+    def every_part(self) -> list[Part]:
+        """The replicas of all entries, in their order."""
+        return [part for parts in self.parts.values() for part in parts]
+
+    @property
+    def is_over(self) -> bool:
+        """Whether all entries have ended."""
+        return self.have_ended()
+
+    def have_ended(self, entries: Collection[str] = ()) -> bool:
+        """Whether these entries have ended; without any, all."""
+        return all(it.state.final for name in entries or self.parts for it in self.parts[name])
+
+    @property
+    def work(self) -> Path:
+        """Where what runs inside of an allocation on several nodes keeps its files."""
+        return self.path / "work"
+
+    @property
+    def staging(self) -> Path:
+        """Where the archives are of what is staged, also for what is inside of allocations."""
+        outer = self.path.parents[1] if self.path.parent.name == _INSIDE else self.path
+        return outer / "staged"
+
+    @property
+    def life(self) -> str | None:
+        """Of what is inside of an allocation, which start of that it runs in; None if it has not begun."""
+        try:
+            return self.path.joinpath("life").read_text(encoding="utf-8")
+        except FileNotFoundError:
+            return None
+
+    def live(self, life: str) -> None:
+        """Have it be inside of this start of its allocation."""
+        new = self.path / "life.new"
+        with os.fdopen(
+            open_private(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), "w", encoding="utf-8"
+        ) as file:
+            file.write(life)
+        new.rename(self.path / "life")
+
+    @property
+    def is_cancelled(self) -> bool:
+        """Whether somebody wants it to end."""
+        return self.path.joinpath("cancel").exists()
+
+    def is_unwanted(self, entry: str) -> bool:
+        """Whether somebody wants this entry, or all, to end."""
+        return self.is_cancelled or entry in self.cancelled
+
+    @property
+    def why(self) -> str:
+        """Why it is to end, if it is."""
+        try:
+            return self.path.joinpath("cancel").read_text(encoding="utf-8") or CANCELLED
+        except FileNotFoundError:
+            return CANCELLED
+
+    def cancel(self, *entries: str, why: str = "") -> None:
+        """Have whoever drives it, now or later, end it, or some of its entries.
+
+        Args:
+            entries: those to end; none is all.
+            why: the reason of all that this ends; by default it was cancelled.
+        """
+        path = self.path / "cancel"
+        with kept(f"{path} cannot be made"):
+            for name in entries:
+                os.close(open_private(self.path / f"cancel.{quote(name, safe='')}", os.O_RDWR | os.O_CREAT))
+            if not entries and not path.exists():
+                # whoever drives it reads the reason as soon as there is one
+                file, new = tempfile.mkstemp(dir=self.path, prefix="new.")
+                with os.fdopen(file, "w", encoding="utf-8") as written:
+                    written.write(why)
+                Path(new).rename(path)
+
+    def go_on(self) -> None:
+        """Have it be ended no more."""
+        self.path.joinpath("cancel").unlink()
+
+    @property
+    def cancelled(self) -> set[str]:
+        """The entries that somebody wants to end."""
+        return {unquote(it.name.partition(".")[2]) for it in self.path.glob("cancel.*")}
+
+    @property
+    def is_driven(self) -> bool:
+        """Whether some process drives it."""
+        with self.held() as is_held:
+            return not is_held
+
+    def note(self, events: Sequence[Mapping[str, Any]], *, is_synced: bool = False) -> None:
+        """Add what happened, and take it in.
+
+        Args:
+            events: each with the id of an entry.
+            is_synced: whether it is on disk before anything else is done, whatever becomes of the machine.
+        """
+        if not events:
+            return
+        text = "".join(json.dumps(it, separators=(",", ":")) + "\n" for it in events)
+        path = self.path / "journal"
+        with kept(f"the journal of the workflow, {path}, cannot be written"):
+            if self._file is None:
+                self._file = _opened(path)
+            write(self._file, text.encode())
+            if is_synced:
+                os.fsync(self._file)
+        for event in events:
+            _take_in(self.parts, event)
+
+    def catch_up(self) -> None:
+        """Take in what others have written since it was read; not for whoever writes it.
+
+        Raises:
+            SubmitException: it cannot be read.
+        """
+        path = self.path / "journal"
+        try:
+            with path.open("rb") as file:
+                file.seek(self._read)
+                new = file.read()
+            # the last line may have been cut off
+            whole = new[: new.rfind(b"\n") + 1]
+            for line in whole.splitlines():
+                _take_in(self.parts, json.loads(line))
+        except FileNotFoundError:
+            return
+        except (OSError, ValueError, LookupError) as e:
+            msg = f"the journal {path} cannot be read: {e}"
+            raise SubmitException(msg, e) from e
+        self._read += len(whole)
+
+    def close(self) -> None:
+        """Write no more."""
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None
+
+    @contextlib.contextmanager
+    def held(self, *, is_waiting: bool = False) -> Iterator[bool]:
+        """Within the block nobody else drives the run; yields whether that is so.
+
+        Args:
+            is_waiting: whether to wait until whoever drives it now has ended.
+        """
+        path = self.path / "lock"
+        with kept(f"{path} cannot be opened"):
+            file = open_private(path, os.O_RDWR | os.O_CREAT)
+        try:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | (0 if is_waiting else fcntl.LOCK_NB))
+            except BlockingIOError:
+                yield False
+            else:
+                yield True
+        finally:
+            os.close(file)
+
+
+def _opened(path: Path) -> int:
+    """A journal, open to be added to; a last line that was cut off is cut away."""
+    is_new = not path.exists()
+    file = open_private(path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
+    if is_new:
+        sync(path.parent)
+    written = os.pread(file, os.fstat(file).st_size, 0)
+    os.ftruncate(file, written.rfind(b"\n") + 1)
+    return file
+
+
+def inner_journal(path: Path, allocation: Entry) -> Journal:
+    """The journal of what runs inside of an allocation of the run in a folder."""
+    folder = path / _INSIDE / allocation.id
+    with kept(f"{folder} cannot be made"):
+        make_private_directory(folder, "the folder of what runs inside")
+    return with_events(folder, Plan(source=allocation.id, target="local", entries=flatten(allocation)))
+
+
+def with_events(path: Path, plan: Plan) -> Journal:
+    """The journal in a folder, of a run of a plan, as far as it is written."""
+    found = Journal(path, plan, {it.id: [Part() for _ in range(it.replicas)] for it in plan.entries})
+    found.catch_up()
+    return found
+
+
+def _take_in(parts: Mapping[str, list[Part]], event: Mapping[str, Any]) -> None:
+    part = parts[event["entry"]][event["replica"] - 1]
+    if "job" in event:
+        part.job_id, part.is_submitted, part.is_ready = event["job"], False, False
+    if event.get("is_submitted"):
+        part.is_submitted = True
+        part.state = JobState.QUEUED
+    if event.get("is_ready"):
+        part.is_ready = True
+    if "state" in event:
+        part.state = JobState(event["state"])
+        part.exit_code, part.reason = event.get("exit_code"), event.get("reason")
+        part.message = event.get("message")

@@ -1,0 +1,142 @@
+"""Runs of a document on disk: its text, what was asked for, and a journal.
+
+<user state>/jpsi/workflows/<name>-<digest of the path>/<number>/
+    document.yaml   the text as it was
+    run.json        the target, the parameters, and what was known of the site
+    journal         a line of JSON for each thing that happened
+    lock            held by whoever drives the run
+    cancel          made by whoever wants it to end, and why
+    cancel.ENTRY    made by whoever wants an entry to end
+    staged/         archives of what is staged
+    inside/GROUP/   journal, lock, cancel and life of what is inside of a group, and work of its pilot
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import os
+from collections.abc import Iterator, Mapping
+from datetime import timedelta
+from pathlib import Path
+
+import attrs
+import platformdirs
+
+from jpsi import SubmitException
+from jpsi.plugin.kit import check_private_directory, make_private_directory, open_private
+
+from ..document import Findings, load
+from ..planning import Limit, Machine, Mapped, Site, SubsystemNode, make_plan
+from .disk import kept, sync, write_synced
+from .journal import Journal, with_events
+
+#: What messages call the directory with the runs of a document.
+RUNS = "the directory of runs"
+
+
+def runs_folder(file: str) -> Path:
+    """Where the runs of a document are."""
+    path = Path(file)
+    # by whatever way somebody comes there, it is the same document
+    path = path.parent.resolve() / path.name
+    digest = hashlib.sha256(os.fsencode(path)).hexdigest()[:12]
+    return platformdirs.user_state_path("jpsi") / "workflows" / f"{path.stem}-{digest}"
+
+
+@contextlib.contextmanager
+def locked_runs(file: str) -> Iterator[None]:
+    """Within the block nobody else chooses which run of a document to go on with, or begins one."""
+    root = runs_folder(file)
+    with kept(f"the runs of {file} cannot be kept in {root}"):
+        make_private_directory(root, RUNS)
+        lock = open_private(root / "lock", os.O_RDWR | os.O_CREAT)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(lock)
+
+
+def latest_run(file: str) -> Journal | None:
+    """The last run of a document; None if it was never run."""
+    root = runs_folder(file)
+    numbers = [it for it in _numbers(root) if (root / str(it) / "run.json").exists()]
+    return read_run(root / str(max(numbers))) if numbers else None
+
+
+def create_run(file: str, text: str, site: Site, parameters: Mapping[str, str]) -> Journal:
+    """A new run of a document; it is on disk, whatever becomes of the machine.
+
+    Raises:
+        SubmitException: it cannot be kept there.
+    """
+    root = runs_folder(file)
+    content = {
+        "source": file,
+        "target": site.target,
+        "parameters": dict(parameters),
+        "constraints": {name: attrs.asdict(it) for name, it in site.constraints.items()},
+        "limits": [attrs.asdict(it) for it in site.limits],
+        "is_missing_wrong": site.is_missing_wrong,
+        "is_one_machine": site.is_one_machine,
+        "is_elsewhere": site.is_elsewhere,
+        "machine": site.machine and attrs.asdict(site.machine),
+        "is_heterogeneous": site.is_heterogeneous,
+        "usual_seconds": site.usual_duration and site.usual_duration.total_seconds(),
+        "subsystems": {name: [attrs.asdict(it) for it in nodes] for name, nodes in site.subsystems.items()},
+    }
+    with kept(f"the run of {file} cannot be kept in {root}"):
+        make_private_directory(root, RUNS)
+        path = root / str(max(_numbers(root), default=0) + 1)
+        path.mkdir(mode=0o700)
+        # whatever the umask
+        path.chmod(0o700)
+        write_synced(path / "document.yaml", text)
+        # last, as it makes the run one
+        write_synced(path / "run.json.new", json.dumps(content))
+        (path / "run.json.new").rename(path / "run.json")
+        for it in (path, root, root.parent):
+            sync(it)
+    return read_run(path)
+
+
+def _numbers(root: Path) -> list[int]:
+    return [int(it.name) for it in root.glob("[0-9]*") if it.name.isdecimal()]
+
+
+def read_run(path: Path) -> Journal:
+    """A run as it is on disk.
+
+    Raises:
+        SubmitException: its files cannot be read.
+    """
+    try:
+        # what others may have put there is not driven
+        check_private_directory(path, RUNS)
+        content = json.loads((path / "run.json").read_text(encoding="utf-8"))
+        text = (path / "document.yaml").read_text(encoding="utf-8")
+    except (OSError, ValueError) as e:
+        msg = f"the run in {path} cannot be read: {e}"
+        raise SubmitException(msg, e) from e
+    findings = Findings(content["source"])
+    # runs that began before there was such a thing do not say it
+    seconds = content.get("usual_seconds")
+    site = Site(
+        target=content["target"],
+        constraints={name: Mapped(**it) for name, it in content["constraints"].items()},
+        limits=tuple(Limit(**it) for it in content["limits"]),
+        is_missing_wrong=content["is_missing_wrong"],
+        is_one_machine=content["is_one_machine"],
+        is_elsewhere=content.get("is_elsewhere", False),
+        machine=Machine(**content["machine"]) if content.get("machine") else None,
+        is_heterogeneous=content["is_heterogeneous"],
+        usual_duration=None if seconds is None else timedelta(seconds=seconds),
+        subsystems={
+            name: tuple(SubsystemNode(**it) for it in nodes) for name, nodes in content["subsystems"].items()
+        },
+    )
+    plan = make_plan(load(text, findings, content["parameters"]), site, findings)
+    return with_events(path, plan)

@@ -1,0 +1,42 @@
+"""Running a plan.
+
+The driver submits what can start, follows it to its end, and journals what came of it.
+
+Around the driver: what entries wait for, the specs of their jobs, submissions with a backoff, staged files,
+probes of services, output as it comes, checks before the first submission, and exit codes.
+"""
+
+from __future__ import annotations
+
+from .dependencies import joined
+from .driver import Driver
+from .executor import Executor, JobDetails
+from .exit_codes import (
+    EXIT_CANCELLED,
+    EXIT_DONE,
+    EXIT_FAILED,
+    EXIT_JPSI,
+    EXIT_MISTAKE,
+    EXIT_TIMEOUT,
+    exit_code_of,
+)
+from .job_specs import submitted_spec
+from .outcome import cleans_up
+from .preflight import check_jobs
+
+__all__ = [
+    "EXIT_CANCELLED",
+    "EXIT_DONE",
+    "EXIT_FAILED",
+    "EXIT_JPSI",
+    "EXIT_MISTAKE",
+    "EXIT_TIMEOUT",
+    "Driver",
+    "Executor",
+    "JobDetails",
+    "check_jobs",
+    "cleans_up",
+    "exit_code_of",
+    "joined",
+    "submitted_spec",
+]

@@ -1,0 +1,42 @@
+"""A backoff: what a batch system did not take or answer is tried again, ever more rarely."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+_SHORTEST_SECONDS = 1.0
+_LONGEST_SECONDS = 60.0
+
+
+class Backoff:
+    """Pauses that grow from one failure to the next one.
+
+    >>> now = [0.0]
+    >>> backoff = Backoff(lambda: now[0])
+    >>> backoff.failed(), backoff.failed(), backoff.is_over
+    (1.0, 2.0, False)
+    >>> now[0] = 2.0
+    >>> backoff.is_over
+    True
+    """
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        """Begin without a pause; `clock` tells the seconds."""
+        self._clock = clock
+        self._seconds = 0.0
+        self._end = 0.0
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it is time to try."""
+        return self._clock() >= self._end
+
+    def failed(self) -> float:
+        """Begin the next pause, and return how many seconds it takes."""
+        self._seconds = min(max(_SHORTEST_SECONDS, self._seconds * 2), _LONGEST_SECONDS)
+        self._end = self._clock() + self._seconds
+        return self._seconds
+
+    def went_well(self) -> None:
+        """Begin anew: the next pause is a short one."""
+        self._seconds = self._end = 0.0

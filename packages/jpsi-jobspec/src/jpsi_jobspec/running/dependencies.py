@@ -1,0 +1,202 @@
+"""Dependencies of entries: what can begin now, and what is left to the batch system to wait for."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable, Mapping, Sequence
+
+import attrs
+
+from jpsi import Dependency, DependencyKind, Job, JobState
+
+from ..document import When
+from ..planning import After, Entry, Kind
+from ..run_store import Journal, Place
+from .executor import Executor
+from .submissions import Submissions
+
+# More jobs than these are waited for here, as directives have limits.
+_MOST = 50
+_KINDS = {"ok": DependencyKind.OK, "any": DependencyKind.ANY, "failed": DependencyKind.NOTOK}
+
+
+class DependencyHandoff:
+    """Hands over to a batch system what jobs wait for, where it can do that. Used by one thread."""
+
+    def __init__(self, journal: Journal, executor: Executor, submissions: Submissions) -> None:
+        """Prepare for one run."""
+        self._journal = journal
+        self._jobs: Mapping[str, Job] = submissions.jobs
+        self._entries = {it.id: it for it in journal.plan.entries}
+        offered = executor.system.capabilities.dependencies
+        self._offered = {word for word, kind in _KINDS.items() if kind in offered}
+        #: Entries that wait here, as the batch system has refused to.
+        self.held: set[str] = set()
+
+    def steps(self, entry: Entry, replicas: Sequence[int]) -> list[Next]:
+        """What is to be done with these; `HAND_OVER` only where the batch system can wait for the rest."""
+        found = self._steps(entry, replicas)
+        if Next.HAND_OVER not in found or self._can_take(entry):
+            return found
+        return [Next.WAIT if it is Next.HAND_OVER else it for it in found]
+
+    def dependencies(self, place: Place) -> list[Dependency | Job]:
+        """What the batch system is told that a replica waits for: what is met already was weighed here."""
+        found: list[Dependency | Job] = []
+        states = self._states(place.entry)
+        for it in place.entry.after:
+            if met(it, states, place.replica) is not Next.HAND_OVER:
+                continue
+            parts = self._journal.parts[it.id]
+            chosen = [parts[place.replica - 1]] if it.each and place.replica <= len(parts) else parts
+            ids = [part.job_id for part in chosen if part.job_id and not part.state.final]
+            if it.when in _KINDS:
+                found += [Dependency(self._jobs[job_id], _KINDS[it.when]) for job_id in ids]
+        return found
+
+    def in_vain(self, entry: Entry) -> list[Job]:
+        """The jobs that the batch system still keeps for an end of others that did not come."""
+        waiting = [
+            (job, replica)
+            for replica, part in enumerate(self._journal.parts[entry.id], 1)
+            if part.state in {JobState.NEW, JobState.QUEUED}
+            and (job := self._jobs.get(part.job_id or "")) is not None
+            and _waits_there(job)
+        ]
+        steps = self._steps(entry, [replica for _, replica in waiting])
+        return [job for (job, _), step in zip(waiting, steps, strict=True) if step is Next.NEVER]
+
+    def _steps(self, entry: Entry, replicas: Sequence[int]) -> list[Next]:
+        if not replicas:
+            return []
+        states = self._states(entry)
+        if any(it.each for it in entry.after):
+            return [next_of(entry, states, it) for it in replicas]
+        return [next_of(entry, states)] * len(replicas)
+
+    def _states(self, entry: Entry) -> States:
+        return {
+            it.id: [
+                as_started(self._entries[it.id], part.state, is_ready=part.is_ready)
+                if it.when == "started"
+                else part.state
+                for part in self._journal.parts[it.id]
+            ]
+            for it in entry.after
+        }
+
+    def _can_take(self, entry: Entry) -> bool:
+        if entry.kind is Kind.FILES or entry.steps or entry.id in self.held:
+            return False
+        count = 0
+        for after in entry.after:
+            parts = self._journal.parts[after.id]
+            if all(part.state.final for part in parts):
+                continue
+            if after.when not in self._offered or any(part.job_id not in self._jobs for part in parts):
+                return False
+            count += len(parts)
+        return count <= _MOST
+
+
+def _waits_there(job: Job) -> bool:
+    """Whether the batch system was told of others that a job waits for."""
+    attributes = None if job.spec is None else job.spec.attributes
+    return bool(attributes is not None and attributes.after)
+
+
+#: Of each entry, the state of each replica; NEW is what was not submitted.
+States = Mapping[str, Sequence[JobState]]
+
+
+class Next(enum.Enum):
+    """What is to be done with an entry."""
+
+    #: Nothing it waits for is left.
+    START = "start"
+    #: All that it waits for was submitted, and has not ended otherwise than it should.
+    HAND_OVER = "hand over"
+    WAIT = "wait"
+    #: What it waits for has ended otherwise than it should.
+    NEVER = "never"
+
+
+def next_of(entry: Entry, states: States, replica: int | None = None) -> Next:
+    """What is to be done with an entry, or with one of its replicas.
+
+    Where `replica` is given, dependencies that are replica by replica look at that one alone.
+    """
+    found = [met(it, states, replica) for it in entry.after]
+    if Next.NEVER in found:
+        return Next.NEVER
+    if entry.when is When.ON_FAILURE and Next.WAIT not in found and Next.HAND_OVER not in found:
+        ended = [state for it in entry.after for state in states[it.id]]
+        return Next.START if any(it is not JobState.COMPLETED for it in ended) else Next.NEVER
+    if Next.WAIT in found:
+        return Next.WAIT
+    if Next.HAND_OVER in found:
+        return Next.WAIT if entry.when is When.ON_FAILURE else Next.HAND_OVER
+    return Next.START
+
+
+def met(after: After, states: States, replica: int | None = None) -> Next:
+    """What one dependency lets be done with an entry, or with one of its replicas."""
+    of = states[after.id]
+    if after.each and replica is not None and replica <= len(of):
+        of = [of[replica - 1]]
+    if after.when == "started":
+        return _started(of)
+    has_failed = any(it.final and it is not JobState.COMPLETED for it in of)
+    if has_failed and after.when != "any":
+        return Next.START if after.when == "failed" else Next.NEVER
+    if all(it.final for it in of):
+        return Next.NEVER if after.when == "failed" else Next.START
+    # a batch system can be told to wait for all of them, not for the first one that fails
+    can_hand_over = JobState.NEW not in of and (after.when != "failed" or len(of) == 1)
+    return Next.HAND_OVER if can_hand_over else Next.WAIT
+
+
+def _started(of: Sequence[JobState]) -> Next:
+    if all(it is JobState.ACTIVE or it.final for it in of):
+        return Next.START if any(it in {JobState.ACTIVE, JobState.COMPLETED} for it in of) else Next.NEVER
+    return Next.WAIT
+
+
+def as_started(entry: Entry, state: JobState, *, is_ready: bool) -> JobState:
+    """The state of a service as those see it that wait for its start: it has begun once it can be used."""
+    if entry.ready is None or is_ready:
+        return state
+    if state is JobState.COMPLETED:
+        return JobState.FAILED
+    return JobState.QUEUED if state is JobState.ACTIVE else state
+
+
+@attrs.frozen(slots=True)
+class Dependants:
+    """Which entries wait for an entry."""
+
+    _ids: Mapping[str, Sequence[str]]
+
+    @classmethod
+    def of(cls, entries: Iterable[Entry]) -> Dependants:
+        """Those of a plan."""
+        found: dict[str, list[str]] = {}
+        for entry in entries:
+            for after in entry.after:
+                found.setdefault(after.id, []).append(entry.id)
+        return cls(found)
+
+    def __getitem__(self, entry_id: str) -> Sequence[str]:
+        return self._ids.get(entry_id, ())
+
+
+def joined(states: Sequence[JobState]) -> JobState:
+    """One state for all replicas of an entry: how it ended, or the furthest that any of them has come."""
+    if all(it.final for it in states):
+        for state in (JobState.FAILED, JobState.CANCELED):
+            if state in states:
+                return state
+        return JobState.COMPLETED
+    if any(it is JobState.ACTIVE or it.final for it in states):
+        return JobState.ACTIVE
+    return JobState.QUEUED if JobState.QUEUED in states else JobState.NEW

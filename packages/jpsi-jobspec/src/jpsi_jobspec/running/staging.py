@@ -1,0 +1,141 @@
+"""Files that steps stage and write: archives in the folder of a run, which give each node what it lacks."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tarfile
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+
+from jpsi import JobFiles, JpsiError
+
+from ..document import Step
+
+# What is staged stands in its archive under this name.
+_MEMBER = "staged"
+
+# `mv -T` puts a directory where nothing is, and never into one that another process has put there meanwhile.
+# What is ended as it copies, as a job that is cancelled, leaves nothing half done behind.
+_UNPACK = """\
+folder=$1 left=$2 new=
+shift 2
+trap 'rm -rf -- "$new"; exit 129' HUP
+trap 'rm -rf -- "$new"; exit 130' INT
+trap 'rm -rf -- "$new"; exit 143' TERM
+while [ "$left" -gt 0 ]; do
+  path=$1 archive=$folder/$2 left=$((left - 1))
+  shift 2
+  case $path in '~/'*) path=$HOME/${path#'~/'} ;; esac
+  [ -e "$path" ] && continue
+  if [ ! -f "$archive" ]; then
+    echo "jpsi: $path is to be staged, and is neither on $(hostname) nor in an archive of the run" >&2
+    exit 125
+  fi
+  parent=$(dirname -- "$path") && mkdir -p -- "$parent" && new=$(mktemp -d "$parent/.jpsi.XXXXXX") || exit 125
+  tar -xf "$archive" -C "$new" && { mv -nT -- "$new/staged" "$path" || :; }
+  rm -rf -- "$new" && new=
+  [ -e "$path" ] && continue
+  echo "jpsi: $path could not be staged on $(hostname)" >&2
+  exit 125
+done
+trap - HUP INT TERM
+exec "$@"
+"""
+
+
+def archive(path: str, folder: Path) -> Path:
+    """Return where the archive of a staged path is, if it has one."""
+    return folder / f"{hashlib.sha256(os.fsencode(path)).hexdigest()[:32]}.tar"
+
+
+def is_here(path: str) -> bool:
+    """Return True if a path is on this machine, and leads somewhere if it is a link."""
+    # no error where nobody may look
+    return os.path.exists(Path(path).expanduser())  # noqa: PTH110
+
+
+def pack(path: str, folder: Path) -> None:
+    """Make the archive of a path; who reads it at the same time sees the last one, or this, as a whole."""
+    folder.mkdir(mode=0o700, exist_ok=True)
+    target = archive(path, folder)
+    file, new = tempfile.mkstemp(dir=folder, prefix="new.")
+    try:
+        with os.fdopen(file, "wb") as written, tarfile.open(fileobj=written, mode="w") as found:
+            # what a link leads to, as the node would not find that by the link
+            found.add(Path(path).expanduser().resolve(), _MEMBER)
+            found.close()
+            written.flush()
+            os.fsync(written.fileno())
+        Path(new).rename(target)
+    except BaseException:
+        Path(new).unlink(missing_ok=True)
+        raise
+
+
+def is_seen_as(folder: Path, path: Path) -> bool:
+    """Return True if nodes see a path as they see a folder: both are below home, on one file system.
+
+    The folder of a run has to be seen wherever its jobs run.
+    """
+    home, parent = Path.home().resolve(), folder.parent.resolve()
+    if not (parent.is_relative_to(home) and path.resolve().is_relative_to(home)):
+        return False
+    return parent.stat().st_dev == path.stat().st_dev
+
+
+def with_staged(paths: Iterable[str], folder: Path, command: Iterable[str]) -> tuple[str, ...]:
+    """Return the words that see on a node that these paths are there, and then are a command."""
+    pairs = [(path, archive(path, folder).name) for path in paths]
+    words = (word for pair in pairs for word in pair)
+    return ("/bin/sh", "-c", _UNPACK, "stage", str(folder), str(len(pairs)), *words, *command)
+
+
+def do_steps(steps: Iterable[Step], files: JobFiles, staging: Path | None) -> str | None:
+    """Have files be there where jobs run; return what went wrong, or None.
+
+    A file that is staged has to be here. It is sent to another machine; else nodes may see the files of this
+    machine, or may not, and take it from an archive then.
+
+    Args:
+        steps: what to do.
+        files: those where jobs run.
+        staging: the folder for archives; None where all jobs run on this machine.
+    """
+    for step in steps:
+        try:
+            if step.content is not None:
+                _write(step.path, step.content, files)
+            else:
+                _stage(step.path, files, staging)
+        except JpsiError as e:
+            return str(e)
+        except OSError as e:
+            return f"{step.path}: {e.strerror}"
+    return None
+
+
+def _stage(path: str, files: JobFiles, staging: Path | None) -> None:
+    here = Path(path).expanduser()
+    if not is_here(path):
+        if staging is not None and archive(path, staging).exists():
+            # it was where the group was submitted, and processes take it from there
+            return
+        raise FileNotFoundError(2, "it is to be staged, and is not here")
+    if not files.are_here:
+        files.put(str(here), path)
+    elif staging is not None and not is_seen_as(staging, here):
+        pack(path, staging)
+
+
+def _write(path: str, content: str, files: JobFiles) -> None:
+    if files.are_here:
+        there = Path(path).expanduser()
+        there.parent.mkdir(parents=True, exist_ok=True)
+        there.write_text(content, encoding="utf-8")
+        return
+    with tempfile.NamedTemporaryFile("w", encoding="utf-8", suffix=".jpsi") as file:
+        file.write(content)
+        file.flush()
+        files.put(file.name, path)

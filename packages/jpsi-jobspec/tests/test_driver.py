@@ -1,0 +1,227 @@
+"""Documents run to their end on this machine and on every batch system that can be played."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from jobspec_support import SYSTEMS, begun, driven
+from jpsi import Job, JobExecutor, JobState
+from jpsi_jobspec.run_store import journal as journals
+from jpsi_jobspec.run_store import runs
+from jpsi_jobspec.running.driver import Driver
+
+HEAD = "version: 1\nresources:\n  r: {type: core, count: 1}\ntasks:\n"
+GROUP = (
+    "version: 1\nresources: {g: {type: core, replicas: 4}, r: {type: core, count: 1}}\n"
+    "groups:\n- name: g\n  resources: g\n  tasks:\n"
+)
+
+
+@pytest.mark.clause("ng-environment")
+@pytest.mark.parametrize("system", SYSTEMS, indirect=True)
+def test_variables_are_those_of_whatever_runs(
+    system: str, tmp_path: Path, log: Callable[[], list[str]]
+) -> None:
+    text = (
+        "version: 1\nresources:\n"
+        "  r: {type: core, count: 1, attributes: {environment: {pasta: labasta}}}\n"
+        "  loose: {type: core, count: 1, environment: {pasta: loose}}\n"
+        "tasks:\n- {name: a, command: 'spack a $pasta', resources: r}\n"
+        "- {name: b, command: 'spack b $pasta', resources: loose, depends_on: [a]}\n"
+        "groups:\n- name: g\n  resources: r\n  depends_on: [b]\n  tasks:\n"
+        "  - {local: true, command: 'spack c $pasta'}\n  - {command: 'spack d $pasta'}\n"
+    )
+
+    driven(text, system, tmp_path)
+
+    told = [line.split(" spack ")[1].split(" of ")[0] for line in log() if line.startswith("begin")]
+    assert told == ["a labasta", "b loose", "c labasta", "d labasta"]
+
+
+@pytest.mark.parametrize("system", SYSTEMS, indirect=True)
+def test_what_waits_for_a_failure_that_came_never_runs_and_says_so(
+    system: str, tmp_path: Path, log: Callable[[], list[str]]
+) -> None:
+    text = (
+        f"{HEAD}- {{name: bad, command: 'false', resources: r}}\n"
+        "- {name: never, command: ior, resources: r, depends_on: [bad]}\n"
+        "- {name: neither, command: ior, resources: r, depends_on: [never]}\n"
+        "- {name: mend, command: spack, resources: r, depends_on: [{name: bad, when: failed}]}\n"
+        "- {name: after all, command: spack, resources: r}\n".replace("after all", "other")
+    )
+
+    journal = driven(text, system, tmp_path)
+
+    assert {name: parts[0].state.value for name, parts in journal.parts.items()} == {
+        "bad": "FAILED",
+        "never": "CANCELED",
+        "neither": "CANCELED",
+        "mend": "COMPLETED",
+        "other": "COMPLETED",
+    }
+    assert journal.parts["bad"][0].exit_code == 1
+    assert {journal.parts[name][0].reason for name in ("never", "neither")} == {"dependency_failed"}
+    assert {line.split()[1] for line in log()} == {"mend", "other"}
+
+
+@pytest.mark.parametrize("system", ["local", "slurm", "flux"], indirect=True)
+def test_what_runs_after_a_failure_does_not_wait_for_what_else_may_fail(
+    system: str, tmp_path: Path, log: Callable[[], list[str]]
+) -> None:
+    """One replica has failed; the other ends well, and only after what waits for the failure."""
+    gate = tmp_path / "gate"
+    some = (
+        f"test $JPSI_REPLICA = 2 && exit 1; for n in $(seq 300); do test -e {gate} && exit; sleep 0.1; done"
+    )
+    text = (
+        f"{GROUP}  - {{name: some, command: [sh, -c, '{some}'], resources: r, replicas: 2}}\n"
+        f"  - {{name: mend, command: [touch, {gate}], resources: r,"
+        " depends_on: [{name: some, when: failed}]}\n"
+    )
+
+    journal = driven(text, system, tmp_path)
+
+    inside = journals.inner_journal(journal.path, journal.plan.entries[0])
+    assert [it.value for it in inside.states["g/some"]] == ["COMPLETED", "FAILED"]
+    assert inside.states["g/mend"] == [JobState.COMPLETED]
+
+
+@pytest.mark.clause("ng-depends")
+@pytest.mark.parametrize("system", SYSTEMS, indirect=True)
+def test_all_replicas_have_ended_before_what_waits_for_them_begins(
+    system: str, tmp_path: Path, log: Callable[[], list[str]]
+) -> None:
+    text = (
+        f"{HEAD}- {{name: many, command: ior, resources: r, replicas: 3}}\n"
+        "- {name: last, command: spack, resources: r, depends_on: [many]}\n"
+    )
+
+    journal = driven(text, system, tmp_path)
+
+    lines = log()
+    assert {it.value for states in journal.states.values() for it in states} == {"COMPLETED"}
+    assert sorted(line.split()[2] for line in lines if line.startswith("begin many")) == ["1", "2", "3"]
+    assert [line.split()[:2] for line in lines[-2:]] == [["begin", "last"], ["end", "last"]]
+
+
+def test_each_replica_may_wait_for_the_one_of_its_number(
+    tmp_path: Path, log: Callable[[], list[str]]
+) -> None:
+    text = (
+        f"{GROUP}  - {{name: a, command: exit $((JPSI_REPLICA - 1)), resources: r, replicas: 2}}\n"
+        "  - {name: b, command: ior, resources: r, replicas: 2, depends_on: [{name: a, each: true}]}\n"
+    )
+
+    journal = driven(text, "local", tmp_path)
+
+    inside = journals.inner_journal(journal.path, journal.plan.entries[0])
+    assert [it.value for it in inside.states["g/b"]] == ["COMPLETED", "CANCELED"]
+
+
+def test_steps_write_and_stage_files_before_the_command_runs(
+    tmp_path: Path, log: Callable[[], list[str]]
+) -> None:
+    text = (
+        f"{HEAD}- name: a\n  resources: r\n  command: [grep, -q, it is there, {tmp_path}/made/file]\n"
+        f"  steps: [{{name: write, path: {tmp_path}/made/file, content: it is there}},"
+        f" {{name: stage, path: {tmp_path}}}]\n"
+        f"- {{name: b, steps: [{{name: stage, path: {tmp_path}/nowhere}}]}}\n"
+    )
+
+    journal = driven(text, "local", tmp_path)
+
+    assert journal.states == {"a": [JobState.COMPLETED], "b": [JobState.FAILED]}
+    assert journal.parts["b"][0].reason == "staging"
+    assert "it is to be staged, and is not here" in str(journal.parts["b"][0].message)
+
+
+def test_words_arrive_as_they_were_written(tmp_path: Path, log: Callable[[], list[str]]) -> None:
+    text = f"{HEAD}- {{name: a, command: [ior, '${{HOME}} $x \"q\" *'], resources: r}}\n"
+
+    driven(text, "local", tmp_path)
+
+    assert log()[0].startswith('begin a 1 ior ${HOME} $x "q" * of ')
+
+
+def test_what_was_submitted_by_another_process_is_found_again_and_not_run_twice(
+    tmp_path: Path, log: Callable[[], list[str]]
+) -> None:
+    text = (
+        f"{HEAD}- {{name: a, command: ior, resources: r}}\n"
+        "- {name: b, command: spack, resources: r, depends_on: [a]}\n"
+    )
+    journal = begun(text, "local", tmp_path)
+    first = Driver(journal, JobExecutor("local"), lambda *_: None)
+    first._proceed(first._entries)  # and here it is killed
+    journal.close()
+
+    again = runs.read_run(journal.path)
+    Driver(again, JobExecutor("local"), lambda *_: None).run()
+
+    assert again.is_over
+    assert [line.split()[1] for line in log() if line.startswith("begin")] == ["a", "b"]
+
+
+def test_what_was_written_down_and_never_submitted_is_submitted_once(
+    tmp_path: Path, log: Callable[[], list[str]]
+) -> None:
+    journal = begun(f"{HEAD}- {{name: a, command: ior, resources: r}}\n", "local", tmp_path)
+    journal.note([{"entry": "a", "replica": 1, "job": Job().id}], is_synced=True)
+    journal.close()
+
+    again = runs.read_run(journal.path)
+    Driver(again, JobExecutor("local"), lambda *_: None).run()
+
+    assert again.states == {"a": [JobState.COMPLETED]}
+    assert len(log()) == 2
+
+
+def test_a_job_of_which_nothing_is_left_is_not_run_again(
+    tmp_path: Path, log: Callable[[], list[str]]
+) -> None:
+    journal = begun(f"{HEAD}- {{name: a, command: ior, resources: r}}\n", "local", tmp_path)
+    journal.note([{"entry": "a", "replica": 1, "job": Job().id}])
+    journal.note([{"entry": "a", "replica": 1, "is_submitted": True}])
+
+    Driver(journal, JobExecutor("local"), lambda *_: None).run()
+
+    assert (journal.parts["a"][0].state, journal.parts["a"][0].reason) == (JobState.FAILED, "lost")
+    assert log() == []
+
+
+def test_a_line_that_was_cut_off_is_as_if_it_had_not_been_written(
+    tmp_path: Path, log: Callable[[], list[str]]
+) -> None:
+    journal = begun(f"{HEAD}- {{name: a, command: ior, resources: r}}\n", "local", tmp_path)
+    (journal.path / "journal").write_text('{"entry":"a","repl')
+
+    assert runs.read_run(journal.path).states == {"a": [JobState.NEW]}
+
+
+def test_a_run_that_is_cancelled_ends_with_everything_cancelled(
+    tmp_path: Path, log: Callable[[], list[str]]
+) -> None:
+    text = (
+        f"{HEAD}- {{name: a, command: [sleep, '600'], resources: r}}\n"
+        "- {name: b, command: spack, resources: r, depends_on: [a]}\n"
+    )
+    journal = begun(text, "local", tmp_path)
+
+    def cancel(_: object, state: JobState) -> None:
+        if state is JobState.ACTIVE:
+            journal.cancel()
+
+    Driver(journal, JobExecutor("local"), cancel).run()
+
+    assert [parts[0].state.value for parts in journal.parts.values()] == ["CANCELED", "CANCELED"]
+    assert log() == []
+
+
+def test_only_one_process_drives_a_run(tmp_path: Path, log: Callable[[], list[str]]) -> None:
+    journal = begun(f"{HEAD}- {{name: a, command: ior, resources: r}}\n", "local", tmp_path)
+
+    with journal.held() as first, journal.held() as second:
+        assert (first, second) == (True, False)

@@ -1,0 +1,101 @@
+"""Jobs of jpsi, of documents and of submit scripts, become workflows, and what is lost is told."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+import yaml
+
+import jpsi
+from jobspec_support import planned
+from jpsi_jobspec.conversion.jpsi_jobs import from_job
+from jpsi_jobspec.document.shape import as_resources
+from jpsi_jobspec.planning.plan import Entry, Kind
+
+
+def entry_of(spec: jpsi.JobSpec) -> Entry:
+    (entry,) = planned(yaml.safe_dump(dict(from_job(spec).content))).entries
+    return entry
+
+
+@pytest.mark.parametrize(
+    "resources",
+    [
+        jpsi.ResourceSpecV1(process_count=3, cpu_cores_per_process=2),
+        jpsi.ResourceSpecV1(node_count=2, processes_per_node=2, cpu_cores_per_process=3),
+        jpsi.ResourceSpecV1(
+            node_count=2, processes_per_node=2, cpu_cores_per_process=1, gpu_cores_per_process=1, memory=2**32
+        ),
+        jpsi.ResourceSpecV1(
+            node_count=1, processes_per_node=1, cpu_cores_per_process=1, exclusive_node_use=True
+        ),
+    ],
+    ids=str,
+)
+def test_a_job_becomes_a_workflow_that_asks_for_the_same(resources: jpsi.ResourceSpecV1) -> None:
+    entry = entry_of(jpsi.JobSpec("app", ["-v"], name="fit", resources=resources))
+
+    assert (entry.id, entry.command) == ("fit", ("app", "-v"))
+    assert entry.shape is not None
+    assert as_resources(entry.shape) == resources
+
+
+def test_what_a_job_says_besides_is_there_or_told() -> None:
+    spec = jpsi.JobSpec(
+        "app",
+        ["${HOME}/a", "$${x} $y"],
+        directory=Path("/data"),
+        environment={"A": "b", "B": None},
+        stdout_path=Path("/out"),
+        launcher="mpirun",
+        attributes=jpsi.JobAttributes(
+            duration=timedelta(0),
+            queue_name="long",
+            custom_attributes={"slurm.qos": "high"},
+            user={"mine": 1},
+        ),
+    )
+
+    converted = from_job(spec)
+
+    assert converted.content["tasks"] == [
+        {
+            "name": "task",
+            "command": ["app", "${HOME}/a", "${x} $y"],
+            "resources": "task",
+            "attributes": {
+                "duration": 0,
+                "cwd": "/data",
+                "environment": {"A": "b", "B": None},
+                "slurm.qos": "high",
+            },
+        }
+    ]
+    assert converted.content["user"] == {"mine": 1}
+    assert converted.lost == (
+        "stdout_path has no place in a workflow: /out",
+        "attributes.queue_name has no place in a workflow: long",
+        "${HOME} in the command stays as it is: in a workflow only a shell expands it",
+        "launcher is mpirun; a workflow leaves it to the executor",
+    )
+    assert entry_of(spec).attributes.duration == timedelta(0)
+
+
+def test_processes_that_do_not_fill_their_nodes_are_told() -> None:
+    resources = jpsi.ResourceSpecV1(process_count=10, processes_per_node=3)
+
+    assert from_job(jpsi.JobSpec("app", resources=resources)).lost == (
+        "10 processes become 12, 3 on each of 4 nodes",
+    )
+
+
+def test_a_job_that_starts_its_own_processes_is_a_task_that_runs_once_in_its_group() -> None:
+    resources = jpsi.ResourceSpecV1(node_count=2, processes_per_node=4)
+    spec = jpsi.JobSpec("/bin/sh", ["job.sh"], name="fit", launcher="single", resources=resources)
+
+    entry = entry_of(spec)
+
+    assert (entry.kind, entry.shape and entry.shape.slots) == (Kind.ALLOCATION, 8)
+    assert [(it.kind, it.command) for it in entry.inside] == [(Kind.LOCAL, ("/bin/sh", "job.sh"))]

@@ -1,0 +1,137 @@
+"""Workflows whose jobs run on another machine, with other files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from jobspec_support import found
+from jpsi_jobspec.commands import WORKFLOW
+from jpsi_jobspec.planning.planner import Site
+from jpsi_jobspec.run_store import runs
+from jpsi_testing import ElsewhereTransport
+from jpsi_testing.fake import FakeScheduler
+
+HEAD = "version: 1\nresources:\n  r: {type: core, count: 1}\ntasks:\n"
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def far(tmp_path: Path) -> Path:
+    """The home directory of the other machine."""
+    return ElsewhereTransport(tmp_path / "far home").home
+
+
+@pytest.fixture
+def run(
+    tmp_path: Path,
+    far: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    log: object,
+    fake_commands: Callable[..., FakeScheduler],
+) -> Run:
+    """Runs commands; the target `far` is a batch system on the other machine."""
+    config = tmp_path / "config.yaml"
+    config.write_text(f"targets:\n  far: {{executor: slurm, url: '{ElsewhereTransport(far).url}'}}\n")
+    monkeypatch.setenv("JPSI_CONFIG", str(config))
+    monkeypatch.chdir(tmp_path)
+    fake_commands("slurm")
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        result = CliRunner().invoke(WORKFLOW, list(arguments), standalone_mode=False)
+        if result.exception is not None:
+            raise result.exception
+        return result.return_value, result.stdout, result.stderr
+
+    return run
+
+
+def flow(text: str) -> str:
+    Path("flow.yaml").write_text(text)
+    return "flow.yaml"
+
+
+def test_steps_put_files_where_the_jobs_run(run: Run, far: Path, tmp_path: Path) -> None:
+    (tmp_path / "tree").mkdir()
+    (tmp_path / "tree/file").write_text("a tree\n")
+    file = flow(
+        f"{HEAD}- name: a\n  resources: r\n  command: [sh, -c, 'cat made/file tree/file']\n"
+        '  steps: [{name: write, path: ~/made/file, content: "written\\n"}, {name: stage, path: ~/tree}]\n'
+    )
+    # as `~` is this home here, and that one there
+    (tmp_path / "tree").rename(tmp_path / "home/tree")
+
+    code, _, err = run("run", "-x", "far", file)
+
+    assert (code, err) == (0, "")
+    assert run("logs", file, "a")[1] == "written\na tree\n"
+    assert (far / "made/file").read_text() == "written\n"
+    assert (far / "tree/file").exists()
+
+
+def test_what_cannot_be_put_there_fails_the_task_and_says_why(run: Run, far: Path) -> None:
+    (far / "in").touch()
+    file = flow(f"{HEAD}- {{name: a, steps: [{{name: write, path: ~/in/the/way, content: x}}]}}\n")
+
+    code, _, err = run("run", "-x", "far", file)
+
+    assert code == 125
+    assert err.startswith("a: FAILED: staging: ")
+
+
+def test_a_directory_over_there_is_looked_for_over_there(run: Run, far: Path) -> None:
+    (far / "only there").mkdir()
+    file = flow(f"{HEAD}- {{name: a, command: pwd, resources: r, attributes: {{cwd: '{far}/only there'}}}}\n")
+
+    assert run("run", "-x", "far", file)[0] == 0
+    assert run("logs", file, "a")[1] == f"{far}/only there\n"
+
+
+def test_output_over_there_is_watched_here(run: Run) -> None:
+    command = "command: [sh, -c, echo x]"
+    file = flow(f"{HEAD}- {{name: a, {command}, resources: r, attributes: {{watch: true}}}}\n")
+
+    assert run("run", "-x", "far", file)[:2] == (0, "x\n")
+
+
+def test_a_service_over_there_is_ready_once_its_file_is_there(run: Run, far: Path) -> None:
+    file = flow(
+        f"{HEAD}- {{name: s, command: [sh, -c, 'touch up; exec sleep 600'], service: true, resources: r,"
+        " ready: {file: up}}\n"
+        "- {name: a, command: [test, -e, up], resources: r, depends_on: [s]}\n"
+    )
+
+    assert run("run", "-x", "far", file)[0] == 0
+
+
+GROUP = """\
+version: 1
+resources: {r: {type: core, count: 1}}
+groups:
+- {name: g, resources: r, tasks: [{command: a}]}
+"""
+
+
+def test_a_group_is_refused_where_nothing_can_run_its_inside(run: Run) -> None:
+    file = flow(GROUP)
+
+    code, out, err = run("plan", "-x", "far", file)
+
+    assert (code, out) == (2, "")
+    assert err.startswith("jpsi: flow.yaml:4:3: JS093: groups[0] is a group, and 'far' is another machine")
+    assert run("run", "-x", "far", file)[0] == 2
+    assert runs.latest_run(file) is None
+
+
+def test_a_port_or_a_command_over_there_cannot_be_tried_from_here() -> None:
+    text = (
+        f"{HEAD}- {{name: a, command: a, service: true, resources: r, ready: {{tcp: 'localhost:80'}}}}\n"
+        "- {name: b, command: a, service: true, resources: r, ready: {file: up}}\n"
+    )
+
+    assert [(it.code, it.at.line) for it in found(text, site=Site(target="far", is_elsewhere=True))] == [
+        ("JS093", 5)
+    ]

@@ -1,0 +1,88 @@
+"""What runs again in the next allocation of a group, and what does not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from jobspec_support import planned
+from jpsi import JobState
+from jpsi_jobspec.groups import restart
+from jpsi_jobspec.planning.flattening import flatten
+from jpsi_jobspec.planning.plan import Plan
+from jpsi_jobspec.run_store.journal import Journal, Part
+
+GROUP = """\
+version: 1
+resources: {r: {type: core, count: 1}}
+groups:
+- name: g
+  resources: r
+  tasks:
+  - {name: prepare, local: true, command: a}
+  - {name: good, command: a}
+  - {name: bad, command: a}
+  - {name: cut, command: a}
+  - {name: clean, local: true, command: a}
+"""
+COMPLETED, FAILED, CANCELED = JobState.COMPLETED, JobState.FAILED, JobState.CANCELED
+
+
+@pytest.fixture
+def inside(tmp_path: Path) -> Journal:
+    """An inside that was ended, and not cleaned up."""
+    entries = flatten(planned(GROUP).entries[0])
+    states = {"g/prepare": COMPLETED, "g/good": COMPLETED, "g/bad": FAILED, "g/cut": CANCELED}
+    parts = {
+        it.id: [Part(state=states.get(it.id, JobState.NEW), job_id="x" if it.id in states else None)]
+        for it in entries
+    }
+    return Journal(tmp_path, Plan(source="g", target="local", entries=entries), parts)
+
+
+def new(journal: Journal) -> set[str]:
+    return {name.rpartition("/")[2] for name, parts in journal.parts.items() if parts[0].job_id is None}
+
+
+def test_what_was_ended_runs_again_and_what_has_ended_by_itself_does_not(inside: Journal) -> None:
+    inside.cancel(why="interrupted")
+
+    assert not restart.begin_life(inside, "1 first", is_wanted=True)
+
+    assert new(inside) == {"cut", "clean"}
+    assert not inside.is_cancelled
+
+
+def test_what_was_cleaned_up_is_prepared_again(inside: Journal) -> None:
+    inside.parts["g/clean"] = [Part(state=COMPLETED, job_id="x")]
+    inside.cancel(why="interrupted")
+
+    restart.begin_life(inside, "1 first", is_wanted=True)
+
+    assert new(inside) == {"prepare", "cut", "clean"}
+
+
+def test_one_that_nobody_wants_stays_as_it_was_ended(inside: Journal) -> None:
+    inside.cancel()
+
+    restart.begin_life(inside, "1 first", is_wanted=False)
+
+    assert new(inside) == {"clean"}
+    assert inside.is_cancelled
+
+
+def test_a_life_is_told_from_the_next_one(inside: Journal) -> None:
+    lives = ["1 first", "1 first", "2 second", "2 second"]
+
+    assert [restart.begin_life(inside, it, is_wanted=True) for it in lives] == [False, False, True, False]
+
+
+def test_within_one_life_what_is_ended_stays_so(inside: Journal) -> None:
+    """What runs the inside was killed while it ended it."""
+    restart.begin_life(inside, "1 first", is_wanted=True)
+    inside.cancel(why="timeout")
+
+    restart.begin_life(inside, "1 first", is_wanted=True)
+
+    assert (inside.is_cancelled, inside.why) == (True, "timeout")

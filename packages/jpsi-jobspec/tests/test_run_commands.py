@@ -1,0 +1,385 @@
+"""Runs as somebody at a terminal has them: begun once, left, gone on with, ended, and their exit codes."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from jobspec_support import begun, driven
+from jpsi import JobState
+from jpsi_jobspec.commands import WORKFLOW
+from jpsi_jobspec.run_store import runs
+from jpsi_jobspec.run_store.journal import Journal, Part
+from jpsi_jobspec.running.exit_codes import exit_code_of
+from jpsi_testing.fake import FakeScheduler
+from jpsi_testing.waiting import eventually
+
+HEAD = "version: 1\nresources:\n  r: {type: core, count: 1}\ntasks:\n"
+LONG = (
+    f"{HEAD}- {{name: a, command: [sh, -c, 'echo a >>$LOG; until test -e $LOG.gate; do sleep 0.05; done'],"
+    " resources: r}\n"
+    "- {name: b, command: [sh, -c, 'echo b >>$LOG'], resources: r, depends_on: [a]}\n"
+)
+DRIVEN = "jpsi: another process drives this run; waiting for its end\n"
+ASKED = "jpsi: another process drives this run; it is asked to cancel"
+Log = Callable[[], list[str]]
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, log: Log) -> Run:
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        # click has exit codes of its own unless it is asked for what a command returns
+        result = CliRunner().invoke(WORKFLOW, list(arguments), standalone_mode=False)
+        if result.exception is not None:
+            raise result.exception
+        return result.return_value, result.stdout, result.stderr
+
+    return run
+
+
+def client(*arguments: str, **more: object) -> subprocess.Popen[str]:
+    """Another process that does something with workflows."""
+    command = [sys.executable, "-m", "jpsi_cli", "workflow", *arguments]
+    return subprocess.Popen(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **more)  # type: ignore[call-overload,no-any-return]  # what Popen takes
+
+
+def flow(text: str) -> str:
+    Path("flow.yaml").write_text(text)
+    return "flow.yaml"
+
+
+def test_everything_that_is_wrong_with_any_job_is_said_before_the_first_is_submitted(
+    run: Run, log: Log, fake_commands: Callable[..., FakeScheduler]
+) -> None:
+    fake = fake_commands("slurm")
+    file = flow(
+        f"{HEAD}- {{name: good, command: ior, resources: r}}\n"
+        "- {name: one, command: ior, resources: r, attributes: {cwd: /nowhere}, replicas: 2}\n"
+        "- {name: two, command: ior, resources: r, attributes: {cwd: /not/there}}\n"
+    )
+
+    code, out, err = run("run", "-x", "slurm", file)
+
+    assert (code, out) == (2, "")
+    assert [line.split(": ")[1] for line in err.splitlines()] == ["one", "two"]
+    assert "create_directory" not in err
+    assert not fake.jobs
+    assert run("status", file)[2] == f"jpsi: {file} was never run here; `jpsi workflow run` does that\n"
+
+
+def test_two_that_begin_at_once_begin_one_run(run: Run, log: Log) -> None:
+    file = flow(f"{HEAD}- {{command: ior, resources: r, replicas: 3}}\n")
+
+    clients = [client("run", file) for _ in range(3)]
+    ends = [it.communicate() for it in clients]
+
+    assert [it.returncode for it in clients] == [0, 0, 0], ends
+    assert len([line for line in log() if line.startswith("begin")]) == 3
+    assert len(list(runs.runs_folder(file).glob("*/run.json"))) == 1
+
+
+def test_of_two_that_choose_which_run_to_go_on_with_one_waits(tmp_path: Path, log: Log) -> None:
+    lock = runs.runs_folder("flow.yaml") / "lock"
+    with runs.locked_runs("flow.yaml"), lock.open() as other, pytest.raises(BlockingIOError):
+        fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def test_one_client_drives_a_run_and_another_says_so_and_waits(run: Run, log: Log) -> None:
+    file = flow(LONG)
+    first = client("run", file)
+    assert eventually(lambda: log() == ["a"])
+    second = client("wait", file)
+    assert second.stderr is not None
+    said = second.stderr.readline()
+    Path(os.environ["LOG"] + ".gate").touch()
+    first.communicate()
+    second.communicate()
+
+    assert said == DRIVEN
+    assert (first.returncode, second.returncode) == (0, 0)
+    assert log() == ["a", "b"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_who_is_interrupted_leaves_and_the_jobs_run_on(number: signal.Signals, run: Run, log: Log) -> None:
+    file = flow(LONG)
+    first = client("run", file)
+    assert eventually(lambda: log() == ["a"])
+    first.send_signal(number)
+    _, err = first.communicate()
+
+    assert first.returncode == 130
+    assert err == "jpsi: left; jobs run on, and `jpsi workflow wait` goes on with the rest\n"
+    assert (
+        run("status", file)[2]
+        == f"jpsi: nobody drives this run; `jpsi workflow wait {file}` goes on with it\n"
+    )
+    Path(os.environ["LOG"] + ".gate").touch()
+    assert run("wait", file)[0] == 0
+    assert log() == ["a", "b"]
+
+
+def test_a_new_run_begins_once_the_last_one_has_ended(run: Run, log: Log) -> None:
+    file = flow(LONG)
+    with client("run", file) as first:
+        assert eventually(lambda: log() == ["a"])
+        first.kill()
+
+    refused = run("run", "--again", file)
+    changed = run("run", flow(LONG.replace("name: b", "name: c")))
+    run("cancel", file)
+
+    assert (refused[0], changed[0]) == (2, 2)
+    assert "the last run of flow.yaml has not ended; `jpsi workflow wait flow.yaml` goes on" in refused[2]
+    assert "`jpsi workflow cancel flow.yaml` ends it, before --again begins a new one" in changed[2]
+    Path(os.environ["LOG"] + ".gate").touch()
+    assert run("run", "--again", file)[0] == 0
+    assert log() == ["a", "a", "b"]
+
+
+def test_who_waits_for_some_time_leaves_after_it(run: Run, log: Log) -> None:
+    file = flow(LONG)
+    with client("run", file) as first:
+        assert eventually(lambda: log() == ["a"])
+        waiting = run("wait", "--timeout", "0.2s", file)
+        first.kill()
+
+    assert waiting[0] == 124
+    assert "not all has ended in that time" in waiting[2]
+    assert run("wait", "--timeout", "0.2s", file)[0] == 124
+    assert run("wait", "--timeout", "soon", file)[0] == 2
+    assert run("cancel", file)[0] == 0
+    assert run("wait", file)[0] == 130
+
+
+def test_programs_are_told_of_runs_as_json(run: Run) -> None:
+    file = flow(
+        f"{HEAD}- {{name: a, command: [sh, -c, echo x; exit 3], resources: r, attributes: {{watch: true}}}}\n"
+    )
+
+    first = run("run", "--json", file)
+    again = run("wait", "--json", file)
+
+    assert (first[0], again[0]) == (3, 3)
+    assert json.loads(first[1]) == json.loads(again[1]) == json.loads(run("status", "--json", file)[1])
+    assert [(it["id"], it["state"], it["exit_code"]) for it in json.loads(first[1])] == [("a", "FAILED", 3)]
+
+
+def test_one_task_is_waited_for_and_the_rest_left(run: Run, log: Log) -> None:
+    file = flow(LONG + "- {name: c, command: [sh, -c, exit 5], resources: r}\n")
+
+    assert run("wait", file)[0] == 2
+    with client("run", file) as first:
+        assert eventually(lambda: "a" in log())
+        assert run("wait", file, "c")[0] == 5
+        first.kill()
+    assert run("wait", file, "c")[0] == 5
+    Path(os.environ["LOG"] + ".gate").touch()
+    assert run("wait", file, "a")[0] == 0
+    assert run("wait", file)[0] == 5
+    assert log() == ["a", "b"]
+
+
+def test_one_task_is_cancelled_with_what_waits_for_it_and_the_rest_runs_on(run: Run, log: Log) -> None:
+    file = flow(
+        LONG
+        + "- {name: c, command: [sh, -c, 'until test -e $LOG.gate; do sleep 0.05; done'], resources: r}\n"
+    )
+    with client("run", file) as first:
+        assert eventually(lambda: log() == ["a"])
+        said = run("cancel", file, "a")
+        Path(os.environ["LOG"] + ".gate").touch()
+        first.communicate()
+
+    assert said == (0, "", f"{ASKED} a\ncancelled: a\n")
+    assert first.returncode == 130
+    states = {it["id"]: (it["state"], it["reason"]) for it in json.loads(run("status", "--json", file)[1])}
+    assert states == {
+        "a": ("CANCELED", "cancelled"),
+        "b": ("CANCELED", "dependency_failed"),
+        "c": ("COMPLETED", None),
+    }
+    assert run("cancel", file, "d")[2] == "jpsi: there is no task 'd'; known are: a, b, c\n"
+
+
+def test_what_is_in_a_group_that_is_cancelled_by_its_name_was_cancelled(run: Run, log: Log) -> None:
+    """And not ended by somebody else, after which a batch system could begin it again."""
+    file = flow(
+        "version: 1\nresources:\n  r: {type: core, count: 1}\ngroups:\n- name: g\n  resources: r\n  tasks:\n"
+        "  - {name: long, command: [sh, -c, 'echo long >>$LOG; sleep 600']}\n"
+        "  - {name: clean, local: true, command: [sh, -c, 'echo clean >>$LOG']}\n"
+        "tasks:\n- name: a\n  resources: r\n"
+        "  command: [sh, -c, 'until test -e $LOG.gate; do sleep 0.05; done']\n"
+    )
+    with client("run", file) as first:
+        assert eventually(lambda: log() == ["long"])
+        assert run("cancel", file, "g")[0] == 0
+        Path(os.environ["LOG"] + ".gate").touch()
+        first.communicate()
+
+    states = {it["id"]: (it["state"], it["reason"]) for it in json.loads(run("status", "--json", file)[1])}
+    assert states == {
+        "g": ("CANCELED", "cancelled"),
+        "a": ("COMPLETED", None),
+        "g/long": ("CANCELED", "cancelled"),
+        "g/clean": ("COMPLETED", None),
+    }
+
+
+#: A group with two tasks that end once they are allowed to, and what waits for the first of them.
+GROUP = (
+    "version: 1\nresources: {r: {type: core, count: 1}, g: {type: core, replicas: 3}}\n"
+    "groups:\n- name: g\n  resources: g\n  depends_on: [first]\n  tasks:\n"
+    "  - {name: a, command: [sh, -c, 'echo a >>$LOG; until test -e $LOG.a; do sleep 0.05; done'],"
+    " resources: r}\n"
+    "  - {name: b, command: [sh, -c, 'echo b >>$LOG; until test -e $LOG.b; do sleep 0.05; done; exit 3'],"
+    " resources: r}\n"
+    "  - {name: after a, command: [sh, -c, 'echo after >>$LOG'], resources: r, depends_on: [a]}\n"
+    "  - group: h\n"
+    "  - {name: clean, local: true, command: [sh, -c, 'echo clean >>$LOG']}\n"
+    "- name: h\n  tasks:\n"
+    "  - {name: x, command: [sleep, '600'], resources: r}\n"
+    "  - {name: y, command: [sh, -c, 'echo y >>$LOG'], resources: r, depends_on: [x]}\n"
+    "tasks:\n- name: first\n  resources: r\n"
+    "  command: [sh, -c, 'echo first >>$LOG; until test -e $LOG.first; do sleep 0.05; done']\n"
+).replace("after a,", "after,")
+
+
+def touch(*names: str) -> None:
+    for name in names:
+        Path(f"{os.environ['LOG']}.{name}").touch()
+
+
+def told(run: Run, file: str) -> dict[str, tuple[str, str | None]]:
+    records = json.loads(run("status", "--json", file)[1])
+    return {it["id"]: (it["state"], it["reason"]) for it in records}
+
+
+CANCELLED, UNMET = ("CANCELED", "cancelled"), ("CANCELED", "dependency_failed")
+
+
+def test_tasks_in_a_group_are_cancelled_by_their_names_and_the_rest_of_it_runs_on(run: Run, log: Log) -> None:
+    """A group in it stands for all that is in that."""
+    file = flow(GROUP)
+    with client("run", file) as first:
+        touch("first")
+        assert eventually(lambda: {"a", "b"} <= set(log()))
+        said = run("cancel", file, "g/h", "g/a")
+        during = told(run, file)
+        assert run("cancel", file, "g/a")[2] == "it is over already\n"
+        touch("b")
+        assert run("wait", file, "g/b")[0] == 3
+        first.communicate()
+
+    assert said == (0, "", f"{ASKED} g/h, g/a\ncancelled: g/a, g/h/x, g/h/y\n")
+    assert {name: during[name] for name in ("g/a", "g/after", "g/h/x", "g/h/y")} == {
+        "g/a": CANCELLED,
+        "g/after": UNMET,
+        "g/h/x": CANCELLED,
+        "g/h/y": CANCELLED,
+    }
+    assert (during["g"][0], during["g/b"][0]) == ("ACTIVE", "ACTIVE")
+    assert first.returncode == 3
+    assert told(run, file) == {
+        **during,
+        "g": ("FAILED", "exit_code"),
+        "g/b": ("FAILED", "exit_code"),
+        "g/clean": ("COMPLETED", None),
+    }
+    assert (sorted(log()[:3]), log()[3:]) == (["a", "b", "first"], ["clean"])
+
+
+def test_a_group_in_which_something_was_cancelled_has_not_completed(run: Run, log: Log) -> None:
+    file = flow(GROUP.replace("; exit 3", ""))
+    touch("first", "b")
+    with client("run", file) as first:
+        assert eventually(lambda: {"a", "b"} <= set(log()))
+        run("cancel", file, "g/h", "g/a")
+        first.communicate()
+
+    assert first.returncode == 130
+    assert told(run, file)["g"] == CANCELLED
+
+
+def test_what_is_cancelled_before_its_group_has_begun_never_begins(run: Run, log: Log) -> None:
+    file = flow(GROUP)
+    with client("run", file) as first:
+        assert eventually(lambda: log() == ["first"])
+        says = "jpsi: g has not begun; once it does, that does not run in it\n"
+        assert run("cancel", file, "g/h", "g/a") == (0, "", says)
+        touch("first", "b")
+        first.communicate()
+
+    assert [told(run, file)[it] for it in ("g/a", "g/after", "g/h/x")] == [CANCELLED, UNMET, CANCELLED]
+    assert log() == ["first", "b", "clean"]
+
+
+def test_who_waits_for_a_task_in_a_group_drives_the_run_if_nobody_does(run: Run, log: Log) -> None:
+    file = flow(GROUP)
+    with client("run", file) as first:
+        assert eventually(lambda: log() == ["first"])
+        first.kill()
+    touch("first", "a", "b")
+
+    assert run("wait", file, "g/after")[0] == 0
+    assert "g/h/x" in told(run, file)
+    assert run("wait", file, "g/b")[0] == 3
+    assert told(run, file)["g"][0] == "ACTIVE"
+    assert run("wait", file, "g/c")[2].startswith("jpsi: there is no task 'g/c'; did you mean 'g/")
+    assert run("cancel", file)[0] == 0
+
+
+def test_what_all_replicas_have_written_is_shown_with_their_names(run: Run) -> None:
+    file = flow(f"{HEAD}- {{name: a, command: [sh, -c, echo $JPSI_REPLICA], resources: r, replicas: 2}}\n")
+    run("run", file)
+
+    assert run("logs", file, "a")[1] == "==> a.1 <==\n1\n==> a.2 <==\n2\n"
+    assert run("logs", file, "a.2")[1] == "2\n"
+
+
+@pytest.mark.parametrize(
+    ("part", "expected"),
+    [
+        (Part(JobState.COMPLETED), 0),
+        (Part(JobState.FAILED, exit_code=7, reason="exit_code"), 7),
+        (Part(JobState.FAILED, exit_code=143, reason="signal"), 143),
+        (Part(JobState.FAILED, exit_code=137, reason="timeout"), 124),
+        (Part(JobState.FAILED, reason="lost"), 125),
+        (Part(JobState.FAILED, exit_code=0, reason="node_fail"), 125),
+        (Part(JobState.CANCELED, reason="cancelled"), 130),
+        (Part(JobState.CANCELED, reason="dependency_failed"), 0),
+        (Part(JobState.CANCELED, reason="no_longer_needed"), 0),
+    ],
+    ids=lambda it: f"{it.state.value}-{it.reason}" if isinstance(it, Part) else str(it),
+)
+def test_the_exit_code_of_a_run_is_that_of_what_failed_in_it(
+    part: Part, expected: int, tmp_path: Path, log: Log
+) -> None:
+    plan = begun(f"{HEAD}- {{name: a, command: ior, resources: r}}\n", "local", tmp_path).plan
+
+    assert exit_code_of(Journal(tmp_path, plan, {"a": [part]}).every_part()) == expected
+
+
+def test_what_ended_before_it_was_found_again_has_ended_as_it_did(tmp_path: Path, log: Log) -> None:
+    """The end is written down, with its exit code, and counts."""
+    journal = driven(f"{HEAD}- {{name: a, command: [sh, -c, exit 7], resources: r}}\n", "local", tmp_path)
+    text = (journal.path / "journal").read_text().splitlines(keepends=True)
+    (journal.path / "journal").write_text("".join(it for it in text if "exit_code" not in it))
+
+    words = ["wait", str(tmp_path / "flow.yaml")]
+    again = CliRunner().invoke(WORKFLOW, words, standalone_mode=False).return_value
+
+    assert again == 7
+    assert runs.read_run(journal.path).parts["a"][0].exit_code == 7

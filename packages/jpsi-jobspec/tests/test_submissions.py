@@ -1,0 +1,186 @@
+"""What a batch system does not do now is tried again; what it never will do fails, and says why."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from jobspec_support import begun
+from jpsi import JobExecutor, JobState
+from jpsi_jobspec.planning.plan import Entry
+from jpsi_jobspec.run_store import runs
+from jpsi_jobspec.run_store.journal import Journal
+from jpsi_jobspec.running.driver import Driver
+from jpsi_testing.fake import FakeScheduler
+
+HEAD = "version: 1\nresources:\n  r: {type: core, count: 1}\ntasks:\n"
+TWO = (
+    f"{HEAD}- {{name: a, command: [spack, one], resources: r}}\n"
+    "- {name: b, command: [ior, two], resources: r, depends_on: [a]}\n"
+)
+DOWN = "sbatch: error: Batch job submission failed: Unable to contact slurm controller (connect failure)\n"
+
+Log = Callable[[], list[str]]
+Fake = Callable[..., FakeScheduler]
+
+
+def drive(journal: Journal, remarks: list[str], told: Callable[..., None] = lambda *_: None) -> Journal:
+    """Drive a run to its end; each look at the clock sees an hour more, so that no pause takes time."""
+    clock = itertools.count(step=3600)
+    Driver(
+        journal, JobExecutor(journal.plan.target), told, remark=remarks.append, clock=lambda: next(clock)
+    ).run()
+    return runs.read_run(journal.path)
+
+
+def states(journal: Journal) -> dict[str, list[str]]:
+    return {name: [it.value for it in found] for name, found in journal.states.items()}
+
+
+def test_jobs_that_are_not_taken_now_are_submitted_later(
+    tmp_path: Path, log: Log, fake_commands: Fake
+) -> None:
+    fake_commands("slurm").faults.fail("sbatch", times=3, stderr=DOWN)
+    remarks: list[str] = []
+
+    journal = drive(begun(TWO, "slurm", tmp_path), remarks)
+
+    assert states(journal) == {"a": ["COMPLETED"], "b": ["COMPLETED"]}
+    assert [line.split()[1] for line in log() if line.startswith("begin")] == ["a", "b"]
+    assert [it.rpartition("; ")[2] for it in remarks] == [f"trying again in {n} s" for n in (1, 2, 4)]
+    assert "Unable to contact slurm controller" in remarks[0]
+
+
+def test_many_jobs_that_are_not_taken_are_told_of_once(tmp_path: Path, log: Log, fake_commands: Fake) -> None:
+    fake_commands("slurm").faults.fail("sbatch", times=3, stderr=DOWN)
+    remarks: list[str] = []
+    text = HEAD + "".join(f"- {{name: {it}, command: spack, resources: r}}\n" for it in "abc")
+
+    journal = drive(begun(text, "slurm", tmp_path), remarks)
+
+    assert states(journal) == {it: ["COMPLETED"] for it in "abc"}
+    (remark,) = remarks
+    assert "3 jobs wait to be submitted; trying again in 1 s" in remark
+
+
+def test_a_job_that_is_never_taken_fails_and_says_why(tmp_path: Path, log: Log, fake_commands: Fake) -> None:
+    refusal = "sbatch: error: Batch job submission failed: Invalid account or account/partition combination\n"
+    fake_commands("slurm").faults.fail("sbatch", times=1, stderr=refusal)
+
+    journal = drive(begun(TWO, "slurm", tmp_path), [])
+
+    (a,), (b,) = journal.parts.values()
+    assert (a.state, a.reason) == (JobState.FAILED, "submit")
+    assert "Invalid account" in str(a.message)
+    assert (b.state, b.reason) == (JobState.CANCELED, "dependency_failed")
+    assert log() == []
+
+
+def test_a_run_that_is_cancelled_while_its_jobs_wait_to_be_submitted_ends(
+    tmp_path: Path, log: Log, fake_commands: Fake
+) -> None:
+    fake = fake_commands("slurm")
+    fake.faults.fail("sbatch", times=None, stderr=DOWN)
+    journal = begun(TWO, "slurm", tmp_path)
+
+    class Remarks(list[str]):
+        def append(self, remark: str) -> None:
+            journal.cancel()
+
+    drive(journal, Remarks())
+
+    assert states(journal) == {"a": ["CANCELED"], "b": ["CANCELED"]}
+    assert {parts[0].reason for parts in journal.parts.values()} == {"cancelled"}
+    assert not fake.jobs
+
+
+def test_what_could_not_be_told_to_end_is_told_again(tmp_path: Path, log: Log, fake_commands: Fake) -> None:
+    fake = fake_commands("slurm")
+    fake.faults.fail("scancel", times=2, stderr="scancel: error: Unable to contact slurm controller\n")
+    remarks: list[str] = []
+    text = f"{HEAD}- {{name: a, command: [sleep, '600'], resources: r}}\n"
+    journal = begun(text, "slurm", tmp_path)
+
+    def cancel(_: object, state: JobState) -> None:
+        if state is JobState.ACTIVE:
+            journal.cancel()
+
+    drive(journal, remarks, cancel)
+
+    assert states(journal) == {"a": ["CANCELED"]}
+    assert [it.rpartition("; ")[2] for it in remarks] == ["trying again in 1 s", "trying again in 2 s"]
+
+
+def test_what_a_client_left_is_found_again_once_the_batch_system_answers(
+    tmp_path: Path, log: Log, fake_commands: Fake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake = fake_commands("slurm")
+    journal = begun(TWO, "slurm", tmp_path)
+    first = Driver(journal, JobExecutor("slurm"), lambda *_: None)
+
+    def killed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("jpsi_engine.submission.submission.Submitting._note", killed)
+        with pytest.raises(KeyboardInterrupt):
+            first.run()
+    journal.close()
+    assert len(fake.jobs) == 1
+    fake.faults.fail("squeue", times=1, stderr="slurm_load_jobs error: Unable to contact slurm controller\n")
+
+    again = drive(runs.read_run(journal.path), [])
+
+    assert states(again) == {"a": ["COMPLETED"], "b": ["COMPLETED"]}
+    assert [line.split()[1] for line in log() if line.startswith("begin")] == ["a", "b"]
+
+
+def test_a_job_that_the_batch_system_has_forgotten_is_not_waited_for_there(
+    tmp_path: Path, log: Log, fake_commands: Fake
+) -> None:
+    """It would take that for an end that is not known to be a good one."""
+    fake = fake_commands("slurm")
+    fake.slots, fake.keep = 0, 0
+    journal = begun(TWO.replace("spack, one", "sh, -c, exit 3"), "slurm", tmp_path)
+
+    def left(entry: Entry, state: JobState) -> None:
+        if (entry.id, state) == ("a", JobState.QUEUED):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        Driver(journal, JobExecutor("slurm"), left).run()
+    journal.close()
+    (job,) = fake.jobs
+    fake.slots = 4
+    assert fake.wait_for(lambda: job.state.final and not fake.listed())
+
+    again = drive(runs.read_run(journal.path), [])
+
+    assert states(again) == {"a": ["FAILED"], "b": ["CANCELED"]}
+    assert again.parts["a"][0].exit_code == 3
+    assert (len(fake.jobs), log()) == (1, [])
+
+
+def test_nothing_waits_in_vain_in_the_queue(tmp_path: Path, log: Log, fake_commands: Fake) -> None:
+    """As it would for ever where the batch system keeps what it can never start."""
+    fake = fake_commands("lsf")
+    fake.slots = 0
+    remarks: list[str] = []
+    text = (
+        f"{HEAD}- {{name: a, command: 'false', resources: r}}\n"
+        "- {name: b, command: spack, resources: r, depends_on: [a]}\n"
+    )
+    journal = begun(text, "lsf", tmp_path)
+
+    def begin(entry: object, state: JobState) -> None:
+        if getattr(entry, "id", "") == "b" and state is JobState.QUEUED:
+            fake.slots = 4
+
+    drive(journal, remarks, begin)
+
+    assert states(journal) == {"a": ["FAILED"], "b": ["CANCELED"]}
+    assert journal.parts["b"][0].reason == "dependency_failed"
+    assert (len(fake.jobs), fake.log.count("bkill")) == (2, 1)

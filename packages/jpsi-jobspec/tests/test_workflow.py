@@ -1,0 +1,366 @@
+"""What `jpsi workflow` writes, and its exit codes."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+from click.testing import CliRunner, Result
+
+from jobspec_support import EXAMPLES, example
+from jpsi import Launcher
+from jpsi_jobspec.commands import WORKFLOW
+from jpsi_testing.fake import FakeScheduler
+
+Run = Callable[..., tuple[int, str, str]]
+HEAD = "version: 1\nresources:\n  r: {type: core, count: 1}\ntasks:\n"
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+    monkeypatch.chdir(tmp_path)
+    for name in ("HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME"):
+        (tmp_path / name).mkdir()
+        monkeypatch.setenv(name, str(tmp_path / name))
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        # click has exit codes of its own unless it is asked for what a command returns
+        result: Result = CliRunner().invoke(WORKFLOW, list(arguments), standalone_mode=False)
+        if result.exception is not None:
+            raise result.exception
+        return result.return_value, result.stdout, result.stderr
+
+    return run
+
+
+def flow(text: str) -> str:
+    Path("flow.yaml").write_text(text)
+    return "flow.yaml"
+
+
+def test_a_document_that_is_right_is_said_to_be_so(run: Run) -> None:
+    assert run("validate", flow(f"{HEAD}- {{command: a, resources: r}}\n")) == (
+        0,
+        "flow.yaml: nothing is wrong\n",
+        "",
+    )
+
+
+def test_warnings_are_counted_and_are_errors_if_all_is_to_be_strict(run: Run) -> None:
+    text = f"{HEAD}- {{command: a, resources: r, resplicas: 2}}\n"
+
+    code, out, err = run("validate", flow(text))
+
+    assert (code, out) == (0, "flow.yaml: 1 warning, no errors\n")
+    assert "did you mean 'replicas'?" in err
+    assert run("validate", flow(text.replace("version: 1\n", "")))[1] == "flow.yaml: 2 warnings, no errors\n"
+    assert run("validate", "--strict", flow(text))[:2] == (2, "")
+
+
+@pytest.mark.parametrize("command", ["validate", "plan", "graph", "render", "satisfy", "run"])
+def test_what_is_loose_is_told_before_what_is_wrong(command: str, run: Run) -> None:
+    code, out, err = run(command, flow(f"{HEAD}- {{command: a, resources: x, resplicas: 2}}\n"))
+
+    assert (code, out) == (2, "")
+    assert [word for word in err.split() if word.startswith("JS")] == ["JS003:", "JS030:"]
+    assert [line.startswith("jpsi: warning: ") for line in err.splitlines()] == [True, False]
+
+
+def test_each_mistake_is_told_on_a_line_with_its_place(run: Run) -> None:
+    code, out, err = run("validate", flow(f"{HEAD}- {{command: [], resources: x}}\n"))
+
+    assert (code, out) == (2, "")
+    assert [line.split(": ")[1:3] for line in err.splitlines()] == [
+        ["flow.yaml:5:13", "JS041"],
+        ["flow.yaml:5:28", "JS030"],
+    ]
+
+
+def test_what_is_no_yaml_is_shown_with_a_caret_below_it(run: Run) -> None:
+    _, _, err = run("validate", flow("tasks:\n- a: 1\n - b: 2\n"))
+
+    line, shown, caret, _ = err.splitlines()
+    assert line.startswith("jpsi: flow.yaml:3:2: JS000: it is not YAML: ")
+    assert (shown, caret) == ("     - b: 2", "     ^")
+
+
+@pytest.mark.parametrize(("executor", "is_told"), [("lokal", True), ("local", False), ("LOCAL", False)])
+@pytest.mark.parametrize("command", ["plan", "graph"])
+def test_an_executor_that_is_not_here_is_told(command: str, executor: str, is_told: bool, run: Run) -> None:
+    code, out, err = run(command, "-x", executor, flow(f"{HEAD}- {{command: a, resources: r}}\n"))
+
+    assert (code, bool(out)) == (0, True)
+    expected = (
+        "jpsi: warning: flow.yaml: JS095: it is planned for 'lokal', and no executor and no target is called"
+        " so; did you mean 'local'?\n"
+    )
+    assert err == (expected if is_told else "")
+
+
+def test_mistakes_are_told_to_programs_as_json(run: Run) -> None:
+    code, out, _ = run("validate", "--json", flow(f"{HEAD}- {{command: a, resorces: r}}\n"))
+
+    (unknown, slot) = json.loads(out)
+    assert code == 0
+    assert (unknown["code"], unknown["is_error"], unknown["at"]["line"]) == ("JS003", False, 5) or slot
+
+
+def test_what_is_loose_is_told_beside_what_is_wrong(run: Run) -> None:
+    file = flow(f"{HEAD}- {{command: a, resources: x, depend_on: [b]}}\n")
+
+    _, out, err = run("validate", file)
+    _, told, _ = run("validate", "--json", file)
+
+    assert (out, "did you mean 'depends_on'?" in err, "JS030" in err) == ("", True, True)
+    assert [it["code"] for it in json.loads(told)] == ["JS030", "JS003"]
+
+
+def test_where_nothing_is_required_that_is_said(run: Run) -> None:
+    file = flow(f"{HEAD}- {{command: a, resources: r}}\n")
+
+    assert run("satisfy", file)[:2] == (0, "flow.yaml: nothing is required\n")
+
+
+def test_what_is_loose_is_wrong_where_all_is_strict(run: Run) -> None:
+    file = flow(example("01-setup-and-run"))
+
+    assert run("validate", file)[0] == 0
+    assert run("validate", "--strict", file)[0] == 2
+
+
+def test_a_plan_says_what_is_asked_for_what_it_waits_for_and_why(run: Run) -> None:
+    code, out, err = run("plan", "--explain", "-x", "slurm", str(EXAMPLES / "17-nested.yaml"))
+
+    assert code == 0
+    assert "JS002" in err
+    assert "    generate-data: pool, 3 slots on 3 nodes, after machine-learning-task-1\n" in out
+    assert "      because it ends the group, and runs however what stands before it has ended\n" in out
+
+
+def test_a_plan_is_told_to_programs_as_json(run: Run) -> None:
+    _, out, _ = run("plan", "--json", "-x", "slurm", str(EXAMPLES / "07-count.yaml"))
+
+    (entry,) = json.loads(out)["entries"]
+    assert entry["asks"] == {
+        "node_count": 4,
+        "processes_per_node": 1,
+        "cpu_cores_per_process": 4,
+        "exclusive_node_use": False,
+    }
+
+
+def test_a_plan_is_drawn(run: Run) -> None:
+    assert run("graph", str(EXAMPLES / "06-mini-mummi-mended.yaml"), "-o", "plan.svg")[0] == 0
+
+    drawing = ET.parse("plan.svg").getroot()
+    assert len(drawing.findall(".//{*}rect")) == 6
+    assert len(drawing.findall(".//{*}line")) == 6
+    _, out, _ = run("graph", str(EXAMPLES / "06-mini-mummi-mended.yaml"))
+    assert "   test [task x 20]  <- train, mini-mummi-task-1\n" in out
+
+
+@pytest.mark.parametrize(
+    ("system", "line"),
+    [("slurm", "#SBATCH --nodes=4"), ("pbs", "#PBS -l select="), ("lsf", "#BSUB -n"), ("flux", "--nodes=4")],
+)
+def test_what_would_be_submitted_has_the_directives_of_the_batch_system(
+    system: str, line: str, run: Run, fake_commands: Callable[..., FakeScheduler]
+) -> None:
+    fake_commands(system)
+
+    code, out, _ = run("render", "-x", system, str(EXAMPLES / "07-count.yaml"))
+
+    assert code == 0
+    assert out.startswith("### task-1: allocation\n")
+    assert line in out
+
+
+def test_a_run_is_looked_at_read_and_told_of_again(run: Run) -> None:
+    file = flow(
+        f"{HEAD}- {{name: a, command: [echo, hello], resources: r}}\n"
+        "- {name: b, command: [sh, -c, exit 3], resources: r}\n"
+    )
+
+    first = run("run", file)
+    again = run("run", file)
+
+    assert first[0] == again[0] == 3
+    # on no terminal, only of what went wrong
+    assert first[2] == "b: FAILED: exit code 3\n"
+    assert again[2] == "jpsi: this run is over; --again begins a new one\n"
+    assert run("status", file)[1].splitlines() == [
+        "COMPLETED  a",
+        f"FAILED     {'b':<30}  exit code 3",
+    ]
+    assert [it["exit_code"] for it in json.loads(run("status", "--json", file)[1])] == [0, 3]
+    assert run("logs", file, "a")[1] == "hello\n"
+    assert run("logs", file, "a.1")[1] == "hello\n"
+    assert "a [job]  COMPLETED" in run("graph", "--states", file)[1]
+    assert run("wait", file)[0] == 3
+    assert run("cancel", file)[0] == 0
+
+
+def test_a_document_that_has_changed_is_not_gone_on_with(run: Run) -> None:
+    run("run", flow(f"{HEAD}- {{command: 'true', resources: r}}\n"))
+
+    code, _, err = run("run", flow(f"{HEAD}- {{command: 'false', resources: r}}\n"))
+
+    assert code == 2
+    assert "--again begins a new run" in err
+    assert run("run", "--again", "flow.yaml")[0] == 1
+
+
+def test_parameters_are_given_where_a_document_is_run(run: Run) -> None:
+    file = flow(
+        f"parameters: {{who: nobody}}\n{HEAD}- {{name: a, command: ['echo', '${{who}}'], resources: r}}\n"
+    )
+
+    run("run", "--set", "who=me", file)
+
+    assert run("logs", file, "a")[1] == "me\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["status", "never.yaml"], "was never run here"),
+        (["plan", "nowhere.yaml"], "cannot be read: No such file"),
+        (["plan", "--set", "x", "flow.yaml"], "'x' is not NAME=VALUE"),
+        (["plan", "--set", "x=1", "flow.yaml"], "no parameter 'x'"),
+        (["plan", "--subsystems", "nowhere", "flow.yaml"], "no directory with subsystems"),
+    ],
+)
+def test_a_mistake_is_told_in_a_sentence(arguments: list[str], said: str, run: Run) -> None:
+    flow(f"{HEAD}- {{command: a, resources: r}}\n")
+
+    code, out, err = run(*arguments)
+
+    assert (code, out) == (2, "")
+    assert said in err
+
+
+def test_tasks_on_several_nodes_of_a_group_are_planned_with_a_warning_and_refused_where_they_would_be_run(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("jpsi_jobspec.commands.preparation.usable_engines", lambda: frozenset({"dask"}))
+    says = "JS092: groups[0] has tasks that need several of its nodes each, which mpirun does not start: "
+    file = str(EXAMPLES / "06-mini-mummi-mended.yaml")
+
+    planned, refused = run("plan", "-x", "pbs", file), run("run", "-x", "pbs", file)
+
+    assert (planned[0], refused[0]) == (0, 2)
+    assert says in planned[2]
+    assert says in refused[2]
+    assert "JS092" not in run("plan", "-x", "slurm", file)[2]
+
+
+@pytest.mark.parametrize("missing", ["jpsi_pilot", "distributed", "srun"])
+def test_one_extra_installs_what_groups_of_several_nodes_need_and_one_sentence_says_so(
+    missing: str, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lacking(missing, monkeypatch)
+    file = str(EXAMPLES / "17-nested.yaml")
+
+    planned, refused = run("plan", "-x", "slurm", file), run("run", "-x", "slurm", file)
+
+    says = (
+        "JS092: groups[0] has 4 nodes, which its tasks can use only by jpsi-pilot, dask and jpsi-launchers; "
+        "try: pip install 'jpsi-jobspec[groups]'"
+    )
+    assert (planned[0], refused[0]) == (0, 2)
+    assert [it.partition("JS092")[2] for it in planned[2].splitlines() if "JS092" in it] == [says[5:]]
+    assert [it.partition("JS092")[2] for it in refused[2].splitlines() if "JS092" in it] == [says[5:]]
+
+
+def lacking(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have something not be installed: a package, or a launcher."""
+    if name == "jpsi_pilot":
+        monkeypatch.setitem(sys.modules, name, None)
+    elif name == "srun":
+        plain = Launcher.get_instance
+        monkeypatch.setattr(
+            Launcher, "get_instance", lambda it, *more: plain("none" if it == name else it, *more)
+        )
+    else:
+        monkeypatch.setattr("jpsi_pilot.engines.find_spec", lambda it: None if it == name else it)
+
+
+def test_what_is_not_installed_is_told_besides_what_cannot_be_had(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("jpsi_jobspec.commands.preparation.usable_engines", frozenset[str])
+    file = flow(
+        "version: 1\nresources:\n  two: {type: node, count: 2}\n  one: {type: node, count: 1}\n"
+        "  thick: {type: slot, count: 1, with: [{type: node, count: 2}]}\n"
+        "groups: [{name: g, resources: two, tasks: [{command: a, resources: one}]}]\n"
+        "tasks: [{command: a, resources: thick}]\n"
+    )
+
+    code, _, err = run("run", "-x", "slurm", file)
+
+    assert code == 2
+    assert [word for word in err.split() if word.startswith("JS")] == ["JS092:", "JS090:"]
+
+
+def test_what_runs_inside_of_a_group_is_shown_with_what_it_has_written(run: Run) -> None:
+    file = flow(
+        "version: 1\nresources: {r: {type: core, count: 1}}\ngroups:\n- name: g\n  resources: r\n"
+        "  tasks: [{name: a, command: [echo, inside]}]\n"
+    )
+
+    assert run("run", file)[0] == 0
+    assert run("status", file)[1].splitlines() == ["COMPLETED  g", "COMPLETED  g/a"]
+    assert run("logs", file, "g/a")[1] == "inside\n"
+    assert "a [task]  COMPLETED" in run("graph", "--states", file)[1]
+
+
+def test_what_is_required_is_answered_with_reasons(run: Run) -> None:
+    Path("known").mkdir()
+    nodes = {"0": {"metadata": {"type": "package", "attributes": {"name": "ior"}}}}
+    Path("known/spack.json").write_text(json.dumps({"graph": {"nodes": nodes}}))
+    file = str(EXAMPLES / "05-requires-mended.yaml")
+
+    code, out, _ = run("satisfy", "--subsystems", "known", file)
+
+    assert code == 0
+    assert out.splitlines()[0] == "task build: unknown"
+    assert run("satisfy", "--subsystems", "known", "--missing", "fail", file)[0] == 1
+
+
+@pytest.mark.clause("ng-subsystems")
+def test_subsystems_are_those_below_the_home_directory_of_the_user(run: Run, tmp_path: Path) -> None:
+    folder = tmp_path / "HOME/.compspec/subsystems"
+    folder.mkdir(parents=True)
+    nodes = {"0": {"metadata": {"type": "package", "attributes": {"name": "lammps"}}}}
+    (folder / "spack.json").write_text(json.dumps({"graph": {"nodes": nodes}}))
+
+    _, out, _ = run("satisfy", str(EXAMPLES / "05-requires-mended.yaml"))
+
+    assert out.splitlines()[0] == "task build: yes"
+
+
+def test_a_workflow_goes_to_jobspecs_and_back(run: Run) -> None:
+    file = flow(f"{HEAD}- {{name: a, command: [echo, hi], resources: r}}\n")
+
+    _, out, _ = run("convert", "--to-flux", file)
+    Path("a.json").write_text(json.dumps(json.loads(out)["a"]))
+    code, back, _ = run("convert", "--from-flux", "a.json")
+
+    assert code == 0
+    assert run("plan", flow(back))[1].splitlines()[1] == "  a: job, 1 slot anywhere, 1 core each"
+
+
+def test_a_submit_script_becomes_a_workflow_and_what_is_lost_is_told(run: Run) -> None:
+    Path("job.sh").write_text("#!/bin/sh\n#SBATCH --time=30 --qos=high -o out -n 1\n./solve\n")
+
+    code, out, err = run("convert", "--from-script", "job.sh")
+
+    assert code == 0
+    assert "stdout_path has no place in a workflow" in err
+    assert run("plan", flow(out))[1].splitlines()[1:] == ["  task: job, 1 slot anywhere, 1 core each"]
+    assert "slurm.qos: high" in out
+    assert "duration: 1800" in out

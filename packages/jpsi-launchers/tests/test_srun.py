@@ -1,0 +1,68 @@
+"""The launcher `srun` where it belongs: in the jobs of the executor `slurm`, over the fake Slurm."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+import jpsi
+import jpsi_launchers.srun
+from jpsi.plugin import BatchConfig
+from jpsi_slurm import SlurmConfig
+from jpsi_testing import ExecutorConformance, LauncherConformance
+from jpsi_testing.fake import FakeScheduler
+
+# Without a name of its own, a job of any executor's tests is launched by this.
+_CONFIGURATION = "executors: {slurm: {defaults: {launcher: srun}}}\n"
+
+
+class TestSrun(LauncherConformance):
+    """Several processes each."""
+
+    launcher_name = "srun"
+    program = "srun"
+    max_processes = 3
+    plugin = jpsi_launchers.srun
+
+    @pytest.fixture(autouse=True)
+    def _slurm(self, fake_commands: Callable[..., FakeScheduler]) -> None:
+        """Every srun is the fake's, also where lines run outside of a job."""
+        fake_commands("slurm")
+
+    @pytest.fixture
+    def executor(self, tmp_path: Path) -> Iterator[jpsi.JobExecutor]:
+        config = BatchConfig(
+            work_directory=tmp_path / "work",
+            shortest_interval=timedelta(seconds=0.1),
+            longest_interval=timedelta(seconds=0.3),
+            grace=timedelta(seconds=1),
+        )
+        with jpsi.JobExecutor.get_instance("slurm", config=config) as executor:
+            yield executor
+
+
+class TestSlurm(ExecutorConformance):
+    """Whatever launches the job, the executor keeps its promises."""
+
+    executor_name = "slurm"
+    dialect = "slurm"
+    submit_command = "sbatch"
+    config_class = SlurmConfig
+
+    @pytest.fixture(autouse=True)
+    def _by_srun(
+        self, scheduler: FakeScheduler | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        assert scheduler is not None
+        configuration = tmp_path / "jpsi.yaml"
+        configuration.write_text(_CONFIGURATION)
+        monkeypatch.setenv("JPSI_CONFIG", str(configuration))
+
+    def test_jobs_are_launched_by_srun(self, executor: jpsi.JobExecutor, tmp_path: Path) -> None:
+        spec = jpsi.JobSpec("/bin/sh", ["-c", 'echo "$SLURM_PROCID"'], stdout_path=tmp_path / "out")
+
+        assert self.run(executor, spec).state is jpsi.JobState.COMPLETED
+        assert (tmp_path / "out").read_text() == "0\n"

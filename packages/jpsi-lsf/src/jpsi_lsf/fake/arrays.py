@@ -1,0 +1,73 @@
+"""Arrays over a fake batch system: each element is a job, which shares its number with the others."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from jpsi.plugin.kit import read_indices
+from jpsi_testing.fake import FakeJob, limit
+
+from ..native_ids import named
+
+#: lsb.params of LSF 10.1: the default of MAX_JOB_ARRAY_SIZE.
+MAX_JOB_ARRAY_SIZE = 1000
+
+_SPECIFICATION = re.compile(r"([^\[]*)\[(\d[\d,:-]*)\](?:%(\d+))?\Z")
+# lsbatch/lib/lsb.reason.c of volclava
+_LIMITED = "The job array has reached its running element limit"
+_NUMBER, _INDEX = "array", "index"
+
+
+def indices_of(name: str) -> list[int]:
+    """The indices that a name asks for; none for that of a job by itself, or for a list that is not sound."""
+    match = _SPECIFICATION.match(name)
+    try:
+        indices = [index for part in read_indices(match[2]) for index in part] if match else []
+    except ValueError:
+        return []
+    return indices if all(indices) else []
+
+
+def is_too_large(indices: Iterable[int]) -> bool:
+    """Whether LSF has no array with these."""
+    return max(indices, default=0) > MAX_JOB_ARRAY_SIZE
+
+
+def keep_limit(jobs: Sequence[FakeJob], name: str) -> None:
+    """Let as many elements run at a time as the name of their array says, if it does."""
+    match = _SPECIFICATION.match(name)
+    if match and match[3]:
+        limit(jobs, int(match[3]), _LIMITED)
+
+
+def marks(number: str, index: int) -> Mapping[str, str | int]:
+    """What makes a fake job an element."""
+    return {_NUMBER: number, _INDEX: index}
+
+
+def name_of(name: str, index: int) -> str:
+    """What LSF calls an element of an array that was submitted by this name."""
+    return f"{name.partition('[')[0]}[{index}]"
+
+
+def number_of(job: FakeJob) -> str:
+    """The number of a job, or of its array."""
+    return str(job.attributes.get(_NUMBER, job.native_id))
+
+
+def index_of(job: FakeJob) -> int:
+    """The index of an element; 0 for a job by itself."""
+    index: int = job.attributes.get(_INDEX, 0)
+    return index
+
+
+def meant(words: Iterable[str], jobs: Iterable[FakeJob]) -> Iterator[tuple[str, list[FakeJob]]]:
+    """The jobs that each name means which is in the words: one, or all elements of an array."""
+    by_name: dict[str, list[FakeJob]] = {}
+    for job in jobs:
+        for name in {job.native_id, number_of(job)}:
+            by_name.setdefault(name, []).append(job)
+    for word in words:
+        for name in named(word):
+            yield name, by_name.get(name, [])

@@ -1,0 +1,50 @@
+"""The commands of either flavour."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from jpsi.plugin import CommandResult
+from jpsi_testing.fake import CommandFunction, FakeScheduler, Invocation, mpirun_commands
+
+from .control import bkill, bparams, bqueues, bresume, bstop
+from .flavour import Flavour
+from .history import bhist
+from .listing import bjobs
+from .run import blaunch, slots
+from .submit import bsub
+
+_Flavoured = Callable[[Flavour, FakeScheduler, Invocation], CommandResult]
+
+
+def commands_of(flavour: Flavour) -> Mapping[str, CommandFunction]:
+    """The commands by name."""
+    return {
+        "bsub": _of(bsub, flavour),
+        "bjobs": _of(bjobs, flavour),
+        "bhist": _of(bhist, flavour),
+        "bparams": bparams,
+        "bqueues": bqueues,
+        "bkill": bkill,
+        "bstop": bstop,
+        "bresume": bresume,
+        **({"blaunch": blaunch} if flavour.is_modern else {}),
+        **mpirun_commands(slots),
+    }
+
+
+def _of(command: _Flavoured, flavour: Flavour) -> CommandFunction:
+    def call(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
+        return command(flavour, scheduler, invocation)
+
+    return call
+
+
+def unreachable(command: str) -> CommandResult:
+    """What a command says while mbatchd is down, with LSB_NTRIES=1; otherwise it would try for ever."""
+    if command in {"blaunch", "mpiexec", "mpirun"}:
+        return CommandResult(returncode=255, stderr=f"{command}: no task could be started: LIM is down\n")
+    if command == "bhist":
+        return CommandResult(returncode=255, stderr="ls_getclustername(): LIM is down; try later\n")
+    end = ". Job not submitted.\n" if command == "bsub" else "\n"
+    return CommandResult(returncode=255, stderr=f"Connection refused by server{end}")

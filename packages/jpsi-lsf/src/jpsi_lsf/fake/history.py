@@ -1,0 +1,67 @@
+"""`bhist` over a fake batch system."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from jpsi.plugin import CommandResult
+from jpsi_testing.fake import FakeJob, FakeScheduler, FakeState, Invocation
+
+from .arrays import meant
+from .control import unsound
+from .flavour import Flavour
+from .listing import ending, folded, heading, joined
+from .states import has_run, lead, moment, why
+
+_UNKNOWN = 255
+
+
+def bhist(flavour: Flavour, scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
+    """Tell the history of jobs, as `-n 0 -l` prints it."""
+    if refusal := unsound(invocation):
+        return refusal
+    ids = [word for word in invocation.arguments[2:] if not word.startswith("-")]
+    jobs = [job for _, found in meant(ids, scheduler.accounted()) for job in found]
+    if not jobs:
+        return CommandResult(returncode=_UNKNOWN, stdout="No matching job found\n")
+    return CommandResult(returncode=0, stdout=joined(_paragraph(flavour, job) for job in jobs))
+
+
+def _paragraph(flavour: Flavour, job: FakeJob) -> str:
+    minutes = 0.0 if job.time_limit is None else job.time_limit / 60
+    limit = f"\n RUNLIMIT                \n {minutes:.1f} min                 \n" if minutes else ""
+    events = "".join(folded(f"{moment(at)}: {event};") for at, event in _events(flavour, job))
+    row = "".join(f"{seconds:<9}" for seconds in (0, 0, _run_time(job), 0, 0, 0, _run_time(job)))
+    submitted = f"{moment(job.submitted)}: Submitted from host <login01>, to Queue <{job.queue}>, CWD </>;"
+    return (
+        f"\n{heading(job)}{folded(submitted)}{limit}{events}"
+        f"\nSummary of time in seconds spent in various states by  {moment(job.ended)}\n"
+        f"  PEND     PSUSP    RUN      USUSP    SSUSP    UNKWN    TOTAL\n  {row}   \n"
+    )
+
+
+def _events(flavour: Flavour, job: FakeJob) -> Iterator[tuple[float, str]]:
+    for _ in range(job.restarts):
+        yield job.submitted, f"Dispatched to <{lead(job)}>"
+        yield job.submitted, "Signal <REQUEUE_PEND> requested by user or administrator <admin>"
+        yield job.submitted, "Exited with exit code 130. The CPU time used is 0.0 seconds"
+        yield job.submitted, "Pending: Job has been requeued"
+    if has_run(job):
+        yield job.started or 0, f"Dispatched to <{lead(job)}>"
+        yield job.started or 0, "Starting (Pid 20476)"
+        yield job.started or 0, f"Running with execution home </home/{job.owner}>, Execution Pid <20476>"
+    if not job.state.final:
+        return
+    if job.state is FakeState.CANCELLED:
+        yield job.ended or 0, f"Signal <KILL> requested by user or administrator <{job.owner}>"
+    yield job.ended or 0, ending(job)
+    if flavour.is_modern and why(job):
+        yield job.ended or 0, f"Completed <exit>; {why(job)}"
+
+
+def _run_time(job: FakeJob) -> int:
+    """A job whose time was up has run that long, whatever the clock says of the fake."""
+    if job.started is None or job.ended is None:
+        return 0
+    ran = int(job.ended - job.started)
+    return max(ran, int(job.time_limit or 0)) if job.state is FakeState.TIMEOUT else ran

@@ -1,0 +1,92 @@
+"""`blaunch` over a fake batch system: every task is a process of this machine."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from jpsi.plugin import CommandResult
+from jpsi_testing.fake import FakeJob, FakeScheduler, Invocation, Task, TaskLaunch
+
+from .arrays import index_of, number_of
+from .states import nodes
+
+_REFUSED = 255
+
+
+def slots(scheduler: FakeScheduler, invocation: Invocation) -> Sequence[str]:
+    """The host of each slot of the job that calls a command; none outside of jobs."""
+    job = _job(scheduler, invocation)
+    return [] if job is None else nodes(job)
+
+
+def blaunch(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
+    """Run a command in every slot of the job that calls it, or on the hosts that are named."""
+    job = _job(scheduler, invocation)
+    if job is None:
+        return _refused("it is not called in a job")
+    try:
+        hosts, command, has_input, has_shell = _parsed(list(invocation.arguments), nodes(job))
+    except (OSError, ValueError) as e:
+        return _refused(str(e))
+    if not command:
+        return _refused("there is no command to run")
+    argv = ["/bin/sh", "-c", " ".join(command)] if has_shell else command
+    return TaskLaunch(tasks=_tasks(job, hosts, argv), stdin=0 if has_input else None)
+
+
+def _refused(why: str) -> CommandResult:
+    return CommandResult(returncode=_REFUSED, stderr=f"blaunch: {why}\n")
+
+
+def _job(scheduler: FakeScheduler, invocation: Invocation) -> FakeJob | None:
+    number = invocation.environment.get("LSB_JOBID", "")
+    index = invocation.environment.get("LSB_JOBINDEX", "0")
+    asked = (number, index)
+    return next((job for job in scheduler.jobs if (number_of(job), str(index_of(job))) == asked), None)
+
+
+def _parsed(words: list[str], own: Sequence[str]) -> tuple[list[str], list[str], bool, bool]:
+    """The host of each task, the command, whether it has standard input, and whether a shell runs it.
+
+    Raises:
+        OSError: a file of hosts cannot be read.
+        ValueError: something is not understood, or a host is none of the job's.
+    """
+    hosts, has_input, has_shell = list(own), True, True
+    is_named = False
+    while words and words[0].startswith("-"):
+        option = words.pop(0)
+        if option == "-n":
+            has_input = False
+        elif option == "-no-shell":
+            has_shell = False
+        elif option in {"-u", "-z"} and words:
+            value = words.pop(0)
+            hosts = (Path(value).read_text(encoding="utf-8") if option == "-u" else value).split()
+            is_named = True
+        else:
+            msg = f"illegal option -- {option}"
+            raise ValueError(msg)
+    if not is_named and words and words[0] in own:
+        hosts = [words.pop(0)]
+    if strange := [host for host in hosts if host not in own]:
+        msg = f"the host {strange[0]} is none of the job's"
+        raise ValueError(msg)
+    return hosts, words, has_input, has_shell
+
+
+def _tasks(job: FakeJob, hosts: Sequence[str], argv: Sequence[str]) -> Iterator[Task]:
+    """The tasks; all their numbers are counted from 1, and those of tasks through the whole job."""
+    machines = list(dict.fromkeys(nodes(job)))
+    there: Counter[str] = Counter()
+    for host in hosts:
+        there[host] += 1
+        job.attributes["tasks"] = job.attributes.get("tasks", 0) + 1
+        own = {
+            "LSF_PM_TASKID": str(job.attributes["tasks"]),
+            "LSF_PM_XMACHID": str(machines.index(host) + 1),
+            "LSF_PM_XPROCID": str(there[host]),
+        }
+        yield Task(argv=argv, environment=own)

@@ -1,0 +1,86 @@
+"""What a job of a fake batch system is in the words of LSF."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from jpsi_testing.fake import FakeJob, FakeState
+
+from .dependencies import NEVER
+
+_WORDS = {
+    FakeState.PENDING: "PEND",
+    FakeState.HELD: "PSUSP",
+    FakeState.RUNNING: "RUN",
+    FakeState.COMPLETED: "DONE",
+}
+_PENDING = {
+    "resources": "Job slot limit reached",
+    "held": "The job was suspended by the user while pending",
+    "begin": "The job has a specified start time",
+}
+_TERMINATIONS = {
+    FakeState.CANCELLED: "TERM_OWNER: job killed by owner",
+    FakeState.TIMEOUT: "TERM_RUNLIMIT: job killed after reaching LSF run time limit",
+    FakeState.OUT_OF_MEMORY: "TERM_MEMLIMIT: job killed after reaching LSF memory usage limit",
+    FakeState.NODE_FAIL: "TERM_REMOVE_HUNG_JOB: job removed from the LSF system",
+}
+_ORPHAN = "TERM_ORPHAN_SYSTEM: orphan job terminated automatically by LSF"
+_SIGNAL_BASE = 128
+
+
+def node(index: int) -> str:
+    """The name of a node; the first is 0."""
+    return f"node{index + 1:02d}"
+
+
+def nodes(job: FakeJob) -> list[str]:
+    """The node of each of its slots."""
+    found: list[str] = job.attributes.get("nodes", [node(0)])
+    return found
+
+
+def lead(job: FakeJob) -> str:
+    """The node where its script runs."""
+    return nodes(job)[0]
+
+
+def is_done(job: FakeJob) -> bool:
+    """Whether LSF calls an ended job DONE: it looks at the exit code, whoever wanted the end."""
+    ended_well = job.exit_code == 0 and job.state in {FakeState.CANCELLED, FakeState.TIMEOUT}
+    return job.state is FakeState.COMPLETED or (job.started is not None and ended_well)
+
+
+def word(job: FakeJob) -> str:
+    """The state."""
+    return "DONE" if is_done(job) else _WORDS.get(job.state, "EXIT")
+
+
+def code(job: FakeJob) -> int | None:
+    """The exit code, where LSF has one; not that of a job that it could not start."""
+    if not job.state.final or job.started is None or job.state is FakeState.NODE_FAIL:
+        return None
+    return _SIGNAL_BASE + job.signal if job.signal is not None else job.exit_code
+
+
+def why(job: FakeJob) -> str:
+    """Why LSF ended a job; empty if it did not."""
+    return _ORPHAN if job.why == NEVER and job.state.final else _TERMINATIONS.get(job.state, "")
+
+
+def pending(job: FakeJob) -> str:
+    """Why a job is pending."""
+    if job.state not in {FakeState.PENDING, FakeState.HELD}:
+        return ""
+    default = "New job is waiting for scheduling" if job.state is FakeState.PENDING else _PENDING["held"]
+    return _PENDING.get(job.why, job.why) or default
+
+
+def has_run(job: FakeJob) -> bool:
+    """Whether a job has a node."""
+    return job.started is not None and not job.why.startswith("launch failed")
+
+
+def moment(seconds: float | None) -> str:
+    """A time as paragraphs have it."""
+    return datetime.fromtimestamp(int(seconds or 0), UTC).strftime("%a %b %e %H:%M:%S")

@@ -1,0 +1,62 @@
+"""Words in an answer that are nearly those of LSF: one that was garbled is no answer."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from jpsi.plugin.kit import carried_tag
+
+# As tags begin
+_BEGINNING = "jpsi-"
+_ENOUGH = 3
+# In a script whose lines are told in one
+_DIRECTIVE = re.compile(r"#BSUB -Jd [^;\n]*?(jpsi-[A-Za-z0-9-]+)'?(?:;|\n)")
+
+# A directive in which something may have been changed. What a stranger runs may well be called like jpsi
+_LIKE_DIRECTIVE = re.compile(r"(?:^|[;\n])#(?!!)[^;\n]*jpsi-")
+
+
+def is_nearly(word: str, known: Iterable[str]) -> bool:
+    """Return True if a word is one of these but for one character.
+
+    >>> is_nearly("Ex~ted", ["Exited"]), is_nearly("Exited", ["Exited"]), is_nearly("Sent", ["Done"])
+    (True, False, False)
+    """
+    return any(len(word) == len(it) and _differences(word, it) == 1 for it in known)
+
+
+def tag_in(text: str) -> str | None:
+    """The tag at the end of a job's description, or an empty text; None for what may have been a tag.
+
+    >>> tag_in("my%20name jpsi-5-1"), tag_in("my own job"), tag_in("jpsi-5~1"), tag_in("j~si-5-1")
+    ('jpsi-5-1', '', None, None)
+    """
+    tag = carried_tag(text)
+    last = text.rpartition(" ")[2]
+    is_like_one = len(last) >= len(_BEGINNING) and len(_BEGINNING) - _differences(last, _BEGINNING) >= _ENOUGH
+    # a character that was none is replaced, or printed as it is
+    is_garbled = not last.isprintable() or "\N{REPLACEMENT CHARACTER}" in last
+    return None if is_garbled or (is_like_one and not tag) else tag
+
+
+def tag_of(description: str, command: str) -> str | None:
+    """The tag of a job; None if two are told, or what may have been one.
+
+    A job's command is the whole script, in which the directive tells the tag once more: also of a job whose
+    description somebody has changed.
+
+    >>> tag_of("", "#!/bin/sh;#BSUB -Jd jpsi-5-1;exec x"), tag_of("jpsi-5-1", "exec x"), tag_of("", "exec x")
+    ('jpsi-5-1', 'jpsi-5-1', '')
+    >>> tag_of("", "#!/bin/sh;#BS~B -Jd jpsi-5-1;exec x"), tag_of("", "#!/bin/sh;exec jpsi-tool")
+    (None, '')
+    """
+    tag, again = tag_in(description), _DIRECTIVE.search(command)
+    if again is None:
+        return None if not tag and _LIKE_DIRECTIVE.search(command) else tag
+    return again[1] if not tag or tag == again[1] else None
+
+
+def _differences(one: str, other: str) -> int:
+    """In how many places they differ, up to the end of the shorter."""
+    return sum(a != b for a, b in zip(one, other, strict=False))

@@ -1,0 +1,139 @@
+"""Jobs as `bjobs -o … -json` prints them: LSF 10.1.0.2 and later."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import attrs
+
+from jpsi.plugin import Observation
+
+from ..native_ids import is_id
+from .corruption import is_nearly, tag_of
+from .observations import End, is_termination, nodes, observed
+
+#: `bjobs -o`: what is asked for. A field that LSF does not know costs the whole answer.
+FIELDS = "jobid jobindex stat exit_code exit_reason pend_reason exec_host job_description command"
+
+#: One job: its fields by their names in capital letters.
+Record = Mapping[str, str]
+
+_OBJECT = re.compile(r"\{")
+# A field of a record, whatever stands in its value
+_FIELD = re.compile(r'"([A-Z_]+)"\s*:\s*"(.*?)"\s*(?=,\s*"[A-Z_]+"\s*:|\}\s*[,\]])', re.DOTALL)
+_FRAME = re.compile(r'"JOBS"\s*:\s*(\d+)\s*,\s*"RECORDS"\s*:\s*\[(.*)\]\s*\}', re.DOTALL)
+_NOTHING = frozenset({"", "-"})
+_ASKED = frozenset(FIELDS.upper().split())
+_ERROR = re.compile(r"Job <.+> is not found")
+_TERMINATION = "TERM_"
+_HOSTS = re.compile(r"(?:(?:\d+\*)?[A-Za-z0-9][A-Za-z0-9_.-]*:?)*|-")
+
+
+def parse_records(output: str) -> list[Record] | None:
+    """The jobs in an answer, whatever stands before it; None if there is none, or it is not whole.
+
+    One that LSF does not know has the field ERROR and no STAT. An answer says how many jobs it tells of, and
+    tells of each all that was asked for.
+    """
+    decoder = json.JSONDecoder(strict=False)
+    for start in _OBJECT.finditer(output):
+        try:
+            found, _ = decoder.raw_decode(output, start.start())
+        except ValueError:
+            continue
+        if isinstance(found, dict) and isinstance(found.get("RECORDS"), list):
+            return _whole(found["RECORDS"], found.get("JOBS"))
+    frame = _FRAME.search(output)
+    return None if frame is None else _whole(_unsound(f"{frame[2]}]"), int(frame[1]))
+
+
+def _unsound(text: str) -> list[dict[str, str]]:
+    """The jobs in what is no JSON, since a value, perhaps of one job alone, is written as it is."""
+    found: list[dict[str, str]] = []
+    for field, value in _FIELD.findall(text):
+        if field == "JOBID":
+            found.append({})
+        if found:
+            found[-1][field] = value.replace("\\/", "/")
+    return found
+
+
+def _whole(found: list[Any], count: object) -> list[Record] | None:
+    """The records, if each is one, and if they are as many as it is said."""
+    is_sound = all(map(_is_record, found))
+    # whether jobs that are not known are counted is known of volclava 2.2 alone, which does
+    known = [record for record in found if is_sound and "STAT" in record]
+    return list[Record](found) if is_sound and count in {len(found), len(known)} else None
+
+
+def _is_record(record: object) -> bool:
+    """Whether it tells of a job all that was asked for, or that there is no such job."""
+    if not isinstance(record, dict) or not all(isinstance(value, str) for value in record.values()):
+        return False
+    if "ERROR" in record:
+        return "STAT" not in record and _ERROR.fullmatch(record["ERROR"]) is not None
+    return record.keys() >= _ASKED and is_id(record_id(record)) and _is_clear(record)
+
+
+def _is_clear(record: Record) -> bool:
+    """Whether its values are such as LSF prints; a state may have a word that nobody knows."""
+    code, why = record["EXIT_CODE"], record["EXIT_REASON"].partition(":")[0]
+    is_named = why.startswith(_TERMINATION) or is_nearly(why[: len(_TERMINATION)], [_TERMINATION])
+    return (
+        (code in _NOTHING or code.isdecimal())
+        and (is_termination(why) or not is_named)
+        and (not record["JOBINDEX"] or record["JOBINDEX"].isdecimal())
+        and _HOSTS.fullmatch(record["EXEC_HOST"].strip()) is not None
+    )
+
+
+def record_id(record: Record) -> str:
+    """The native id of a job; an element of an array tells its index in a field of its own.
+
+    >>> [record_id({"JOBID": "7", "JOBINDEX": index}) for index in "03"]
+    ['7', '7[3]']
+    >>> record_id({"JOBID": "7[3]", "JOBINDEX": "3"})
+    '7[3]'
+    """
+    name, index = record["JOBID"], record.get("JOBINDEX", "")
+    return f"{name}[{index}]" if index.isdecimal() and index != "0" and "[" not in name else name
+
+
+class RecordFields(NamedTuple):
+    """What a record says of a job, and what it may say of many."""
+
+    word: str
+    code: str
+    why: str
+    pending: str
+    nodes: str
+    description: str
+    command: str
+
+
+def record_fields(record: Record) -> RecordFields | None:
+    """What a record says; None for a job that LSF does not know."""
+    if "STAT" not in record:
+        return None
+    fields = ("STAT", "EXIT_CODE", "EXIT_REASON", "PEND_REASON", "EXEC_HOST", "JOB_DESCRIPTION", "COMMAND")
+    return RecordFields(*(record.get(field, "") for field in fields))
+
+
+def observe_record(fields: RecordFields) -> Observation:
+    """What that means."""
+    # DONE has no code: it is 0, or one that the site takes for a success.
+    exit_code = int(fields.code) if fields.code.isdecimal() else 0 if fields.word == "DONE" else None
+    seen = observed(
+        fields.word,
+        pending=_text(fields.pending),
+        end=End(exit_code, "" if fields.why in _NOTHING else fields.why),
+        ran_on=nodes(fields.nodes),
+    )
+    return attrs.evolve(seen, tag=tag_of(fields.description, fields.command))
+
+
+def _text(text: str) -> str:
+    return "" if text in _NOTHING else " ".join(text.rstrip("; \n").split())

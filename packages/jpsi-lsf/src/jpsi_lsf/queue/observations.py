@@ -1,0 +1,123 @@
+"""One job as LSF tells of it, in whatever form, as jpsi understands it."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, NamedTuple
+
+from jpsi.plugin import JobState, Meaning, Observation, Reason
+
+from ..states import STATES, TERMINATIONS
+from .corruption import is_nearly
+
+_TERMINATION = re.compile(r"(TERM_[A-Z_]+)")
+# The same list as below "PENDING REASONS" of bjobs -l, in all versions
+_IN_VAIN = "Dependency condition invalid or never satisfied"
+_SIGNAL_BASE = 128
+
+
+class End(NamedTuple):
+    """How a job that has run is said to have ended."""
+
+    #: The exit code; None if LSF does not say it.
+    exit_code: int | None = None
+    #: LSF's own words for why, such as `TERM_OWNER: job killed by owner`.
+    why: str = ""
+    #: Who asked for its end.
+    killed_by: str | None = None
+    #: Whether it had run for as long as it may.
+    is_overtime: bool = False
+
+
+_UNKNOWN_END = End()
+
+
+def observed(
+    word: str,
+    *,
+    pending: str = "",
+    end: End = _UNKNOWN_END,
+    ran_on: tuple[str, ...] = (),
+    restarts: int | None = None,
+) -> Observation:
+    """What LSF says of a job.
+
+    Args:
+        word: the state.
+        pending: why it is pending.
+        end: how it ended, if it has.
+        ran_on: its nodes, so far as they are told.
+        restarts: how often it was put back, where that is told.
+    """
+    details: dict[str, Any] = {"lsf.state": word}
+    meaning = STATES.get(word)
+    if meaning is None:
+        return Observation(state=None, word=word, details=details)
+    has_ended = meaning.state.final
+    # its nodes are not told by all versions
+    has_run = bool(ran_on) or end.exit_code is not None
+    if has_ended:
+        meaning = _ended(meaning, end, has_run=has_run)
+    elif meaning.state is JobState.QUEUED and pending:
+        meaning = _pending(meaning, pending)
+        details["lsf.pending"] = pending
+    if has_ended and end.why:
+        details["lsf.reason"] = end.why
+    if end.killed_by is not None:
+        details["lsf.killed_by"] = end.killed_by
+    return Observation(
+        state=meaning.state,
+        word=word,
+        reason=meaning.reason,
+        message=meaning.message,
+        exit_code=end.exit_code if meaning.state.final else None,
+        ran=has_run if has_ended else None,
+        restarts=restarts,
+        nodes=() if meaning.state is JobState.QUEUED else ran_on,
+        details=details,
+    )
+
+
+def nodes(text: str) -> tuple[str, ...]:
+    """The nodes in a list of slots, each once.
+
+    >>> nodes("4*node1:2*node2"), nodes("node1:node1"), nodes("   -   ")
+    (('node1', 'node2'), ('node1',), ())
+    """
+    names = (slot.strip().rpartition("*")[2] for slot in text.split(":"))
+    return tuple(dict.fromkeys(name for name in names if name not in {"", "-"}))
+
+
+def is_termination(code: str) -> bool:
+    """Whether this can be LSF's word for why a job ended, known or not, and not one that was garbled.
+
+    >>> [is_termination(code) for code in ("TERM_OWNER", "TERM_NEW_ONE", "TERM_OWMER", "T~RM_OWNER")]
+    [True, True, False, False]
+    """
+    is_known = code in TERMINATIONS
+    return is_known or (_TERMINATION.fullmatch(code) is not None and not is_nearly(code, TERMINATIONS))
+
+
+def _pending(meaning: Meaning, why: str) -> Meaning:
+    reason = Reason.DEPENDENCY if _IN_VAIN in why else meaning.reason
+    return Meaning(meaning.state, reason, f"{meaning.message}: {why}" if meaning.message else why)
+
+
+def _ended(meaning: Meaning, end: End, *, has_run: bool) -> Meaning:  # noqa: PLR0911  a table of causes
+    """What an end says, where LSF or a person brought it about; DONE is what LSF may call that too."""
+    found = _TERMINATION.search(end.why)
+    termination = TERMINATIONS.get(found[1]) if found else None
+    if termination is not None:
+        return Meaning(termination.state, termination.reason, f"LSF ended the job ({end.why})")
+    if end.killed_by is not None:
+        return Meaning(JobState.CANCELED, Reason.CANCELLED, f"the job was cancelled by {end.killed_by}")
+    if end.is_overtime:
+        return Meaning(JobState.FAILED, Reason.TIMEOUT, "the job used up its duration and was ended")
+    if meaning.state is JobState.COMPLETED:
+        return meaning
+    if not has_run:
+        return Meaning(JobState.CANCELED, Reason.CANCELLED, "the job was ended before it had begun")
+    message = f"LSF ended the job ({end.why})" if end.why else None
+    if end.exit_code is not None and end.exit_code > _SIGNAL_BASE:
+        return Meaning(JobState.FAILED, Reason.SIGNAL, message)
+    return Meaning(JobState.FAILED, None, message)

@@ -1,0 +1,68 @@
+"""The queues of a site, as volclava 2.2 was recorded to show them, and LSF 10.1 is documented to."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from jpsi.plugin import CommandResult, SubmitException
+from jpsi_lsf import hooks
+from jpsi_lsf.fake.lsf import commands
+from jpsi_testing import answered
+from jpsi_testing.fake import FakeScheduler, Invocation
+from lsf_support import recordings
+
+_BLOCK = """
+QUEUE: {}
+  -- A description
+
+PARAMETERS/STATISTICS
+PRIO NICE STATUS          MAX JL/U JL/P JL/H NJOBS  PEND   RUN SSUSP USUSP  RSV
+ 35    0  {}       -    -    -    -     5     3     2     0     0    0
+"""
+
+
+def test_a_queue_of_a_real_volclava() -> None:
+    (recording,) = [it for it in recordings("ident") if it.argv == ("bqueues", "-l", "short")]
+
+    (queue,) = hooks.parse_queues(recording.result)
+
+    assert (queue.name, queue.word, queue.longest) == ("short", "Open:Active", timedelta(minutes=5))
+    assert (queue.is_open, queue.is_started, queue.is_default) == (True, True, False)
+    assert (queue.pending, queue.running, queue.usual) == (0, 0, None)
+
+
+@pytest.mark.parametrize(
+    ("word", "is_open", "is_started"),
+    [
+        ("Open:Active", True, True),
+        ("Closed:Active", False, True),
+        ("Open:Inact", True, False),
+        ("Closed:Inact_Adm", False, False),
+        ("Odd", None, None),
+    ],
+)
+def test_states(word: str, is_open: bool | None, is_started: bool | None) -> None:
+    first, second = hooks.parse_queues(answered(_BLOCK.format("a", word) + _BLOCK.format("b", word)))
+
+    assert [first.name, second.name] == ["a", "b"]
+    assert (first.is_open, first.is_started, first.pending, first.running) == (is_open, is_started, 3, 2)
+
+
+def test_the_fake_has_a_default_queue_with_limits() -> None:
+    with FakeScheduler() as scheduler:
+        result = commands["bqueues"](scheduler, Invocation(argv=hooks.queues().argv))
+
+    (queue,) = hooks.parse_queues(result)
+
+    assert (queue.name, queue.is_default) == ("normal", True)
+    assert (queue.usual, queue.longest) == (timedelta(hours=1), timedelta(days=1))
+
+
+@pytest.mark.parametrize(
+    "result", [CommandResult(returncode=0, stdout="a banner\n"), CommandResult(returncode=255)]
+)
+def test_no_answer_is_none(result: CommandResult) -> None:
+    with pytest.raises(SubmitException):
+        hooks.parse_queues(result)

@@ -1,0 +1,28 @@
+"""What bkill, bstop and bresume say, and of which jobs."""
+
+from __future__ import annotations
+
+from jpsi_lsf import hooks
+from jpsi_testing import answered
+
+
+def test_who_was_not_cancelled() -> None:
+    stderr = (
+        "Job <7>: Job has already finished\nJob <8>: No matching job found\n"
+        "Job <9>: User permission denied\nJob <10>: Operation is in progress\n"
+    )
+    result = answered("Job <11> is being terminated\n", stderr, 255)
+
+    assert hooks.parse_cancel(result, ["7", "8", "9", "10", "11"]) == {"9": "User permission denied"}
+
+
+def test_a_job_of_which_nothing_is_said_was_not_changed_whatever_is_said_of_another() -> None:
+    result = answered(stderr="Job <7>: Operation is in progress\n", returncode=255)
+
+    assert list(hooks.parse_hold(result, ["7", "8"])) == ["8"]
+
+
+def test_a_request_that_did_not_arrive_was_refused_for_all() -> None:
+    result = answered(stderr="Connection refused by server\n", returncode=255)
+
+    assert hooks.parse_cancel(result, ["7"]) == {"7": "Connection refused by server"}

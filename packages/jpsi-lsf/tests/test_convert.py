@@ -1,0 +1,218 @@
+"""Scripts that were written for bsub."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+
+from jpsi.plugin import (
+    Dependency,
+    DependencyKind,
+    ForeignScript,
+    HeterogeneousResources,
+    JobSpec,
+    ResourceSpecV1,
+)
+from jpsi_lsf import hooks
+from jpsi_testing import heterogeneous_resources
+from lsf_support import CONTEXT, SITE, site
+
+_GIB = 1 << 30
+_GPUS = {"process_count": 1, "gpu_cores_per_process": 2}
+_READER = "1*{span[hosts=1] rusage[mem=4GB] affinity[core(2)]}"
+_TWO = {"process_count": 2, "node_count": 1}
+
+
+def _read(*directives: str, **config: Any) -> ForeignScript:
+    lines = ["#!/bin/bash", *(f"#BSUB {it}" for it in directives), "mpirun ./a"]
+    return hooks.read_script("\n".join(lines), site(**config))
+
+
+def _custom(script: ForeignScript) -> dict[str, Any] | None:
+    assert script.spec.attributes is not None
+    return script.spec.attributes.custom_attributes
+
+
+def test_a_whole_script() -> None:
+    script = _read(
+        "-J sim -q normal",
+        "-P proj1 -U r1 -W 36:30",
+        "-cwd run -i in.txt -oo out.txt -eo err.txt",
+        "-app big -sla gold -r",
+    )
+
+    assert (script.directives, script.lost) == (4, ())
+    spec = script.spec
+    assert (spec.name, spec.directory) == ("sim", Path("run"))
+    assert [spec.stdin_path, spec.stdout_path, spec.stderr_path] == [
+        Path(name) for name in ("in.txt", "out.txt", "err.txt")
+    ]
+    assert spec.attributes is not None
+    assert (spec.attributes.queue_name, spec.attributes.project_name) == ("normal", "proj1")
+    assert spec.attributes.reservation_id == "r1"
+    assert spec.attributes.duration == timedelta(hours=36, minutes=30)
+    assert _custom(script) == {"lsf.app": "big", "lsf.sla": "gold", "lsf.r": True}
+
+
+@pytest.mark.parametrize(
+    ("directives", "expected"),
+    [
+        ("-n 8", {"process_count": 8}),
+        ("-n8 -x", {"process_count": 8, "exclusive_node_use": True}),
+        ('-n 8 -R "span[ptile=4]"', {"process_count": 8, "processes_per_node": 4}),
+        (
+            '-n 8 -R "rusage[mem=2GB] span[hosts=1]"',
+            {"process_count": 8, "node_count": 1, "memory": 2 * _GIB},
+        ),
+        ('-R "rusage[mem=1024MB]"', {"memory": _GIB}),
+        ('-n 4 -R "rusage[mem=1GB/task]"', {"process_count": 4, "memory": 4 * _GIB}),
+        ('-n 2 -R "affinity[core(4)]"', {"process_count": 2, "cpu_cores_per_process": 4}),
+        ("-gpu num=2", {"gpu_cores_per_process": 2}),
+        ('-n 2 -R "rusage[ngpus_physical=1/task]"', {"process_count": 2, "gpu_cores_per_process": 1}),
+        ('-n 4 -gpu "num=1/task"', {"process_count": 4, "gpu_cores_per_process": 1}),
+        (
+            '-n 4 -gpu num=4 -R "span[hosts=1]"',
+            {"process_count": 4, "node_count": 1, "gpu_cores_per_process": 1},
+        ),
+    ],
+)
+def test_resources(directives: str, expected: dict[str, Any]) -> None:
+    script = _read(directives)
+
+    assert (script.lost, _custom(script)) == ((), None)
+    assert script.spec.resources == ResourceSpecV1(**expected)
+
+
+@pytest.mark.parametrize(
+    ("directives", "kinds"),
+    [
+        (
+            f'-n 9 -R "{_READER} + 8*{{span[ptile=4] rusage[mem=1GB/host, ngpus_physical=4]}}" -M 6GB -x',
+            [
+                {"process_count": 1, "node_count": 1, "cpu_cores_per_process": 2, "memory": 4 * _GIB},
+                {
+                    "process_count": 8,
+                    "processes_per_node": 4,
+                    "memory": 2 * _GIB,
+                    "gpu_cores_per_process": 1,
+                },
+            ],
+        ),
+        ('-n 3 -R "1*{rusage[ngpus_physical=2/task]} + {span[hosts=1]}"', [_GPUS, _TWO]),
+        ('-R "1*{rusage[ngpus_physical=2]}+2*{span[hosts=1]}"', [_GPUS, _TWO]),
+    ],
+)
+def test_compound_requirements(directives: str, kinds: list[dict[str, Any]]) -> None:
+    script = _read(directives)
+
+    alone = {"exclusive_node_use": directives.endswith("-x")}
+    assert (script.lost, _custom(script)) == ((), None)
+    assert script.spec.resources == HeterogeneousResources([ResourceSpecV1(**it, **alone) for it in kinds])
+
+
+def test_what_every_term_requires_stays_required() -> None:
+    script = _read('-R "1*{select[fast] span[hosts=1]} + 2*{select[fast] span[ptile=1]}"')
+
+    assert (script.lost, _custom(script)) == ((), {"lsf.R": "select[fast]"})
+    assert isinstance(script.spec.resources, HeterogeneousResources)
+
+
+@pytest.mark.parametrize(
+    ("directives", "why"),
+    [
+        ('-R "1*{} + 2*{}"', "jpsi has the slots of a term on one node if it has no span"),
+        ('-R "1*{span[hosts=1]} + 1*{span[hosts=1]}" -gpu num=1', "-gpu num=1: it is for slots of one kind"),
+    ],
+)
+def test_what_is_lost_of_compound_requirements(directives: str, why: str) -> None:
+    (lost,) = _read(directives).lost
+
+    assert why in lost
+
+
+@given(heterogeneous_resources())
+def test_slots_of_several_kinds_are_read_as_they_were_written(resources: HeterogeneousResources) -> None:
+    asked = JobSpec("/bin/true", resources=resources)
+    if hooks.check_spec(asked, SITE):
+        return
+    text = hooks.render_script(asked, CONTEXT).text
+    found = hooks.read_script(text, SITE)
+
+    assert found.lost == ()
+    again = hooks.render_script(JobSpec("/bin/true", resources=found.spec.resources), CONTEXT).text
+    assert re.findall("-[nR] .*", again) == re.findall("-[nR] .*", text)
+
+
+@pytest.mark.parametrize(
+    ("directives", "custom"),
+    [
+        ("-n 4,8", {"lsf.n": "4,8"}),
+        ("-M 4GB", {"lsf.M": "4GB"}),
+        ('-R "rusage[mem=1GB]" -M 2GB', {"lsf.M": "2GB"}),
+        ('-R "rusage[mem=4000]"', {"lsf.R": "rusage[mem=4000]"}),
+        ('-n 8 -R "rusage[mem=1GB]"', {"lsf.R": "rusage[mem=1GB]"}),
+        ('-R "select[type==any] span[ptile=2]" -R "order[ut]"', {"lsf.R": "select[type==any] order[ut]"}),
+        ("-R 1*{span[hosts=1]}", {"lsf.R": "1*{span[hosts=1]}"}),
+        ("-R '1*{span[hosts=1]} + 1*{order[ut]}'", {"lsf.R": "1*{span[hosts=1]} + 1*{order[ut]}"}),
+        ("-R '{span[hosts=1]} + 1*{}'", {"lsf.R": "{span[hosts=1]} + 1*{}"}),
+        ("-R '{span[hosts=1]} || {order[ut]}'", {"lsf.R": "{span[hosts=1]} || {order[ut]}"}),
+        ("-n 4 -R '1*{span[hosts=1]}+2*{span[ptile=1]}'", {"lsf.R": "1*{span[hosts=1]}+2*{span[ptile=1]}"}),
+        ("-R '1*{span[hosts=1]}+0*{}'", {"lsf.R": "1*{span[hosts=1]}+0*{}"}),
+        ("-R '1*{span[hosts=1]}+1*{span[hosts=1]}' -M 2GB", {"lsf.M": "2GB"}),
+        ('-R "rusage[mem=1GB,license=1]"', {"lsf.R": "rusage[mem=1GB,license=1]"}),
+        ("-W 10:00/host1", {"lsf.W": "10:00/host1"}),
+        ("-w 'done(1) || done(2)'", {"lsf.w": "done(1) || done(2)"}),
+        ("-gpu num=2:mode=shared", {"lsf.gpu": "num=2:mode=shared"}),
+    ],
+)
+def test_what_jpsi_has_no_word_for_is_said_to_lsf_as_it_was(directives: str, custom: object) -> None:
+    script = _read(directives)
+
+    assert (script.lost, _custom(script)) == ((), custom)
+
+
+def test_memory_without_a_unit_is_in_that_of_the_site() -> None:
+    assert _read('-R "rusage[mem=2]"', memory_unit="GB").spec.resources == ResourceSpecV1(memory=2 * _GIB)
+
+
+@pytest.mark.parametrize(
+    ("directive", "why"),
+    [
+        ("-o out.%J", "-o out.%J: a path of jpsi has no patterns"),
+        ("-J 'a[1-9]%2'", "-J a[1-9]%2: an array is several jobs"),
+        ("-K", "-K: bsub would not return"),
+        ("-u me@example.org", "-u me@example.org: it is for mail"),
+        ("-env A=1", "-env A=1: the job has the whole environment"),
+        ("-Y", "the directive '-Y' is not read to its end: '-Y' is no option"),
+    ],
+)
+def test_what_is_lost_is_told(directive: str, why: str) -> None:
+    (lost,) = _read(directive).lost
+
+    assert lost.startswith(why)
+
+
+def test_the_name_of_an_array_is_kept() -> None:
+    assert _read("-J 'a[1-9]%2'").spec.name == "a"
+
+
+def test_without_a_file_for_errors_both_streams_go_to_that_of_the_output() -> None:
+    assert _read("-o out.txt").spec.stderr_path == Path("out.txt")
+
+
+def test_conditions_and_variables() -> None:
+    script = _read("-w 'done(1) && ended(2)' -ti -env 'all, A=1, B=${C}'")
+
+    assert script.lost == ()
+    assert script.spec.attributes is not None
+    assert script.spec.attributes.after == [Dependency("1"), Dependency("2", DependencyKind.ANY)]
+    assert script.spec.environment == {"A": "1", "B": "$${C}"}
+
+
+def test_directives_count_behind_commands_too() -> None:
+    assert hooks.read_script("#!/bin/sh\ntrue\n#BSUB -J a\n", SITE).spec.name == "a"

@@ -1,0 +1,36 @@
+"""What failures of bsub mean."""
+
+from __future__ import annotations
+
+import pytest
+
+from jpsi.plugin import FailureKind
+from jpsi_lsf import hooks
+from jpsi_testing import answered
+
+
+@pytest.mark.parametrize(
+    ("said", "kind"),
+    [
+        ("normal: Queue has been closed. Job not submitted.", FailureKind.TRANSIENT),
+        ("User <u>: Pending job threshold reached. Job not submitted.", FailureKind.TRANSIENT),
+        ("Contacting batch daemon: Communication timeout. Job not submitted.", FailureKind.AMBIGUOUS),
+        ("Master batch daemon internal error. Job not submitted.", FailureKind.AMBIGUOUS),
+        ("lsb_init: Failed in an LSF library call: LIM is down; try later", FailureKind.TRANSIENT),
+        (
+            "Site policy: no weekend jobs\nRequest aborted by esub. Job not submitted.",
+            FailureKind.INVALID_JOB,
+        ),
+        ("Something new. Job not submitted.", FailureKind.INVALID_JOB),
+        ("Something else", FailureKind.AMBIGUOUS),
+    ],
+)
+def test_failures(said: str, kind: FailureKind) -> None:
+    assert hooks.classify_failure(answered(stderr=f"{said}\n", returncode=255)).kind is kind
+
+
+def test_where_there_is_no_bsub() -> None:
+    assert (
+        hooks.classify_failure(answered(stderr="env: bsub: not found", returncode=127)).kind
+        is FailureKind.PERMANENT
+    )

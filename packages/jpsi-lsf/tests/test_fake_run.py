@@ -1,0 +1,127 @@
+"""The fake's blaunch and mpirun: they start tasks in the slots of a job, each with its number."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from jpsi.plugin import CommandResult
+from jpsi_lsf.fake import lsf, volclava
+from jpsi_testing.fake import Dialect, FakeClock, FakeScheduler, Invocation, Outcome, TaskLaunch, answer
+
+
+@pytest.fixture
+def scheduler() -> Iterator[FakeScheduler]:
+    with FakeScheduler(FakeClock(), outcome=Outcome(seconds=60)) as scheduler:
+        yield scheduler
+
+
+def _job(scheduler: FakeScheduler, *options: str, dialect: Dialect = lsf) -> dict[str, str]:
+    """The environment of the script of a job on two hosts, with two slots on each."""
+    call = Invocation(argv=["bsub", "-n", "4", "-R", "span[ptile=2]", *options], stdin="true\n")
+    assert answer(scheduler, dialect, call).returncode == 0
+    return scheduler.jobs[-1].environment
+
+
+def _call(
+    scheduler: FakeScheduler, environment: dict[str, str], *argv: str, dialect: Dialect = lsf
+) -> CommandResult:
+    return answer(scheduler, dialect, Invocation(argv=argv, environment=environment))
+
+
+def _numbers(result: CommandResult) -> list[str]:
+    """The number of each task, of its host, and its number there."""
+    assert isinstance(result, TaskLaunch), result
+    names = ("TASKID", "XMACHID", "XPROCID")
+    return ["".join(it.environment[f"LSF_PM_{name}"] for name in names) for it in result.tasks]
+
+
+@pytest.mark.parametrize(
+    ("words", "numbers"),
+    [
+        ([], ["111", "212", "321", "422"]),
+        (["node02"], ["121"]),
+        (["-z", "node02 node01"], ["121", "211"]),
+        (["-n", "-no-shell", "-z", "node01 node01"], ["111", "212"]),
+    ],
+    ids=["every slot", "a host", "hosts", "a host twice"],
+)
+def test_blaunch_starts_tasks_where_it_is_told(
+    scheduler: FakeScheduler, words: list[str], numbers: list[str]
+) -> None:
+    assert _numbers(_call(scheduler, _job(scheduler), "blaunch", *words, "true")) == numbers
+
+
+def test_hosts_may_stand_in_a_file(scheduler: FakeScheduler, tmp_path: Path) -> None:
+    (tmp_path / "hosts").write_text("node02\nnode02\n")
+
+    result = _call(scheduler, _job(scheduler), "blaunch", "-u", str(tmp_path / "hosts"), "true")
+
+    assert _numbers(result) == ["121", "222"]
+
+
+def test_tasks_are_counted_through_the_job(scheduler: FakeScheduler) -> None:
+    """An element of an array is a job of its own."""
+    _job(scheduler, "-J", "a[1-2]")
+    first, second = (job.environment for job in scheduler.jobs)
+
+    started = [_call(scheduler, it, "blaunch", "node01", "true") for it in (first, first, second)]
+
+    assert [_numbers(it) for it in started] == [["111"], ["211"], ["111"]]
+
+
+@pytest.mark.parametrize(
+    ("words", "argv", "stdin"),
+    [
+        (["echo", "$A b"], ("/bin/sh", "-c", "echo $A b"), 0),
+        (["-no-shell", "echo", "$A b"], ("echo", "$A b"), 0),
+        (["-n", "cat"], ("/bin/sh", "-c", "cat"), None),
+    ],
+    ids=["shell", "no shell", "no input"],
+)
+def test_a_shell_runs_the_command_unless_it_is_not_to(
+    scheduler: FakeScheduler, words: list[str], argv: tuple[str, ...], stdin: int | None
+) -> None:
+    launch = _call(scheduler, _job(scheduler), "blaunch", *words)
+
+    assert isinstance(launch, TaskLaunch)
+    assert ({task.argv for task in launch.tasks}, launch.stdin) == ({argv}, stdin)
+
+
+@pytest.mark.parametrize(
+    ("words", "refusal"),
+    [
+        (["-z", "node09", "true"], "the host node09 is none of the job's"),
+        (["-u", "/nothing", "true"], "No such file"),
+        (["-Z", "true"], "illegal option -- -Z"),
+        ([], "no command"),
+    ],
+    ids=["host", "file", "option", "command"],
+)
+def test_what_cannot_be_started_is_refused(scheduler: FakeScheduler, words: list[str], refusal: str) -> None:
+    result = _call(scheduler, _job(scheduler), "blaunch", *words)
+
+    assert not isinstance(result, TaskLaunch)
+    assert (result.returncode > 0, refusal in result.stderr) == (True, True)
+
+
+def test_blaunch_needs_a_job(scheduler: FakeScheduler) -> None:
+    assert "not called in a job" in _call(scheduler, {}, "blaunch", "true").stderr
+
+
+@pytest.mark.parametrize("dialect", [lsf, volclava], ids=["lsf", "volclava"])
+def test_mpirun_starts_ranks_in_the_slots_of_the_job(scheduler: FakeScheduler, dialect: Dialect) -> None:
+    environment = _job(scheduler, dialect=dialect)
+
+    result = _call(scheduler, environment, "mpirun", "true", dialect=dialect)
+
+    assert isinstance(result, TaskLaunch)
+    assert [it.environment["OMPI_COMM_WORLD_LOCAL_RANK"] for it in result.tasks] == ["0", "1", "0", "1"]
+    assert environment.get("LSB_DJOB_NUMPROC") == ("4" if dialect is lsf else None)
+
+
+@pytest.mark.parametrize("command", ["blaunch", "mpirun", "mpiexec"])
+def test_every_command_says_when_nobody_answers(command: str) -> None:
+    assert command in lsf.unreachable(command).stderr

@@ -1,0 +1,239 @@
+"""What `bjobs -l` and `bhist -l` say, where the recordings have no example."""
+
+from __future__ import annotations
+
+import pytest
+
+from jpsi.plugin import JobState, Observation, Reason, Site, SubmitException
+from jpsi_lsf import hooks
+from jpsi_lsf.queue.long_listing import parse_bjobs
+from jpsi_testing import answered
+from lsf_support import MODERN, OLD, SITE, bhist_l, bjobs_l
+
+_AT = "Mon May  6 22:58:03"
+# How a line goes on that was cut
+_FOLD = "\n" + " " * 21
+
+
+_HEADER = "Job <7>, User <u>, Project <p>, Command <x>"
+
+
+def _bhist(*events: str, header: str = _HEADER, limit: str = "", run_time: int = 0) -> str:
+    lines = [header, *(f"{_AT}: {event}" for event in ["Submitted from host <h>;", *events]), limit]
+    return bhist_l("\n".join(lines), run_time=run_time)
+
+
+def _ended(*events: str, done_is_zero: bool = False) -> Observation:
+    site = MODERN if done_is_zero else OLD
+    return hooks.parse_finished(answered(_bhist("Dispatched to <node1>;", *events)), ["7"], site)["7"]
+
+
+def test_all_event_logs_are_asked() -> None:
+    assert hooks.query_finished(["7"], SITE).argv == ("bhist", "-n", "0", "-l", "7")
+
+
+def test_before_the_probe_every_version_understands_the_question() -> None:
+    assert hooks.query(["7"], SITE).argv == ("bjobs", "-l", "7")
+    assert hooks.find(SITE).argv == ("bjobs", "-l", "-a")
+
+
+_LIMIT = "Completed <exit>; TERM_RUNLIMIT: job killed after reaching LSF run time limit;"
+_MEMORY = "Completed <exit>; TERM_MEMLIMIT: job killed after reaching LSF memory usage limit;"
+_FORCED = "Exited; job has been forced to exit with exit code 131."
+
+
+@pytest.mark.parametrize(
+    ("events", "expected"),
+    [
+        (("Exited by signal 9. The CPU time used is 0.0 seconds;",), (137, Reason.SIGNAL)),
+        (("Exited by LSF signal 9. The CPU time used is 0.0 seconds;",), (137, Reason.SIGNAL)),
+        (("Exited with exit code 140.", _LIMIT), (140, Reason.TIMEOUT)),
+        (("Exited with exit code 1.", _MEMORY), (1, Reason.OUT_OF_MEMORY)),
+        ((_FORCED, "Completed <exit>; TERM_PREEMPT: x;"), (None, Reason.PREEMPTED)),
+    ],
+)
+def test_ends_of_lsf(events: tuple[str, ...], expected: object) -> None:
+    seen = _ended(*events)
+
+    assert seen.state is JobState.FAILED
+    assert (seen.exit_code, seen.reason) == expected
+
+
+def test_done_is_0_where_lsf_says_so() -> None:
+    assert _ended("Done successfully.", done_is_zero=True).exit_code == 0
+    assert _ended("Done successfully.").exit_code is None
+
+
+def test_lines_are_cut_anywhere() -> None:
+    killed = f"Signal <KILL> requested by user or administrator <anna{_FOLD}>;"
+    text = _bhist("Dispatched to <node1>;", killed, f"Exited with exit co{_FOLD}de 130.")
+
+    seen = hooks.parse_finished(answered(text), ["7"], OLD)["7"]
+
+    assert (seen.state, seen.exit_code) == (JobState.CANCELED, 130)
+    assert seen.message == "the job was cancelled by anna"
+
+
+def test_the_last_run_counts() -> None:
+    seen = _ended(
+        "Signal <REQUEUE_PEND> requested by user or administrator <u>;",
+        "Exited with exit code 130.",
+        "Pending: Job has been requeued;",
+        "Dispatched to <node2>;",
+        "Exited with exit code 5.",
+    )
+
+    assert (seen.state, seen.exit_code, seen.restarts, seen.nodes) == (JobState.FAILED, 5, 1, ("node2",))
+
+
+def test_a_job_that_is_about_to_run_again_has_not_ended() -> None:
+    seen = _ended(
+        "Signal <REQUEUE_PEND> requested by user or administrator <u>;", "Exited with exit code 130."
+    )
+
+    assert seen.state is JobState.QUEUED
+
+
+def test_a_job_that_was_put_back_for_its_exit_code_was_put_back() -> None:
+    """The words of LSF 10.1 for REQUEUE_EXIT_VALUES."""
+    seen = _ended(
+        "Exited with exit code 99.",
+        "Pending: Requeued job is waiting for rescheduling;",
+        "Dispatched to <node2>;",
+        "Exited with exit code 5.",
+    )
+
+    assert (seen.exit_code, seen.restarts) == (5, 1)
+
+
+def test_minutes_of_another_machine_end_no_job_of_lsf_10() -> None:
+    """Which says itself if a limit has ended one."""
+    limit = "\n RUNLIMIT\n 1.0 min of hostA"
+    text = _bhist("Dispatched to <n>;", "Done successfully.", limit=limit, run_time=90)
+
+    assert hooks.parse_finished(answered(text), ["7"], MODERN)["7"].state is JobState.COMPLETED
+    assert hooks.parse_finished(answered(text), ["7"], OLD)["7"].reason is Reason.TIMEOUT
+
+
+def test_several_runs_do_not_add_up_to_a_time_limit() -> None:
+    again = ("Dispatched to <n>;", "Pending: Job has been requeued;", "Dispatched to <n>;")
+    limit = "\n RUNLIMIT                \n 1.0 min"
+
+    text = _bhist(*again, "Done successfully.", limit=limit, run_time=90)
+
+    assert hooks.parse_finished(answered(text), ["7"], OLD)["7"].state is JobState.COMPLETED
+
+
+def test_what_a_job_is_called_does_not_end_it() -> None:
+    header = f"Job <7>, Job Name <Done successfully>, User <u>, Command <{_AT}: Done successfully.>"
+    text = _bhist("Dispatched to <n>;", header=header)
+
+    assert hooks.parse_finished(answered(text), ["7"], OLD)["7"].state is JobState.ACTIVE
+
+
+def test_no_answer_is_not_an_unknown_job() -> None:
+    unknown = hooks.parse_finished(answered("No matching job found\n", returncode=255), ["7", "8[2]"], OLD)
+    assert unknown == dict.fromkeys(["7", "8[2]"], Observation.denied("No matching job found"))
+    for nothing in (answered(), answered("garbage\n"), answered(returncode=255, stderr="LIM is down")):
+        with pytest.raises(SubmitException):
+            hooks.parse_finished(nothing, ["7"], OLD)
+        with pytest.raises(SubmitException):
+            hooks.parse_status(nothing, ["7"], OLD)
+
+
+def test_an_answer_that_was_cut_is_none() -> None:
+    half = bjobs_l("Job <7>, User <u>, Project <p>, Status <PEND>, Queue <q>, Command <x>")
+
+    with pytest.raises(SubmitException):
+        hooks.parse_status(answered(half, returncode=-9), ["7"], OLD)
+    with pytest.raises(SubmitException):
+        hooks.parse_status(answered(half, "bjobs: lost contact\n", returncode=255), ["7"], OLD)
+    assert hooks.parse_status(answered(half), ["7"], OLD).keys() == {"7"}
+
+
+_HALF = bjobs_l("Job <7>, User <u>, Project <p>, Status <RUN>, Queue <q>, Command <x>")
+_UNKNOWN = "Job <9> is not found\n"
+
+
+@pytest.mark.parametrize(
+    ("site", "stdout", "stderr"),
+    [
+        (MODERN, '{"COMMAND":"bjobs","JOBS":3,"RECORDS":[{"JOBID":"7","STAT":"RU', _UNKNOWN),
+        (MODERN, "", f"{_UNKNOWN}LSF is down. Please wait ...\n"),
+        (OLD, _HALF, f"{_UNKNOWN}bjobs: lost contact\n"),
+        (OLD, "", _UNKNOWN),
+    ],
+    ids=["half of JSON", "nothing", "half", "one complaint"],
+)
+def test_one_unknown_id_does_not_excuse_what_is_not_said_of_the_others(
+    site: Site, stdout: str, stderr: str
+) -> None:
+    with pytest.raises(SubmitException):
+        hooks.parse_status(answered(stdout, stderr, 255), ["7", "8", "9"], site)
+
+
+def test_an_answer_that_leaves_out_a_job_without_a_word_is_none() -> None:
+    with pytest.raises(SubmitException):
+        hooks.parse_status(answered(_HALF), ["7", "8"], OLD)
+    whole = answered(_HALF, f"Job <8> is not found\n{_UNKNOWN}", 255)
+    told = hooks.parse_status(whole, ["7", "8", "9"], OLD)
+    assert {name for name, it in told.items() if it.exists} == {"7"}
+    assert told["8"] == Observation.denied("Job <8> is not found")
+    array = answered(_HALF.replace("<7>", "<7[2]>"))
+    assert hooks.parse_status(array, ["7"], OLD).keys() <= {"7[2]"}, "an array is told by its elements"
+
+
+def test_event_logs_that_were_not_read_to_their_end_are_no_answer() -> None:
+    unknown = "No matching job found\n"
+    for said in (f"{unknown}LIM is down; try later\n", "LIM is down; try later\n"):
+        for printed in ("", unknown, _bhist("Exited.")):
+            with pytest.raises(SubmitException):
+                hooks.parse_finished(answered(printed, said, 255), ["7"], OLD)
+
+
+def test_event_logs_have_their_time() -> None:
+    command = hooks.query_finished(["7"], SITE)
+
+    assert command.timeout is not None
+    assert command.timeout > SITE.config.command_timeout
+
+
+def test_why_a_job_is_pending() -> None:
+    text = bjobs_l(
+        "Job <7>, User <u>, Project <p>, Status <PEND>, Queue <q>, Command <x>\n"
+        f"{_AT}: Submitted from host <h>;\n PENDING REASONS:\n"
+        " Dependency condition invalid or never satisfied;\n Not enough hosts: 1 host;"
+    )
+
+    seen = hooks.parse_status(answered(text), None, OLD)["7"]
+
+    assert seen.reason is Reason.DEPENDENCY
+    assert seen.message == "Dependency condition invalid or never satisfied; Not enough hosts: 1 host"
+
+
+def test_nodes_in_every_form() -> None:
+    for event in (
+        "Started on <n1> <n2>, Execution Home </h>;",
+        "[3] started on <n1> <n2>, Execution Home </h>;",
+        "Started 3 Task(s) on Host(s) <2*n1> <1*n2>, Allocated 3 Slot(s) on Host(s) <2*n1> <1*n2>;",
+        "Dispatched to 3 Hosts/Processors <n1> <n1> <n2>;",
+    ):
+        text = _bhist(event, "Exited with exit code 1.")
+        assert hooks.parse_finished(answered(text), ["7"], OLD)["7"].nodes == ("n1", "n2"), event
+
+
+def test_a_description_is_found_behind_the_command() -> None:
+    command = "#BSUB -Jd other;exec run"
+    text = bjobs_l(f"Job <7[2]>, Status <PEND>, Command <{command}>, Job Descript{_FOLD}ion <mine jpsi-a-1>")
+
+    told = parse_bjobs(text)
+
+    assert told is not None
+    (history,) = told.jobs
+    assert (history.name, history.description, history.tag) == ("7[2]", "mine jpsi-a-1", "jpsi-a-1")
+
+
+def test_an_unknown_job_does_not_hide_the_known() -> None:
+    both = answered(_bhist("Exited."), "No matching job found\n", returncode=255)
+
+    assert hooks.parse_finished(both, ["7"], OLD).keys() == {"7"}

@@ -1,0 +1,150 @@
+"""What a script that was written for qsub asks for in nodes or chunks, processes, cores, GPUs and memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
+
+import attrs
+
+from jpsi.plugin import Draft, HeterogeneousResources, Reader, ResourceSpecV1
+from jpsi.plugin.kit import count, read_amount, read_count
+
+from ..submission import Part, spread_processes
+
+# pbs_resources(7B), size; w is a word of 8 bytes
+_UNITS = {"": 1, "b": 1, "B": 1} | {
+    spelled: size << 10 * power
+    for power, prefix in enumerate(("", "k", "m", "g", "t", "p"))
+    for unit, size in (("b", 1), ("w", 8))
+    for spelled in (f"{prefix}{unit}", f"{prefix}{unit}".upper())
+}
+_ALONE = frozenset({"excl", "exclhost"})
+_SPREAD = frozenset({"scatter"})
+_NO_WORD = "jpsi has no word for it"
+
+
+def _read_memory(draft: Draft, value: str) -> None:
+    draft.resources.memory = read_amount(value, _UNITS)
+
+
+def read_place(draft: Draft, value: str) -> None:
+    """Whether the nodes are the job's alone."""
+    words = set(value.split(":"))
+    if words - _ALONE - _SPREAD:
+        raise ValueError(_NO_WORD)
+    draft.resources.exclusive_node_use = bool(words & _ALONE)
+
+
+def read_select(draft: Draft, value: str) -> None:
+    """Chunks of one kind, or of several; pbs_resources(7B)."""
+    if "l.nodes" in draft.options:
+        msg = "l.nodes asks for something else"
+        raise ValueError(msg)
+    chunks = _put_together([_chunk(text) for text in value.split("+")])
+    place = set((draft.options.get("l.place") or "").split(":")) - {""}
+    is_spread = bool(place & _SPREAD)
+    if len(chunks) == 1 and chunks[0].processes_per_node == 1 and not is_spread:
+        # a process each, wherever there is room
+        number = chunks[0].node_count
+        chunks = [attrs.evolve(chunks[0], process_count=number, node_count=None, processes_per_node=None)]
+    elif not place - _ALONE and sum(it.node_count or 0 for it in chunks) > 1:
+        draft.lose("l.select", value, "jpsi has each chunk on a node of its own")
+    _set(draft, chunks)
+
+
+def _chunk(text: str) -> ResourceSpecV1:
+    """So many chunks that are alike."""
+    nodes, wanted = _counted(text)
+    processes = read_count(wanted.pop("mpiprocs", "1"))
+    cores, cores_left = divmod(read_count(wanted.pop("ncpus", str(processes))), processes)
+    gpus, gpus_left = divmod(int(wanted.pop("ngpus", "0")), processes)
+    memory = wanted.pop("mem", None)
+    # the number of threads that jpsi sets itself
+    threads = wanted.pop("ompthreads", str(cores))
+    if wanted or cores_left or gpus_left or not cores or threads != str(cores):
+        raise ValueError(_NO_WORD)
+    return ResourceSpecV1(
+        node_count=nodes,
+        processes_per_node=processes,
+        cpu_cores_per_process=cores if cores > 1 else None,
+        gpu_cores_per_process=gpus or None,
+        memory=None if memory is None else read_amount(memory, _UNITS) * nodes,
+    )
+
+
+def read_nodes(draft: Draft, value: str) -> None:
+    """Nodes of one kind, or of several; "Requesting Resources" in the Torque manual."""
+    kinds, asked = _put_together([_nodes(text) for text in value.split("+")]), draft.resources
+    if len(kinds) > 1 and (asked.process_count, asked.cpu_cores_per_process) != (None, None):
+        raise ValueError(_NO_WORD)
+    if len(kinds) == 1:
+        kinds[0].process_count = kinds[0].process_count or asked.process_count
+        kinds[0].cpu_cores_per_process = asked.cpu_cores_per_process
+    for kind, share in zip(kinds, _shares(asked.memory, kinds), strict=True):
+        kind.memory = share
+    _set(draft, kinds)
+
+
+def _nodes(text: str) -> ResourceSpecV1:
+    """So many nodes that are alike."""
+    nodes, wanted = _counted(text)
+    processes = read_count(wanted.pop("ppn", "1"))
+    gpus, left = divmod(int(wanted.pop("gpus", "0")), processes)
+    if wanted or left:
+        raise ValueError(_NO_WORD)
+    return ResourceSpecV1(node_count=nodes, processes_per_node=processes, gpu_cores_per_process=gpus or None)
+
+
+def _put_together(kinds: list[ResourceSpecV1]) -> list[ResourceSpecV1]:
+    """One in place of several that differ in nothing but how many processes are on a node, if it can be."""
+    per_process = {
+        (it.cpu_cores_per_process, it.gpu_cores_per_process, Fraction(it.memory or 0, _processes(it)))
+        for it in kinds
+    }
+    if len(per_process) > 1:
+        return kinds
+    parts = [Part(it.node_count or 0, it.processes_per_node or 0) for it in kinds]
+    filled = attrs.evolve(
+        kinds[0],
+        node_count=None,
+        process_count=sum(map(_processes, kinds)),
+        memory=sum(it.memory or 0 for it in kinds) or None,
+    )
+    spread = attrs.evolve(filled, node_count=sum(it.nodes for it in parts), processes_per_node=None)
+    return next(([it] for it in (filled, spread) if len(kinds) > 1 and spread_processes(it) == parts), kinds)
+
+
+def _processes(kind: ResourceSpecV1) -> int:
+    return kind.computed_process_count
+
+
+def _shares(memory: int | None, kinds: Sequence[ResourceSpecV1]) -> Iterator[int | None]:
+    """What each kind has of the memory of the whole job, by the number of its processes."""
+    total, before = sum(map(_processes, kinds)), 0
+    for kind in kinds:
+        after = before + _processes(kind)
+        yield None if memory is None else memory * after // total - memory * before // total
+        before = after
+
+
+def _set(draft: Draft, kinds: Sequence[ResourceSpecV1]) -> None:
+    """Have the job ask for these, as alone on its nodes as was said before."""
+    alone = draft.resources.exclusive_node_use
+    found = [attrs.evolve(it, exclusive_node_use=alone) for it in kinds]
+    draft.spec.resources = found[0] if len(found) == 1 else HeterogeneousResources(found)
+
+
+def _counted(value: str) -> tuple[int, dict[str, str]]:
+    """How many of a thing, and what each has: `2:ncpus=4:mem=1gb`."""
+    first, *parts = value.split(":")
+    if "=" in first:
+        # one of them
+        first, parts = "1", [first, *parts]
+    if not all("=" in part for part in parts):
+        raise ValueError(_NO_WORD)
+    return read_count(first), {name: text for name, _, text in (part.partition("=") for part in parts)}
+
+
+#: What PBS and Torque both have; pbs_resources(7B).
+RESOURCES: Mapping[str, Reader] = {"l.ncpus": count("cpu_cores_per_process"), "l.mem": _read_memory}

@@ -1,0 +1,162 @@
+"""Reading a script that was written for qsub: what its `#PBS` lines ask for."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import attrs
+
+from jpsi.plugin import (
+    CustomOptions,
+    Dependency,
+    DependencyKind,
+    Draft,
+    ForeignScript,
+    Reader,
+    parse_duration,
+)
+from jpsi.plugin.kit import (
+    Given,
+    ScriptReader,
+    attribute,
+    count,
+    gnu_options,
+    passed_over,
+    path,
+    read_exclusive,
+    read_name,
+    read_path,
+)
+
+from ..submission import spelled
+from .resources import RESOURCES, read_nodes, read_place, read_select
+
+# Options that have no value; `n` is Torque's
+_PLAIN = frozenset("IVXfhnz")
+# Of these, one value may set several things: `-l nodes=1,walltime=60`
+_SEVERAL = frozenset("lW")
+_NEXT = re.compile(r",(?=[A-Za-z_][A-Za-z0-9_.]*=)")
+_COMMA = re.compile(r"(?<!\\),")
+# What PBS replaces in paths, and what names another host
+_PATTERN = re.compile(r"[$^]|\A-")
+_HOST = re.compile(r"\A[A-Za-z0-9.-]*:")
+_KINDS = {f"after{kind.value}": kind for kind in DependencyKind}
+_HOME = Path("~")
+
+
+def _read_walltime(draft: Draft, value: str) -> None:
+    draft.attributes.duration = parse_duration(value)
+
+
+def _read_shell(draft: Draft, value: str) -> None:
+    draft.spec.executable = str(read_path(value.partition("@")[0], _PATTERN))
+
+
+def _path(value: str) -> Path:
+    if value.endswith("/"):
+        msg = "a path of jpsi is that of a file"
+        raise ValueError(msg)
+    return read_path(_HOST.sub("", value), _PATTERN)
+
+
+def _is_joined(draft: Draft) -> bool:
+    return set("oe") <= set(draft.options.get("j") or "")
+
+
+def _read_output(draft: Draft, value: str) -> None:
+    path = _path(value)
+    draft.spec.stdout_path = path
+    if _is_joined(draft):
+        draft.spec.stderr_path = path
+
+
+def _read_error(draft: Draft, value: str) -> None:
+    if not _is_joined(draft):
+        draft.spec.stderr_path = _path(value)
+
+
+def _read_variables(draft: Draft, value: str) -> None:
+    for item in _COMMA.split(value):
+        name, equals, text = item.partition("=")
+        # one without a value is that of the environment, which jobs inherit
+        if equals:
+            draft.set_variable(name.strip(), text.replace("\\,", ","))
+
+
+def _read_dependencies(draft: Draft, value: str) -> None:
+    draft.attributes.after = [*_dependencies(value)]
+
+
+def _dependencies(value: str) -> Iterator[Dependency]:
+    for part in value.split(","):
+        word, *native_ids = part.split(":")
+        if word not in _KINDS or not native_ids or not all(it[:1].isdecimal() for it in native_ids):
+            msg = f"{part!r} is no dependency that jpsi has a word for"
+            raise ValueError(msg)
+        yield from (Dependency(native_id, _KINDS[word]) for native_id in native_ids)
+
+
+def _lose_select(draft: Draft, value: str) -> None:
+    draft.lose("l.select", value, "it is for PBS, and not for Torque")
+
+
+_BOTH: Mapping[str, Reader] = {
+    "N": read_name,
+    "q": attribute("queue_name"),
+    "A": attribute("project_name"),
+    "l.walltime": _read_walltime,
+    "S": _read_shell,
+    "o": _read_output,
+    "e": _read_error,
+    "v": _read_variables,
+    "W.depend": _read_dependencies,
+    **RESOURCES,
+    # what jpsi does anyway, or does with files of its own
+    **dict.fromkeys(("V", "j", "k", "f"), passed_over),
+}
+#: What becomes of the options of PBS, and of those of Torque; all others are custom attributes.
+OPENPBS_READERS: Mapping[str, Reader] = {
+    **_BOTH,
+    "l.place": read_place,
+    # each of the last two may have nodes of several kinds, of which those before it know nothing
+    "l.nodes": read_nodes,
+    "l.select": read_select,
+}
+TORQUE_READERS: Mapping[str, Reader] = {
+    **_BOTH,
+    "d": path("directory", _PATTERN),
+    "n": read_exclusive,
+    "l.procs": count("process_count"),
+    "l.nodes": read_nodes,
+    "l.select": _lose_select,
+}
+
+
+def _options(words: Sequence[str]) -> Iterator[Given]:
+    """Options as custom attributes have them: `-l walltime=60` is `l.walltime` with the value 60."""
+    for name, value in gnu_options(words, {}, _PLAIN):
+        if name in _SEVERAL and value:
+            for part in _NEXT.split(value):
+                thing, _, text = part.strip().partition("=")
+                yield f"{name}.{thing}", text
+        else:
+            yield name, value
+
+
+def read_script(text: str, custom: CustomOptions, readers: Mapping[str, Reader]) -> ForeignScript:
+    """What the `#PBS` lines before the first command ask for."""
+    reader = ScriptReader(
+        mark=r"#PBS(?=\s|\Z)",
+        is_read_whole=False,
+        options=_options,
+        dashes="-",
+        custom=custom,
+        spelled=spelled,
+        readers=readers,
+    )
+    script = reader.read(text)
+    # qsub(1B): a job runs in the home directory, and its output is brought to where qsub was called
+    script.spec.directory = script.spec.directory or _HOME
+    return attrs.evolve(script, is_output_here=True)

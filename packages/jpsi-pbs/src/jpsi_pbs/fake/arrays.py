@@ -1,0 +1,124 @@
+"""Arrays over a fake batch system: each element is a job, and more is told of than the elements."""
+
+from __future__ import annotations
+
+import copy
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+from jpsi.plugin.kit import read_indices
+from jpsi_testing.fake import FakeJob, FakeState, limit
+
+#: Why an element waits that may not run beside so many others.
+LIMITED = "array limit"
+
+_ARRAY, _INDEX, _ELEMENTS, _WORD = "array", "index", "elements", "word"
+_NAME = re.compile(r"(?P<number>[0-9]+)\[(?P<indices>[0-9,:-]*)\](?P<rest>.*)\Z")
+
+
+def as_element(job: FakeJob, index: int) -> None:
+    """Make a job an element of the array whose id it has."""
+    job.attributes.update({_ARRAY: job.native_id, _INDEX: index})
+    job.native_id = job.native_id.replace("[]", f"[{index}]", 1)
+
+
+def keep_limit(elements: Sequence[FakeJob], text: str) -> None:
+    """Let as many elements run at a time as the option says that asks for them, if it does."""
+    _, _, at_a_time = text.partition("%")
+    if at_a_time:
+        limit(elements, int(at_a_time), LIMITED)
+
+
+def array_of(job: FakeJob) -> str | None:
+    """The array that a job is an element of."""
+    array: str | None = job.attributes.get(_ARRAY)
+    return array
+
+
+def index_of(job: FakeJob) -> int | None:
+    """Which element of it."""
+    index: int | None = job.attributes.get(_INDEX)
+    return index
+
+
+def elements_of(job: FakeJob) -> Sequence[FakeJob]:
+    """The elements of what `whole` made; none of any other job."""
+    elements: Sequence[FakeJob] = job.attributes.get(_ELEMENTS, ())
+    return elements
+
+
+def word_of(job: FakeJob) -> str | None:
+    """The word that `called` gave it."""
+    word: str | None = job.attributes.get(_WORD)
+    return word
+
+
+def run_count(job: FakeJob) -> int:
+    """Return how often a job has begun to run; 0 for an array as a whole, or what stands in its place."""
+    if elements_of(job) or is_in_place(job):
+        return 0
+    return job.restarts + (job.started is not None)
+
+
+def is_in_place(job: FakeJob) -> bool:
+    """Return True if `in_place_of` made it."""
+    return word_of(job) is not None and index_of(job) is None
+
+
+def by_array(jobs: Iterable[FakeJob]) -> dict[str, list[FakeJob]]:
+    """The elements among jobs, by array."""
+    found: dict[str, list[FakeJob]] = {}
+    for job in jobs:
+        array = array_of(job)
+        if array is not None:
+            found.setdefault(array, []).append(job)
+    return found
+
+
+def named(native_id: str) -> Iterator[str]:
+    """The jobs that an id names: itself, or the elements in a range.
+
+    >>> list(named("17[1-2].a")), list(named("17[].a"))
+    (['17[1].a', '17[2].a'], ['17[].a'])
+    """
+    match = _NAME.match(native_id)
+    if match is None or not match["indices"]:
+        yield native_id
+        return
+    for indices in read_indices(match["indices"]):
+        yield from (f"{match['number']}[{index}]{match['rest']}" for index in indices)
+
+
+def whole(array: str, elements: Sequence[FakeJob]) -> FakeJob:
+    """An array as if it were a job."""
+    job = copy.copy(elements[0])
+    job.native_id = array
+    job.attributes = {**job.attributes, _ELEMENTS: elements}
+    del job.attributes[_ARRAY], job.attributes[_INDEX]
+    job.started = min((it.started for it in elements if it.started is not None), default=None)
+    job.ended = None
+    job.exit_code, job.signal = int(any(it.exit_code for it in elements)), None
+    states = {it.state for it in elements}
+    if all(state.final for state in states):
+        job.ended = max(it.ended or 0.0 for it in elements)
+        job.state = FakeState.FAILED if job.exit_code else FakeState.COMPLETED
+    elif FakeState.RUNNING in states or job.started is not None:
+        job.state = FakeState.RUNNING
+    else:
+        job.state = FakeState.HELD if states == {FakeState.HELD} else FakeState.PENDING
+    return job
+
+
+def called(job: FakeJob, word: str) -> FakeJob:
+    """A job whose state has this word."""
+    found = copy.copy(job)
+    found.attributes = {**job.attributes, _WORD: word}
+    return found
+
+
+def in_place_of(element: FakeJob, array: FakeJob, word: str) -> FakeJob:
+    """What PBS tells of an element without attributes of its own: those of its array, but for the state."""
+    job = called(array, word)
+    job.native_id = element.native_id
+    del job.attributes[_ELEMENTS]
+    return job

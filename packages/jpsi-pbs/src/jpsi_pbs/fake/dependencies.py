@@ -1,0 +1,47 @@
+"""What `-W depend=` means over a fake batch system."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from jpsi.plugin import DependencyKind
+from jpsi_testing.fake import FakeScheduler
+
+from .native_ids import full
+
+#: Why a job is held that waits for another, and why one was deleted that waited in vain for this one.
+WAITS, VAIN = "depends", "in vain for "
+
+_KINDS = {f"after{kind.value}": kind for kind in DependencyKind}
+
+
+def wanted(text: str) -> list[tuple[str, str]] | None:
+    """The kinds and ids in a `depend=`; None if it cannot be understood."""
+    found = list(_parts(text))
+    return [(kind, it) for kind, it in found if it is not None] if all(it for _, it in found) else None
+
+
+def _parts(text: str) -> Iterator[tuple[str, str | None]]:
+    for part in text.split(",") if text else ():
+        kind, *native_ids = part.split(":")
+        for native_id in native_ids or [""]:
+            yield kind, full(native_id) if kind in _KINDS else None
+
+
+def blocked(
+    scheduler: FakeScheduler, native_id: str, wishes: list[tuple[str, str]]
+) -> Callable[[], str | None] | None:
+    """Says why a job may not start yet; one that never may is deleted, also for a job that nobody knows."""
+    if not wishes:
+        return None
+
+    def why() -> str | None:
+        known = {job.native_id: job.state for job in (*scheduler.listed(), *scheduler.accounted())}
+        for kind, other in wishes:
+            state = known.get(other)
+            if state is None or state.meets(_KINDS[kind]) is False:
+                scheduler.cancel(native_id)
+                return VAIN + other
+        return None if all(known[other].final for _, other in wishes) else WAITS
+
+    return why

@@ -1,0 +1,340 @@
+"""`qstat` of OpenPBS, and what it takes and says, over a fake batch system."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime, timedelta, timezone
+from typing import Any
+
+from jpsi.plugin import CommandResult
+from jpsi.plugin.kit import write_indices
+from jpsi_testing.fake import FakeJob, FakeScheduler, FakeState, Invocation
+
+from .arguments import Arguments, WrongOptionError, parse
+from .arrays import (
+    array_of,
+    by_array,
+    called,
+    elements_of,
+    in_place_of,
+    index_of,
+    is_in_place,
+    named,
+    run_count,
+    whole,
+    word_of,
+)
+from .control import Words
+from .dependencies import VAIN, WAITS
+from .native_ids import SERVER, full, is_here, node, places
+from .submit import MAX_ARRAY_SIZE, NamedNodeError, Rules, nodes_asked, positive, seconds, variables_of
+from .table import job_paragraphs, openpbs_table, queue_paragraphs
+
+_VERSION = "23.06.06"
+_CHUNK = frozenset({"ncpus", "mpiprocs", "ompthreads", "mem", "host"})
+_RESOURCES = frozenset({"select", "place", "walltime", "ncpus", "mem", "cput", "nodes"})
+_ALWAYS_TEXT = frozenset({"Job_Name", "Account_Name", "project"})
+_FINISHED, _UNKNOWN, _BAD_ID, _UNKNOWN_QUEUE = 35, 153, 1, 170
+# qstat prints local time; whoever does not ask for another is shown that of a distant place.
+_ELSEWHERE = timezone(timedelta(hours=5))
+
+
+def _refused_resources(resources: Mapping[str, str]) -> tuple[int, str] | None:
+    for name in resources:
+        if name not in _RESOURCES:
+            return 187, f"Unknown resource Resource_List.{name}"
+    if seconds(resources.get("walltime", "0")) is None:
+        return 166, "Illegal attribute or resource value Resource_List.walltime"
+    if "place" in resources and "select" not in resources:
+        return 7, 'Cannot have "place" without "select"'
+    return _refused_chunks(resources)
+
+
+def _refused_chunks(resources: Mapping[str, str]) -> tuple[int, str] | None:
+    name = "select" if "select" in resources else "nodes"
+    try:
+        chunks = _chunks(resources)
+        for number, parts in chunks:
+            for count in (number, parts.get("ncpus") or "1", parts.get("mpiprocs") or "1"):
+                positive(count)
+    except NamedNodeError:
+        return 1, "this fake PBS has no nodes by name"
+    except ValueError:
+        return 166, f"Illegal attribute or resource value Resource_List.{name}"
+    unknown = next((it for _, parts in chunks for it in parts if it not in _CHUNK), None)
+    return None if unknown is None else (187, f"Unknown resource: {unknown}")
+
+
+def _is_of_old(resources: Mapping[str, str]) -> bool:
+    """Return True if a job asks for nodes in the form that `select` has replaced."""
+    return "nodes" in resources and "select" not in resources
+
+
+def _chunks(resources: Mapping[str, str]) -> list[tuple[str, dict[str, str]]]:
+    if _is_of_old(resources):
+        # pbs_resources(7B): each node of the old form is a chunk of its own
+        asked = nodes_asked(resources["nodes"])
+        return [(str(number), {"ncpus": str(it), "mpiprocs": str(it)}) for number, it in asked]
+    split = [chunk.split(":") for chunk in resources.get("select", "1").split("+")]
+    return [(number, dict(part.partition("=")[::2] for part in parts)) for number, *parts in split]
+
+
+def _nodes(resources: Mapping[str, str]) -> list[str]:
+    """The node of each process; chunks are together unless they are to be scattered."""
+    chunks = [
+        int(parts.get("mpiprocs") or "1") for number, parts in _chunks(resources) for _ in range(int(number))
+    ]
+    is_scattered = _is_of_old(resources) or "scatter" in resources.get("place", "").split(":")
+    return [node(at if is_scattered else 0) for at, count in enumerate(chunks) for _ in range(count)]
+
+
+RULES = Rules(
+    letters="a:A:c:C:e:fhIj:J:k:l:m:M:N:o:p:P:q:r:R:S:u:v:VW:Xz",
+    queues=("workq", "debug"),
+    unknown_queue=(_UNKNOWN_QUEUE, "Unknown queue"),
+    refused_resources=_refused_resources,
+    nodes=_nodes,
+    array="J",
+    least=2,
+    variables=lambda native_id, array, index: {
+        "PBS_JOBID": native_id,
+        "PBS_ARRAY_ID": array,
+        "PBS_ARRAY_INDEX": str(index),
+    },
+    unknown_dependency=None,
+)
+WORDS = Words(
+    elsewhere="illegally formed job identifier",
+    unknown=dict.fromkeys(("qdel", "qhold", "qrls"), "Unknown Job Id {}"),
+    finished="Job has finished {}",
+    finished_code=_FINISHED,
+    ended_element=(55, "Request invalid for finished array subjob {}"),
+    held_element=(156, "Invalid request {}"),
+    forgets=True,
+)
+
+
+def qstat(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
+    """List jobs in JSON or as people read them, or say what the server is like."""
+    if invocation.arguments == ("--version",):
+        return CommandResult(returncode=0, stdout=f"pbs_version = {_VERSION}\n")
+    try:
+        arguments = parse(invocation.arguments, "aeinpqrstwxu:fGHJMQEBW:T1F:D:")
+    except WrongOptionError as e:
+        return CommandResult(returncode=2, stderr=f"qstat: invalid option -- '{e}'\n")
+    if "B" in arguments.options:
+        settings = f"    job_history_enable = {scheduler.accounting}\n    max_array_size = {MAX_ARRAY_SIZE}\n"
+        settings += f"    pbs_version = {_VERSION}\n"
+        server = f"Server: {SERVER}\n    server_state = Active\n    default_queue = workq\n{settings}\n"
+        return CommandResult(returncode=0, stdout=server)
+    if "Q" in arguments.options:
+        return CommandResult(returncode=0, stdout=queue_paragraphs(RULES.queues, "Begun"))
+    known = _known(scheduler, history="x" in arguments.options)
+    shown, code, said = _asked(scheduler, arguments, known)
+    if "f" not in arguments.options:
+        return CommandResult(
+            returncode=code, stdout=openpbs_table(shown, lambda it: _state(it)[0]), stderr=said
+        )
+    zone = UTC if invocation.environment.get("TZ") == "UTC0" else _ELSEWHERE
+    jobs = {job.native_id: _attributes(job, zone) for job in shown}
+    is_json = arguments.last("F") == "json"
+    text = frame(scheduler.clock(), jobs) if is_json else job_paragraphs(jobs)
+    return CommandResult(returncode=code, stdout=text, stderr=said)
+
+
+def _known(scheduler: FakeScheduler, *, history: bool) -> dict[str, FakeJob]:
+    """What can be listed, by id: jobs, arrays, and elements as they are told of."""
+    live = [job for job in scheduler.listed() if not job.state.final]
+    ended = [job for job in scheduler.accounted() if job.state.final]
+    kept = {job.native_id for job in ended}
+    found = {job.native_id: job for job in (*live, *(ended if history else ())) if array_of(job) is None}
+    for array, elements in by_array({*scheduler.listed(), *live, *ended}).items():
+        as_job = whole(array, sorted(elements, key=lambda it: index_of(it) or 0))
+        if not as_job.state.final or (history and scheduler.accounting):
+            found[array] = as_job
+            told = (_element(it, as_job, is_kept=it.native_id in kept) for it in elements_of(as_job))
+            found.update((it.native_id, it) for it in told)
+    return found
+
+
+def _element(job: FakeJob, array: FakeJob, *, is_kept: bool) -> FakeJob:
+    """An element as it is told of: with attributes of its own only if it began and was not forgotten."""
+    if job.state.final and (job.started is None or not is_kept):
+        return in_place_of(job, array, "F" if array.state.final else "X")
+    if not job.state.final and not run_count(job):
+        return in_place_of(job, array, "Q")
+    return called(job, "X") if job.state.final and not array.state.final else job
+
+
+def _asked(
+    scheduler: FakeScheduler, arguments: Arguments, known: Mapping[str, FakeJob]
+) -> tuple[Iterable[FakeJob], int, str]:
+    """The jobs that are shown, the exit code, and what is complained of."""
+    history = "x" in arguments.options
+    if history and not scheduler.accounting:
+        lines = [
+            f"qstat: PBS is not configured to maintain job history {full(word) or word}\n"
+            for word in arguments.words or [""]
+        ]
+        return [], 0, "".join(lines)
+    if not arguments.words:
+        is_whole = "t" not in arguments.options
+        return [job for name, job in known.items() if not (is_whole and _is_element(name))], 0, ""
+    shown, code, said, is_broken = [], 0, list[str](), False
+    for word in sorted(arguments.words, key=_number) if "E" in arguments.options else arguments.words:
+        native_id = full(word)
+        if native_id is None:
+            code, text = _UNKNOWN_QUEUE, f"Unknown queue destination {word}"
+        elif not is_here(native_id):
+            code, text = _BAD_ID, f"illegally formed job identifier: {word}"
+            is_broken = True
+        elif found := [known[name] for name in named(native_id) if name in known]:
+            shown += found
+            if "t" in arguments.options:
+                shown += [known[it.native_id] for job in found for it in elements_of(job)]
+            continue
+        elif native_id in _known(scheduler, history=True):
+            code = _FINISHED
+            text = f"{native_id} Job has finished, use -x or -H to obtain historical job information"
+        else:
+            code, text = _UNKNOWN, f"Unknown Job Id {native_id}"
+        said.append(f"qstat: {text}\n")
+    if "E" in arguments.options:
+        # all are one question: nothing is said of some as long as others are known, and else of the last
+        return (shown, 0, "") if shown and not is_broken else ([], code, said[-1])
+    return shown, code, "".join(said)
+
+
+def _number(word: str) -> int:
+    digits = re.match("[0-9]+", word)
+    return int(digits[0]) if digits else -1
+
+
+def _is_element(native_id: str) -> bool:
+    return "[" in native_id and "[]" not in native_id
+
+
+def frame(now: float, jobs: Mapping[str, Mapping[str, Any]]) -> str:
+    """What qstat prints around jobs; without any, there is not even the word."""
+    content = {
+        "timestamp": int(now),
+        "pbs_version": "23.06.06",
+        "pbs_server": SERVER,
+        **({"Jobs": jobs} if jobs else {}),
+    }
+    return json.dumps(content, indent="\t", separators=(",", ":\t"), ensure_ascii=False) + "\n"
+
+
+def _attributes(job: FakeJob, zone: timezone) -> dict[str, Any]:
+    word, substate = _state(job)
+    runs = run_count(job)
+    moments = {
+        "ctime": job.submitted,
+        "qtime": job.submitted,
+        "stime": job.started,
+        "obittime": job.ended,
+        "mtime": job.ended,
+    }
+    texts = {
+        "Job_Name": job.name,
+        "Job_Owner": f"{job.owner}@{SERVER}",
+        "job_state": word,
+        "queue": job.queue,
+        "server": SERVER,
+        "depend": job.attributes["depend"] or None,
+        "exec_host": places(job.attributes["nodes"]) if job.started is not None else None,
+        "Account_Name": job.project or None,
+        "Hold_Types": _hold(job),
+        **{name: _ctime(at, zone) for name, at in moments.items() if at is not None},
+        "substate": substate,
+        "Variable_List": variables_of(job),
+        "comment": _comment(job),
+        "run_count": str(runs) if runs else None,
+        "Exit_status": _exit_status(job),
+        "array_id": array_of(job),
+        "array_index": None if index_of(job) is None else str(index_of(job)),
+        **_of_array(job),
+        "project": "_pbs_project_default",
+    }
+    return {name: _typed(name, value) for name, value in texts.items() if value is not None}
+
+
+def _of_array(job: FakeJob) -> dict[str, str]:
+    """What is told of an array as a whole, and of elements in whose place it stands."""
+    told = {"Exit_status": str(job.exit_code), "comment": "Job Array Began at Sat Nov 21 at 09:03"}
+    if is_in_place(job):
+        return told if job.started is not None else {}
+    elements = elements_of(job)
+    if not elements:
+        return {}
+    waiting = [it for it in elements if not it.state.final and it.state is not FakeState.RUNNING]
+    return {
+        **(told if job.started is not None else {}),
+        "array": "True",
+        "array_indices_submitted": write_indices(index_of(it) or 0 for it in elements),
+        "array_indices_remaining": write_indices(index_of(it) or 0 for it in waiting) or "-",
+    }
+
+
+def _typed(name: str, value: Any) -> Any:  # noqa: ANN401  as the printer does: what looks like JSON becomes JSON
+    if isinstance(value, dict):
+        return {key: _typed(key, it) for key, it in value.items()}
+    try:
+        return value if name in _ALWAYS_TEXT else json.loads(value)
+    except ValueError:
+        return value
+
+
+def _ctime(seconds: float, zone: timezone) -> str:
+    return datetime.fromtimestamp(int(seconds), zone).strftime("%a %b %e %H:%M:%S %Y")
+
+
+def _state(job: FakeJob) -> tuple[str, str]:
+    word, substate = _own_state(job)
+    return word_of(job) or word, substate
+
+
+def _own_state(job: FakeJob) -> tuple[str, str]:
+    if elements_of(job) and job.state is FakeState.RUNNING:
+        return "B", "70"
+    if job.state.final:
+        by_qdel = job.state is FakeState.CANCELLED and not job.why.startswith(VAIN)
+        well = job.state is FakeState.COMPLETED or job.why.startswith(VAIN)
+        return "F", "91" if by_qdel else "92" if well else "93"
+    if job.state is FakeState.PENDING:
+        return ("H", "22") if job.why == WAITS else ("Q", "10")
+    return ("H", "20") if job.state is FakeState.HELD else ("R", "42")
+
+
+def _hold(job: FakeJob) -> str:
+    if job.state is FakeState.HELD:
+        return "u"
+    return "s" if job.why == WAITS or job.why.startswith(VAIN) else "n"
+
+
+def _comment(job: FakeJob) -> str | None:
+    if job.state is FakeState.PENDING and job.why == "resources":
+        return "Not Running: Not enough free nodes available"
+    if job.state is FakeState.TIMEOUT:
+        return f"Job run on ({SERVER}:ncpus=1) and exceeded resource walltime"
+    return None
+
+
+_CODES = {
+    FakeState.CANCELLED: "271",
+    FakeState.TIMEOUT: "-29",
+    FakeState.NODE_FAIL: "-4",
+    FakeState.OUT_OF_MEMORY: "-27",
+}
+
+
+def _exit_status(job: FakeJob) -> str | None:
+    if not job.state.final or job.started is None:
+        return None
+    if job.why.startswith("launch failed"):
+        return "-1"
+    # the shell that PBS starts tells of a signal that ended the script
+    own = 128 + job.signal if job.signal is not None else job.exit_code or 0
+    return _CODES.get(job.state, str(own))

@@ -1,0 +1,208 @@
+"""`qstat` of Torque, and what it takes and says, over a fake batch system."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from xml.sax.saxutils import escape
+
+from jpsi.plugin import CommandResult
+from jpsi_testing.fake import FakeJob, FakeScheduler, FakeState, Invocation
+
+from .arguments import Arguments, WrongOptionError, parse
+from .arrays import LIMITED, array_of, by_array, elements_of, index_of, run_count, whole
+from .control import Words
+from .dependencies import VAIN, WAITS
+from .native_ids import SERVER, full, node, places
+from .submit import MAX_ARRAY_SIZE, NamedNodeError, Rules, nodes_asked, positive, seconds, variables_of
+from .table import queue_paragraphs, torque_table
+
+_RESOURCES = frozenset({"nodes", "walltime", "mem", "pmem", "ncpus", "cput", "procs"})
+_CORES_PER_NODE = 64
+_UNKNOWN, _UNKNOWN_QUEUE = 153, 172
+_ENTITIES = {'"': "&quot;", "'": "&apos;"}
+
+
+def _refused_resources(resources: Mapping[str, str]) -> tuple[int, str] | None:
+    for name in resources:
+        if name not in _RESOURCES:
+            return 189, f"submit error (Unknown resource type  Resource_List.{name})"
+    if seconds(resources.get("walltime", "0")) is None:
+        return 168, "submit error (Illegal attribute or resource value for Resource_List.walltime)"
+    try:
+        is_too_large = any(cores > _CORES_PER_NODE for _, cores in _parts(resources))
+    except NamedNodeError:
+        return 1, "submit error (this fake Torque has no nodes by name)"
+    except ValueError:
+        name = "nodes" if "nodes" in resources else "procs"
+        return 168, f"submit error (Illegal attribute or resource value for Resource_List.{name})"
+    if is_too_large:
+        return 190, "submit error (Job exceeds queue resource limits MSG=cannot locate feasible nodes)"
+    return None
+
+
+def _parts(resources: Mapping[str, str]) -> Iterator[tuple[int, int]]:
+    """So many nodes, and so many cores on each."""
+    if "procs" in resources and "nodes" not in resources:
+        # wherever there are cores
+        full, rest = divmod(positive(resources["procs"]), _CORES_PER_NODE)
+        yield from (
+            (number, cores) for number, cores in ((full, _CORES_PER_NODE), (1, rest)) if number * cores
+        )
+        return
+    yield from nodes_asked(resources.get("nodes", "1"))
+
+
+def _nodes(resources: Mapping[str, str]) -> list[str]:
+    """The node of each core."""
+    counts = [cores for number, cores in _parts(resources) for _ in range(number)]
+    return [node(at) for at, count in enumerate(counts) for _ in range(count)]
+
+
+def _node_variables(nodes: Sequence[str]) -> dict[str, str]:
+    """What Torque tells of nodes besides their names."""
+    return {
+        "PBS_NP": str(len(nodes)),
+        "PBS_NUM_NODES": str(len(set(nodes))),
+        "PBS_NUM_PPN": str(nodes.count(nodes[0])),
+        "PBS_VNODENUM": "0",
+    }
+
+
+RULES = Rules(
+    letters="a:A:b:c:C:d:D:e:EF:fhIj:J:k:K:l:L:m:M:nN:o:p:P:q:r:S:t:T:u:v:Vw:W:Xxz",
+    queues=("batch", "debug"),
+    unknown_queue=(_UNKNOWN_QUEUE, "submit error (Unknown queue MSG=requested queue not found)"),
+    refused_resources=_refused_resources,
+    nodes=_nodes,
+    array="t",
+    least=1,
+    variables=lambda native_id, _array, index: {"PBS_JOBID": native_id, "PBS_ARRAYID": str(index)},
+    unknown_dependency=(208, "submit error (Invalid Job Dependency)"),
+    node_variables=_node_variables,
+)
+WORDS = Words(
+    elsewhere=None,
+    unknown={"qdel": "nonexistent job id: {}", "qhold": "", "qrls": ""},
+    finished="Request invalid for state of job MSG=invalid state for job - COMPLETE {}",
+    finished_code=170,
+    ended_element=None,
+    held_element=None,
+    forgets=False,
+)
+
+
+def qstat(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
+    """List jobs in XML, or as people read them."""
+    if invocation.arguments == ("--version",):
+        return CommandResult(returncode=0, stdout="Version: 6.1.3.h5\nCommit: 4decc716\n")
+    try:
+        arguments = parse(invocation.arguments, "aeEinqrR1cfGlmMpstu:xQBW:")
+    except WrongOptionError as e:
+        return CommandResult(returncode=2, stderr=f"qstat: invalid option -- '{e}'\n")
+    if "B" in arguments.options:
+        settings = f"    default_queue = batch\n    max_job_array_size = {MAX_ARRAY_SIZE}\n"
+        server = f"Server: {SERVER}\n    server_state = Active\n{settings}\n"
+        return CommandResult(returncode=0, stdout=server)
+    if "Q" in arguments.options:
+        return CommandResult(returncode=0, stdout=queue_paragraphs(RULES.queues, "Complete"))
+    shown, code, said = _asked(scheduler, arguments)
+    if "x" not in arguments.options:
+        return CommandResult(returncode=code, stdout=torque_table(shown, _word), stderr=said)
+    text = f'<?xml version="1.0"?>\n<Data>{"".join(map(_job, shown))}</Data>\n' if shown else ""
+    return CommandResult(returncode=code, stdout=text, stderr=said)
+
+
+def _asked(scheduler: FakeScheduler, arguments: Arguments) -> tuple[list[FakeJob], int, str]:
+    """The jobs that are to be listed, the exit code, and what is said of names that are of none."""
+    listed = scheduler.listed()
+    known = {job.native_id: job for job in listed}
+    arrays = {array: whole(array, elements) for array, elements in by_array(listed).items()}
+    by_element = "t" in arguments.options
+    everything = [job for job in listed if by_element or array_of(job) is None]
+    if not by_element:
+        everything += arrays.values()
+    shown, code, said = ([], 0, "") if arguments.words else (everything, 0, "")
+    for word in arguments.words:
+        native_id = full(word)
+        if native_id in known:
+            shown.append(known[native_id])
+        elif native_id in arrays:
+            shown += elements_of(arrays[native_id]) if by_element else [arrays[native_id]]
+        elif native_id is None:
+            code, said = _UNKNOWN_QUEUE, f"{said}qstat: Unknown queue destination {word}\n"
+        else:
+            code, said = _UNKNOWN, f"{said}qstat: Unknown Job Id Error {native_id}\n"
+    return shown, code, said
+
+
+def _job(job: FakeJob) -> str:
+    runs = run_count(job)
+    attributes = {
+        "Job_Id": job.native_id,
+        "Job_Name": job.name,
+        "Job_Owner": f"{job.owner}@{SERVER}",
+        "job_state": _word(job),
+        "queue": job.queue,
+        "Account_Name": job.project or None,
+        "depend": job.attributes["depend"] or None,
+        "ctime": str(int(job.submitted)),
+        "exec_host": places(job.attributes["nodes"]) if job.started is not None else None,
+        "Hold_Types": _hold(job),
+        "qtime": str(int(job.submitted)),
+        "Variable_List": _variables(job),
+        "comment": _comment(job),
+        "exit_status": _exit_status(job),
+        "start_time": None if job.started is None else str(int(job.started)),
+        "start_count": str(runs) if runs else None,
+        "job_array_id": None if index_of(job) is None else str(index_of(job)),
+        "comp_time": None if job.ended is None else str(int(job.ended)),
+    }
+    lines = [f"<{name}>{_text(value)}</{name}>" for name, value in attributes.items() if value is not None]
+    return f"<Job>{''.join(lines)}</Job>"
+
+
+def _text(value: str) -> str:
+    return escape(value, _ENTITIES)
+
+
+def _variables(job: FakeJob) -> str:
+    text = ",".join(f"{name}={value}" for name, value in variables_of(job).items())
+    return text.replace("\n", ",")
+
+
+def _word(job: FakeJob) -> str:
+    if job.state.final:
+        return "C"
+    if job.state is FakeState.RUNNING:
+        return "R"
+    return "H" if job.state is FakeState.HELD or job.why in {WAITS, LIMITED} else "Q"
+
+
+def _hold(job: FakeJob) -> str:
+    if job.state is FakeState.HELD:
+        return "u"
+    # src/lib/Libattr/attr_fn_hold.c of Torque 6.1.3: it has no letter for the hold of an array's limit
+    return {WAITS: "s", LIMITED: ""}.get(job.why, "n")
+
+
+def _comment(job: FakeJob) -> str | None:
+    if job.state.final and job.why.startswith(VAIN):
+        return f"Job deleted as result of dependency on job {job.why.removeprefix(VAIN)}"
+    if job.state is FakeState.PENDING and job.why == "resources":
+        return "Not Running: Not enough of the right type of nodes are available\n"
+    return None
+
+
+_CODES = {
+    FakeState.CANCELLED: "271",
+    FakeState.TIMEOUT: "-11",
+    FakeState.NODE_FAIL: "-4",
+    FakeState.OUT_OF_MEMORY: "-10",
+}
+
+
+def _exit_status(job: FakeJob) -> str | None:
+    if not job.state.final or (job.started is None and not job.why.startswith(VAIN)):
+        return None
+    own = 128 + job.signal if job.signal is not None else job.exit_code or 0
+    return _CODES.get(job.state, str(own))

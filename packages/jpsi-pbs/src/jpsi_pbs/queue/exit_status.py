@@ -1,0 +1,109 @@
+"""What PBS and Torque say of how a job ended; never more than they do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import attrs
+
+from jpsi.plugin import JobState, Reason
+
+from .listing import Listed
+
+_COMPLETED, _FAILED, _CANCELED = JobState.COMPLETED, JobState.FAILED, JobState.CANCELED
+#: 256 + n is told where signal n ended the shell that the batch system started, 128 + n by that shell.
+_TOLD, _SIGNAL_BASE, _LAST_SIGNAL = 256, 128, 127
+_TERMINATED = _TOLD + 15
+
+
+@attrs.frozen(slots=True)
+class End:
+    """How a job ended."""
+
+    state: JobState
+    reason: Reason | None = None
+    #: A sentence for an end user, where the state alone does not say it.
+    message: str | None = None
+    exit_code: int | None = None
+    #: Whether the job ran; None where nobody says.
+    ran: bool | None = True
+
+
+_DELETED = End(_CANCELED, Reason.CANCELLED, "the job was deleted")
+_NEVER_RAN = attrs.evolve(_DELETED, ran=False)
+_IN_VAIN = End(
+    _CANCELED,
+    Reason.DEPENDENCY,
+    "a job that this one depends on has ended so that this one never starts",
+    ran=False,
+)
+_OUT_OF_TIME = End(_FAILED, Reason.TIMEOUT, "the job used up its duration and was ended")
+_OUT_OF_CPU_TIME = End(_FAILED, Reason.TIMEOUT, "the job used up its CPU time and was ended")
+_OUT_OF_MEMORY = End(_FAILED, Reason.OUT_OF_MEMORY, "the job used more memory than it may")
+_NODE_LOST = End(_FAILED, Reason.NODE_FAIL, "a node of the job failed")
+_TOO_MANY_CPUS = End(_FAILED, None, "the job used more CPUs than it may")
+
+# src/include/job.h of OpenPBS 23.06.06: JOB_EXEC_INIT*, which a node says that has started anew, _FAIL of the
+# connection between nodes, and _KILL_*; any other is a job that could not be started.
+_OPENPBS_CODES = {
+    **dict.fromkeys((-4, -5, -6, -14, -20), _NODE_LOST),
+    -24: _TOO_MANY_CPUS,
+    -25: _TOO_MANY_CPUS,
+    -26: _OUT_OF_MEMORY,
+    -27: _OUT_OF_MEMORY,
+    -28: _OUT_OF_CPU_TIME,
+    -29: _OUT_OF_TIME,
+}
+# src/include/pbs_job.h of Torque 6.1.3: JOB_EXEC_INIT*, _OVERLIMIT_*
+_TORQUE_CODES = {
+    **dict.fromkeys((-4, -5, -6), _NODE_LOST),
+    -10: _OUT_OF_MEMORY,
+    -11: _OUT_OF_TIME,
+    -12: _OUT_OF_CPU_TIME,
+}
+# src/include/job.h of OpenPBS 23.06.06: JOB_SUBSTATE_TERMINATED, that is by qdel, and _FINISHED
+_BY_QDEL, _FINISHED = 91, 92
+
+
+def openpbs_end(job: Listed) -> End | None:
+    """The end of a job that PBS calls finished; None if what tells it is missing or cannot be read."""
+    code, substate = job.number("Exit_status"), job.number("substate")
+    if substate is None or (code is None and job.text("Exit_status")):
+        return None
+    deleted = substate == _BY_QDEL
+    if code is None:
+        if not deleted and job.text("depend").startswith("after"):
+            return _IN_VAIN
+        # a job that never ran has not ended well, unless it waited in vain
+        return None if substate == _FINISHED else _without_code(job, deleted=deleted)
+    end = _of_code(code, _OPENPBS_CODES)
+    return attrs.evolve(_DELETED, exit_code=end.exit_code) if deleted else end
+
+
+def torque_end(job: Listed) -> End | None:
+    """The end of a job that Torque calls completed; None if what tells it cannot be read."""
+    if "result of dependency" in job.text("comment"):
+        return _IN_VAIN
+    code = job.number("Exit_status")
+    if code is None:
+        return None if job.text("Exit_status") else _without_code(job, deleted=True)
+    end = _of_code(code, _TORQUE_CODES)
+    # Torque does not say more of a job that qdel has ended.
+    return attrs.evolve(_DELETED, exit_code=end.exit_code) if code == _TERMINATED else end
+
+
+def _without_code(job: Listed, *, deleted: bool) -> End:
+    """The end of a job that has no exit code, since it never ran or was not to run again."""
+    end = _NEVER_RAN if deleted else End(_FAILED, Reason.LAUNCH, "the job could not be started", ran=False)
+    return attrs.evolve(end, ran=None) if job.number("run_count") else end
+
+
+def _of_code(code: int, codes: Mapping[int, End]) -> End:
+    if code in codes:
+        return codes[code]
+    if code < 0:
+        return End(_FAILED, Reason.LAUNCH, f"the job could not be started (Exit_status {code})", ran=None)
+    if code <= _TOLD:
+        return End(_FAILED if code else _COMPLETED, exit_code=code)
+    number = code - _TOLD
+    return End(_FAILED, Reason.SIGNAL, exit_code=_SIGNAL_BASE + number if number <= _LAST_SIGNAL else None)

@@ -1,0 +1,97 @@
+"""Asking PBS or Torque for its version and its queues, and reading what it says about them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import timedelta
+
+from jpsi.plugin import Command, CommandResult, Queue, hookimpl, parse_duration
+
+# The second tells which queue is the default.
+_SCRIPT = "qstat -Q -f && exec qstat -B -f"
+# They have Torque's qstat leave out what it would show.
+_MISLEADING = ("PBS_QSTAT_*",)
+# A long value goes on in lines that begin with a tab.
+_FOLD = re.compile(r"\n\t")
+_HEAD = re.compile(r"(Queue|Server): (\S+)\s*\Z")
+_ATTRIBUTE = re.compile(r" +(\S+) = (.*?)\s*\Z")
+_COUNT = re.compile(r"(\w+):(\d+)")
+
+
+@hookimpl
+def version() -> Command:
+    """The command that prints the version; it asks nobody."""
+    return Command(["qstat", "--version"])
+
+
+@hookimpl
+def queues() -> Command:
+    """The command that prints everything about the queues, and about the server."""
+    return Command(["/bin/sh", "-c", _SCRIPT], unset=_MISLEADING)
+
+
+def read_queues(result: CommandResult, system: str) -> Sequence[Queue]:
+    """The queues; pbs_queue_attributes(7B).
+
+    Args:
+        result: what was printed.
+        system: how the names of details begin.
+    """
+    things = list(_things(result.checked().stdout))
+    defaults = {it["default_queue"] for kind, _, it in things if kind == "Server" and "default_queue" in it}
+    return [
+        _queue(name, attributes, system, is_default=name in defaults)
+        for kind, name, attributes in things
+        if kind == "Queue"
+    ]
+
+
+def _things(output: str) -> Iterator[tuple[str, str, dict[str, str]]]:
+    kind, name, attributes = "", "", dict[str, str]()
+    for line in _FOLD.sub("", output).splitlines():
+        head, attribute = _HEAD.match(line), _ATTRIBUTE.match(line)
+        if head is not None:
+            yield kind, name, attributes
+            kind, name, attributes = head[1], head[2], {}
+        elif attribute is not None:
+            attributes[attribute[1]] = attribute[2]
+    yield kind, name, attributes
+
+
+def _queue(name: str, attributes: Mapping[str, str], system: str, *, is_default: bool) -> Queue:
+    enabled, started = (_yes(attributes.get(word)) for word in ("enabled", "started"))
+    counts = dict(_COUNT.findall(attributes.get("state_count", "")))
+    kept = [it for it in attributes if it.startswith(("resources_", "max_", "acl_")) or it == "queue_type"]
+    return Queue(
+        name=name,
+        word=f"{_word('enabled', enabled)}, {_word('started', started)}",
+        is_open=enabled,
+        is_started=started,
+        is_default=is_default,
+        longest=_time(attributes.get("resources_max.walltime")),
+        usual=_time(attributes.get("resources_default.walltime")),
+        most_nodes=_number(attributes.get("resources_max.nodect")),
+        pending=_number(counts.get("Queued")),
+        running=_number(counts.get("Running")),
+        details={f"{system}.{it}": attributes[it] for it in kept if "assigned" not in it},
+    )
+
+
+def _yes(value: str | None) -> bool | None:
+    return {"True": True, "False": False}.get(value or "")
+
+
+def _word(name: str, value: bool | None) -> str:  # noqa: FBT001  what is said of it
+    return {True: name, False: f"not {name}", None: f"{name} or not"}[value]
+
+
+def _time(text: str | None) -> timedelta | None:
+    try:
+        return None if text is None else parse_duration(text)
+    except ValueError:
+        return None
+
+
+def _number(text: str | None) -> int | None:
+    return int(text) if text is not None and text.isdecimal() else None

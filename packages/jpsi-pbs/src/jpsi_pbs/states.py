@@ -1,0 +1,24 @@
+"""What the words of PBS and Torque for the state of a job mean."""
+
+from __future__ import annotations
+
+from jpsi.plugin import JobState, Meaning
+
+_QUEUED, _ACTIVE = JobState.QUEUED, JobState.ACTIVE
+
+# qstat(1B) of OpenPBS 23.06.06, "Job States", in its order; Torque 6.1.3 has those of them that end in C,
+# and no B, F, M, U, X. Those that are an end are not among them.
+STATES = {
+    "B": Meaning(_ACTIVE),
+    "E": Meaning(_ACTIVE, None, "the job has run, and its files are being brought to their places"),
+    "H": Meaning(_QUEUED, None, "the job is held"),
+    "M": Meaning(_QUEUED, None, "the job was moved to another server"),
+    "Q": Meaning(_QUEUED),
+    "R": Meaning(_ACTIVE),
+    "S": Meaning(_ACTIVE, None, "the job is suspended"),
+    "T": Meaning(_QUEUED, None, "the job is being moved"),
+    "U": Meaning(_ACTIVE, None, "the job is suspended, as its node is in use"),
+    "W": Meaning(_QUEUED, None, "the job's earliest start time has not come yet, or its files are awaited"),
+}
+#: Finished, of an array's element too; completed (Torque)
+ENDED = frozenset({"F", "X", "C"})

@@ -1,0 +1,61 @@
+"""The custom attribute `pbs.chunk`: what a user adds to every chunk that jpsi asks for."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from ..options import CUSTOM
+
+#: The option's name; qsub has none like it.
+CHUNK = "chunk"
+_SELECT = "l.select"
+# pbs_resources(7B): without what ends a resource, a chunk or a list of resources, and what needs quotes
+_RESOURCE = re.compile(r"(?P<name>[A-Za-z][A-Za-z0-9_-]*)=[^\s:+,=\"'\\]+")
+_FIELDS = {
+    "mem": "memory",
+    "mpiprocs": "process_count",
+    "ncpus": "cpu_cores_per_process",
+    "ngpus": "gpu_cores_per_process",
+    "ompthreads": "cpu_cores_per_process",
+}
+
+
+def added_resources(custom: Mapping[str, Any]) -> list[str]:  # Any: whatever users wrote
+    """The resources that are added to each chunk, by these custom attributes.
+
+    >>> added_resources({"chunk": "host_type=fast:ib=true"})
+    ['host_type=fast', 'ib=true']
+
+    Raises:
+        ValueError: they cannot be.
+    """
+    value = custom.get(CHUNK)
+    if value is None or value is False:
+        return []
+    replacing = next((it for it in custom if it == _SELECT or _SELECT in CUSTOM.excludes.get(it, ())), None)
+    if replacing is not None:
+        msg = (
+            f"custom attributes pbs.{CHUNK} and pbs.{replacing} cannot be given both: the one adds to the "
+            "chunks that jpsi asks for, and the other replaces them"
+        )
+        raise ValueError(msg)
+    resources = str(value).split(":")
+    for resource in resources:
+        _check(resource)
+    return resources
+
+
+def _check(resource: str) -> None:
+    found = _RESOURCE.fullmatch(resource)
+    if found is None:
+        msg = (
+            f"custom attribute pbs.{CHUNK} must be resources such as host_type=fast:ib=true, and "
+            f"{resource!r} is none that a chunk can have"
+        )
+        raise ValueError(msg)
+    field = _FIELDS.get(found["name"])
+    if field is not None:
+        msg = f"custom attribute pbs.{CHUNK} cannot set {found['name']}: set resources.{field}"
+        raise ValueError(msg)

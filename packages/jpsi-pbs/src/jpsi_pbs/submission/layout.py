@@ -1,0 +1,55 @@
+"""How the processes of a job are spread over nodes."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from jpsi.plugin import JobSpec, ResourceSpecV1, components
+
+
+class Part(NamedTuple):
+    """Some nodes with as many processes each."""
+
+    nodes: int
+    processes: int
+
+
+class Laid(NamedTuple):
+    """Slots of one kind, and how they are spread over nodes."""
+
+    asked: ResourceSpecV1
+    #: The nodes in the order of the ranks; None if their number is the batch system's choice.
+    parts: list[Part] | None
+
+
+def laid_out(spec: JobSpec) -> list[Laid]:
+    """The slots of a job, kind by kind.
+
+    Each of several kinds is on nodes of its own: on one, unless it says how many.
+    """
+    kinds = [Laid(it, spread_processes(it)) for it in components(spec.resources)]
+    if len(kinds) == 1:
+        return kinds
+    return [Laid(it, parts or [Part(1, it.computed_process_count)]) for it, parts in kinds]
+
+
+def spread_processes(resources: ResourceSpecV1) -> list[Part] | None:
+    """The nodes in the order of the ranks; None if their number is the batch system's choice.
+
+    >>> spread_processes(ResourceSpecV1(process_count=10, processes_per_node=3))
+    [Part(nodes=3, processes=3), Part(nodes=1, processes=1)]
+    >>> spread_processes(ResourceSpecV1(process_count=10, node_count=4))
+    [Part(nodes=2, processes=3), Part(nodes=2, processes=2)]
+    """
+    total = resources.computed_process_count
+    if resources.processes_per_node is not None:
+        full, rest = divmod(total, resources.processes_per_node)
+        parts = [Part(full, resources.processes_per_node), Part(1, rest)]
+    elif resources.node_count is not None:
+        least, more = divmod(total, resources.node_count)
+        parts = [Part(more, least + 1), Part(resources.node_count - more, least)]
+    elif total == 1:
+        parts = [Part(1, 1)]
+    else:
+        return None
+    return [part for part in parts if part.nodes and part.processes]

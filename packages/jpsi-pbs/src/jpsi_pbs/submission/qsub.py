@@ -1,0 +1,48 @@
+"""Handing a job over to qsub, and finding the job's id in what qsub printed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from jpsi.plugin import RANK_VARIABLES, Command, CommandResult, Script, hookimpl
+from jpsi.plugin.kit import the_one_id
+
+from ..job_names import VARIABLES
+from ..native_ids import IDS
+
+# What a surrounding job has, as recorded, and what would change how directives are read. Not all of PBS_*:
+# PBS_SERVER, PBS_DEFAULT, PBS_CONF_FILE and others are how PBS is reached.
+_NOT_THIS_JOBS = (
+    "PBS_ARRAY*",
+    "PBS_DPREFIX",
+    "PBS_ENVIRONMENT",
+    "PBS_GPUFILE",
+    "PBS_JOB*",
+    "PBS_MICFILE",
+    "PBS_MOMPORT",
+    "PBS_NODE*",
+    "PBS_NP",
+    "PBS_NUM_*",
+    "PBS_O_*",
+    "PBS_QUEUE",
+    "PBS_TASKNUM",
+    "PBS_VERSION",
+    "PBS_VNODENUM",
+    "PBS_WALLTIME",
+    "ENVIRONMENT",
+    "NCPUS",
+    *VARIABLES,
+    *RANK_VARIABLES,
+)
+
+
+def submit(qsub: Iterable[str], script: Script) -> Command:
+    """The command that submits a script, which it reads from standard input."""
+    return Command(qsub, stdin=script.text, unset=_NOT_THIS_JOBS)
+
+
+@hookimpl
+def parse_submit(result: CommandResult) -> str:
+    """The job's id in what qsub printed, whatever else stands around it."""
+    lines = (line.strip() for line in result.stdout.splitlines())
+    return the_one_id(filter(IDS.has, lines), result.stdout)

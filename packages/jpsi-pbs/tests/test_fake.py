@@ -1,0 +1,489 @@
+"""The fake PBS and the fake Torque: they answer what was recorded, and the hooks understand it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import attrs
+import pytest
+
+from jpsi.plugin import (
+    Command,
+    CommandResult,
+    Dependency,
+    DependencyKind,
+    JobState,
+    Observation,
+    Reason,
+    ShellLine,
+    Site,
+    SubmitContext,
+    SubmitException,
+)
+from jpsi_pbs import PbsConfig, fake
+from jpsi_pbs.hooks import Hooks
+from jpsi_testing import FakeTransport, Recording
+from jpsi_testing.fake import FakeClock, FakeScheduler, FakeState, Invocation, Outcome, answer, on_path
+from pbs_support import CONTEXT, PBS, SITE, TORQUE, recordings, spec, spec_of_kinds, torque_recordings
+
+DIALECTS = {"pbs": fake.pbs, "torque": fake.torque}
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock()
+
+
+@pytest.fixture
+def scheduler(clock: FakeClock) -> Iterator[FakeScheduler]:
+    outcomes = {"exit137": Outcome(60, 137), "killed": Outcome(60, -9), "fails": Outcome(60, 1)}
+    with FakeScheduler(clock, slots=1, outcome=Outcome(seconds=60), outcomes=outcomes) as scheduler:
+        yield scheduler
+
+
+@pytest.fixture(params=[PBS, TORQUE], ids=["pbs", "torque"])
+def hooks(request: pytest.FixtureRequest) -> Hooks:
+    found: Hooks = request.param
+    return found
+
+
+@pytest.fixture
+def transport(scheduler: FakeScheduler, hooks: Hooks) -> FakeTransport:
+    return FakeTransport(scheduler, DIALECTS[hooks.name])
+
+
+def _submit(
+    transport: FakeTransport, hooks: Hooks, name: str = "fine", context: SubmitContext = CONTEXT
+) -> str:
+    script = attrs.evolve(hooks.render_script(spec(name=name), context), run=ShellLine("true"))
+    result = transport.run(hooks.submit(script))
+    assert result.returncode == 0, result
+    return hooks.parse_submit(result)
+
+
+def _seen(transport: FakeTransport, hooks: Hooks, native_id: str) -> Observation | None:
+    """What the queue, or else the history, says of a job."""
+    found = hooks.parse_status(transport.run(hooks.query([native_id], SITE)), [native_id])
+    if hooks is PBS and not any(it.exists for it in found.values()):
+        command = PBS.query_finished([native_id], SITE)
+        assert isinstance(command, Command)
+        found = PBS.parse_finished(transport.run(command), [native_id])
+    return found.get(native_id)
+
+
+def _all(transport: FakeTransport, hooks: Hooks) -> CommandResult:
+    """What is answered to `find`."""
+    command = hooks.find()
+    if command.argv[0] == "qstat":
+        return transport.run(command)
+    with on_path(DIALECTS[hooks.name], transport.scheduler):
+        done = subprocess.run(
+            command.argv,
+            capture_output=True,
+            check=False,
+            env={**os.environ, **command.environment},
+            text=True,
+        )
+    return CommandResult(returncode=done.returncode, stdout=done.stdout, stderr=done.stderr)
+
+
+def test_a_job_from_its_submission_to_its_end(
+    transport: FakeTransport, hooks: Hooks, clock: FakeClock
+) -> None:
+    native_id = _submit(transport, hooks)
+
+    running = _seen(transport, hooks, native_id)
+    clock.advance(60)
+    ended = _seen(transport, hooks, native_id)
+
+    assert running is not None
+    assert ended is not None
+    assert (running.state, running.nodes, running.restarts) == (JobState.ACTIVE, ("node01",), 0)
+    assert (ended.state, ended.exit_code, ended.ran) == (JobState.COMPLETED, 0, True)
+    assert ended.time is not None
+    assert ended.time.timestamp() == clock()
+
+
+@pytest.mark.parametrize("name", ["exit137", "killed"])
+def test_exit_codes(transport: FakeTransport, hooks: Hooks, clock: FakeClock, name: str) -> None:
+    native_id = _submit(transport, hooks, name)
+    clock.advance(60)
+
+    seen = _seen(transport, hooks, native_id)
+
+    assert seen is not None
+    assert (seen.state, seen.exit_code) == (JobState.FAILED, 137)
+
+
+@pytest.mark.parametrize(("added", "code"), [("host=node01", 0), ("host_type=fast", 187)])
+def test_chunks_have_what_is_added_to_them(scheduler: FakeScheduler, added: str, code: int) -> None:
+    asked = spec({"node_count": 2}, custom_attributes={"pbs.chunk": added})
+
+    result = FakeTransport(scheduler, fake.pbs).run(PBS.submit(PBS.render_script(asked, CONTEXT)))
+
+    assert (result.returncode, "Unknown resource: host_type" in result.stderr) == (code, code != 0)
+
+
+def test_a_finished_job_is_in_the_history_alone(scheduler: FakeScheduler, clock: FakeClock) -> None:
+    transport = FakeTransport(scheduler, fake.pbs)
+    native_id = _submit(transport, PBS)
+    clock.advance(60)
+
+    result = transport.run(PBS.query([native_id], SITE))
+    scheduler.accounting = False
+    forgotten = transport.run(PBS.query([native_id], SITE))
+
+    for said, code in ((result, 35), (forgotten, 153)):
+        assert said.returncode == code
+        assert not PBS.parse_status(said, [native_id])[native_id].exists
+    with pytest.raises(SubmitException, match="not configured"):
+        _seen(transport, PBS, native_id)
+
+
+def test_a_second_job_waits_for_the_first(transport: FakeTransport, hooks: Hooks) -> None:
+    _submit(transport, hooks)
+    native_id = _submit(transport, hooks)
+
+    seen = _seen(transport, hooks, native_id)
+
+    assert seen is not None
+    assert seen.state is JobState.QUEUED
+    assert (seen.message or "").startswith("Not Running: ")
+
+
+@pytest.mark.parametrize(
+    ("state", "reason"),
+    [
+        (FakeState.TIMEOUT, Reason.TIMEOUT),
+        (FakeState.NODE_FAIL, Reason.NODE_FAIL),
+        (FakeState.OUT_OF_MEMORY, Reason.OUT_OF_MEMORY),
+    ],
+    ids=str,
+)
+def test_what_the_system_ended_itself(
+    transport: FakeTransport, hooks: Hooks, scheduler: FakeScheduler, state: FakeState, reason: Reason
+) -> None:
+    native_id = _submit(transport, hooks)
+    scheduler.end_as(native_id, state)
+
+    seen = _seen(transport, hooks, native_id)
+
+    assert seen is not None
+    assert (seen.state, seen.reason, seen.exit_code) == (JobState.FAILED, reason, None)
+
+
+def test_cancelling(transport: FakeTransport, hooks: Hooks) -> None:
+    native_id, waiting = _submit(transport, hooks), _submit(transport, hooks)
+    ids = [waiting, native_id, "99"]  # or else the first would make room for the other
+
+    result = transport.run(hooks.cancel(ids))
+    again = transport.run(hooks.cancel(ids))
+
+    assert hooks.parse_cancel(result, ids) == hooks.parse_cancel(again, ids) == {}
+    for name, code in ((native_id, 143), (waiting, None)):
+        seen = _seen(transport, hooks, name)
+        assert seen is not None
+        assert (seen.state, seen.reason, seen.exit_code) == (JobState.CANCELED, Reason.CANCELLED, code)
+
+
+def test_a_held_job_says_so_until_it_is_released(transport: FakeTransport, hooks: Hooks) -> None:
+    _submit(transport, hooks)
+    native_id = _submit(transport, hooks)
+
+    held = transport.run(hooks.hold([native_id]))
+    seen = _seen(transport, hooks, native_id)
+    released = transport.run(hooks.release([native_id]))
+
+    assert hooks.parse_hold(held, [native_id]) == hooks.parse_release(released, [native_id]) == {}
+    assert seen is not None
+    assert (seen.state, seen.message) == (JobState.QUEUED, "the job is held")
+    assert "99" in hooks.parse_hold(transport.run(hooks.hold(["99"])), ["99"])
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "state"),
+    [
+        (DependencyKind.OK, "fine", JobState.ACTIVE),
+        (DependencyKind.OK, "fails", JobState.CANCELED),
+        (DependencyKind.NOTOK, "fine", JobState.CANCELED),
+        (DependencyKind.ANY, "fails", JobState.ACTIVE),
+    ],
+    ids=str,
+)
+def test_dependencies(
+    transport: FakeTransport,
+    hooks: Hooks,
+    clock: FakeClock,
+    kind: DependencyKind,
+    name: str,
+    state: JobState,
+) -> None:
+    first = _submit(transport, hooks, name)
+    second = _submit(transport, hooks, "fine", attrs.evolve(CONTEXT, after=(Dependency(first, kind),)))
+
+    waiting = _seen(transport, hooks, second)
+    clock.advance(60)
+    after = _seen(transport, hooks, second)
+
+    assert waiting is not None
+    assert after is not None
+    assert (waiting.state, waiting.message) == (
+        JobState.QUEUED,
+        "the job waits for a job that it depends on",
+    )
+    assert after.state is state
+    assert after.reason is (Reason.DEPENDENCY if state is JobState.CANCELED else None)
+
+
+def test_a_job_is_found_by_its_tag(transport: FakeTransport, hooks: Hooks) -> None:
+    native_id = _submit(transport, hooks)
+
+    found = hooks.parse_find(_all(transport, hooks), [CONTEXT.tag, "jpsi-other-1"])
+
+    assert found == {CONTEXT.tag: native_id}
+
+
+def test_a_requeued_job_counts(transport: FakeTransport, hooks: Hooks, scheduler: FakeScheduler) -> None:
+    native_id = _submit(transport, hooks)
+    scheduler.requeue(native_id, delay=120)
+
+    seen = _seen(transport, hooks, native_id)
+
+    assert seen is not None
+    assert (seen.state, seen.restarts, seen.reason) == (JobState.QUEUED, 1, Reason.REQUEUED)
+
+
+def test_a_strangers_job_begins_at_one_run(
+    transport: FakeTransport, hooks: Hooks, scheduler: FakeScheduler
+) -> None:
+    """Whatever the job did that had its native id before."""
+    native_id = _submit(transport, hooks)
+    scheduler.requeue(native_id)
+
+    scheduler.supplant(native_id)
+
+    seen = _seen(transport, hooks, native_id)
+    assert seen is not None
+    assert (seen.state, seen.restarts) == (JobState.ACTIVE, 0)
+
+
+def test_so_many_elements_of_an_array_run_at_a_time(clock: FakeClock, hooks: Hooks) -> None:
+    """Torque holds the others, and tells of no kind of hold."""
+    limited = attrs.evolve(CONTEXT, elements=3, at_a_time=2)
+    with FakeScheduler(clock, slots=5, outcome=Outcome(seconds=60)) as scheduler:
+        transport = FakeTransport(scheduler, DIALECTS[hooks.name])
+        ids = hooks.element_ids(_submit(transport, hooks, context=limited), [1, 2, 3])
+
+        seen = [_seen(transport, hooks, native_id) for native_id in ids]
+
+        assert [it.word for it in seen if it] == ["R", "R", "Q" if hooks is PBS else "H"]
+        clock.advance(60)
+        assert scheduler.job(ids[2]).state is FakeState.RUNNING
+
+
+def test_what_the_probe_finds(scheduler: FakeScheduler) -> None:
+    transport = FakeTransport(scheduler, fake.pbs)
+    kept = PBS.parse_probe(transport.run(PBS.probe()))
+    scheduler.accounting = False
+
+    assert kept == {"array_limits": True, "history": True, "server": "node01", "largest_array": 10000}
+    assert PBS.parse_probe(transport.run(PBS.probe())) == {**kept, "history": False}
+    assert not isinstance(
+        PBS.query_finished(["1"], Site(config=PbsConfig(), offers={"history": False})), Command
+    )
+
+
+def test_the_environment_of_the_caller_directs_nothing(
+    transport: FakeTransport, hooks: Hooks, scheduler: FakeScheduler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in {
+        "PBS_DPREFIX": "#OTHER",
+        "PBS_JOBID": "1.elsewhere",
+        "PBS_ARRAY_INDEX": "4",
+        "JPSI_TAG": "jpsi-surrounding-1",
+        "PBS_SERVER": "node01",
+        "FROM_OUTSIDE": "x",
+    }.items():
+        monkeypatch.setenv(name, value)
+
+    job = scheduler.job(_submit(transport, hooks, "mine"))
+
+    assert (job.name, job.tag, job.time_limit) == ("mine", CONTEXT.tag, 600)
+    assert job.environment["PBS_JOBID"] == job.native_id
+    assert {"PBS_SERVER": "node01", "FROM_OUTSIDE": "x"}.items() <= job.environment.items()
+    assert "PBS_ARRAY_INDEX" not in job.environment
+
+
+@pytest.mark.parametrize("value", ["a\nb", "\\", '"', "]]>", "&lt;", "\n</Job>", "nan", "007", "\x01"])
+def test_a_value_in_the_environment_spoils_no_listing(
+    transport: FakeTransport, hooks: Hooks, monkeypatch: pytest.MonkeyPatch, value: str
+) -> None:
+    monkeypatch.setenv("HOSTILE", value)
+
+    native_id = _submit(transport, hooks)
+
+    seen = _seen(transport, hooks, native_id)
+    assert seen is not None
+    assert seen.state is JobState.ACTIVE
+    assert hooks.parse_find(_all(transport, hooks), [CONTEXT.tag]) == {CONTEXT.tag: native_id}
+
+
+def test_a_directive_is_read_before_the_first_command_alone(
+    transport: FakeTransport, hooks: Hooks, scheduler: FakeScheduler
+) -> None:
+    script = hooks.render_script(spec(), CONTEXT)
+    text = attrs.evolve(script, run=ShellLine("exec /bin/sh run\n#PBS -N theirs"))
+
+    result = transport.run(hooks.submit(text))
+
+    assert scheduler.job(hooks.parse_submit(result)).name == "jpsi"
+
+
+# The answers of the fakes that jpsi depends on, beside those of the real ones.
+_SCRIPT = "#!/bin/bash\necho hello\n"
+_SAME = {
+    "submit_bad_queue": (["qsub", "-q", "nosuchqueue", "ok.sh"],),
+    "submit_bad_resource": (["qsub", "-l", "foo=1", "ok.sh"], ["qsub", "-l", "walltime=abc", "ok.sh"]),
+    "submit_bad_select": (
+        ["qsub", "-l", "select=x", "ok.sh"],
+        ["qsub", "-l", "select=1:foo=1", "ok.sh"],
+        ["qsub", "-l", "place=excl", "ok.sh"],
+    ),
+    "unknown_job": (
+        ["qstat", "-f", "-F", "json", "-x", "99999.node01"],
+        ["qstat", "-f", "-F", "json", "-x", "99999"],
+        ["qstat", "-f", "-F", "json", "-x", "99999.node01.example"],
+        ["qstat", "-f", "-F", "json", "-x", "abc"],
+        ["qdel", "99999"],
+        ["qdel", "1.2.3"],
+        ["qhold", "99999.node01"],
+        ["qrls", "99999.node01"],
+    ),
+    "express": (
+        ["qstat", "-f", "-F", "json", "-E", "9999999"],
+        ["qstat", "-f", "-F", "json", "-E", "9999999", "9999998"],
+        ["qstat", "-f", "-F", "json", "-x", "-E", "9999999"],
+    ),
+    "no_jobs": (["qstat", "-f", "-F", "json"],),
+}
+_SAME_IN_TORQUE = {
+    "submit_errors": (
+        ["qsub", "-q", "nosuchqueue", "ok.sh"],
+        ["qsub", "-l", "foo=1", "ok.sh"],
+        ["qsub", "-l", "walltime=abc", "ok.sh"],
+        ["qsub", "-W", "depend=afterok:99999", "ok.sh"],
+    ),
+    "unknown_job": (
+        ["qstat", "-f", "-x", "99999.node01"],
+        ["qstat", "-f", "-x", "abc"],
+        ["qdel", "99999.node01"],
+        ["qdel", "abc"],
+        ["qhold", "99999.node01"],
+    ),
+}
+
+
+def _recorded() -> Iterator[tuple[str, Recording]]:
+    for scenario, commands in _SAME.items():
+        for argv in commands:
+            steps = recordings(scenario)
+            yield "pbs", next(step for step in steps if list(step.argv) == argv)
+    for scenario, commands in _SAME_IN_TORQUE.items():
+        for argv in commands:
+            steps = torque_recordings(scenario)
+            yield "torque", next(step for step in steps if list(step.argv) == argv)
+
+
+@pytest.mark.parametrize(("spoken", "recording"), list(_recorded()), ids=str)
+def test_the_fake_answers_as_the_real_one_did(
+    scheduler: FakeScheduler, spoken: str, recording: Recording
+) -> None:
+    argv = [word for word in recording.argv if word != "ok.sh"]
+
+    answer = DIALECTS[spoken].commands[argv[0]](scheduler, Invocation(argv=argv, stdin=_SCRIPT))
+
+    assert answer.returncode == recording.result.returncode
+    assert answer.stderr == recording.result.stderr
+    assert _timeless(answer.stdout) == _timeless(recording.result.stdout)
+
+
+def _timeless(text: str) -> list[str]:
+    return [line for line in text.splitlines() if "timestamp" not in line]
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["-l", "select=1:ncpus=1:ncpus"], "1.node01"),
+        (["-Z"], "invalid option"),
+        (["-N", "a b"], "illegal -N value"),
+        (["-N", "a" * 231], "Job name is too long"),
+        (["-W", "depend=afterok:xyz"], "illegal -W value"),
+    ],
+)
+def test_qsub_reads_its_options(scheduler: FakeScheduler, words: list[str], says: str) -> None:
+    answer = fake.pbs.commands["qsub"](scheduler, Invocation(argv=["qsub", *words], stdin=_SCRIPT))
+
+    assert says in answer.stdout + answer.stderr
+
+
+@pytest.mark.parametrize(
+    ("head", "says"),
+    [
+        ("#PBS -N two words", "directive error: -N two words"),
+        ("#PBS -N 'unbalanced", "unmatched"),
+        ("#PBS -Z", "invalid option -- 'Z'\nqsub: directive error: -Z"),
+        ("#PBS nonsense", "directive error: nonsense"),
+    ],
+)
+def test_qsub_reads_directives(scheduler: FakeScheduler, head: str, says: str) -> None:
+    answer = fake.pbs.commands["qsub"](scheduler, Invocation(argv=["qsub"], stdin=f"{head}\necho\n"))
+
+    assert answer.returncode == 1
+    assert says in answer.stderr
+
+
+@pytest.mark.parametrize("name", sorted(DIALECTS))
+@pytest.mark.parametrize("command", ["qdel", "qhold", "qrls", "qstat", "qsub"])
+def test_a_server_that_is_down_says_what_was_recorded(name: str, command: str) -> None:
+    read = recordings if name == "pbs" else torque_recordings
+    recorded = [step for step in read("submit_server_down") if step.argv[0] == command]
+    answer = DIALECTS[name].unreachable(command)
+
+    refusals: list[CommandResult] = [step.result for step in recorded if step.result.returncode != 0]
+    if refusals:
+        assert answer.returncode == refusals[0].returncode
+        assert answer.stderr == refusals[0].stderr
+    else:
+        assert "cannot connect to server" in answer.stderr
+
+
+@pytest.mark.parametrize("name", ["pbs", "torque"])
+def test_a_script_may_stand_in_a_file(scheduler: FakeScheduler, tmp_path: Path, name: str) -> None:
+    (tmp_path / "j.sh").write_text("#PBS -q debug\ntrue\n")
+
+    for file in ("j.sh", "nosuch"):
+        call = Invocation(argv=["qsub", file], directory=str(tmp_path))
+        result = answer(scheduler, DIALECTS[name], call)
+
+    assert (result.returncode, result.stderr) == (1, "qsub: script file:: No such file or directory\n")
+    (job,) = scheduler.jobs
+    assert (job.name, job.queue, job.stdout) == ("j.sh", "debug", f"{tmp_path}/j.sh.o1")
+
+
+@pytest.mark.parametrize("hooks", [PBS, TORQUE], ids=["pbs", "torque"])
+def test_slots_of_several_kinds_have_their_nodes(
+    scheduler: FakeScheduler, transport: FakeTransport, hooks: Hooks
+) -> None:
+    scheduler.slots = 8
+    asked = spec_of_kinds({"process_count": 2}, {"node_count": 2, "processes_per_node": 3})
+    script = attrs.evolve(hooks.render_script(asked, CONTEXT), run=ShellLine("true"))
+
+    native_id = hooks.parse_submit(transport.run(hooks.submit(script)))
+
+    seen = _seen(transport, hooks, native_id)
+    assert seen is not None
+    assert (seen.state, seen.nodes) == (JobState.ACTIVE, ("node01", "node02", "node03"))

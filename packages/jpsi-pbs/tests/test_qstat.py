@@ -1,0 +1,473 @@
+"""qstat: what is asked, and what strange answers cost."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jpsi.plugin import NOT_OFFERED, Command, JobState, Reason, Site, SubmitException
+from jpsi_pbs import PbsConfig
+from jpsi_pbs.native_ids import IDS, Asked
+from jpsi_pbs.queue import json_listing, xml_listing
+from jpsi_testing import answered
+from pbs_support import (
+    PBS,
+    SERVER,
+    SITE,
+    TORQUE,
+    in_frame,
+    in_json,
+    in_xml,
+    observed,
+    of_all,
+    recordings,
+    torque_recordings,
+)
+
+# What would be a state, an end or another job, if values could break lines or close elements.
+_HOSTILE = (
+    '\n\t\t\t"job_state":\t"F",\n\t\t\t"Exit_status":\t0,\n',
+    '\n            "job_state":"F",\n            "Exit_status":0,\n',
+    '"},\n\t\t"8.node01":\t{\n\t\t\t"job_state":\t"F"',
+    "\nJob Id: 8.node01\n    job_state = F\n    Exit_status = 0\n",
+    "</Variable_List></Job><Job><Job_Id>8.node01</Job_Id><job_state>C</job_state></Job>",
+    "a\\",
+    "nan",
+    "\x01\x1b[2J",
+    "é日\U0001f600",
+    "]]>",
+)
+
+
+def test_the_question() -> None:
+    command = PBS.query(["7.node01", "8.node01"], SITE)
+
+    assert command.argv == ("qstat", "-f", "-F", "json", "-E", "7.node01", "8.node01")
+    assert command.environment == {"TZ": "UTC0"}
+    assert TORQUE.query(["7.node01"], SITE).argv == ("qstat", "-f", "-x", "7.node01")
+
+
+def test_jobs_that_were_moved_are_asked_for_where_pbs_remembers_them() -> None:
+    """Without -x, the server that a job has left does not know it any more."""
+    remembers = Site(config=PbsConfig(), offers={"history": True})
+    moved = in_json("7.node01", job_state="M")
+
+    assert PBS.query(["7.node01"], remembers).argv == ("qstat", "-f", "-F", "json", "-x", "-E", "7.node01")
+    assert "-x" not in PBS.query(None, remembers).argv, "all finished jobs there ever were"
+    assert PBS.parse_status(answered(moved), ["7.node01"])["7.node01"].state is JobState.QUEUED
+    ended = answered(in_json("7.node01", job_state="M", substate=92))
+    assert PBS.parse_status(ended, ["7.node01"]) == {}, "how, only the other server knows"
+
+
+def test_all_jobs_are_those_of_who_asks_and_elements_of_arrays_count_each() -> None:
+    owners = {
+        "7.node01": "me",
+        "8.node01": "you",
+        "9[].node01": "me",
+        "9[1].node01": "me",
+        "9[2].node01": "me",
+    }
+    whole = in_frame(
+        {name: {"job_state": "R", "Job_Owner": f"{owner}@node01"} for name, owner in owners.items()}
+    )
+
+    found = PBS.parse_status(answered(of_all(whole, "me")), None)
+
+    assert list(found) == ["7.node01", "9[1].node01", "9[2].node01"]
+    assert PBS.query(None, SITE).argv[0] == "/bin/sh"
+    assert PBS.query(None, SITE).argv[3:] == ("qstat", "qstat", "-f", "-F", "json", "-t")
+
+
+def test_elements_of_arrays_are_listed_with_all_jobs() -> None:
+    """Torque lists an array as one job, and with -t by its elements alone."""
+    jobs = [f"{number}.node01" for number in range(1, 30)]
+
+    assert _listing(TORQUE.query([*jobs, "32[2].node01"], SITE)) == ("qstat", "-f", "-x", "-t")
+    assert _listing(TORQUE.query([*jobs, "32[].node01"], SITE)) == ("qstat", "-f", "-x")
+    both = TORQUE.query([*jobs, "32[].node01", "33[2].node01"], SITE)
+    assert _listing(both) == ("qstat", "-f", "-x")
+    assert both.argv[6].count('"$@"') == 2, "both, one after the other"
+
+
+def _listing(command: Command) -> tuple[str, ...]:
+    """The qstat of Torque that lists all jobs, by way of two shells."""
+    assert command.argv[0] == command.argv[4] == "/bin/sh"
+    return tuple(command.argv[7:])
+
+
+@pytest.mark.parametrize("text", ["workq", "", "-x", "7 8"])
+def test_what_is_no_id_is_not_asked_for(text: str) -> None:
+    """It would be taken for a queue, or for all jobs."""
+    with pytest.raises(ValueError, match="is no job id"):
+        PBS.canonical_id(text, Site(config=PbsConfig()))
+
+
+def test_many_jobs_are_one_connection() -> None:
+    many = [str(number) for number in range(200)]
+
+    assert len(PBS.query(many, SITE).argv) > 200, "-E asks for them over one"
+    assert "-E" in PBS.query(many, SITE).argv
+    assert PBS.capabilities(SITE).ids_per_query == 200
+    assert _listing(TORQUE.query(many, SITE)) == ("qstat", "-f", "-x"), "all jobs are listed instead"
+
+
+def test_an_id_without_a_server_is_one_of_the_same_connection() -> None:
+    others = [f"{number}.node01" for number in range(198)]
+
+    assert "-E" in PBS.query(["17", *others, "8.node01.example.org"], SITE).argv
+
+
+def test_an_id_of_another_server_costs_no_other_its_answer() -> None:
+    """Measured: `qstat -E 1.here 1.nowhere` complains of the one, and says nothing of the other."""
+    assert PBS.query(["7.node01", "8.nowhere"], SITE).argv[4:] == ("7.node01", "8.nowhere")
+
+
+@pytest.mark.parametrize(
+    ("offers", "asked"), [({}, True), ({"history": True}, True), ({"history": False}, False)], ids=str
+)
+def test_finished_jobs_are_asked_for_where_they_are_kept(offers: dict[str, bool], asked: bool) -> None:
+    command = PBS.query_finished(["7.node01"], Site(config=PbsConfig(), offers=offers))
+
+    assert (command is not NOT_OFFERED) is asked
+    if isinstance(command, Command):
+        assert command.argv == ("qstat", "-f", "-F", "json", "-x", "-E", "7.node01")
+
+
+@pytest.mark.parametrize(
+    ("asked", "shown"),
+    [
+        ("7", "7.node01"),
+        ("7.node01", "7"),
+        ("7.node01", "7.node01.example.org"),
+        ("7.node01.example.org", "7.node01"),
+        ("7[3].node01", "7[3].node01"),
+        ("7[]", "7[].node01"),
+        ("7.node01@node01.example.org", "7.node01"),
+    ],
+)
+def test_ids_in_several_spellings(asked: str, shown: str) -> None:
+    assert Asked([asked]).names(shown) == [asked]
+
+
+@pytest.mark.parametrize(
+    ("asked", "shown"),
+    [("7.node01", "7.node010"), ("7.a", "7.b"), ("7", "8.node01"), ("7[]", "7"), ("7", "")],
+)
+def test_ids_of_other_jobs(asked: str, shown: str) -> None:
+    assert Asked([asked]).names(shown) == []
+
+
+def test_a_job_of_the_default_server_has_one_id() -> None:
+    """People leave its name out; what qsub and qstat print has it."""
+    offers = PBS.parse_probe(answered("Server: node01\n    server_state = Active\n"))
+    site = Site(config=PbsConfig(), offers=offers)
+
+    assert {PBS.canonical_id(it, site) for it in ("7", "7.node01")} == {"7.node01"}
+    assert PBS.canonical_id("7[3]", site) == "7[3].node01"
+
+
+@pytest.mark.parametrize("text", ["7.other", "7.node01@other", "7@other"])
+def test_an_id_of_another_server_stays_as_it_is(text: str) -> None:
+    assert PBS.canonical_id(text, Site(config=PbsConfig(), offers={"server": "node01"})) == text
+
+
+@pytest.mark.parametrize("text", ["", "workq", "-1", "7.", "7[3-5]", "7;8", "7 8", "٤", "7\n", "@x"])
+def test_what_is_no_id(text: str) -> None:
+    assert not IDS.has(text)
+
+
+@pytest.mark.parametrize("value", _HOSTILE)
+def test_no_value_looks_like_anything_else_in_json(value: str) -> None:
+    output = in_json("7.node01", Account_Name=value, job_state="R", Variable_List={"A": value, value: "B"})
+
+    found = observed(PBS, answered(output))
+
+    assert {name: seen.state for name, seen in found.items()} == {"7.node01": JobState.ACTIVE}
+
+
+@pytest.mark.parametrize("value", _HOSTILE)
+def test_no_value_looks_like_anything_else_in_the_older_json(value: str) -> None:
+    r"""It escapes quotes and line breaks, and hardly anything else (strdup_escape in pbs_json.c)."""
+    written = value.replace("\n", "\\n").replace("\t", "\\t").replace('"', '\\"')
+    output = (
+        '{\n    "timestamp":1795251827,\n    "pbs_server":"node01",\n    "Jobs":{\n        "7.node01":{\n'
+        f'            "Account_Name":"{written}",\n            "job_state":"R",\n'
+        f'            "Variable_List":{{\n                "A":{written},\n                "B":"{written}"\n'
+        '            },\n            "substate":42\n        },\n        "9.node01":{\n'
+        '            "job_state":"F",\n            "substate":93,\n            "Exit_status":3\n'
+        "        }\n    }\n}\n"
+    )
+
+    found = observed(PBS, answered(output))
+
+    assert {name: seen.state for name, seen in found.items()} == {
+        "7.node01": JobState.ACTIVE,
+        "9.node01": JobState.FAILED,
+    }
+
+
+@given(st.text())
+def test_any_value_costs_no_job_its_state(value: str) -> None:
+    output = in_json("7.node01", Account_Name=value, job_state="R", Variable_List={"A": value})
+
+    assert PBS.parse_status(answered(output), ["7"])["7"].state is JobState.ACTIVE
+
+
+@given(st.text(alphabet='{}"\\\n\t :,0aJobs', max_size=80))
+def test_whatever_is_printed_is_read_without_a_complaint(text: str) -> None:
+    json_listing.parse_json_jobs(text)
+    xml_listing.parse_xml_jobs(text)
+
+
+@pytest.mark.parametrize("value", ["<a>", "</Job>", "&amp;", "a\x01b", "l1\nl2", "'\""])
+def test_no_value_looks_like_anything_else_in_xml(value: str) -> None:
+    escaped = value.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    output = in_xml("7.node01", Account_Name=escaped, job_state="R", Variable_List=f"A={escaped}")
+
+    (job,) = xml_listing.parse_xml_jobs(output) or []
+
+    assert job.text("Account_Name") == value
+    assert TORQUE.parse_status(answered(output), ["7"])["7"].state is JobState.ACTIVE
+
+
+def test_the_recorded_values_that_break_json() -> None:
+    """Of one such job, anybody's, the whole listing was lost to who reads JSON."""
+    (everything,) = [step for step in recordings("json_of_release_23.06.06_client") if step.argv[-1] == "-x"]
+    with pytest.raises(ValueError, match=r"line \d+ column"):
+        json.loads(everything.result.stdout)
+
+    found = observed(PBS, everything.result)
+
+    assert len(found) > 50
+    assert all(seen.state is not None for seen in found.values())
+
+
+def test_the_recorded_values_that_break_xml() -> None:
+    steps = [step for step in torque_recordings("variables_and_xml") if "-x" in step.argv]
+
+    for step in steps:
+        ((name, seen),) = observed(TORQUE, step.result).items()
+        assert (name, seen.state) == (step.argv[-1], JobState.QUEUED)
+
+
+@pytest.mark.parametrize("hooks", [PBS, TORQUE], ids=["pbs", "torque"])
+def test_half_an_answer_is_none(hooks: object) -> None:
+    output = in_json("7.node01", job_state="R") if hooks is PBS else in_xml("7.node01", job_state="R")
+
+    with pytest.raises(SubmitException, match="no answer"):
+        hooks.parse_status(answered(output[: len(output) // 2]), ["7"])  # type: ignore[attr-defined]  # one of the two
+
+
+def test_an_answer_without_a_word_is_none() -> None:
+    """Qstat prints a frame even if there is no job at all."""
+    with pytest.raises(SubmitException, match="no answer"):
+        PBS.parse_status(answered(), ["7"])
+    (empty,) = [step for step in recordings("no_jobs") if "json" in step.argv]
+    assert PBS.parse_status(answered(of_all(empty.result.stdout)), None) == {}
+
+
+def test_a_banner_around_the_answer() -> None:
+    output = f"Welcome! {{\n*** 12345 ***\n{in_json('7.node01', job_state='R')}Bye.\n"
+
+    assert PBS.parse_status(answered(output, "maintenance on Monday\n"), ["7"]).keys() == {"7"}
+
+
+_LOST = "qstat: cannot connect to server nowhere (errno=15010)\n"
+
+
+def test_a_complaint_about_something_else_is_no_answer() -> None:
+    with pytest.raises(SubmitException, match="cannot connect"):
+        PBS.parse_status(answered(in_json("9", job_state="R"), _LOST, 255), None)
+    with pytest.raises(SubmitException, match="cannot connect"):
+        PBS.parse_status(answered(in_frame({}), _LOST, 255), ["7", "8"])
+    with pytest.raises(SubmitException, match="exit code 3"):
+        PBS.parse_status(answered(returncode=3), ["7"])
+    with pytest.raises(SubmitException, match="no answer in time"):
+        PBS.parse_status(type(answered())(returncode=-9, timed_out=True), ["7"])
+
+
+def test_a_server_that_is_down_costs_the_jobs_of_others_nothing() -> None:
+    """What was listed counts, what was complained of is gone, and of the rest nothing is known."""
+    said = f"qstat: Unknown Job Id 9.node01\n{_LOST}"
+
+    for others in (["8.nowhere"], ["8.nowhere", "9.node01"]):
+        listed = answered(in_json("7.node01", job_state="R"), said if len(others) > 1 else _LOST, 255)
+        found = PBS.parse_status(listed, ["7.node01", *others])
+        assert {it: seen.state for it, seen in found.items() if seen.exists} == {
+            "7.node01": JobState.ACTIVE,
+            "8.nowhere": None,
+        }
+        assert [it for it, seen in found.items() if not seen.exists] == others[1:]
+    with pytest.raises(SubmitException, match="cannot connect"):
+        PBS.parse_find(answered(in_json("7.node01", job_state="R"), said, 255), ["tag"])
+
+
+def test_an_id_that_is_none_of_the_servers_leaves_the_others_open() -> None:
+    """With -E, qstat complains of the one and looks for no other, as recorded."""
+    steps = [step for step in recordings("express") if "1.nosuch" in step.argv]
+
+    assert steps
+    for step in steps:
+        found = PBS.parse_status(step.result, ["672", "1.nosuch"])
+        assert {name: (seen.state, seen.exists) for name, seen in found.items()} == {
+            "672": (None, True),
+            "1.nosuch": (None, False),
+        }
+
+
+def test_no_jobs_at_all_is_an_answer_to_who_asked_for_all() -> None:
+    for native_ids in (None, [str(number) for number in range(26)]):
+        assert TORQUE.parse_status(answered(of_all(SERVER)), native_ids) == {}
+        for output in ("", of_all(""), of_all(SERVER)[:-2], f"jobs for tester\n{SERVER}"):
+            with pytest.raises(SubmitException, match="no answer"):
+                TORQUE.parse_status(answered(output), native_ids)
+
+
+@pytest.mark.parametrize("output", ["", "garbage\n", "<Data>", "Welcome to cluster c.\n"])
+def test_what_is_no_xml_is_no_answer(output: str) -> None:
+    with pytest.raises(SubmitException, match="no answer"):
+        TORQUE.parse_status(answered(output), ["7"])
+
+
+def test_the_qstat_of_pbs_is_told_from_that_of_torque() -> None:
+    """For the options that make Torque print XML, it prints finished jobs too, as text."""
+    with pytest.raises(SubmitException, match="use the executor pbs"):
+        TORQUE.parse_status(answered("Job Id: 7.node01\n    job_state = R\n"), ["7"])
+
+
+def test_variables_that_have_torque_leave_out_jobs_are_not_passed_on() -> None:
+    assert TORQUE.query(["7"], SITE).unset == ("PBS_QSTAT_*",)
+
+
+def test_times_are_those_of_the_zone_that_was_asked_for() -> None:
+    running = in_json("7", job_state="R", qtime="Sat Nov 21 08:57:58 2026", stime="Sat Nov  1 09:00:42 2026")
+
+    assert PBS.parse_status(answered(running), ["7"])["7"].time == datetime(2026, 11, 1, 9, 0, 42, tzinfo=UTC)
+    done = in_xml("7", job_state="C", exit_status="0", comp_time="1795252475")
+    assert TORQUE.parse_status(answered(done), ["7"])["7"].time == datetime.fromtimestamp(1795252475, UTC)
+
+
+@pytest.mark.parametrize("text", ["", "x", "Sat Xyz 21 08:57:58 2026", "Sat Nov 99 08:57:58 2026", "9" * 30])
+def test_a_time_that_is_none(text: str) -> None:
+    output = in_json("7", job_state="Q", qtime=text)
+
+    assert PBS.parse_status(answered(output), ["7"])["7"].time is None
+
+
+def test_nodes() -> None:
+    output = in_json("7", job_state="R", exec_host="node1/0*2+node2/0+node2/1")
+
+    assert PBS.parse_status(answered(output), ["7"])["7"].nodes == ("node1", "node2")
+
+
+def test_a_job_that_was_put_back() -> None:
+    waiting = in_json("7", job_state="Q", run_count=1)
+    again = in_json("7", job_state="R", run_count=2)
+
+    seen = PBS.parse_status(answered(waiting), ["7"])["7"]
+    assert (seen.state, seen.reason, seen.restarts) == (JobState.QUEUED, Reason.REQUEUED, 1)
+    assert PBS.parse_status(answered(again), ["7"])["7"].restarts == 1
+
+
+def test_an_unknown_state_is_passed_on_and_costs_nothing() -> None:
+    output = in_json("7", job_state="L")
+
+    assert (PBS.parse_status(answered(output), ["7"])["7"].state, "L") == (None, "L")
+
+
+@pytest.mark.clause("state-mapping")
+@pytest.mark.parametrize(
+    ("states", "meant"),
+    {
+        "wait": ("HMQTW", JobState.QUEUED),
+        "run": ("BERSU", JobState.ACTIVE),
+        "were ended before they ran": ("FXC", JobState.CANCELED),
+    }.values(),
+    ids=str,
+)
+def test_every_state_of_the_manual_is_known(states: str, meant: JobState) -> None:
+    outputs = {state: in_json("7", job_state=state, substate=91) for state in states}
+
+    found = {state: PBS.parse_status(answered(it), ["7"])["7"].state for state, it in outputs.items()}
+
+    assert found == dict.fromkeys(states, meant)
+
+
+def test_a_job_is_found_by_its_tag_however_its_variables_are_shown() -> None:
+    """A value that ends with a backslash swallows the next variable in the listing."""
+    plain = in_json("7.node01", job_state="R", Variable_List={"JPSI_TAG": "jpsi-a-1"})
+    swallowed = in_json("7.node01", job_state="R", Variable_List={"A": "b\\,JPSI_TAG=jpsi-a-1"})
+    xml = in_xml("7.node01", job_state="R", Variable_List="A=b,JPSI_TAG=jpsi-a-1,C=d")
+
+    for hooks, output in ((PBS, plain), (PBS, swallowed), (TORQUE, of_all(xml + SERVER))):
+        assert hooks.parse_find(answered(output), ["jpsi-a-1", "jpsi-a-2"]) == {"jpsi-a-1": "7.node01"}
+        assert hooks.parse_find(answered(output), ["jpsi-a-11", "jpsi-a"]) == {}
+
+
+def test_a_value_that_looks_like_a_tag_hides_none() -> None:
+    variables = {"NOTE": "was JPSI_TAG=jpsi-old-1", "JPSI_TAG": "jpsi-a-1"}
+    inside = in_xml("7.node01", job_state="R", Variable_List="NOTE=was JPSI_TAG=jpsi-old-1,JPSI_TAG=jpsi-a-1")
+
+    for hooks, output in (
+        (PBS, in_json("7.node01", job_state="R", Variable_List=variables)),
+        (TORQUE, of_all(inside + SERVER)),
+    ):
+        assert hooks.parse_find(answered(output), ["jpsi-a-1"]) == {"jpsi-a-1": "7.node01"}
+
+
+def test_a_job_that_another_submitted_with_its_environment_is_not_taken_for_it() -> None:
+    tagged = {"job_state": "R", "Variable_List": {"JPSI_TAG": "jpsi-a-1"}}
+    output = in_frame({"10.node01": tagged, "9.node01": tagged, "11.node01": tagged})
+
+    assert PBS.parse_find(answered(output), ["jpsi-a-1"]) == {"jpsi-a-1": "9.node01"}
+
+
+def test_a_search_that_failed_proves_nothing() -> None:
+    with pytest.raises(SubmitException, match="cannot connect"):
+        PBS.parse_find(
+            answered(stderr="qstat: cannot connect to server x (errno=15010)", returncode=255), ["t"]
+        )
+
+
+@pytest.mark.parametrize(
+    ("attributes", "expected"),
+    [
+        ({}, (None, None, None, None)),
+        ({"substate": 92}, (None, None, None, None)),
+        ({"substate": 92, "Exit_status": "~"}, (None, None, None, None)),
+        ({"substate": 93}, (JobState.FAILED, Reason.LAUNCH, None, False)),
+        ({"substate": 91}, (JobState.CANCELED, Reason.CANCELLED, None, False)),
+        ({"substate": 91, "run_count": 1}, (JobState.CANCELED, Reason.CANCELLED, None, None)),
+        ({"depend": "afterok:7@x", "substate": 92}, (JobState.CANCELED, Reason.DEPENDENCY, None, False)),
+        ({"depend": "afterok:7@x", "substate": 91}, (JobState.CANCELED, Reason.CANCELLED, None, False)),
+        ({"depend": "beforeok:7@x", "substate": 93}, (JobState.FAILED, Reason.LAUNCH, None, False)),
+        ({"substate": 93, "Exit_status": -27}, (JobState.FAILED, Reason.OUT_OF_MEMORY, None, True)),
+        ({"substate": 93, "Exit_status": -28}, (JobState.FAILED, Reason.TIMEOUT, None, True)),
+        ({"substate": 93, "Exit_status": -24}, (JobState.FAILED, None, None, True)),
+        ({"substate": 93, "Exit_status": -20}, (JobState.FAILED, Reason.NODE_FAIL, None, True)),
+        ({"substate": 93, "Exit_status": -1}, (JobState.FAILED, Reason.LAUNCH, None, None)),
+        ({"substate": 93, "Exit_status": 256 + 11}, (JobState.FAILED, Reason.SIGNAL, 139, True)),
+        ({"substate": 93, "Exit_status": 600}, (JobState.FAILED, Reason.SIGNAL, None, True)),
+    ],
+    ids=str,
+)
+def test_how_it_ended(
+    attributes: dict[str, object], expected: tuple[JobState | None, Reason | None, int | None, bool | None]
+) -> None:
+    seen = PBS.parse_status(answered(in_json("7", job_state="F", **attributes)), ["7"])["7"]
+
+    assert (seen.state, seen.reason, seen.exit_code, seen.ran) == expected
+
+
+def test_a_dependency_in_vain_in_torque() -> None:
+    """Job_func.c, handle_aborted_job: the code of a job that qdel has ended, and a comment."""
+    comment = "Job deleted as result of dependency on job 6.node01"
+    output = in_xml("7.node01", job_state="C", exit_status="271", comment=comment)
+
+    seen = TORQUE.parse_status(answered(output), ["7"])["7"]
+
+    assert (seen.state, seen.reason, seen.exit_code) == (JobState.CANCELED, Reason.DEPENDENCY, None)

@@ -1,0 +1,63 @@
+"""The engines that an agent has started: one for each kind of pilot."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from ..protocol import EngineMaker, PilotEngine, Place, PlaceLost, Settings
+
+
+class EnginePool:
+    """Engines by what they are made for; everything in one event loop."""
+
+    def __init__(self, new_engine: EngineMaker, changed: Callable[[], None]) -> None:
+        """None are started.
+
+        Args:
+            new_engine: makes engines; it may take a while.
+            changed: called whenever a place has come or gone.
+        """
+        self._new_engine = new_engine
+        self._changed = changed
+        self._engines: dict[tuple[str | None, str | None], PilotEngine] = {}
+        self._starting = asyncio.Lock()
+
+    async def ready(self, settings: Settings) -> PilotEngine:
+        """The engine for such pilots, which is started if it is needed for the first time.
+
+        Raises:
+            EngineMissing: there is no such engine.
+            OSError: it cannot be started here.
+        """
+        key = _key(settings)
+        async with self._starting:
+            if key not in self._engines:
+                engine = await asyncio.to_thread(self._new_engine, self._changed, settings)
+                await engine.start()
+                self._engines[key] = engine
+        return self._engines[key]
+
+    def of(self, settings: Settings) -> PilotEngine:
+        """The engine for such pilots.
+
+        Raises:
+            PlaceLost: it was never started here.
+        """
+        try:
+            return self._engines[_key(settings)]
+        except KeyError:
+            raise PlaceLost(settings.engine) from None
+
+    def places(self) -> dict[str, Place]:
+        """The places of all engines, by name."""
+        return {name: place for engine in self._engines.values() for name, place in engine.places().items()}
+
+    async def close(self) -> None:
+        """Leave them to themselves."""
+        for engine in self._engines.values():
+            await engine.close()
+
+
+def _key(settings: Settings) -> tuple[str | None, str | None]:
+    return settings.engine, settings.interface

@@ -1,0 +1,75 @@
+"""The file in which the agent writes down what happens before it counts."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import string
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TextIO
+
+from ..protocol import write_private
+from .state import AgentState, Event
+
+_NAME = "journal"
+_LETTERS = 8
+
+
+class Journal:
+    """Events, one line of JSON each; only one process has it open."""
+
+    def __init__(self, folder: Path, forget_before: float) -> None:
+        """Read what is there, drop what is of no interest any more, and go on with the rest."""
+        self.state = AgentState()
+        path = folder / _NAME
+        for event in _read(path):
+            self.state.take(event)
+        if not self.state.letters:
+            letters = "".join(secrets.choice(string.ascii_lowercase) for _ in range(_LETTERS))
+            self.state.take({"what": "begun", "letters": letters, "number": 0, "pilot": 0})
+        self._path = path
+        self._file = self._anew(forget_before)
+
+    def write(self, *events: Event, synced: bool = False) -> None:
+        """Write events down, and let the state have them.
+
+        Args:
+            events: what has happened.
+            synced: whether it must be on the disk before this returns, as what somebody is told afterwards.
+        """
+        self._file.writelines(map(_line, events))
+        self._file.flush()
+        if synced:
+            os.fsync(self._file.fileno())
+        for event in events:
+            self.state.take(event)
+
+    def tidy(self, forget_before: float) -> None:
+        """Drop what has ended, all of it before this time, so that memory and file do not grow for ever."""
+        self._file.close()
+        self._file = self._anew(forget_before)
+
+    def _anew(self, forget_before: float) -> TextIO:
+        self.state.forget(forget_before)
+        write_private(self._path, "".join(map(_line, self.state.events())).encode(), synced=True)
+        return self._path.open("a", encoding="utf-8")
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+
+def _line(event: Event) -> str:
+    return json.dumps(event, separators=(",", ":")) + "\n"
+
+
+def _read(path: Path) -> Iterator[Event]:
+    """The events in a file; the last line may be half of one, as where a machine has crashed."""
+    try:
+        text = path.read_text(encoding="utf-8", errors="replace")
+    except FileNotFoundError:
+        return
+    for line in text.split("\n")[:-1]:
+        yield json.loads(line)

@@ -1,0 +1,181 @@
+"""Answers the requests of clients: from what the state of the agent says, and by writing into the journal."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ..client import process
+from ..protocol import Need, Settings, node_of, write_private
+from .journal import Journal
+from .state import FINAL, Job
+
+ENVIRONMENTS = "environments"
+
+
+def is_there(client: str) -> bool:
+    """Whether a process is still the one that had this name."""
+    pid, _, start = client.partition(".")
+    if start:
+        return process(int(pid)) == client
+    try:
+        os.kill(int(pid), 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+class RequestHandler:
+    """Where requests arrive; each answer is what JSON can say."""
+
+    def __init__(
+        self,
+        journal: Journal,
+        folder: Path,
+        now: Callable[[], float],
+        problems: Mapping[str, str],
+    ) -> None:
+        """Open it.
+
+        Args:
+            journal: where everything is written down.
+            folder: the agent's.
+            now: the time.
+            problems: why pilots do not start, by the key of their settings.
+        """
+        self._journal = journal
+        self._state = journal.state
+        self._folder = folder
+        self._now = now
+        self._problems = problems
+
+    def submit(  # noqa: PLR0913  what a submission has
+        self,
+        *,
+        tag: str,
+        script: str,
+        elements: int | None,
+        at_a_time: int | None,
+        need: Mapping[str, Any],  # Any: as JSON has it
+        settings: Mapping[str, Any],
+        retry: bool,
+        environment: Mapping[str, str],
+        umask: int,
+        client: str,
+    ) -> dict[str, Any]:
+        """Take a job, or an array; one that was taken already is the same."""
+        number = self._state.number_of(tag)
+        if number is None:
+            number = self._state.last_number + 1
+            asked = Settings.of(settings)
+            events: list[dict[str, Any]] = []
+            if asked.key not in self._state.settings:
+                events.append({"what": "settings", "values": asked.plain()})
+            events.append(
+                {
+                    "what": "submitted",
+                    "number": number,
+                    "time": self._now(),
+                    "tag": tag,
+                    "script": script,
+                    "elements": elements,
+                    "at_a_time": at_a_time,
+                    "need": Need.of(need).plain(),
+                    "settings": asked.key,
+                    "retry": retry,
+                    "environment": self._keep(environment),
+                    "umask": umask,
+                    "client": None if asked.shared or not is_there(client) else client,
+                }
+            )
+            self._journal.write(*events, synced=True)
+        return {"id": self._state.native_id(number, None)}
+
+    def find(self, *, tags: Sequence[str]) -> dict[str, Any]:
+        """Which jobs carry these tags."""
+        numbers = {tag: self._state.number_of(tag) for tag in tags}
+        return {
+            "found": {
+                tag: self._state.native_id(number, None)
+                for tag, number in numbers.items()
+                if number is not None
+            }
+        }
+
+    def query(self, *, ids: Sequence[str] | None) -> dict[str, Any]:
+        """What is known of these jobs, elements of arrays one by one, or of all that have not ended."""
+        named = {it: self._state.named(it) for it in ids or ()}
+        told = self._state.unfinished if ids is None else [job for jobs in named.values() for job in jobs]
+        return {
+            "jobs": {job.native_id: self._told(job) for job in told},
+            "unknown": [it for it, jobs in named.items() if not jobs],
+        }
+
+    def cancel(
+        self, *, ids: Sequence[str], tags: Mapping[str, str] | None = None
+    ) -> tuple[dict[str, Any], list[Job]]:
+        """End what waits, and tell which jobs run that are to be ended.
+
+        Args:
+            ids: the jobs, or arrays.
+            tags: what they must carry, of those of them of which that is known.
+        """
+        jobs = [
+            job
+            for it in ids
+            for job in self._state.named(it)
+            if job.word not in FINAL and (tags or {}).get(it, job.submission.tag) == job.submission.tag
+        ]
+        now = self._now()
+        self._journal.write(
+            {"what": "stopped", "ids": [job.native_id for job in jobs]},
+            *(
+                {"what": "ended", "id": job.native_id, "word": "cancelled", "code": None, "time": now}
+                for job in jobs
+                if job.word == "waiting"
+            ),
+            synced=True,
+        )
+        running = [job for job in jobs if job.word == "running"]
+        return {"cancelled": {job.native_id: job.word for job in jobs}}, running
+
+    def tidy(self) -> None:
+        """Remove environments, which may hold secrets, that no job has any more which is known."""
+        needed = {it.environment for it in self._state.submissions.values()}
+        for path in (self._folder / ENVIRONMENTS).glob("*"):
+            if f"{ENVIRONMENTS}/{path.name}" not in needed:
+                path.unlink(missing_ok=True)
+
+    def _told(self, job: Job) -> dict[str, Any]:
+        told: dict[str, Any] = {"word": job.word, "time": job.time, "tag": job.submission.tag}
+        if job.restarts:
+            told["restarts"] = job.restarts
+        if job.code is not None:
+            told["code"] = job.code
+        if job.word in FINAL:
+            told["ran"] = bool(job.places) and job.word != "unable"
+        if job.message:
+            told["message"] = job.message
+        if job.places:
+            told["place"] = job.places[0]
+            told["nodes"] = [node_of(place) for place in job.places]
+        problem = self._problems.get(job.submission.settings)
+        if job.word == "waiting" and problem:
+            told["message"] = problem
+        return told
+
+    def _keep(self, environment: Mapping[str, str]) -> str:
+        """The name of the file that has this environment."""
+        text = json.dumps(environment, sort_keys=True).encode()
+        name = f"{ENVIRONMENTS}/{hashlib.sha256(text).hexdigest()[:24]}"
+        path = self._folder / name
+        if not path.exists():
+            path.parent.mkdir(mode=0o700, exist_ok=True)
+            write_private(path, text, synced=True)
+        return name

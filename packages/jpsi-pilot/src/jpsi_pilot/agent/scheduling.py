@@ -1,0 +1,173 @@
+"""Rounds of the agent: what has ended is noted, what waits is placed, pilots are started and ended."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+
+from ..node import request_stop
+from ..protocol import JOB_VARIABLE, EngineMaker, PilotEngine, Place, PlaceLost, Settings, Task
+from .background_tasks import BackgroundTasks
+from .engine_pool import EnginePool
+from .fleet import Fleet
+from .journal import Journal
+from .lost_places import LostPlaces
+from .pilot_jobs import PilotJobs
+from .pilot_lifecycle import PilotLifecycle
+from .placement import Room, placed
+from .request_handler import is_there
+from .state import Job
+from .verdict import Verdicts
+
+PILOTS = "pilots"
+# How often clients are looked for.
+_COUNTING = 1.0
+
+
+class Scheduling:
+    """Decides what runs where, and has it run; everything in one event loop."""
+
+    def __init__(  # noqa: PLR0913  what it stands between
+        self,
+        journal: Journal,
+        folder: Path,
+        now: Callable[[], float],
+        *,
+        wake: Callable[[], None],
+        jobs: PilotJobs,
+        new_engine: EngineMaker,
+    ) -> None:
+        """Begin with what the journal says.
+
+        Args:
+            journal: where everything is written down.
+            folder: the agent's.
+            now: the time.
+            wake: called, in any thread, when something has happened that a round should look at.
+            jobs: what starts pilots.
+            new_engine: makes engines; it may take a while.
+        """
+        self._journal = journal
+        self._state = journal.state
+        self._folder = folder / PILOTS
+        self._now = now
+        self._jobs = jobs
+        self._steps = BackgroundTasks(wake)
+        self._engines = EnginePool(new_engine, wake)
+        work = PilotLifecycle(self._folder, self._engines, jobs)
+        self._fleet = Fleet(journal, self._folder, now, work, self._steps)
+        self._counted = float("-inf")
+        self._lost_places = LostPlaces(self._folder, self._steps)
+        #: The runs that engines have not told the end of, by native id and number of restarts.
+        self._carried: set[tuple[str, int]] = set()
+        self._verdicts = Verdicts(journal, now, self._lost_places)
+
+    @property
+    def problems(self) -> Mapping[str, str]:
+        """Why pilots do not start, by the key of their settings."""
+        return self._fleet.problems
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing waits or runs, and there are no pilots."""
+        return not self._state.unfinished and not self._fleet.pilots and not self._steps
+
+    def round(self) -> None:
+        """Look at everything once."""
+        now = self._now()
+        places = self._engines.places()
+        self._count_clients(now)
+        self._fleet.look(places, now)
+        self._verdicts.judge(places, self._fleet.pilots, self._carried)
+        self._fleet.bury(places)
+        self._lost_places.keep(self._fleet.pilots)
+        rooms = self._place(places, now)
+        self._fleet.size(rooms, now)
+
+    def count_clients(self) -> None:
+        """Have the next round look at once which clients are still there: their pilots may be taken over."""
+        self._counted = float("-inf")
+
+    async def ready_engine(self, settings: Settings) -> PilotEngine:
+        """The engine for such pilots; see `EnginePool.ready`."""
+        return await self._engines.ready(settings)
+
+    def stop(self, jobs: Iterable[Job]) -> None:
+        """Have jobs end that run."""
+        for job in jobs:
+            self._steps.begin(self._stop(job))
+
+    async def close(self) -> None:
+        """Leave everything to itself."""
+        await self._engines.close()
+        self._jobs.close()
+
+    def _count_clients(self, now: float) -> None:
+        if now - self._counted > _COUNTING:
+            self._counted = now
+            for client in self._state.clients:
+                if not is_there(client):
+                    self._state.disown(client)
+
+    def _place(self, places: Mapping[str, Place], now: float) -> list[Room]:
+        """Start what can start; returns what is still free."""
+        rooms = self._fleet.rooms(places, now)
+        for job in self._state.running:
+            for it in rooms.keys() & job.places:
+                rooms[it] = rooms[it].without(job.submission.need)
+        for kind, names, times in placed(self._state.waiting(), list(rooms.values())):
+            jobs = self._state.next(kind, times)
+            ids = [job.native_id for job in jobs]
+            self._journal.write({"what": "started", "ids": ids, "places": names, "time": now})
+            for name in names:
+                rooms[name] = rooms[name].without(kind.need, times)
+            for job in jobs:
+                self._steps.begin(self._carry(job, names))
+        return list(rooms.values())
+
+    async def _carry(self, job: Job, places: tuple[str, ...]) -> None:
+        run, pilot, submission = job.run, job.pilot, job.submission
+        settings = self._state.settings[submission.settings]
+        variables = {JOB_VARIABLE: job.native_id}
+        if job.index is not None:
+            variables["JPSI_PILOT_ARRAY"] = self._state.native_id(submission.number, None)
+            variables["JPSI_PILOT_INDEX"] = str(job.index)
+        task = Task(
+            native_id=job.native_id,
+            restarts=job.restarts,
+            script=submission.script,
+            environment=submission.environment,
+            umask=submission.umask,
+            variables=variables,
+            seconds=submission.need.seconds,
+            kill_delay=settings.kill_delay,
+            cores=submission.need.cores,
+            gpus=submission.need.gpus if settings.gpus else None,
+        )
+        self._carried.add(run)
+        try:
+            end = await self._engines.of(settings).run(places, task)
+        except PlaceLost:
+            if job.stopped:
+                # nobody knows whether it was told that
+                await self._stop(job)
+            return
+        finally:
+            self._carried.discard(run)
+        if pilot is not None and end.why != "lost":
+            self._fleet.use(pilot)
+        if (job.word, job.places, job.run) == ("running", places, run):
+            self._verdicts.note(job, end)
+
+    async def _stop(self, job: Job) -> None:
+        if not job.places:
+            # it has come back meanwhile, and is not started again
+            return
+        try:
+            engine = self._engines.of(self._state.settings[job.submission.settings])
+            await engine.stop(job.places[0], job.native_id)
+        except PlaceLost:
+            # it may run on where an earlier agent has put it; else it is judged as one that was told to end
+            with contextlib.suppress(OSError):
+                request_stop(self._folder / (job.pilot or ""), job.native_id)

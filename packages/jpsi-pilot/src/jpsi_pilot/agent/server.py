@@ -1,0 +1,182 @@
+"""The agent: keeps the queue of one work directory, for as long as there is anything to do.
+
+agent.main(FOLDER)
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import fcntl
+import logging
+import os
+import signal
+import socket
+import time
+from pathlib import Path
+from typing import Any
+
+from ..client import LOCK, SOCKET, enter
+from ..engines import EngineMissing, new_engine
+from ..protocol import Need, Request, Settings, read_request, render_answer
+from .journal import Journal
+from .request_handler import RequestHandler
+
+log = logging.getLogger(__name__)
+
+# How often everything is looked at when nothing has happened.
+_TICK = 0.5
+# What has ended is known for so long, and looked for so often.
+_MEMORY = 86400.0
+_TIDYING = 3600.0
+# How long an agent that was given nothing to do stays for more requests.
+_LINGER = 20.0
+
+
+def main(folder: str) -> None:
+    """Be the agent of a folder, unless there is one."""
+    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(name)s %(levelname)s %(message)s")
+    # jobs have the umask of whoever submits them; what is made here is the user's alone
+    os.umask(0o077)
+    enter(folder)
+    lock = os.open(LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return
+    # for people, for whoever wants it to leave (TERM), and for clients on other machines
+    os.ftruncate(lock, 0)
+    os.write(lock, f"{os.getpid()} {socket.gethostname()}\n".encode())
+    asyncio.run(Agent(Path(folder)).serve())
+
+
+class Agent:
+    """Takes requests and goes round after round."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._journal = Journal(folder, time.time() - _MEMORY)
+        self._linger = _LINGER
+        self._asked = self._tidied = time.monotonic()
+        self._changed = asyncio.Event()
+        self._is_told = False
+
+    async def serve(self) -> None:
+        """Go on until there is nothing to do."""
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(SOCKET)  # noqa: PTH108  relative to the folder
+        # It brings all of jpsi, and a client waits.
+        from .pilot_jobs import PilotJobs  # noqa: PLC0415
+        from .scheduling import Scheduling  # noqa: PLC0415
+
+        loop = asyncio.get_running_loop()
+
+        def wake() -> None:
+            # a loop that is closed needs no news
+            with contextlib.suppress(RuntimeError):
+                loop.call_soon_threadsafe(self._changed.set)
+
+        self._scheduling = Scheduling(
+            self._journal,
+            self._folder,
+            time.time,
+            wake=wake,
+            jobs=PilotJobs(wake),
+            new_engine=new_engine,
+        )
+        self._requests = RequestHandler(self._journal, self._folder, time.time, self._scheduling.problems)
+        self._requests.tidy()
+        loop.add_signal_handler(signal.SIGTERM, self._leave)
+        server = await asyncio.start_unix_server(self._connected, SOCKET)
+        async with server:
+            while not self._is_done():
+                begun = time.monotonic()
+                self._changed.clear()
+                self._scheduling.round()
+                self._tidy()
+                # a round looks at all that runs: half of the time is for what else there is, however much
+                # happens, and what has happened meanwhile is looked at together
+                await asyncio.sleep(time.monotonic() - begun)
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(self._changed.wait(), _TICK)
+            os.unlink(SOCKET)  # noqa: PTH108  as above
+        await self._scheduling.close()
+        self._journal.close()
+
+    def _tidy(self) -> None:
+        now = time.monotonic()
+        if now > self._tidied + _TIDYING:
+            self._tidied = now
+            self._journal.tidy(time.time() - _MEMORY)
+            self._requests.tidy()
+
+    def _leave(self) -> None:
+        self._is_told = True
+        self._changed.set()
+
+    def _is_done(self) -> bool:
+        is_bored = self._scheduling.is_idle and time.monotonic() > self._asked + self._linger
+        return is_bored or self._is_told
+
+    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Answer one request; half of one is none."""
+        self._asked = time.monotonic()
+        with contextlib.suppress(ConnectionError):
+            text = await reader.read()
+            request = read_request(text)
+            if request is not None:
+                writer.write(render_answer(await self._answer(request)))
+                await writer.drain()
+            writer.close()
+            await writer.wait_closed()
+
+    async def _answer(self, request: Request) -> dict[str, Any]:  # Any: as JSON has it
+        match request.what:
+            case "submit":
+                return await self._submit(request)
+            case "cancel":
+                answer, running = self._requests.cancel(**request.values)
+                self._scheduling.stop(running)
+                self._changed.set()
+                return answer
+            case "find":
+                return self._requests.find(**request.values)
+            case "query":
+                return self._requests.query(**request.values)
+            case what:
+                return {
+                    "refused": f"the pilots' agent does not know how to {what}; is it of another version?"
+                }
+
+    async def _submit(self, request: Request) -> dict[str, Any]:  # as above
+        values = dict(request.values)
+        has_launcher = values.pop("has_launcher", False)
+        settings, need = Settings.of(values["settings"]), Need.of(values["need"])
+        try:
+            engine = await self._scheduling.ready_engine(settings)
+        except EngineMissing as e:
+            return {"refused": str(e)}
+        except OSError as e:
+            return {"unable": f"the engine of pilots cannot be started: {e}"}
+        except Exception as e:
+            # a fence: engines are plugins, and a client waits for an answer
+            log.exception("the engine of pilots cannot be started")
+            return {"unable": f"the engine of pilots cannot be started: {e!r}"}
+        if need.nodes > 1 and not engine.spans_nodes:
+            return {
+                "refused": f"the engine {engine.name} runs a job on one node, and it needs {need.nodes} nodes"
+            }
+        if need.nodes > 1 and engine.needs_launcher and not has_launcher:
+            why = (
+                f"of a job on {need.nodes} nodes the engine {engine.name} starts the processes by a launcher"
+            )
+            return {"refused": f"{why} that the job names, such as srun; the engine flux needs none"}
+        self._linger = settings.idle
+        self._scheduling.count_clients()
+        self._changed.set()
+        return self._requests.submit(
+            **values,
+            environment=request.environment,
+            umask=request.umask,
+            client=request.client,
+        )

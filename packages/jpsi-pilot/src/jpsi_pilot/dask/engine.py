@@ -1,0 +1,234 @@
+"""The engine `dask`: dask.distributed, its scheduler in the agent, a worker on each node of a pilot."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import attrs
+import dask
+from distributed import Scheduler
+from distributed.diagnostics.plugin import SchedulerPlugin
+
+from ..network import Authority, security
+from ..protocol import End, Equipment, Place, PlaceLost, Settings, Share, Task
+from .messages import ADDRESS, ENDED, HELD, HOLD, RELEASE, RUN, SETTINGS, STOP
+
+_FOLDER = Path("dask")
+_CLOSING = 5.0
+T = TypeVar("T")
+
+
+class _PilotScheduler(Scheduler):
+    """A scheduler that listens for nothing but its workers, and is told by them how runs have ended."""
+
+    def __init__(
+        self,
+        ended: Callable[[int, End], None],
+        held: Callable[[int, Share], None],
+        **options: Any,  # noqa: ANN401  dask's
+    ) -> None:
+        super().__init__(**options)
+        self._ended = ended
+        self._held = held
+        self.stream_handlers[ENDED] = self._hear
+        self.stream_handlers[HELD] = self._hear_held
+
+    def start_http_server(self, *_: object, **__: object) -> None:
+        """Nothing: what it would serve is open to everybody."""
+
+    def _hear(self, number: int, end: dict[str, Any], worker: str) -> None:  # noqa: ARG002  Any: as JSON has it
+        self._ended(number, End.of(end))
+
+    def _hear_held(self, number: int, share: dict[str, Any], worker: str) -> None:  # noqa: ARG002  as above
+        self._held(number, Share.of(share))
+
+
+@attrs.define(slots=True)
+class _Worker:
+    """A worker that has reported."""
+
+    place: Place
+    address: str
+    #: The numbers of the runs that it was given and has not ended.
+    runs: set[int] = attrs.field(factory=set)
+
+
+class DaskEngine:
+    """See `jpsi_pilot.protocol.engine.PilotEngine`."""
+
+    name = "dask"
+    #: The script of a job of several nodes runs on one of them; its launcher reaches the others.
+    spans_nodes = True
+    needs_launcher = True
+
+    def __init__(self, changed: Callable[[], None], settings: Settings) -> None:
+        self._changed = changed
+        self._interface = settings.interface
+        self._authority = Authority()
+        self._workers: dict[str, _Worker] = {}
+        self._ends: dict[int, asyncio.Future[End]] = {}
+        self._shares: dict[int, asyncio.Future[Share]] = {}
+        self._count = 0
+        self._scheduler: Scheduler | None = None
+
+    async def start(self) -> None:
+        """See `PilotEngine`."""
+        logging.getLogger("distributed").setLevel(logging.ERROR)
+        dask.config.set(SETTINGS)
+        _FOLDER.mkdir(mode=0o700, exist_ok=True)  # noqa: ASYNC240  it takes no time
+        self._authority.write(_FOLDER, "agent")
+        self._scheduler = await _PilotScheduler(
+            self.ended,
+            self.held,
+            protocol="tls",
+            interface=self._interface,
+            security=security(_FOLDER),
+            dashboard=False,
+        )
+        self._scheduler.add_plugin(_Listener(self))
+
+    def equip(self, folder: Path, settings: Settings) -> Equipment:  # noqa: ARG002  its workers need none
+        """See `PilotEngine`."""
+        assert self._scheduler is not None  # noqa: S101  it was started
+        self._authority.write(folder, folder.name)
+        (folder / ADDRESS).write_text(self._scheduler.address, encoding="ascii")
+        return Equipment(module=["jpsi_pilot.dask.worker"])
+
+    def places(self) -> Mapping[str, Place]:
+        """See `PilotEngine`."""
+        return {name: worker.place for name, worker in self._workers.items()}
+
+    async def run(self, places: Sequence[str], task: Task) -> End:
+        """See `PilotEngine`; on several places the script runs on the first, and all keep GPUs for it."""
+        if len(places) == 1:
+            return await self._run(places[0], task)
+        # nothing is given back if this is cancelled: then the agent goes, and jobs run on
+        try:
+            end = await self._run_on_several(places, task)
+        except PlaceLost:
+            self._release(places, task)
+            raise
+        self._release(places, task)
+        return end
+
+    async def _run_on_several(self, places: Sequence[str], task: Task) -> End:
+        asked = await asyncio.gather(*(self._hold(it, task) for it in places), return_exceptions=True)
+        shares: list[Share] = []
+        for it in asked:
+            if isinstance(it, BaseException):
+                raise it
+            if it.problem:
+                return End(code=None, why="unable", message=it.problem)
+            shares.append(it)
+        return await self._run(places[0], _of_several(task, shares))
+
+    def _release(self, places: Sequence[str], task: Task) -> None:
+        for worker in (self._workers[it] for it in places if it in self._workers):
+            self._send(worker, {"op": RELEASE, "native_id": task.native_id})
+
+    async def _run(self, place: str, task: Task) -> End:
+        # what is sent at about the same time is one message
+        return await self._told(place, self._ends, {"op": RUN, "task": task.plain()})
+
+    async def _hold(self, place: str, task: Task) -> Share:
+        message = {"op": HOLD, "native_id": task.native_id, "gpus": task.gpus}
+        return await self._told(place, self._shares, message)
+
+    async def _told(self, place: str, told: dict[int, asyncio.Future[T]], message: dict[str, Any]) -> T:
+        """Send a worker a message with a number, and return what it tells of that."""
+        worker = self._worker(place)
+        self._count += 1
+        number = self._count
+        answer: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        told[number] = answer
+        worker.runs.add(number)
+        self._send(worker, {**message, "number": number})
+        try:
+            return await answer
+        finally:
+            del told[number]
+            worker.runs.discard(number)
+
+    async def stop(self, place: str, native_id: str) -> None:
+        """See `PilotEngine`."""
+        self._send(self._worker(place), {"op": STOP, "native_id": native_id})
+
+    async def close(self) -> None:
+        """See `PilotEngine`."""
+        if self._scheduler is not None:
+            # a worker that does not answer any more keeps nobody
+            with contextlib.suppress(TimeoutError, OSError):
+                await asyncio.wait_for(self._scheduler.close(), _CLOSING)
+
+    def _worker(self, place: str) -> _Worker:
+        try:
+            return self._workers[place]
+        except KeyError:
+            raise PlaceLost(place) from None
+
+    def _send(self, worker: _Worker, message: dict[str, Any]) -> None:
+        assert self._scheduler is not None  # noqa: S101  a worker has reported to it
+        self._scheduler.worker_send(worker.address, message)
+
+    # What the scheduler tells.
+
+    def come(self, name: str, address: str) -> None:
+        """A worker has reported; its name is that of its place."""
+        self._workers[name] = _Worker(Place(name=name), address)
+        self._changed()
+
+    def gone(self, address: str) -> None:
+        """A worker is gone, and what ran there may have ended or not."""
+        for name, it in list(self._workers.items()):
+            if it.address == address:
+                del self._workers[name]
+                for number in it.runs:
+                    self._lost(number)
+        self._changed()
+
+    def ended(self, number: int, end: End) -> None:
+        """A run has ended."""
+        if number in self._ends and not self._ends[number].done():
+            self._ends[number].set_result(end)
+
+    def held(self, number: int, share: Share) -> None:
+        """A worker keeps what it was asked for, or cannot."""
+        if number in self._shares and not self._shares[number].done():
+            self._shares[number].set_result(share)
+
+    def _lost(self, number: int) -> None:
+        """Nobody will be told what a worker was asked."""
+        for told in (self._ends.get(number), self._shares.get(number)):
+            if told is not None and not told.done():
+                told.set_exception(PlaceLost(number))
+
+
+def _of_several(task: Task, shares: Sequence[Share]) -> Task:
+    """Return a task that finds its nodes, and its GPUs on each of them."""
+    variables = {**shares[0].allocation, "JPSI_PILOT_NODES": " ".join(it.node for it in shares)}
+    if task.gpus is not None:
+        lines = [f"{it.node} {name}={value}" for it in shares for name, value in it.variables.items()]
+        variables["JPSI_PILOT_DEVICES"] = "\n".join(lines)
+    return attrs.evolve(task, variables={**task.variables, **variables}, gpus=None)
+
+
+class _Listener(SchedulerPlugin):
+    """Hears from the scheduler what becomes of workers."""
+
+    name = "jpsi"
+
+    def __init__(self, engine: DaskEngine) -> None:
+        self._engine = engine
+
+    def add_worker(self, scheduler: Scheduler, worker: str) -> None:
+        """See `DaskEngine.come`."""
+        self._engine.come(str(scheduler.workers[worker].name), worker)
+
+    def remove_worker(self, scheduler: Scheduler, worker: str, **_: object) -> None:  # noqa: ARG002  as it is called
+        """See `DaskEngine.gone`."""
+        self._engine.gone(worker)

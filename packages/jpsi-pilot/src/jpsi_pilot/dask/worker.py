@@ -1,0 +1,134 @@
+"""The worker of dask.distributed on a node of a pilot.
+
+python -m jpsi_pilot.dask.worker PILOT_FOLDER CORES PLACE
+
+What it is given and what it tells are messages in the stream that dask keeps between a scheduler and each of
+its workers: a task of dask's for each job would take as much time as a short job itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import socket
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import dask
+from distributed import Worker
+
+from ..network import security
+from ..node import NodeLog, NoDeviceError, Runs, log_of
+from ..protocol import ALLOCATION, Share, Task
+from .messages import ADDRESS, ENDED, HELD, HOLD, RELEASE, RUN, SETTINGS, STOP
+
+# srun(1), INPUT and OUTPUT ENVIRONMENT VARIABLES: with these it makes a step of the allocation, and the
+# launcher knows that the pilot is one that holds all of it.
+_OF_THE_ALLOCATION = (
+    *(ALLOCATION, "SLURM_JOBID", "SLURM_JOB_NODELIST", "SLURM_JOB_NUM_NODES", "SLURM_STEP_ID", "SLURM_CONF"),
+)
+_PATIENCE = "60s"
+_CLOSING = 2.0
+
+
+class PilotWorker(Worker):
+    """A worker that listens for nothing but other parts of dask, and runs jobs."""
+
+    def __init__(self, *arguments: Any, runs: Runs, nthreads: int, **options: Any) -> None:  # noqa: ANN401  dask's
+        super().__init__(*arguments, nthreads=nthreads, **options)
+        self._runs = runs
+        # one for each core, and a job has one at least
+        self._threads = ThreadPoolExecutor(nthreads)
+        self.stream_handlers[RUN] = self._run
+        self.stream_handlers[STOP] = runs.stop
+        self.stream_handlers[HOLD] = self._hold
+        self.stream_handlers[RELEASE] = runs.release
+
+    def start_http_server(self, *_: object, **__: object) -> None:
+        """Nothing: what it would serve is open to everybody."""
+
+    def _run(self, number: int, task: dict[str, Any]) -> None:  # Any: as JSON has it
+        self._threads.submit(self._carry, number, Task.of(task))
+
+    def _hold(self, number: int, native_id: str, gpus: int | None) -> None:
+        try:
+            held = self._runs.hold(native_id, gpus)
+            share = Share(node=node_name(os.environ), variables=held, allocation=_allocation(os.environ))
+        except NoDeviceError as e:
+            share = Share(problem=f"the job could not be started on a node of it: {e}")
+        self.batched_send({"op": HELD, "number": number, "share": share.plain()})
+
+    def _carry(self, number: int, task: Task) -> None:
+        end = self._runs.run(task)
+        message = {"op": ENDED, "number": number, "end": end.plain()}
+        # nobody is told without a connection: whoever asks later finds it in the log
+        self.loop.add_callback(self.batched_send, message)
+
+
+def node_name(environment: Mapping[str, str]) -> str:
+    """Return the name by which a launcher knows this node: Slurm's own, where that is told, else the host's.
+
+    >>> node_name({"SLURMD_NODENAME": "n7"})
+    'n7'
+    """
+    return environment.get("SLURMD_NODENAME") or socket.gethostname()
+
+
+def _allocation(environment: Mapping[str, str]) -> Mapping[str, str]:
+    return {name: environment[name] for name in _OF_THE_ALLOCATION if name in environment}
+
+
+async def serve(folder: Path, cores: int, place: str) -> None:
+    """Be a worker until there is no scheduler any more, or nobody watches over this process."""
+    told = asyncio.Event()
+    runs = Runs(folder.parent.parent, NodeLog(log_of(folder, place)))
+    loop = asyncio.get_running_loop()
+    loop.add_signal_handler(signal.SIGTERM, runs.close)
+    # a thread that nobody waits for at the end
+    threading.Thread(
+        target=_wait_for_supervisor, args=(lambda: loop.call_soon_threadsafe(told.set),), daemon=True
+    ).start()
+    dask.config.set(SETTINGS)
+    with tempfile.TemporaryDirectory(prefix="jpsi-pilot-") as scratch:
+        worker = PilotWorker(
+            (folder / ADDRESS).read_text(encoding="ascii"),
+            name=place,
+            runs=runs,
+            nthreads=cores,
+            security=security(folder),
+            dashboard=False,
+            local_directory=scratch,
+            memory_limit=0,
+            death_timeout=_PATIENCE,
+        )
+        await worker
+        waits = [asyncio.ensure_future(_finished(worker)), asyncio.ensure_future(told.wait())]
+        await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        # without a scheduler jobs run on to their ends, which the log tells
+        await asyncio.to_thread(runs.end_all if told.is_set() else runs.drain)
+        # one that was closing already may never tell that it has
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(worker.close(timeout=1, executor_wait=False), _CLOSING)
+    # threads of dask's, and the one that waits for the node supervisor, keep nobody
+    os._exit(0)
+
+
+async def _finished(worker: Worker) -> None:
+    await worker.finished()
+
+
+def _wait_for_supervisor(gone: Callable[[], object]) -> None:
+    while sys.stdin.buffer.read(1):
+        pass
+    gone()
+
+
+if __name__ == "__main__":
+    asyncio.run(serve(Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3]))

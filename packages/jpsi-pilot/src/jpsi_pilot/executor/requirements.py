@@ -1,0 +1,120 @@
+"""What a job asks of a pilot, and why none can ever give it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from datetime import timedelta
+
+from jpsi.plugin import (
+    JobSpec,
+    Script,
+    Site,
+    attributes,
+    custom_options,
+    hookimpl,
+    resources,
+    time_limit,
+    units,
+)
+
+from ..config import PilotConfig
+from ..protocol import Need, Settings
+
+_SECOND = timedelta(seconds=1)
+_RETRY = "retry_on_pilot_loss"
+# What a job says that only a job with a queue of its own can; pilots are configured instead.
+_OF_PILOTS = ("queue_name", "project_name", "reservation_id")
+
+
+@hookimpl
+def check_spec(spec: JobSpec, site: Site) -> Iterator[str]:
+    """Why no pilot can ever run this, one sentence each."""
+    config: PilotConfig = site.config
+    yield from _too_large(spec, config)
+    yield from _too_long(spec, config)
+    for name in _OF_PILOTS:
+        if getattr(attributes(spec), name) is not None:
+            yield f"{name} is nothing that a job in a pilot has; the configuration says it of pilots"
+    for option, value in custom_options(spec, "pilot").items():
+        if option != _RETRY:
+            yield f"custom attribute pilot.{option} is not known; there is pilot.{_RETRY}"
+        elif not isinstance(value, bool):
+            yield f"custom attribute pilot.{_RETRY} must be True or False, not {value!r}"
+
+
+@hookimpl
+def render_script() -> Script:
+    """Nothing: what a job asks for stands beside its script."""
+    return Script([])
+
+
+def need(spec: JobSpec, config: PilotConfig) -> Need:
+    """What a sound job takes of each of its nodes."""
+    asked = resources(spec)
+    nodes = asked.computed_node_count
+    # of several nodes, as much as the fullest needs
+    processes = asked.computed_process_count if nodes == 1 else asked.computed_processes_per_node
+    return Need(
+        nodes=nodes,
+        cores=config.cores_per_node
+        if asked.exclusive_node_use
+        else processes * (asked.cpu_cores_per_process or 1),
+        gpus=config.gpus_per_node
+        if asked.exclusive_node_use
+        else processes * (asked.gpu_cores_per_process or 0),
+        memory=(config.memory_per_node or 0)
+        if asked.exclusive_node_use
+        else math.ceil((asked.memory or 0) / nodes),
+        seconds=time_limit(spec, config, _SECOND) or 0,
+    )
+
+
+def runs_again(spec: JobSpec, config: PilotConfig) -> bool:
+    """Whether a sound job runs again whose pilot was lost."""
+    return bool(custom_options(spec, "pilot").get(_RETRY, config.retry_on_pilot_loss))
+
+
+def settings(config: PilotConfig) -> Settings:
+    """What the pilots for jobs of this executor are."""
+    return Settings(
+        target=config.target.lower(),
+        engine=config.engine,
+        max_pilots=config.max_pilots,
+        nodes=config.nodes_per_pilot,
+        cores=config.cores_per_node,
+        gpus=config.gpus_per_node,
+        memory=config.memory_per_node,
+        walltime=units(config.walltime, _SECOND),
+        margin=units(config.margin, _SECOND),
+        idle=config.idle_time.total_seconds(),
+        kill_delay=config.kill_delay.total_seconds(),
+        shared=config.shared,
+        queue_name=config.queue_name,
+        project_name=config.project_name,
+        startup=config.startup,
+        launcher=config.launcher,
+        interface=config.interface,
+    )
+
+
+def _too_large(spec: JobSpec, config: PilotConfig) -> Iterator[str]:
+    asked = need(spec, config)
+    if asked.nodes > config.nodes_per_pilot:
+        yield f"the job needs {asked.nodes} nodes, and a pilot has {config.nodes_per_pilot}"
+    if asked.cores > config.cores_per_node:
+        yield f"the job needs {asked.cores} cores, and a pilot has {config.cores_per_node} on a node"
+    if asked.gpus > config.gpus_per_node:
+        yield f"the job needs {asked.gpus} GPUs, and a pilot has {config.gpus_per_node} on a node"
+    if config.memory_per_node is not None and asked.memory > config.memory_per_node:
+        has = config.memory_per_node
+        yield f"the job needs {asked.memory} bytes of memory, and a pilot has {has} on a node"
+
+
+def _too_long(spec: JobSpec, config: PilotConfig) -> Iterator[str]:
+    seconds = time_limit(spec, config, _SECOND)
+    if seconds is None:
+        yield f"the job has no time limit, and jobs can run in a pilot for {config.walltime}"
+    elif timedelta(seconds=seconds) > config.walltime:
+        limit = timedelta(seconds=seconds)
+        yield f"the job may run for {limit}, and jobs can run in a pilot for {config.walltime}"

@@ -1,0 +1,147 @@
+"""What the agent answers, as `client.py` prints it: one line of JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from jpsi.plugin import (
+    CommandResult,
+    Failure,
+    FailureKind,
+    JobState,
+    Meaning,
+    Observation,
+    Reason,
+    SubmitException,
+    hookimpl,
+)
+from jpsi.plugin.kit import the_one_id
+
+from .commands import IDS
+
+#: What the agent says of a job; `done` has a code, which says the rest.
+_WORDS: Mapping[str, Meaning] = {
+    "waiting": Meaning(JobState.QUEUED),
+    "running": Meaning(JobState.ACTIVE),
+    "done": Meaning(JobState.COMPLETED),
+    "failed": Meaning(JobState.FAILED),
+    "cancelled": Meaning(JobState.CANCELED, Reason.CANCELLED),
+    "timeout": Meaning(JobState.FAILED, Reason.TIMEOUT, "the job used up its duration and was ended"),
+    "unable": Meaning(JobState.FAILED, Reason.LAUNCH),
+    "lost": Meaning(JobState.FAILED, Reason.NODE_FAIL, "the pilot that the job ran in was lost"),
+}
+# The agent's word for ids that are no job's.
+_UNKNOWN = "unknown"
+# What client.py ends with if the agent has nothing of the job, or refuses it.
+_FAILURES = {3: FailureKind.TRANSIENT, 4: FailureKind.INVALID_JOB}
+
+
+@hookimpl
+def parse_submit(result: CommandResult) -> str:
+    """The native id of the job."""
+    found = str(_answer(result).get("id", ""))
+    return the_one_id([found] if IDS.has(found) else [], result.stdout)
+
+
+@hookimpl
+def classify_failure(result: CommandResult) -> Failure | None:
+    """What an exit code means; None for one that client.py does not have."""
+    kind = _FAILURES.get(result.returncode)
+    return None if kind is None else Failure(kind, result.complaint)
+
+
+@hookimpl
+def parse_find(result: CommandResult, tags: Sequence[str]) -> Mapping[str, str]:
+    """The jobs that carry these tags."""
+    found = _part(result, "found")
+    return {tag: str(found[tag]) for tag in tags if tag in found}
+
+
+@hookimpl
+def parse_status(result: CommandResult, native_ids: Sequence[str] | None) -> Mapping[str, Observation]:
+    """What the agent says of jobs, and of elements of arrays one by one.
+
+    Raises:
+        SubmitException: the agent did not answer, or neither tells of a job nor denies it.
+    """
+    unknown = _answer_of(result).get(_UNKNOWN)
+    try:
+        found = {native_id: _observation(it) for native_id, it in _part(result, "jobs").items()}
+    except (AttributeError, KeyError, OSError, OverflowError, TypeError, ValueError):
+        raise result.no_answer from None
+    if not isinstance(unknown, list):
+        raise result.no_answer
+    for native_id in native_ids or ():
+        if native_id in unknown or native_id.partition("[")[0] in unknown:
+            found.setdefault(native_id, Observation.denied(_UNKNOWN))
+        elif native_id not in found:
+            msg = f"the agent told nothing of {native_id}"
+            raise SubmitException(msg, transient=True)
+    return found
+
+
+@hookimpl
+def parse_cancel(result: CommandResult, native_ids: Sequence[str]) -> Mapping[str, str]:
+    """None if the agent has answered; what has ended, or is unknown, needs no end."""
+    try:
+        _part(result, "cancelled")
+    except SubmitException as e:
+        return dict.fromkeys(native_ids, str(e))
+    return {}
+
+
+def _observation(said: Mapping[str, Any]) -> Observation:  # Any: as JSON has it
+    word = str(said["word"])
+    meaning = _WORDS.get(word)
+    state, reason, message = (None, None, None) if meaning is None else meaning
+    time = said.get("time")
+    details = {f"pilot.{name}": said[name] for name in ("place", "engine") if said.get(name)}
+    return Observation(
+        state=state,
+        word=word,
+        tag=str(said["tag"]),
+        reason=reason,
+        message=said.get("message") or message,
+        exit_code=said.get("code"),
+        ran=said.get("ran"),
+        time=None if time is None else datetime.fromtimestamp(time, UTC),
+        restarts=said.get("restarts"),
+        nodes=tuple(said.get("nodes", ())),
+        details=details,
+    )
+
+
+def _part(result: CommandResult, name: str) -> dict[str, Any]:  # as above
+    """One part of an answer.
+
+    Raises:
+        SubmitException: the agent did not answer.
+    """
+    part = _answer_of(result).get(name)
+    if not isinstance(part, dict):
+        raise result.no_answer
+    return part
+
+
+def _answer_of(result: CommandResult) -> dict[str, Any]:  # as above
+    try:
+        return _answer(result.checked())
+    except ValueError:
+        raise result.no_answer from None
+
+
+def _answer(result: CommandResult) -> dict[str, Any]:  # as above
+    """The last line that is an answer, whatever a site's Python prints before it.
+
+    Raises:
+        ValueError: there is none.
+    """
+    lines = result.stdout.splitlines()
+    answer = json.loads(lines[-1]) if lines else None
+    if not isinstance(answer, dict):
+        msg = f"there is no answer in {result.stdout!r}"
+        raise ValueError(msg)  # noqa: TRY004  a text that says something else, no wrong type
+    return answer

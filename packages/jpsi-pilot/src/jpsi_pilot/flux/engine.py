@@ -1,0 +1,180 @@
+"""The engine `flux`: each pilot is a Flux instance; the process beside its first broker submits into it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import attrs
+
+from ..network import LONGEST, Authority, Message, Wire, address_of, listening
+from ..protocol import End, Equipment, Place, PlaceLost, Settings, Task, pilot_of
+
+log = logging.getLogger(__name__)
+
+#: The file in a pilot's folder that tells where the agent listens.
+ADDRESS = "address"
+_FOLDER = Path("flux")
+_CLOSING = 5.0
+# The launcher of Slurm lets brokers find each other by what Flux speaks, whatever the site's default is.
+_BROKERS_MEET = {"SLURM_MPI_TYPE": "pmi2"}
+
+
+@attrs.define(slots=True, eq=False)
+class _Node:
+    """A node that has reported."""
+
+    place: Place
+    #: Its number in its instance; 0 is where that is submitted to.
+    rank: int
+    wire: Wire
+    #: Whether Flux has lost it, which its own connection may take a while to show.
+    is_lost: bool = False
+
+
+@attrs.define(slots=True, eq=False)
+class _Run:
+    """A run whose end has not been told."""
+
+    places: tuple[str, ...]
+    ended: asyncio.Future[End]
+
+
+class FluxEngine:
+    """See `jpsi_pilot.protocol.engine.PilotEngine`."""
+
+    name = "flux"
+    spans_nodes = True
+    needs_launcher = False
+
+    def __init__(self, changed: Callable[[], None], settings: Settings) -> None:
+        self._changed = changed
+        self._interface = settings.interface
+        self._authority = Authority()
+        self._server: asyncio.Server | None = None
+        self._connections: set[asyncio.Task[None]] = set()
+        self._address = ""
+        self._nodes: dict[str, _Node] = {}
+        self._runs: dict[tuple[str, int], _Run] = {}
+
+    async def start(self) -> None:
+        """See `PilotEngine`."""
+        _FOLDER.mkdir(mode=0o700, exist_ok=True)  # noqa: ASYNC240  it takes no time
+        self._authority.write(_FOLDER, "agent")
+        host = address_of(self._interface)
+        self._server = await asyncio.start_server(
+            self._accept, host, 0, ssl=listening(_FOLDER), limit=LONGEST
+        )
+        self._address = f"{host} {self._server.sockets[0].getsockname()[1]}"
+
+    def equip(self, folder: Path, settings: Settings) -> Equipment:
+        """See `PilotEngine`."""
+        self._authority.write(folder, folder.name)
+        (folder / ADDRESS).write_text(self._address, encoding="ascii")
+        shape = (settings.nodes, settings.gpus, settings.kill_delay)
+        return Equipment(module=["jpsi_pilot.flux.node", *map(str, shape)], environment=_BROKERS_MEET)
+
+    def places(self) -> Mapping[str, Place]:
+        """See `PilotEngine`; a node alone, without the one that is submitted to, is none."""
+        whole = {node.place.pilot for node in self._nodes.values() if node.rank == 0}
+        return {
+            name: node.place
+            for name, node in self._nodes.items()
+            if node.place.pilot in whole and not node.is_lost
+        }
+
+    async def run(self, places: Sequence[str], task: Task) -> End:
+        """See `PilotEngine`."""
+        if not set(places) <= self.places().keys():
+            raise PlaceLost(*places)
+        nodes = sorted((self._nodes[name] for name in places), key=lambda node: node.rank)
+        head = self._head(places[0])
+        if len(nodes) > 1:
+            names = " ".join(node.place.node for node in nodes)
+            task = attrs.evolve(task, variables={**task.variables, "JPSI_PILOT_NODES": names})
+        key = (task.native_id, task.restarts)
+        run = self._runs[key] = _Run(tuple(places), asyncio.get_running_loop().create_future())
+        try:
+            head.wire.say(
+                do="run", task=task.plain(), place=nodes[0].place.name, ranks=[node.rank for node in nodes]
+            )
+            return await run.ended
+        finally:
+            del self._runs[key]
+
+    async def stop(self, place: str, native_id: str) -> None:
+        """See `PilotEngine`."""
+        self._head(place).wire.say(do="stop", native_id=native_id)
+
+    async def close(self) -> None:
+        """See `PilotEngine`."""
+        if self._server is not None:
+            self._server.close()
+        for connection in self._connections:
+            connection.cancel()
+        if self._connections:
+            # a node that does not answer any more keeps nobody
+            await asyncio.wait(self._connections, timeout=_CLOSING)
+
+    def _head(self, place: str) -> _Node:
+        for node in self._nodes.values():
+            if node.rank == 0 and node.place.pilot == pilot_of(place):
+                return node
+        raise PlaceLost(place)
+
+    # What nodes say.
+
+    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        connection = asyncio.get_running_loop().create_task(self._connected(Wire(reader, writer)))
+        self._connections.add(connection)
+        connection.add_done_callback(self._connections.discard)
+
+    async def _connected(self, wire: Wire) -> None:
+        node: _Node | None = None
+        try:
+            async for message in wire.heard():
+                if node is not None:
+                    self._told(message)
+                elif (node := self._come(message, wire)) is None:
+                    break
+        finally:
+            if node is not None:
+                self._gone(node)
+            await wire.close()
+
+    def _come(self, message: Message, wire: Wire) -> _Node | None:
+        node = _Node(Place(name=message["place"]), message["rank"], wire)
+        if node.place.pilot != wire.peer:
+            log.warning("a node of pilot %s says that it is %s", wire.peer, node.place.name)
+            return None
+        self._nodes[node.place.name] = node
+        self._changed()
+        return node
+
+    def _gone(self, node: _Node) -> None:
+        """A node is gone; what ran there is lost if nobody is left to tell of it."""
+        if self._nodes.get(node.place.name) is node:
+            del self._nodes[node.place.name]
+        if node.rank == 0:
+            self._lose([run for run in self._runs.values() if pilot_of(run.places[0]) == node.place.pilot])
+        self._changed()
+
+    def _told(self, message: Message) -> None:
+        run = self._runs.get((message["native_id"], message["restarts"]))
+        if run is None or run.ended.done():
+            return
+        if message["end"] is not None:
+            run.ended.set_result(End.of(message["end"]))
+            return
+        for node in self._nodes.values():
+            node.is_lost |= node.place.name in run.places
+        self._lose([run])
+        self._changed()
+
+    @staticmethod
+    def _lose(runs: Sequence[_Run]) -> None:
+        for run in runs:
+            if not run.ended.done():
+                run.ended.set_exception(PlaceLost(*run.places))

@@ -1,0 +1,100 @@
+"""Keys and certificates by which the agent and its pilots know each other, and nobody else gets in.
+
+Each agent is an authority of its own, whose key never leaves its memory. Each pilot has a key and a
+certificate of its own, which are good for nothing once that agent is gone.
+"""
+
+from __future__ import annotations
+
+import ssl
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+from ..protocol import write_private
+
+if TYPE_CHECKING:
+    from distributed.security import Security
+
+_AUTHORITY, _CERTIFICATE, _KEY = "authority.pem", "certificate.pem", "key.pem"
+# Clocks of nodes differ.
+_SLACK = timedelta(hours=1)
+# A pilot may wait in a queue for long.
+_LIFETIME = timedelta(days=365)
+
+
+class Authority:
+    """What signs certificates."""
+
+    def __init__(self) -> None:
+        self._key = ec.generate_private_key(ec.SECP256R1())
+        self._name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "jpsi pilots")])
+        self._certificate = (
+            _builder(self._name, self._name, self._key)
+            .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+            .sign(self._key, hashes.SHA256())
+        )
+
+    def write(self, folder: Path, name: str) -> None:
+        """Put a new key and certificate for `name` into a private folder, with those of this authority."""
+        key = ec.generate_private_key(ec.SECP256R1())
+        subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+        certificate = _builder(subject, self._name, key).sign(self._key, hashes.SHA256())
+        private = key.private_bytes(
+            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+        )
+        write_private(folder / _KEY, private)
+        write_private(folder / _CERTIFICATE, certificate.public_bytes(serialization.Encoding.PEM))
+        write_private(folder / _AUTHORITY, self._certificate.public_bytes(serialization.Encoding.PEM))
+
+
+def security(folder: Path) -> Security:
+    """What dask is told so that it uses what is in a folder, and talks to nobody who has no such thing."""
+    from distributed.security import Security  # noqa: PLC0415  brings all of dask
+
+    options: dict[str, Any] = {"tls_ca_file": str(folder / _AUTHORITY), "require_encryption": True}
+    for role in ("scheduler", "worker", "client"):
+        options[f"tls_{role}_cert"] = str(folder / _CERTIFICATE)
+        options[f"tls_{role}_key"] = str(folder / _KEY)
+    return Security(**options)
+
+
+def listening(folder: Path) -> ssl.SSLContext:
+    """How a server uses what is in a folder, and listens to nobody who has no such thing."""
+    return _context(ssl.PROTOCOL_TLS_SERVER, folder)
+
+
+def calling(folder: Path) -> ssl.SSLContext:
+    """The same for whoever connects to such a server."""
+    return _context(ssl.PROTOCOL_TLS_CLIENT, folder)
+
+
+def _context(protocol: int, folder: Path) -> ssl.SSLContext:
+    context = ssl.SSLContext(protocol)
+    # whom the authority knows is told by certificates, not by names of machines
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_REQUIRED
+    context.minimum_version = ssl.TLSVersion.TLSv1_3
+    context.load_verify_locations(folder / _AUTHORITY)
+    context.load_cert_chain(folder / _CERTIFICATE, folder / _KEY)
+    return context
+
+
+def _builder(
+    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey
+) -> x509.CertificateBuilder:
+    now = datetime.now(UTC)
+    return (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(issuer)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - _SLACK)
+        .not_valid_after(now + _LIFETIME)
+    )

@@ -1,0 +1,237 @@
+"""Runs jobs on a node of a pilot: each is a session, ended when its time is up or when it is told to."""
+
+from __future__ import annotations
+
+import functools
+import json
+import logging
+import os
+import signal
+import subprocess
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import attrs
+
+from ..protocol import ALLOCATION, JOB_VARIABLE, End, Task
+from .devices import Devices, NoDeviceError
+from .node_log import NodeLog
+from .process_wait import ends_within
+from .sessions import end_marked, end_session, has_members
+from .stop_requests import requested_stops
+
+log = logging.getLogger(__name__)
+
+#: How long jobs have to end when the pilot does: whoever ends that waits for a few seconds only.
+PILOT_DELAY = 1.5
+_SIGNAL_BASE = 128
+# What a batch system sends to whatever a pilot has started, in any order. A run may end of it first: it is
+# waited for so many seconds that the pilot hears of it as well.
+_TOLD = frozenset(_SIGNAL_BASE + it for it in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM))
+_DOUBT = 3.0
+# How often it is looked for what the next agent asks, in seconds.
+_LOOKING = 0.5
+
+
+@attrs.define(slots=True)
+class _Run:
+    """A run that goes on."""
+
+    task: Task
+    process: subprocess.Popen[bytes]
+    #: The places of its GPUs.
+    devices: Sequence[int]
+    #: Why it is being ended; empty while it is not.
+    why: str = ""
+    #: Ends it.
+    ender: threading.Thread | None = None
+
+
+class Runs:
+    """The runs of one node; any thread may call its methods."""
+
+    def __init__(self, agent_folder: Path, log: NodeLog) -> None:
+        self._folder = agent_folder
+        self._log = log
+        self._lock = threading.Condition()
+        self._devices = Devices(os.environ)
+        self._runs: dict[str, _Run] = {}
+        self._never: set[str] = set()
+        # the GPUs of jobs whose scripts run on other nodes
+        self._held: dict[str, Sequence[int]] = {}
+        self._is_closed = False
+
+    def run(self, task: Task) -> End:
+        """Run a task to its end."""
+        try:
+            begun = self._begin(task)
+        except (OSError, ValueError, NoDeviceError) as e:
+            return End(code=None, why="unable", message=f"the job could not be started on its node: {e}")
+        if isinstance(begun, End):
+            return begun
+        try:
+            end = self._watched(begun)
+        except Exception as e:
+            # out of threads, or of memory: nothing may run that nobody watches
+            log.exception("the run of %s cannot be watched", task.native_id)
+            end_session(begun.process.pid, 0)
+            begun.process.wait()
+            end = End(code=None, why="lost", message=f"the node could not watch over the job: {e}")
+        try:
+            self._log.ended(task.native_id, task.restarts, end)
+        except OSError as e:
+            # the agent is told all the same; only one that comes later would have read it
+            log.warning("the end of %s could not be written down: %s", task.native_id, e)
+        self._forget(begun)
+        return end
+
+    def _watched(self, run: _Run) -> End:
+        """Watch over a run to its end, and over that of whatever it has started."""
+        if not ends_within(run.process, run.task.seconds):
+            self._end(run, "timeout", run.task.kill_delay)
+        code = run.process.wait()
+        if run.ender is not None:
+            run.ender.join()
+        elif has_members(run.process.pid):
+            # what the job has left behind has no place any more
+            end_session(run.process.pid, run.task.kill_delay)
+        code = code if code >= 0 else _SIGNAL_BASE - code
+        if code in _TOLD:
+            with self._lock:
+                self._lock.wait_for(lambda: run.why or self._is_closed, _DOUBT)
+        return End(code=code, why=run.why)
+
+    def stop(self, native_id: str) -> None:
+        """Have the run of a job end, also one that has not begun; returns at once."""
+        with self._lock:
+            run = self._runs.get(native_id)
+            if run is None:
+                self._never.add(native_id)
+        if run is not None:
+            self._end(run, "cancel", run.task.kill_delay)
+
+    def hold(self, native_id: str, gpus: int | None) -> Mapping[str, str]:
+        """Keep GPUs for a job whose script runs on another node; return the variables that name them.
+
+        Args:
+            native_id: the job.
+            gpus: how many; None where the pilot has none to share out.
+
+        Raises:
+            NoDeviceError: there are not as many.
+        """
+        if gpus is None:
+            return {}
+        with self._lock:
+            held = self._devices.take(gpus)
+            self._held[native_id] = held
+            return self._devices.variables(held)
+
+    def release(self, native_id: str) -> None:
+        """Give back what was kept for a job that is over, and end what it has left on this node.
+
+        It has left something where its launcher was killed. What it has submitted as another job of Slurm
+        has its variable, too, and goes on.
+        """
+        if ALLOCATION in os.environ:
+            end_marked({JOB_VARIABLE: native_id, ALLOCATION: os.environ[ALLOCATION]})
+        with self._lock:
+            self._devices.give_back(self._held.pop(native_id, ()))
+
+    def close(self) -> None:
+        """Whatever ends from now on ends because of the pilot, and nothing begins."""
+        with self._lock:
+            self._is_closed = True
+            for run in self._runs.values():
+                run.why = run.why or "pilot"
+            self._lock.notify_all()
+
+    def end_all(self) -> None:
+        """Close, and end all runs; returns when the last has ended."""
+        self.close()
+        with self._lock:
+            runs = list(self._runs.values())
+        for run in runs:
+            self._end(run, "pilot", PILOT_DELAY)
+        self.drain()
+
+    def drain(self) -> None:
+        """Wait for the end of all runs, and end those that the next agent asks to be ended."""
+        while not self._are_over():
+            for native_id in requested_stops(self._log.folder):
+                with self._lock:
+                    is_here = native_id in self._runs
+                if is_here:
+                    self.stop(native_id)
+
+    def _are_over(self) -> bool:
+        """Whether there is no run any more; known at once when there is none, and after a while else."""
+        with self._lock:
+            return self._lock.wait_for(lambda: not self._runs, _LOOKING)
+
+    def _begin(self, task: Task) -> _Run | End:
+        with self._lock:
+            if self._is_closed:
+                return End(code=None, why="pilot")
+            if task.native_id in self._never:
+                self._never.discard(task.native_id)
+                return End(code=None, why="cancel")
+            devices = self._devices.take(task.gpus or 0)
+            try:
+                process = self._start(task, devices)
+            except (OSError, ValueError):
+                self._devices.give_back(devices)
+                raise
+            run = self._runs[task.native_id] = _Run(task, process, devices)
+            return run
+
+    def _start(self, task: Task, devices: Sequence[int]) -> subprocess.Popen[bytes]:
+        """Start the session of a run, and write that down; nothing of it is left if that cannot be done."""
+        given = {} if task.gpus is None else self._devices.variables(devices)
+        variables = {os.fsencode(name): os.fsencode(it) for name, it in {**task.variables, **given}.items()}
+        environment = environment_of(self._folder / task.environment)
+        self._log.beginning(task.native_id, task.restarts)
+        process = subprocess.Popen(  # noqa: S603  that is what the user wants
+            ["/bin/sh", "-c", task.script],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            cwd="/",
+            env={**environment, **variables},
+            start_new_session=True,
+            umask=task.umask,
+        )
+        try:
+            self._log.begun(task.native_id, task.restarts, process.pid)
+        except OSError:
+            # whoever ends what a lost worker has left would not know of it
+            end_session(process.pid, 0)
+            process.wait()
+            raise
+        return process
+
+    def _forget(self, run: _Run) -> None:
+        with self._lock:
+            del self._runs[run.task.native_id]
+            self._devices.give_back(run.devices)
+            self._lock.notify_all()
+
+    def _end(self, run: _Run, why: str, delay: float) -> None:
+        """Have a run end, for this reason if there is none yet."""
+        with self._lock:
+            run.why = run.why or why
+            if run.ender is not None or run.process.returncode is not None:
+                return
+            ender = threading.Thread(
+                target=end_session, args=(run.process.pid, delay), name=f"end {run.task.native_id}"
+            )
+            ender.start()
+            run.ender = ender
+
+
+@functools.lru_cache(maxsize=32)
+def environment_of(path: Path) -> Mapping[bytes, bytes]:
+    """The variables that the agent has put there; JSON knows no bytes, so they are said in Latin-1."""
+    said: Mapping[str, str] = json.loads(path.read_text(encoding="utf-8"))
+    return {name.encode("latin-1"): value.encode("latin-1") for name, value in said.items()}

@@ -1,0 +1,194 @@
+"""Ends all processes of a session: those that a job has started, whatever became of the one that leads it."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import signal
+import time
+from collections.abc import Callable, Collection, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+log = logging.getLogger(__name__)
+
+_TICK = 0.02
+# How long a process may take to end that was killed, in seconds: a node's worker does nothing else meanwhile.
+_PATIENCE = 1.0
+
+
+class Member(NamedTuple):
+    """A process of a session."""
+
+    pid: int
+    parent: int
+
+
+def members(session: int) -> list[Member]:
+    """The processes of a session that have not ended; without /proc, those of its leader's group."""
+    try:
+        names = os.listdir("/proc")  # noqa: PTH208  numbers, not paths
+    except OSError:
+        names = []
+    if "self" not in names:
+        return [Member(-session, 0)] if _group_is_there(session) else []
+    found = (_look(int(name)) for name in names if name.isdigit())
+    return [Member(pid, parent) for pid, parent, it in filter(None, found) if it == session]
+
+
+def has_members(session: int) -> bool:
+    """Whether there may be processes of a session; it costs nothing, and overlooks groups of their own."""
+    return _group_is_there(session)
+
+
+def end_session(
+    session: int,
+    delay: float,
+    *,
+    sleep: Callable[[float], None] = time.sleep,
+    now: Callable[[], float] = time.monotonic,
+) -> None:
+    """End a session: TERM, and KILL after the delay; returns when it is empty.
+
+    The leader is told first, so that it knows of the signal before it sees a child end. Its children hear of
+    it from the leader, which is jpsi's runner.
+    """
+    _send(session, signal.SIGTERM)
+    for pid, parent in members(session):
+        if session not in {pid, parent}:
+            _send(pid, signal.SIGTERM)
+    deadline = now() + delay
+    while left := members(session):
+        if now() >= deadline:
+            for pid, _ in left:
+                _send(pid, signal.SIGKILL)
+        sleep(_TICK)
+
+
+def end_marked(
+    variables: Mapping[str, str],
+    *,
+    proc: Path = Path("/proc"),
+    sleep: Callable[[float], None] = time.sleep,
+    now: Callable[[], float] = time.monotonic,
+) -> None:
+    """Kill all processes that were started with all of these variables; none without /proc.
+
+    Each is killed once. Those that it has started meanwhile are killed as well. A process that has not ended
+    after a second, such as one that waits for a file server, or that belongs to another user, is left, and a
+    warning names it.
+
+    Raises:
+        ValueError: there are no variables, which all processes were started with.
+    """
+    if not variables:
+        msg = "no variables tell which processes are to be killed"
+        raise ValueError(msg)
+    marks = {os.fsencode(f"{name}={value}") for name, value in variables.items()}
+    killed: set[_Process] = set()
+    refused: set[_Process] = set()
+    deadline = now() + _PATIENCE
+    while left := _marked(proc, marks) - refused:
+        for it in left - killed:
+            killed.add(it)
+            if not _kill(proc, it):
+                refused.add(it)
+        left -= refused
+        if not left or now() >= deadline:
+            break
+        sleep(_TICK)
+    if left := left | refused:
+        whose = " ".join(f"{name}={value}" for name, value in variables.items())
+        pids = ", ".join(str(it.pid) for it in sorted(left))
+        log.warning("processes with %s did not end when they were killed, and are left: %s", whose, pids)
+
+
+class _Process(NamedTuple):
+    """A process, which no other is: a pid may be given to another, but not one that started as early."""
+
+    pid: int
+    start: int
+
+
+def _marked(proc: Path, marks: Collection[bytes]) -> set[_Process]:
+    """Return the processes in whose environment all of these stand."""
+    found = set()
+    for path in proc.glob("[0-9]*"):
+        # first when it was started: what has its pid later is not the one that is killed
+        start = _start(proc, int(path.name))
+        # of another user, or gone
+        with contextlib.suppress(OSError):
+            if start is not None and set(marks) <= set((path / "environ").read_bytes().split(b"\0")):
+                found.add(_Process(int(path.name), start))
+    return found
+
+
+def _start(proc: Path, pid: int) -> int | None:
+    """Return when a process was started, in ticks; None if there is no such process."""
+    try:
+        return int((proc / str(pid) / "stat").read_bytes().rpartition(b")")[2].split()[19])
+    except (OSError, ValueError, IndexError):
+        return None
+
+
+def _kill(proc: Path, process: _Process) -> bool:
+    """Kill this process, unless another one has its pid by now; False if this is not allowed."""
+    try:
+        pidfd = _open_pidfd(process.pid)
+        try:
+            if _start(proc, process.pid) != process.start:
+                return True
+            if pidfd is None:
+                os.kill(process.pid, signal.SIGKILL)
+            else:
+                signal.pidfd_send_signal(pidfd, signal.SIGKILL)
+        finally:
+            if pidfd is not None:
+                os.close(pidfd)
+    except ProcessLookupError:
+        return True
+    except PermissionError:
+        return False
+    return True
+
+
+def _open_pidfd(pid: int) -> int | None:
+    """Return a descriptor of a process; None where there are no pidfds.
+
+    Raises:
+        ProcessLookupError: there is no such process.
+    """
+    try:
+        return os.pidfd_open(pid)
+    except ProcessLookupError:
+        raise
+    except (AttributeError, OSError):
+        # not Linux; Linux < 5.3 (ENOSYS), or a container that allows no new call (EPERM); no descriptors left
+        return None
+
+
+def _send(pid: int, number: int) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.kill(pid, number)
+
+
+def _group_is_there(group: int) -> bool:
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        # macOS says that of one that has ended and was not waited for
+        return False
+    return True
+
+
+def _look(pid: int) -> tuple[int, int, int] | None:
+    """The pid, parent and session of a process that lives; None if there is no such."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:  # noqa: PTH123  a third of the time, for every process
+            state, parent, _, session, *_ = file.read().rpartition(b")")[2].split()
+    except (OSError, ValueError):
+        return None
+    return None if state in {b"Z", b"X"} else (pid, int(parent), int(session))

@@ -1,0 +1,73 @@
+"""What a lost node of a pilot has left is ended, and nothing else."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from jpsi_pilot.node.node_log import NodeLog, story
+from jpsi_pilot.node.orphans import end_orphans
+from pilot_support import lives
+
+_FAMILY = "sleep 1000 & echo $!; wait"
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> NodeLog:
+    return NodeLog(tmp_path / "nodes" / "node.1")
+
+
+@pytest.fixture
+def leader() -> Iterator[subprocess.Popen[str]]:
+    """The leader of a session, which prints the pid of a child."""
+    words = ["/bin/sh", "-c", _FAMILY]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, start_new_session=True) as leader:
+        yield leader
+        leader.kill()
+
+
+def child_of(leader: subprocess.Popen[str]) -> int:
+    assert leader.stdout is not None
+    return int(leader.stdout.readline())
+
+
+def test_a_worker_and_its_runs_are_ended(log: NodeLog, leader: subprocess.Popen[str]) -> None:
+    child = child_of(leader)
+    with subprocess.Popen(["sleep", "1000"]) as worker:
+        log.worker(worker.pid)
+        log.begun("a-1", 0, leader.pid)
+
+        end_orphans(log.path)
+
+        assert worker.wait() < 0
+    assert not lives(child)
+    assert not lives(leader.pid)
+    assert story(log.path).over
+
+
+def test_what_a_dead_leader_has_left_is_ended(log: NodeLog, leader: subprocess.Popen[str]) -> None:
+    child = child_of(leader)
+    log.begun("a-1", 0, leader.pid)
+    leader.kill()
+    leader.wait()
+
+    end_orphans(log.path)
+
+    assert not lives(child)
+
+
+def test_a_process_that_has_the_pid_of_a_run_of_old_is_left_alone(
+    log: NodeLog, leader: subprocess.Popen[str]
+) -> None:
+    child = child_of(leader)
+    log.path.parent.mkdir()
+    log.path.write_text(f"worker {leader.pid}.1\nbegun a-1 0 {leader.pid}.1\n")
+
+    end_orphans(log.path)
+
+    assert lives(child)
+    assert leader.poll() is None
+    subprocess.run(["kill", str(child)], check=True)

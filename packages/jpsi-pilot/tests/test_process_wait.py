@@ -1,0 +1,52 @@
+"""Waiting for a process: no longer than for the time given, and no longer than it runs."""
+
+from __future__ import annotations
+
+import errno
+import os
+import subprocess
+from collections.abc import Iterator
+from typing import NoReturn
+
+import pytest
+
+from jpsi_pilot.node.process_wait import ends_within
+
+PATIENCE = 30.0
+
+
+def none_left(_: int) -> NoReturn:
+    raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+
+@pytest.fixture(params=["by its pidfd", "where there are none"], autouse=True)
+def _both_ways(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    if request.param != "by its pidfd":
+        monkeypatch.setattr(os, "pidfd_open", none_left, raising=False)
+
+
+@pytest.fixture
+def process() -> Iterator[subprocess.Popen[bytes]]:
+    """A process that runs until its standard input ends."""
+    with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as it:
+        yield it
+
+
+def test_a_process_that_runs_has_not_ended_when_the_time_is_up(process: subprocess.Popen[bytes]) -> None:
+    assert not ends_within(process, 0.01)
+    assert process.poll() is None
+
+
+def test_the_end_is_told_and_can_be_collected(process: subprocess.Popen[bytes]) -> None:
+    assert process.stdin is not None
+    process.stdin.close()
+
+    assert ends_within(process, PATIENCE)
+    assert process.wait() == 0
+
+
+def test_a_time_that_poll_cannot_take_is_waited_for_in_parts(process: subprocess.Popen[bytes]) -> None:
+    process.kill()
+
+    assert ends_within(process, 100 * 86400.0)
+    assert process.wait() == -9

@@ -1,0 +1,75 @@
+"""The request handler: what clients hand in is kept for as long as it is needed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jpsi_pilot.agent.journal import Journal
+from jpsi_pilot.agent.request_handler import ENVIRONMENTS, RequestHandler
+from jpsi_pilot.config import PilotConfig
+from jpsi_pilot.executor.requirements import settings
+from jpsi_pilot.protocol.values import Need
+
+
+def submit(handler: RequestHandler, tag: str, **environment: str) -> dict[str, Any]:
+    """Hand in a job."""
+    return handler.submit(
+        tag=tag,
+        script="true",
+        elements=None,
+        at_a_time=None,
+        need=Need(seconds=1).plain(),
+        settings=settings(PilotConfig()).plain(),
+        retry=False,
+        environment=environment,
+        umask=0o022,
+        client="1.1",
+    )
+
+
+def environments(folder: Path) -> list[str]:
+    """What is kept of them."""
+    return sorted(it.read_text() for it in (folder / ENVIRONMENTS).iterdir())
+
+
+@pytest.fixture
+def journal(tmp_path: Path) -> Iterator[Journal]:
+    journal = Journal(tmp_path, 0.0)
+    yield journal
+    journal.close()
+
+
+@pytest.fixture
+def handler(tmp_path: Path, journal: Journal) -> RequestHandler:
+    return RequestHandler(journal, tmp_path, lambda: 7.0, {})
+
+
+def test_a_submission_that_was_taken_already_is_the_same(handler: RequestHandler) -> None:
+    assert submit(handler, "one") == submit(handler, "one") != submit(handler, "other")
+
+
+def test_an_environment_is_kept_once_for_its_user_alone(handler: RequestHandler, tmp_path: Path) -> None:
+    submit(handler, "one", SECRET="1")
+    submit(handler, "other", SECRET="1")
+
+    (kept,) = (tmp_path / ENVIRONMENTS).iterdir()
+    assert kept.stat().st_mode & 0o077 == 0
+
+
+def test_an_environment_goes_with_the_last_job_that_had_it(
+    handler: RequestHandler, journal: Journal, tmp_path: Path
+) -> None:
+    submit(handler, "one", SECRET="1")
+    submit(handler, "other", SECRET="2")
+
+    handler.cancel(ids=[journal.state.native_id(1, None)])
+    handler.tidy()
+    assert environments(tmp_path) == ['{"SECRET": "1"}', '{"SECRET": "2"}'], "it is still told of"
+    journal.tidy(8.0)
+    handler.tidy()
+
+    assert environments(tmp_path) == ['{"SECRET": "2"}']

@@ -1,0 +1,146 @@
+"""What the agent answers, and what is made of it: whose job each is, and that half an answer is none."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jpsi.plugin import Command, JobState, Observation, Site, SubmitException
+from jpsi_pilot import hooks
+from jpsi_pilot.agent.journal import Journal
+from jpsi_pilot.agent.request_handler import RequestHandler
+from jpsi_pilot.config import PilotConfig
+from jpsi_pilot.executor.requirements import settings
+from jpsi_pilot.protocol.values import Need
+from jpsi_testing import answered
+
+SITE = Site(config=PilotConfig())
+
+
+@pytest.fixture
+def handler(tmp_path: Path) -> Iterator[RequestHandler]:
+    journal = Journal(tmp_path, 0.0)
+    yield RequestHandler(journal, tmp_path, lambda: 7.0, {})
+    journal.close()
+
+
+def submit(handler: RequestHandler, tag: str, elements: int | None = None) -> str:
+    """Hand in a job, or an array."""
+    answer = handler.submit(
+        tag=tag,
+        script="true",
+        elements=elements,
+        at_a_time=None,
+        need=Need(seconds=1).plain(),
+        settings=settings(PilotConfig()).plain(),
+        retry=False,
+        environment={},
+        umask=0o022,
+        client="1.1",
+    )
+    return str(answer["id"])
+
+
+def request(command: Command) -> dict[str, Any]:
+    """What the agent is asked for."""
+    values = json.loads(command.stdin or "")
+    del values["do"]
+    return dict(values)
+
+
+def said(handler: RequestHandler, ids: list[str] | None) -> str:
+    """What client.py prints of an answer."""
+    return json.dumps(handler.query(**request(hooks.query(ids, SITE)))) + "\n"
+
+
+def test_an_answer_says_whose_job_it_is_about(handler: RequestHandler) -> None:
+    job, array = submit(handler, "jpsi-1-1"), submit(handler, "jpsi-2-1", 2)
+    ids = [job, f"{array}[1]", f"{array}[2]"]
+
+    for asked in ([job, array], None):
+        found = hooks.parse_status(answered(said(handler, asked)), None if asked is None else ids)
+        assert {it: seen.tag for it, seen in found.items()} == dict(
+            zip(ids, ("jpsi-1-1", "jpsi-2-1", "jpsi-2-1"), strict=True)
+        )
+
+
+def test_what_the_agent_does_not_have_is_denied(handler: RequestHandler) -> None:
+    job = submit(handler, "jpsi-1-1")
+    ids = [job, "aaaaaaaa-9", "aaaaaaaa-8[1]"]
+
+    found = hooks.parse_status(answered(said(handler, [job, "aaaaaaaa-9", "aaaaaaaa-8"])), ids)
+
+    assert found[job].exists
+    assert {it for it, seen in found.items() if not seen.exists} == {"aaaaaaaa-9", "aaaaaaaa-8[1]"}
+
+
+def test_an_answer_that_tells_nothing_of_a_job_is_none(handler: RequestHandler) -> None:
+    job = submit(handler, "jpsi-1-1")
+
+    with pytest.raises(SubmitException, match="aaaaaaaa-9"):
+        hooks.parse_status(answered(said(handler, [job])), [job, "aaaaaaaa-9"])
+
+
+def _same_or_none(text: str, ids: list[str] | None, whole: dict[str, Observation]) -> bool:
+    try:
+        return dict(hooks.parse_status(answered(text), ids)) == whole
+    except SubmitException:
+        return True
+
+
+def test_an_answer_that_is_cut_anywhere_is_none(handler: RequestHandler) -> None:
+    array = submit(handler, "jpsi-2-1", 2)
+    asked = [array, "aaaaaaaa-9"]
+    ids = [f"{array}[1]", f"{array}[2]", "aaaaaaaa-9"]
+
+    for names, native_ids in ((asked, ids), (None, None)):
+        text = said(handler, names)
+        whole = dict(hooks.parse_status(answered(text), native_ids))
+        assert whole
+        for end in range(len(text)):
+            assert _same_or_none(text[:end], native_ids, whole), text[:end]
+        assert _same_or_none(f"Welcome {{}}\n{text}", native_ids, whole)
+        assert hooks.parse_status(answered(f"Welcome {{}}\n{text}"), native_ids) == whole
+
+
+_WORDS = st.none() | st.booleans() | st.integers() | st.text() | st.lists(st.text())
+_JSON = st.recursive(_WORDS, lambda it: st.dictionaries(st.sampled_from(["word", "time", "tag", "a"]), it))
+
+
+@given(jobs=st.dictionaries(st.sampled_from(["a-1", "b-2"]), _JSON), unknown=_JSON)
+def test_an_answer_that_means_something_else_is_none(jobs: dict[str, Any], unknown: Any) -> None:
+    """Whatever it is, it fails as an answer does, and ends no job that it does not tell of."""
+    result = answered(json.dumps({"jobs": jobs, "unknown": unknown}))
+
+    try:
+        found = hooks.parse_status(result, ["a-1"])
+    except SubmitException:
+        return
+    assert found["a-1"].exists is ("a-1" in jobs)
+
+
+def test_only_a_job_that_carries_its_tag_is_cancelled(handler: RequestHandler) -> None:
+    job, array = submit(handler, "jpsi-1-1"), submit(handler, "jpsi-2-1", 2)
+    seen = hooks.parse_status(answered(said(handler, None)), None)
+    others = {it: Observation(state=JobState.QUEUED, word="waiting", tag="jpsi-9-9") for it in seen}
+
+    answer, _ = handler.cancel(**request(hooks.cancel([job, array], SITE, others)))
+    assert set(answer["cancelled"]) == {f"{array}[1]", f"{array}[2]"}
+    answer, _ = handler.cancel(**request(hooks.cancel([job], SITE, seen)))
+    assert set(answer["cancelled"]) == {job}
+
+
+def test_elements_are_cancelled_by_their_tags(handler: RequestHandler) -> None:
+    array = submit(handler, "jpsi-2-1", 3)
+    seen = hooks.parse_status(answered(said(handler, None)), None)
+
+    for tag, ended in (("jpsi-9-9", 0), ("jpsi-2-1", 2)):
+        told = {it: Observation(state=None, word="", tag=tag) for it in seen}
+        command = hooks.cancel([f"{array}[1]", f"{array}[3]"], SITE, told)
+        assert len(handler.cancel(**request(command))[0]["cancelled"]) == ended

@@ -1,0 +1,117 @@
+"""Where the records of a command line are, and what a file says that it names."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from jpsi import JpsiError, parse_duration
+
+from ..errors import InvalidRequestError, NotFoundError, StateError
+from ..inbox import Inbox, refuse_in_job
+from ..model import About, Wish, read_wish
+
+if TYPE_CHECKING:
+    from ..records import Records
+
+USAGE, FAILED = 2, 125
+
+
+def opened(directory: str | None, database: str | None) -> Records:
+    """The records that the options name; those of the user if they name none."""
+    refuse_in_job()
+    from ..records import Records  # noqa: PLC0415  a job can do without
+
+    if directory is None:
+        from platformdirs import user_state_path  # noqa: PLC0415  rarely asked
+
+        return Records(user_state_path("jpsi") / "records", url=database)
+    return Records(directory, url=database)
+
+
+def inbox(directory: str | None, database: str | None) -> Inbox:
+    """What a job has in place of records, which no option names.
+
+    Raises:
+        StateError: one does.
+    """
+    if directory is not None or database is not None:
+        msg = "a job makes requests of the records that it belongs to: leave out --records and --database"
+        raise StateError(msg)
+    return Inbox()
+
+
+def fenced(command: Callable[[], int]) -> int:
+    """Do what a command does; every failure that is known is told in a sentence."""
+    try:
+        return command()
+    except (InvalidRequestError, NotFoundError) as e:
+        click.echo(f"jpsi: {e}", err=True)
+        return USAGE
+    except JpsiError as e:
+        click.echo(f"jpsi: {e}", err=True)
+        return FAILED
+
+
+def read_file(file: str) -> Wish:
+    """The wish in a file of YAML or JSON; `-` is standard input.
+
+    Raises:
+        InvalidRequestError: it cannot be read, or holds no request.
+    """
+    import yaml  # noqa: PLC0415  slow to import
+
+    try:
+        text = sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8")
+        document = json.loads(text) if file.endswith(".json") else yaml.safe_load(text)
+    except (OSError, UnicodeError, ValueError, yaml.YAMLError) as e:
+        msg = f"{file} cannot be read: {e}"
+        raise InvalidRequestError(msg, e) from e
+    return read_wish(document)
+
+
+def about(
+    *, name: str, labels: Iterable[str], expires: str | None, parent: str | None, now: datetime | None = None
+) -> About:
+    """What the options say of a request.
+
+    Raises:
+        InvalidRequestError: one of them cannot be understood.
+    """
+    expires_at = moment(expires, now or datetime.now(UTC))
+    return About(name=name, labels=read_labels(labels), expires_at=expires_at, parent=parent)
+
+
+def read_labels(labels: Iterable[str]) -> dict[str, str]:
+    """The labels of options.
+
+    Raises:
+        InvalidRequestError: one of them is none.
+    """
+    told = dict(it.partition("=")[::2] for it in labels)
+    if not all(told):
+        msg = "a label is NAME=VALUE"
+        raise InvalidRequestError(msg)
+    return told
+
+
+def moment(text: str | None, now: datetime) -> datetime | None:
+    """A time, such as 2030-01-01T00:00, or a duration from now on, such as 2h."""
+    if text is None:
+        return None
+    try:
+        return datetime.fromisoformat(text).astimezone(UTC)
+    except ValueError:
+        pass
+    try:
+        duration: timedelta = parse_duration(text)
+    except ValueError as e:
+        msg = f"--expires is a time or a duration, not {text!r}"
+        raise InvalidRequestError(msg, e) from e
+    return now + duration

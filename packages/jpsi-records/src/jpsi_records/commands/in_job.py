@@ -1,0 +1,58 @@
+"""What the commands do in the job of an execution, which opens no records; each returns the exit code."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+import click
+
+from ..errors import StateError
+from ..inbox import Inbox, Report
+from ..model import About, Wish
+
+NOT_COMPLETE = 1
+# As of `jpsi run`.
+TIMED_OUT = 124
+
+
+def submit(  # noqa: PLR0913  options
+    inbox: Inbox,
+    wish: Wish,
+    more: About,
+    *,
+    priority: float,
+    plan: str | None,
+    is_strict: bool,
+    as_json: bool,
+) -> int:
+    """Make a request, which is taken in a moment later."""
+    if is_strict:
+        msg = "in a job nothing is known of where its requests will run: leave out --strict"
+        raise StateError(msg)
+    if plan is not None:
+        msg = "in a job nothing is known of previews: leave out --plan"
+        raise StateError(msg)
+    request = inbox.submit(wish, more, priority=priority)
+    told = json.dumps({"id": request, "parent": inbox.execution}) if as_json else f"request {request}"
+    click.echo(told)
+    return 0
+
+
+def wait(inbox: Inbox, requests: Sequence[str], *, timeout: float | None) -> int:
+    """Wait for requests of this job to end."""
+    found = inbox.wait(*requests, timeout=timeout)
+    if found is None:
+        return TIMED_OUT
+    for it in found:
+        click.echo(f"request {it.request}: {it.outcome}{f': {it.why}' if it.why else ''}")
+    return 0 if all(it.outcome == "complete" for it in found) else NOT_COMPLETE
+
+
+def progress(inbox: Inbox, execution: str, value: float | None, report: Report) -> int:
+    """Say how much of the work is done, or that it succeeds or fails."""
+    if not execution or not inbox.execution.startswith(execution):
+        msg = f"a job tells the progress of its own execution, {inbox.execution}, and not of {execution}"
+        raise StateError(msg)
+    inbox.set_progress(value, report)
+    return 0

@@ -1,0 +1,430 @@
+"""Runs executions that somebody wants: each as one J/PSI job at a time, and never one job twice."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import Any
+
+import attrs
+
+from jpsi import (
+    ConfigError,
+    InvalidJobException,
+    Job,
+    JobExecutor,
+    JobState,
+    JobStatus,
+    JpsiError,
+    PluginError,
+    UnreachableStateException,
+)
+
+from ..errors import StateError, StoreError
+from ..files import open_untrusted
+from ..inbox import NO_REPORT, Report, read_progress
+from ..jobs import (
+    TMP_CAPACITY,
+    AttemptFiles,
+    End,
+    Laying,
+    end_of,
+    excess,
+    find_engine,
+    job_spec,
+    remove_root,
+    revoke,
+)
+from ..model import Attempt, Execution, ExecutionState, new_id, unmet_constraints
+from ..records import Records, keep_copy
+from ..store import events, executions, ledger
+from .intake import take_in, tell_ends
+from .leases import Leases
+
+log = logging.getLogger(__name__)
+
+# How long a dispatcher that says nothing keeps what it has taken.
+_LEASE = timedelta(seconds=60)
+# How long it waits for news before it looks whether there is anything new to do.
+_ROUND_SECONDS = 2.0
+# A number and a sentence are shorter than that.
+_MOST_PROGRESS_BYTES = 4096
+# How long the status with which a job began may take to arrive after the one with which it has ended.
+_BEGIN_SECONDS = 10.0
+
+
+@attrs.define(slots=True)
+class _Held:
+    """An execution that this dispatcher sees to."""
+
+    execution: Execution
+    attempt: Attempt
+    job: Job
+    is_told_to_end: bool = False
+    #: What its file of progress has said last.
+    said: tuple[float | None, Report] = (None, NO_REPORT)
+
+
+class Dispatcher:
+    """Sees to executions until it is closed, or killed: then another one takes over what it had.
+
+    Each execution that it takes is leased to it for a while. What it is about to do is written down before it
+    does it, so that whoever comes next finds the job, by its id, whatever became of this process.
+
+    Args:
+        records: what it works for.
+        executors: opens an executor by its name, or that of a target; None is the configured one.
+        lease: for how long it takes executions, each time it says that it is still there.
+
+    Raises:
+        StateError: whoever opened the records may not write executions.
+    """
+
+    def __init__(
+        self,
+        records: Records,
+        *,
+        executors: Callable[[str | None], JobExecutor] = JobExecutor,
+        lease: timedelta = _LEASE,
+    ) -> None:
+        if not records.may_dispatch:
+            msg = f"{records.user} may not run what is wanted: only who owns the tables in PostgreSQL may"
+            raise StateError(msg)
+        self._records = records
+        self._open = executors
+        self._leases = Leases(records, lease)
+        self._laying = Laying(records.blobs, records.repositories)
+        self._executors: dict[str, JobExecutor] = {}
+        self._held: dict[str, _Held] = {}
+        self._news = threading.Event()
+
+    def run(self, *, until_idle: bool = False, is_over: Callable[[], bool] = lambda: False) -> None:
+        """See to executions, round after round.
+
+        Args:
+            until_idle: return once nothing waits that could run, and nothing runs.
+            is_over: asked after each round; True ends it, and leaves jobs to whoever comes next.
+        """
+        while not is_over():
+            self._news.clear()
+            is_idle = self.step()
+            if until_idle and is_idle:
+                return
+            self._news.wait(_ROUND_SECONDS)
+
+    def step(self) -> bool:
+        """One round; returns whether there is nothing to do any more."""
+        records = self._records
+        with records.database.writing() as connection:
+            ledger.catch_up(connection, records.now())
+            ledger.expire(connection, records.now())
+        records.advance()
+        self._renew()
+        due = self._leases.due()
+        for execution in due:
+            self._take(execution)
+            # each takes a while, and there may be many
+            self._renew()
+        was_idle = not due and not self._held
+        self._tell_to_end()
+        for held in list(self._held.values()):
+            self._follow(held)
+        # What has ended just now may be what others have waited for.
+        return was_idle
+
+    def _renew(self) -> None:
+        for execution_id in self._leases.renew(self._held):
+            self._let_go(execution_id)
+
+    def _let_go(self, execution_id: str) -> None:
+        """Somebody else sees to an execution, since this dispatcher was asleep for longer than its lease."""
+        log.warning("execution %s: another dispatcher has taken it over", execution_id)
+        del self._held[execution_id]
+
+    def _take(self, execution: Execution) -> None:
+        """Take an execution that nobody sees to, and see to it that there is a job."""
+        if self._leases.take(execution):
+            self._see_to(self._records.execution(execution.id), self._records.attempts(execution.id))
+
+    def _see_to(self, execution: Execution, attempts: list[Attempt]) -> None:
+        opened = [it for it in attempts if it.ended_at is None]
+        try:
+            if not opened or not self._resume(execution, opened[0]):
+                self._begin(execution, len(attempts) + 1)
+        except (ConfigError, InvalidJobException, PluginError) as e:
+            self._give_back(execution, End(ExecutionState.CANCELLED, None, "invalid"), str(e))
+        except JpsiError as e:
+            is_last = len(attempts) + 1 >= execution.attempts
+            state = ExecutionState.CANCELLED if is_last else ExecutionState.QUEUED
+            self._give_back(execution, End(state, None, "submit"), str(e))
+
+    def _begin(self, execution: Execution, number: int) -> None:
+        """Submit a job; its id is in the records before anybody else hears of it."""
+        executor = self._executor(execution.placement.get("executor"))
+        job = Job()
+        now = self._records.now()
+        attempt = Attempt(
+            id=new_id(now),
+            execution=execution.id,
+            number=number,
+            executor=execution.placement.get("executor") or executor.name,
+            job=job.id,
+            state=JobState.NEW.value,
+            created_at=now,
+        )
+        with self._records.database.writing() as connection:
+            executions.add_attempt(connection, attempt)
+        keep_copy(self._records, execution.id)
+        execution = self._without_gpus(execution) if executor.name == "local" else execution
+        files = self._files(attempt)
+        remove_root(files.directory)
+        self._laying.lay_out(execution, files)
+        job.spec = job_spec(execution, files, find_engine())
+        self._submit(executor, execution, attempt, job)
+
+    def _without_gpus(self, execution: Execution) -> Execution:
+        """What an execution is on this machine, whose GPUs are given to nobody in particular.
+
+        Raises:
+            InvalidJobException: somebody has asked for some.
+        """
+        if "gpus" not in execution.recorded:
+            return execution
+        recorded = {name: it for name, it in execution.recorded.items() if name != "gpus"}
+        for request in self._records.requests(execution=execution.id):
+            for it in unmet_constraints(request.wish.runtime_constraints, recorded):
+                msg = f"runtime_constraints: {it}: local gives out no GPUs; name another executor"
+                raise InvalidJobException(msg)
+        with self._records.database.writing() as connection:
+            now = self._records.now()
+            executions.change(connection, execution.id, now, self._leases.are_mine, recorded=recorded)
+            return executions.get(connection, execution.id)
+
+    def _submit(self, executor: JobExecutor, execution: Execution, attempt: Attempt, job: Job) -> None:
+        executor.submit(job)
+        self._hold(execution, attempt, job)
+
+    def _hold(self, execution: Execution, attempt: Attempt, job: Job) -> None:
+        self._held[execution.id] = _Held(execution, attempt, job)
+        job.set_job_status_callback(lambda *_: self._news.set())
+        self._change_attempt(attempt, native_id=job.native_id, state=JobState.QUEUED.value)
+
+    def _resume(self, execution: Execution, attempt: Attempt) -> bool:
+        """Go on with the attempt of a dispatcher that is gone; False if another attempt must be made."""
+        executor = self._executor(attempt.executor)
+        found = executor.recall([attempt.job])
+        if found and found[0].status.state is JobState.NEW:
+            self._submit(executor, execution, attempt, found[0])
+            return True
+        if found:
+            self._hold(execution, attempt, found[0])
+            return True
+        # Nothing of it is on disk. If somebody is about to submit it all the same, it is not to run.
+        state = "NEVER" if revoke(self._files(attempt)) else "LOST"
+        self._change_attempt(attempt, state=state, ended_at=self._records.now())
+        return False
+
+    def _follow(self, held: _Held) -> None:
+        """Write down what has become of a job."""
+        status = held.job.status
+        if status.final:
+            self._end(held, status)
+        elif status.state is JobState.ACTIVE:
+            if held.execution.state is not ExecutionState.RUNNING:
+                self._has_started(held, status)
+            self._note_progress(held)
+            self._take_in(held)
+            self._watch_capacities(held)
+
+    def _has_started(self, held: _Held, status: JobStatus) -> None:
+        records, started = self._records, {"started_at": status.time}
+        with records.database.writing() as connection:
+            mine = self._leases.are_mine
+            ledger.move(connection, held.execution.id, records.now(), ExecutionState.RUNNING, mine, **started)
+            executions.change_attempt(connection, held.attempt.id, state=status.state.value)
+            held.execution = executions.get(connection, held.execution.id)
+
+    def _note_progress(self, held: _Held) -> None:
+        try:
+            with open_untrusted(self._files(held.attempt).progress) as file:
+                progress, report = read_progress(file.read(_MOST_PROGRESS_BYTES).decode(errors="replace"))
+        except OSError:
+            return
+        said, held.said = held.said, (progress, report)
+        if held.said == said:
+            return
+        # What the file has said before may have been changed by somebody else since.
+        report = NO_REPORT if report == said[1] else report
+        records, execution_id = self._records, held.execution.id
+        with records.database.writing() as connection:
+            before = executions.get(connection, execution_id)
+            values: dict[str, Any] = {} if progress in {None, before.progress} else {"progress": progress}
+            status = report.added_to(before.status)
+            values |= {} if status == before.status else {"status": status}
+            now, mine = records.now(), self._leases.are_mine
+            if not values or not executions.change(connection, execution_id, now, mine, **values):
+                return
+            if "status" in values:
+                told = {"reported": report.word, "message": report.message}
+                events.add(connection, now, "reported", execution=execution_id, data=told)
+            held.execution = executions.get(connection, execution_id)
+
+    def _watch_capacities(self, held: _Held) -> str | None:
+        """Cancel a job that has written more into a temporary directory than fits; returns what, if so."""
+        found = excess(held.execution.capacities, self._files(held.attempt).place)
+        if found is not None and held.execution.reason != TMP_CAPACITY:
+            # Whoever sees to it next knows why it is cancelled.
+            held.execution = attrs.evolve(held.execution, reason=TMP_CAPACITY)
+            with self._records.database.writing() as connection:
+                values = {"reason": TMP_CAPACITY, "is_shared": 0}
+                now = self._records.now()
+                executions.change(connection, held.execution.id, now, self._leases.are_mine, **values)
+        if found is not None and not held.is_told_to_end and not held.job.status.final:
+            held.is_told_to_end = True
+            self._cancel(held)
+        return found
+
+    def _take_in(self, held: _Held) -> None:
+        inbox = self._files(held.attempt).inbox
+        take_in(self._records, held.execution.id, inbox)
+        tell_ends(self._records, held.execution.id, inbox)
+
+    def _end(self, held: _Held, status: JobStatus) -> None:
+        """Keep what the job has left, and write down how it ended: both, or neither."""
+        self._take_in(held)
+        self._note_progress(held)
+        files = self._files(held.attempt)
+        end = end_of(status, attempts_left=held.execution.attempts - held.attempt.number)
+        over = self._watch_capacities(held)
+        if held.execution.reason == TMP_CAPACITY:
+            end = End(ExecutionState.CANCELLED, None, TMP_CAPACITY)
+        try:
+            left = self._laying.capture(held.execution, files)
+        except StoreError as e:
+            log.warning("execution %s: %s; it is tried again", held.execution.id, e)
+            return
+        kept: dict[str, Any] = {"log": left.log}
+        if end.state is ExecutionState.COMPLETE:
+            kept["output"] = left.output
+            kept["status"] = {"warning": "; ".join(left.problems)} if left.problems else {}
+        elif end.reason == TMP_CAPACITY:
+            kept["status"] = {"error": over or "it wrote more into a temporary directory than fits"}
+        elif end.state is ExecutionState.CANCELLED and status.message:
+            kept["status"] = {"error": status.message}
+        if not self._write_end(held, end, status, kept):
+            # whoever has it is about to keep what is there
+            self._let_go(held.execution.id)
+            return
+        del self._held[held.execution.id]
+        keep_copy(self._records, held.execution.id)
+        remove_root(files.root)
+
+    def _write_end(self, held: _Held, end: End, status: JobStatus, kept: dict[str, Any]) -> bool:
+        """Write down how an execution has ended; False if somebody else sees to it."""
+        records, execution, attempt = self._records, held.execution, held.attempt
+        started = _started(held.job)
+        now = records.now()
+        with records.database.writing() as connection:
+            found = executions.get(connection, execution.id)
+            if found.holder != self._leases.holder:
+                return False
+            if found.state is not ExecutionState.RUNNING and started is not None:
+                # It ran, and has ended before anybody has looked.
+                moment = min(now, max(started, events.last_time(connection, execution.id) or started))
+                ledger.move(connection, execution.id, moment, ExecutionState.RUNNING, started_at=started)
+            executions.change_attempt(
+                connection,
+                attempt.id,
+                state=status.state.value,
+                exit_code=status.exit_code,
+                reason=None if status.reason is None else status.reason.value,
+                message=status.message,
+                ended_at=now,
+            )
+            values: dict[str, Any] = {
+                "exit_code": end.exit_code,
+                "reason": end.reason,
+                "holder": None,
+                "lease_until": None,
+            }
+            if end.state is ExecutionState.QUEUED:
+                # another attempt at the same: that the last one failed is in its own record
+                values["reason"] = None
+            else:
+                values |= {"finished_at": status.time, **kept}
+                if end.state is ExecutionState.COMPLETE:
+                    # with what was reported of it up to now
+                    values["status"] = {**found.status, **kept["status"]}
+                if end.exit_code == 0:
+                    values["progress"] = 1.0
+            return ledger.move(connection, execution.id, now, end.state, self._leases.are_mine, **values)
+
+    def _give_back(self, execution: Execution, end: End, why: str) -> None:
+        """An attempt came to nothing before there was a job."""
+        log.warning("execution %s: %s", execution.id, why)
+        now = self._records.now()
+        with self._records.database.writing() as connection:
+            for attempt in executions.attempts(connection, execution.id):
+                executions.change_attempt(
+                    connection, attempt.id, state="FAILED", reason=end.reason, message=why, ended_at=now
+                )
+            values: dict[str, Any] = {"holder": None, "lease_until": None}
+            if end.state.ended:
+                values |= {"reason": end.reason, "finished_at": now, "status": {"error": why}}
+            ledger.move(connection, execution.id, now, end.state, self._leases.are_mine, **values)
+
+    def _tell_to_end(self) -> None:
+        """Cancel the jobs that nobody wants any more."""
+        with self._records.database.reading() as connection:
+            unwanted = [self._held[it.id] for it in ledger.unwanted(connection) if it.id in self._held]
+        for held in unwanted:
+            if held.is_told_to_end:
+                continue
+            with self._records.database.writing() as connection:
+                held.is_told_to_end = ledger.give_up(connection, held.execution, self._records.now())
+            if held.is_told_to_end:
+                self._cancel(held)
+
+    def _cancel(self, held: _Held) -> None:
+        try:
+            held.job.cancel()
+        except JpsiError as e:
+            log.warning("execution %s cannot be cancelled yet: %s", held.execution.id, e)
+            held.is_told_to_end = False
+
+    def _change_attempt(self, attempt: Attempt, **values: Any) -> None:  # noqa: ANN401  columns are of any type
+        with self._records.database.writing() as connection:
+            executions.change_attempt(connection, attempt.id, **values)
+
+    def _executor(self, name: str | None) -> JobExecutor:
+        key = name or ""
+        if key not in self._executors:
+            self._executors[key] = self._open(name)
+        return self._executors[key]
+
+    def _files(self, attempt: Attempt) -> AttemptFiles:
+        return AttemptFiles(self._records.attempt_directory(attempt))
+
+    def close(self) -> None:
+        """Submit nothing more; jobs go on, and are found at once by whoever comes next."""
+        try:
+            for executor in self._executors.values():
+                executor.close()
+        finally:
+            self._held.clear()
+            self._leases.give_back()
+
+    def waits_for(self, execution_id: str) -> str | None:
+        """The other dispatcher that sees to an execution, as `process 12 on node1`; None if none does."""
+        return self._leases.other(self._records.execution(execution_id))
+
+
+def _started(job: Job) -> datetime | None:
+    """When a job that has ended began to run; None if it never ran."""
+    try:
+        status = job.wait(_BEGIN_SECONDS, JobState.ACTIVE)
+    except UnreachableStateException:
+        return None
+    return None if status is None else status.time

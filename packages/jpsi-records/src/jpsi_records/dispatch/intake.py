@@ -1,0 +1,184 @@
+"""Takes in the requests that a job has left in its inbox: each once, whenever whoever does so is killed."""
+
+from __future__ import annotations
+
+import errno
+import logging
+import os
+from pathlib import Path
+from typing import BinaryIO
+
+import attrs
+from sqlalchemy import Connection
+
+from ..errors import InvalidRequestError, NotFoundError, StateError
+from ..files import open_untrusted, write_whole
+from ..inbox import ENDED, Asked, RequestResult, read_request, result_path, write_result
+from ..model import Request, RequestState
+from ..records import Reading
+from ..store import EVENT, REQUEST, events, executions, requests
+
+log = logging.getLogger(__name__)
+
+#: Where in an inbox files are kept that hold no request.
+REFUSED = "refused"
+# What is said of a pipe or a directory, of a link, of a socket, and of what may not be read. Anything else
+# that keeps a file from being read passes.
+_NO_FILE = {errno.EINVAL, errno.ELOOP, errno.ENXIO, errno.EACCES}
+# More than any request that a person or a program would write; what is larger is not read.
+_MOST_BYTES = 1 << 24
+
+
+def take_in(records: Reading, execution: str, inbox: Path) -> None:
+    """Commit the requests that the job of an execution has left, and keep aside what is none.
+
+    A file is removed once its request is in the records; one that is there then was taken in already. What
+    they need is seen to as for any request that has no execution yet.
+
+    Raises:
+        StoreError: the records cannot be written.
+    """
+    for path in _left(inbox):
+        try:
+            _commit(records, execution, read_request(path.name, _content(path)))
+        except (InvalidRequestError, NotFoundError, StateError) as e:
+            _refuse(records, execution, path, str(e))
+        except FileNotFoundError:
+            # another dispatcher has taken it in
+            continue
+        except OSError as e:
+            if e.errno in _NO_FILE:
+                _refuse(records, execution, path, e.strerror or "")
+            else:
+                log.warning("%r cannot be read now, and is later: %s", str(path), e)
+        else:
+            path.unlink(missing_ok=True)
+
+
+def tell_ends(records: Reading, execution: str, inbox: Path) -> None:
+    """Leave in the inbox of a job how its requests have ended, each once.
+
+    Raises:
+        StoreError: the records cannot be read.
+    """
+    ended = (REQUEST.c.parent == execution) & (REQUEST.c.state == RequestState.FINAL.value)
+    with records.database.reading() as connection:
+        found = requests.some(connection, ended)
+        of = {it.execution: executions.get(connection, it.execution) for it in found if it.execution}
+    for it in found:
+        done = None if it.execution is None else of[it.execution]
+        result = RequestResult(
+            request=it.id,
+            outcome=it.outcome or "",
+            exit_code=None if done is None else done.exit_code,
+            output=None if done is None else done.output,
+        )
+        _leave(inbox, result)
+
+
+def _leave(inbox: Path, result: RequestResult) -> None:
+    path = result_path(inbox, result.request)
+    try:
+        # What the job has put in its place leads elsewhere.
+        if path.parent.is_symlink() or path.exists():
+            return
+        path.parent.mkdir(mode=0o700, exist_ok=True)
+        write_whole(path, write_result(result))
+    except OSError as e:
+        log.warning("%r cannot be written now, and is later: %s", str(path), e)
+
+
+def _left(inbox: Path) -> list[Path]:
+    """What is in an inbox, in the order in which it was asked for, without what is being written."""
+    try:
+        found = sorted(inbox.iterdir())
+    except OSError:
+        # Jobs of an older version have none.
+        return []
+    return [it for it in found if not it.name.startswith(".") and it.name not in {REFUSED, ENDED}]
+
+
+def _content(path: Path) -> bytes:
+    with open_untrusted(path) as file:
+        if _owner_of(file) != path.parent.stat().st_uid:
+            msg = "it is the file of somebody else"
+            raise StateError(msg)
+        content = file.read(_MOST_BYTES + 1)
+    if len(content) > _MOST_BYTES:
+        msg = f"it has more than {_MOST_BYTES} bytes"
+        raise InvalidRequestError(msg)
+    return content
+
+
+def _owner_of(file: BinaryIO) -> int:
+    return os.fstat(file.fileno()).st_uid
+
+
+def _commit(records: Reading, execution: str, asked: Asked) -> None:
+    if asked.more.parent != execution:
+        msg = f"it is to be the child of another execution, {asked.more.parent}"
+        raise StateError(msg)
+    with records.database.writing() as connection:
+        if _is_there(connection, asked):
+            return
+        if executions.get(connection, execution).state.ended:
+            msg = "the execution whose job has made it has ended"
+            raise StateError(msg)
+        owner = _owner(connection, execution)
+        for it in asked.wish.predecessors:
+            if requests.get(connection, it).owner != owner:
+                msg = f"there is no request {it} of {owner}"
+                raise NotFoundError(msg)
+        now = records.now()
+        request = Request(
+            id=asked.id,
+            owner=owner,
+            state=RequestState.COMMITTED,
+            wish=asked.wish,
+            priority=asked.priority,
+            created_at=now,
+            modified_at=now,
+            modified_by=owner,
+            **attrs.asdict(asked.more),
+        )
+        requests.add(connection, request)
+        events.add(connection, now, "created", request=request.id, data={"by": owner})
+        events.add(connection, now, "committed", request=request.id, data={"priority": asked.priority})
+
+
+def _is_there(connection: Connection, asked: Asked) -> bool:
+    try:
+        found = requests.get(connection, asked.id)
+    except NotFoundError:
+        return False
+    if found.parent != asked.more.parent:
+        msg = f"{asked.id} is the id of another request"
+        raise StateError(msg)
+    return True
+
+
+def _owner(connection: Connection, execution: str) -> str:
+    """Whose the requests of a job are: those of who has asked for it first, of those who still want it."""
+    interested = requests.some(connection, REQUEST.c.execution == execution)
+    if not interested:
+        msg = f"nobody has asked for execution {execution}"
+        raise StateError(msg)
+    return min(interested, key=lambda it: (it.state is not RequestState.COMMITTED, it.id)).owner
+
+
+def _refuse(records: Reading, execution: str, path: Path, why: str) -> None:
+    """Tell once that a file is refused, and then keep it aside."""
+    told = {"file": path.name, "why": why}
+    with records.database.writing() as connection:
+        known = events.some(connection, EVENT.c.execution == execution, EVENT.c.kind == "refused")
+        if not any(it.data == told for it in known):
+            log.warning("execution %s: %r, which its job has left, is refused: %s", execution, str(path), why)
+            events.add(connection, records.now(), "refused", execution=execution, data=told)
+    if path.suffix == ".json":
+        _leave(path.parent, RequestResult(request=path.stem, outcome="refused", why=why))
+    aside = path.parent / REFUSED
+    try:
+        aside.mkdir(mode=0o700, exist_ok=True)
+        path.replace(aside / path.name)
+    except OSError as e:
+        log.warning("%r cannot be kept aside: %s", str(path), e)

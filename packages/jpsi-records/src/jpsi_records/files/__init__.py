@@ -1,0 +1,27 @@
+"""The files that records are about, and how they are written.
+
+Blobs by the digest of their content, manifests of directories, clones of Git repositories, files that appear
+whole, and the permissions of other users. No module here knows executions or the database.
+"""
+
+from .atomic_files import make_way, open_untrusted, write_whole
+from .blobs import Blobs, Captured
+from .manifests import EMPTY, Manifest, collection_digest, digest_of, subdirectory, write_manifest
+from .permissions import Reader
+from .repositories import Repositories
+
+__all__ = [
+    "EMPTY",
+    "Blobs",
+    "Captured",
+    "Manifest",
+    "Reader",
+    "Repositories",
+    "collection_digest",
+    "digest_of",
+    "make_way",
+    "open_untrusted",
+    "subdirectory",
+    "write_manifest",
+    "write_whole",
+]

@@ -1,0 +1,249 @@
+"""Files by the digest of their content: written once, never changed, and checked before they are trusted."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import shutil
+import stat
+from collections.abc import Callable, Collection, Iterator
+from fnmatch import fnmatchcase
+from pathlib import Path, PurePosixPath
+
+import attrs
+
+from ..errors import StoreError
+from .atomic_files import make_way
+from .manifests import Entry, Manifest, digest_of, read_manifest, write_manifest
+
+_CHUNK = 1 << 20
+
+
+@attrs.frozen(slots=True)
+class Captured:
+    """What was taken of a directory."""
+
+    digest: str
+    #: What was left out, a sentence each.
+    left_out: tuple[str, ...] = ()
+
+
+_UNREADABLE = "cannot be read by who asks"
+
+
+def _may_be_read(path: Path) -> bool:
+    return os.access(path, os.R_OK)
+
+
+class Blobs:
+    """The files below a directory that belongs to the records."""
+
+    def __init__(self, root: Path, make: Callable[[], None] = lambda: None) -> None:
+        self._root = root
+        self._make = make
+
+    def path(self, digest: str) -> Path:
+        """Where the file with a digest is, or would be."""
+        letters = digest.removeprefix("sha256:")
+        return self._root / letters[:2] / letters[2:]
+
+    def add_bytes(self, content: bytes) -> str:
+        """Keep content; returns its digest."""
+        digest = digest_of(content)
+        if not self._has(digest, len(content)):
+            with self._being_written(digest) as target:
+                target.write_bytes(content)
+        return digest
+
+    def add_file(self, source: Path) -> Entry:
+        """Keep the content of a file."""
+        digest, size = _digest_and_size(source)
+        if not self._has(digest, size):
+            with self._being_written(digest) as target:
+                shutil.copyfile(source, target)
+                if _digest_and_size(target) != (digest, size):
+                    msg = f"{source} changes while it is read"
+                    raise StoreError(msg)
+        return Entry(digest, size, bool(source.stat().st_mode & stat.S_IXUSR))
+
+    def add_tree(self, source: Path, globs: Collection[str] = ()) -> Captured:
+        """Keep a file or a directory as a collection, or what patterns choose of it.
+
+        A link that leads elsewhere is left out, and so is what is neither file, directory nor link.
+        """
+        manifest: dict[str, Entry] = {}
+        left_out = []
+        for at, path in _files(source):
+            if globs and not any(_matches(at, glob) for glob in globs):
+                continue
+            if path.is_symlink():
+                link = _inner_link(path, source)
+                if link is None:
+                    left_out.append(f"{at} is a link that leads out of the directory, or nowhere")
+                else:
+                    manifest[at] = Entry("", 0, link=link)
+            elif path.is_file():
+                manifest[at] = self.add_file(path)
+            else:
+                left_out.append(f"{at} is no file")
+        return Captured(self.add_manifest(manifest), tuple(left_out))
+
+    def add_manifest(self, manifest: Manifest) -> str:
+        """Keep a manifest; returns the digest of the collection."""
+        return self.add_bytes(write_manifest(manifest).encode())
+
+    def manifest(self, digest: str) -> Manifest:
+        """The manifest of a collection.
+
+        Raises:
+            StoreError: it is not there, or cannot be read.
+        """
+        try:
+            content = self.path(digest).read_bytes()
+        except OSError as e:
+            msg = f"collection {digest} cannot be read: {e.strerror}"
+            raise StoreError(msg, e) from e
+        if digest_of(content) != digest:
+            msg = f"collection {digest} was changed"
+            raise StoreError(msg)
+        return read_manifest(content.decode())
+
+    def lay_out(self, digest: str, target: Path, *, is_writable: bool) -> None:
+        """Make a directory with what is in a collection; changes there do not change the collection."""
+        target.mkdir(parents=True, exist_ok=True)
+        for at, entry in self.manifest(digest).items():
+            path = target / at
+            path.parent.mkdir(parents=True, exist_ok=True)
+            if entry.link is None:
+                self.lay_file(entry.digest, path, is_executable=entry.is_executable, is_writable=is_writable)
+            else:
+                path.symlink_to(entry.link)
+        if not is_writable:
+            for folder in (target, *(it for it in target.rglob("*") if it.is_dir() and not it.is_symlink())):
+                folder.chmod(0o555)
+
+    def lay_file(
+        self, digest: str, target: Path, *, is_executable: bool = False, is_writable: bool = False
+    ) -> None:
+        """Make a file with the content of a digest."""
+        target.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            shutil.copyfile(self.path(digest), target)
+        except OSError as e:
+            msg = f"{digest} cannot be laid out at {target}: {e.strerror}"
+            raise StoreError(msg, e) from e
+        target.chmod((0o644 if is_writable else 0o444) | (0o111 if is_executable else 0))
+
+    def trouble(
+        self, digest: str, *, is_thorough: bool = False, may_read: Callable[[Path], bool] = _may_be_read
+    ) -> str | None:
+        """Why a collection cannot be used by whoever may read these files; None if it can.
+
+        Sizes are looked at; contents only if it is to be thorough, as they take time.
+        """
+        try:
+            manifest = self.manifest(digest)
+        except StoreError as e:
+            return str(e)
+        if not may_read(self.path(digest)):
+            return f"collection {digest} {_UNREADABLE}"
+        for at, entry in manifest.items():
+            if entry.link is None and (why := self._why_not(entry, is_thorough=is_thorough)):
+                return f"{at} {why}"
+            if entry.link is None and not may_read(self.path(entry.digest)):
+                return f"{at} {_UNREADABLE}"
+        return None
+
+    def _why_not(self, entry: Entry, *, is_thorough: bool) -> str | None:
+        path = self.path(entry.digest)
+        try:
+            size = path.stat().st_size
+        except OSError:
+            return "is not there any more"
+        if size != entry.size or (is_thorough and _digest_and_size(path)[0] != entry.digest):
+            return "was changed"
+        return None
+
+    def _has(self, digest: str, size: int) -> bool:
+        # One that was cut short, as by a full disk on a file system that lies, is written again.
+        path = self.path(digest)
+        return path.exists() and path.stat().st_size == size
+
+    @contextlib.contextmanager
+    def _being_written(self, digest: str) -> Iterator[Path]:
+        """A file that appears whole under its name, or not at all."""
+        path = self.path(digest)
+        beside = path.with_name(f".{path.name}.{os.getpid()}.{os.urandom(4).hex()}")
+        self._make()
+        try:
+            # who may enter these reads what he knows the digest of
+            for folder in (self._root, path.parent):
+                make_way(folder)
+            yield beside
+            beside.chmod(0o444)
+            beside.replace(path)
+        except OSError as e:
+            msg = f"{path} cannot be written: {e.strerror}"
+            raise StoreError(msg, e) from e
+        finally:
+            # it is there only if that failed, and whoever cannot look cannot have made it
+            with contextlib.suppress(OSError):
+                beside.unlink()
+
+
+def _digest_and_size(path: Path) -> tuple[str, int]:
+    found, size = hashlib.sha256(), 0
+    try:
+        with path.open("rb") as file:
+            while chunk := file.read(_CHUNK):
+                found.update(chunk)
+                size += len(chunk)
+    except OSError as e:
+        msg = f"{path} cannot be read: {e.strerror}"
+        raise StoreError(msg, e) from e
+    return f"sha256:{found.hexdigest()}", size
+
+
+def _files(source: Path) -> Iterator[tuple[str, Path]]:
+    if not source.is_dir():
+        if not source.exists():
+            msg = f"{source} does not exist"
+            raise StoreError(msg)
+        yield source.name, source
+        return
+    for folder, names, files in os.walk(source):
+        links = [name for name in names if Path(folder, name).is_symlink()]
+        for name in sorted([*files, *links]):
+            path = Path(folder, name)
+            yield str(path.relative_to(source)), path
+
+
+def _matches(path: str, glob: str) -> bool:
+    """Whether a relative path matches a pattern, in which `**` is any number of directories.
+
+    >>> _matches("a/b.txt", "*.txt"), _matches("a/b.txt", "**/*.txt"), _matches("b.txt", "**/*.txt")
+    (False, True, True)
+    """
+    return _parts_match(PurePosixPath(path).parts, PurePosixPath(glob).parts)
+
+
+def _parts_match(parts: tuple[str, ...], patterns: tuple[str, ...]) -> bool:
+    if not patterns:
+        return not parts
+    if patterns[0] == "**":
+        return any(_parts_match(parts[skip:], patterns[1:]) for skip in range(len(parts) + 1))
+    return bool(parts) and fnmatchcase(parts[0], patterns[0]) and _parts_match(parts[1:], patterns[1:])
+
+
+def _inner_link(path: Path, root: Path) -> str | None:
+    """Where a link leads, if that is inside a directory and there."""
+    target = path.readlink()
+    if target.is_absolute() or not path.exists():
+        return None
+    is_inside = path.resolve().is_relative_to(root.resolve())
+    return str(target) if is_inside and ".." not in target.parts[_leading(target) :] else None
+
+
+def _leading(target: Path) -> int:
+    return next((index for index, it in enumerate(target.parts) if it != ".."), len(target.parts))

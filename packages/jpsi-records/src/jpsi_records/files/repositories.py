@@ -1,0 +1,201 @@
+"""Trees of git repositories, each of which is fetched into a copy of the records' own, so that they stay."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import os
+import re
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from ..errors import StoreError
+from ..model import GitTree, absolute_url, revision_words
+
+_ENVIRONMENT = {
+    # What surrounds us must not decide which repository is asked, nor may git ask anybody anything.
+    "GIT_TERMINAL_PROMPT": "0",
+    "GIT_CONFIG_NOSYSTEM": "1",
+    # A repository may hold replacements, which would exchange what a hash stands for.
+    "GIT_NO_REPLACE_OBJECTS": "1",
+    "LC_ALL": "C",
+}
+# The content of a tree is that of its hash, whatever the user's configuration makes of files.
+_AS_IT_IS = ("-c", "core.autocrlf=false", "-c", f"core.attributesFile={os.devnull}")
+_PATIENCE = 600
+_HASH = re.compile(r"[0-9a-f]{40,64}")
+# What HEAD is where the other repository has none: a reference that is never made.
+_NO_HEAD = "refs/jpsi/none"
+
+
+class Repositories:
+    """The copies of all repositories that were ever fetched, below one directory."""
+
+    def __init__(self, root: Path, make: Callable[[], None] = lambda: None) -> None:
+        self._root = root
+        self._make = make
+
+    def resolve(self, mount: GitTree) -> list[GitTree]:
+        """The trees, or files, that a mount may stand for, the newest first, each once.
+
+        Raises:
+            StoreError: the repository cannot be read, or has nothing like that.
+        """
+        if mount.is_pinned:
+            return [mount]
+        with self._fetched(mount.url or "") as copy:
+            commits = copy.commits(mount)
+            found = copy.at(commits, mount.path.strip("/"))
+        if not found:
+            msg = f"{mount.url} has no {mount.path} in {mount.commit or mount.revisions}"
+            raise StoreError(msg)
+        return [GitTree(**{kind: name}) for kind, name in found]
+
+    def lay_out(self, mount: GitTree, target: Path) -> None:
+        """Make a directory with a tree, or a file with a blob."""
+        target.parent.mkdir(parents=True, exist_ok=True)
+        wanted = mount.blob or mount.tree or ""
+        copy = self._copy_with(wanted)
+        if mount.blob is not None:
+            target.write_bytes(copy.git("cat-file", "blob", wanted))
+            return
+        target.mkdir(exist_ok=True)
+        _run(["tar", "-xf", "-", "-C", str(target)], copy.git(*_AS_IT_IS, "archive", "--format=tar", wanted))
+
+    def _copy_with(self, wanted: str) -> _Copy:
+        """The copy that has a tree or a blob."""
+        # Versions before 0.2 fetched all repositories into one.
+        places = [*sorted(self._root.glob("of/*")), *([self._root] if (self._root / "HEAD").exists() else ())]
+        for copy in map(_Copy, places):
+            with contextlib.suppress(StoreError):
+                copy.git("cat-file", "-e", wanted)
+                return copy
+        msg = f"no repository that was fetched has {wanted}"
+        raise StoreError(msg)
+
+    @contextlib.contextmanager
+    def _fetched(self, url: str) -> Iterator[_Copy]:
+        """The copy of a repository as that is now; nobody else changes it meanwhile."""
+        # `git fetch` finds a path from where it runs.
+        place = absolute_url(url)
+        # Whatever two URLs have in common, they have no reference and no object in common.
+        name = hashlib.sha256(place.encode()).hexdigest()
+        folder = self._root / "of" / name
+        self._make()
+        try:
+            folder.parent.mkdir(parents=True, exist_ok=True)
+            lock = (self._root / "of" / f".{name}.lock").open("w")
+        except OSError as e:
+            msg = f"{url} cannot be fetched into {self._root}: {e.strerror}"
+            raise StoreError(msg, e) from e
+        with lock:
+            # Where the file system has no locks git's own see to it that one of two fails, and says so.
+            with contextlib.suppress(OSError):
+                fcntl.flock(lock, fcntl.LOCK_EX)
+            copy = _Copy(folder)
+            copy.fetch(place)
+            yield copy
+
+
+class _Copy:
+    """The copy of one repository: what names mean there, they mean here."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+
+    def fetch(self, place: str) -> None:
+        """Have what a repository has now, and none of the names that it has no more.
+
+        Objects stay: what is reachable no more may still be what an execution had.
+        """
+        # Where it was made before this changes nothing, and finishes what was killed.
+        self.git("init", "--bare", "--quiet", "--template=")
+        told = self.git("ls-remote", "--symref", "--", place, "HEAD").decode(errors="replace")
+        head = _head(told)
+        wanted = ["+refs/*:refs/*", *(["HEAD"] if head is not None else ())]
+        options = ("-c", "gc.auto=0", "-c", "maintenance.auto=false")
+        self.git(*options, "fetch", "--quiet", "--no-tags", "--prune", "--", place, *wanted)
+        # which that has written, and which means nothing there
+        (self._directory / "FETCH_HEAD").unlink(missing_ok=True)
+        if head is not None and _HASH.fullmatch(head):
+            self.git("update-ref", "--no-deref", "HEAD", head)
+        else:
+            self.git("symbolic-ref", "HEAD", head or _NO_HEAD)
+
+    def commits(self, mount: GitTree) -> list[str]:
+        """The commits that a mount may stand for, the newest first.
+
+        Raises:
+            StoreError: there are none.
+        """
+        if mount.commit is not None:
+            return [self._commit(mount.commit, mount.url or "")]
+        try:
+            listed = self.git("rev-list", "--date-order", *revision_words(mount.revisions or ""), "--")
+        except StoreError as e:
+            msg = f"{mount.url} has no commit in {mount.revisions}: {e}"
+            raise StoreError(msg, e) from e
+        if not listed:
+            msg = f"{mount.url} has no commit in {mount.revisions}"
+            raise StoreError(msg)
+        return listed.decode().split()
+
+    def _commit(self, name: str, url: str) -> str:
+        try:
+            found = self.git("rev-parse", "--verify", "--quiet", name).decode().strip()
+            if _HASH.fullmatch(found):
+                return self.git("rev-parse", "--verify", "--quiet", f"{found}^{{commit}}").decode().strip()
+        except StoreError:
+            pass
+        msg = f"{url} has no commit {name}"
+        raise StoreError(msg)
+
+    def at(self, commits: list[str], path: str) -> list[tuple[str, str]]:
+        """The trees and blobs, each once, that are at a path of commits, with their hashes."""
+        asked = "".join(f"{commit}:{path}\n" for commit in commits)
+        told = self.git("cat-file", "--batch-check=%(objecttype) %(objectname)", stdin=asked.encode())
+        answers = (line.split(" ") for line in told.decode().splitlines())
+        return list(dict.fromkeys((it[0], it[1]) for it in answers if it[0] in {"tree", "blob"}))
+
+    def git(self, *arguments: str, stdin: bytes = b"") -> bytes:
+        """Run git on this copy; returns what it writes.
+
+        Raises:
+            StoreError: it fails.
+        """
+        return _run(["git", f"--git-dir={self._directory}", *arguments], stdin)
+
+
+def _head(told: str) -> str | None:
+    r"""Return what HEAD of another repository is: a reference, or a commit; None if there is none.
+
+    >>> _head("ref: refs/heads/main\tHEAD\n" + "1" * 40 + "\tHEAD\n"), _head("")
+    ('refs/heads/main', None)
+    """
+    found = [what for line in told.splitlines() for what, _, name in [line.partition("\t")] if name == "HEAD"]
+    if not any(_HASH.fullmatch(it) for it in found):
+        return None
+    return next((it.removeprefix("ref: ") for it in found if it.startswith("ref: refs/")), found[0])
+
+
+def _run(command: list[str], stdin: bytes = b"") -> bytes:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    try:
+        done = subprocess.run(  # noqa: S603  git and tar, with arguments that begin with no dash
+            command,
+            input=stdin,
+            capture_output=True,
+            check=False,
+            env={**kept, **_ENVIRONMENT},
+            timeout=_PATIENCE,
+        )
+    except (OSError, ValueError, subprocess.TimeoutExpired) as e:
+        msg = f"{command[0]} could not be run: {e}"
+        raise StoreError(msg, e) from e
+    if done.returncode != 0:
+        told = done.stderr.decode(errors="replace").strip().splitlines()
+        msg = f"{command[0]} failed: {told[-1] if told else f'exit code {done.returncode}'}"
+        raise StoreError(msg)
+    return done.stdout

@@ -1,0 +1,224 @@
+"""What the commands write, as text and as JSON."""
+
+from __future__ import annotations
+
+import enum
+import json
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import Any
+
+import attrs
+
+from .model import Attempt, Event, Execution, ExecutionState, Interval, Request, Wish, write_wish
+from .reuse import NearMiss, Plan
+
+
+def as_json(value: Any) -> str:  # noqa: ANN401  records, or lists of them
+    """Records as a JSON document."""
+    return json.dumps(_plain(value), indent=2, ensure_ascii=False) + "\n"
+
+
+def _plain(value: Any) -> Any:  # noqa: ANN401  as above
+    plain: Any
+    match value:
+        case Wish():
+            plain = write_wish(value)
+        case enum.Enum():
+            plain = value.value
+        case datetime():
+            plain = value.isoformat()
+        case dict():
+            plain = {key: _plain(it) for key, it in value.items()}
+        case list() | tuple():
+            plain = [_plain(it) for it in value]
+        case _ if attrs.has(type(value)):
+            plain = {field.name: _plain(getattr(value, field.name)) for field in attrs.fields(type(value))}
+        case _:
+            plain = value
+    return plain
+
+
+def plan(found: Plan) -> str:
+    """What would come of a request."""
+    lines = [f"plan {found.id}: {_outcome(found)}", *(f"warning: {printable(it)}" for it in found.warnings)]
+    for near in found.near_misses:
+        lines += ["", f"close: execution {near.execution.id}, {state(near.execution)}", *_why_not(near)]
+    return "\n".join(lines) + "\n"
+
+
+def _outcome(found: Plan) -> str:
+    if found.hit is not None:
+        return f"execution {found.hit.id} satisfies it, {state(found.hit)}"
+    return "a new execution would run" if found.runs else "nothing satisfies it, and nothing would run"
+
+
+def _why_not(near: NearMiss) -> list[str]:
+    return [f"  {it}" for it in (*near.differences, *near.objections)]
+
+
+def plan_json(found: Plan) -> str:
+    """What would come of a request, as JSON."""
+    return as_json(
+        {
+            "plan": found.id,
+            "hit": found.hit,
+            "runs": found.runs,
+            "preimage": json.loads(found.resolution.wanted),
+            "near_misses": list(found.near_misses),
+            "warnings": list(found.warnings),
+        }
+    )
+
+
+def state(execution: Execution) -> str:
+    """How far an execution is, in a few words.
+
+    >>> from datetime import datetime, UTC
+    >>> state(Execution(id="", fingerprint="", preimage="", state=ExecutionState.COMPLETE, exit_code=3,
+    ...                 created_at=datetime.now(UTC)))
+    'complete with exit code 3'
+    """
+    match execution.state:
+        case ExecutionState.COMPLETE:
+            return f"complete with exit code {execution.exit_code}"
+        case ExecutionState.RUNNING:
+            return f"running, {execution.progress:.0%} done"
+        case ExecutionState.CANCELLED:
+            return f"cancelled ({execution.reason})"
+        case _:
+            return f"{execution.state.value}, priority {execution.priority:g}"
+
+
+def explanation(request: Request, events: Sequence[Event], near: Sequence[NearMiss]) -> str:
+    """Why a request has the execution that it has."""
+    # a draft that was satisfied is assigned the same again when it is committed
+    mine = (it for it in events if it.kind == "assigned" and it.execution == request.execution)
+    assigned = next(mine, None)
+    if assigned is None or request.execution is None:
+        return f"request {request.id} is {request.state.value} and has no execution\n"
+    if not assigned.data.get("is_new"):
+        return (
+            f"execution {assigned.execution} was there: it computes the same, and nothing speaks against it\n"
+        )
+    lines = [f"execution {assigned.execution} was made for it: nothing that was there satisfied it"]
+    refused = assigned.data.get("refused", {})
+    lines += [f"  execution {it} computes the same, but {'; '.join(why)}" for it, why in refused.items()]
+    others = [it for it in near if it.differences]
+    lines += [line for it in others for line in (f"  execution {it.execution.id} is close:", *_deeper(it))]
+    return "\n".join(lines) + "\n"
+
+
+def _deeper(near: NearMiss) -> list[str]:
+    return [f"    {it}" for it in near.differences]
+
+
+def request(found: Request, execution: Execution | None) -> str:
+    """A request that was just made or changed, in a line."""
+    told = "" if execution is None else f": execution {execution.id}, {state(execution)}"
+    return f"request {found.id}{told}\n"
+
+
+def cancelled(found: Request, execution: Execution | None) -> str:
+    """What has become of a request that was cancelled."""
+    is_wanted = execution is not None and not execution.state.ended and execution.priority > 0
+    more = "; another request still wants this execution" if is_wanted else ""
+    told = "" if execution is None else f" execution {execution.id},"
+    has_job = execution is not None and execution.state is not ExecutionState.QUEUED
+    until = " as long as its job runs" if has_job else ""
+    back = "" if found.outcome else f"; `jpsi request priority {found.id} 1` takes that back{until}"
+    return f"request {found.id}:{told} cancelled{more}{back}"
+
+
+def requests(found: Iterable[tuple[Request, Execution | None]]) -> str:
+    """Requests, one a line, below a heading."""
+    rows = [("REQUEST", "STATE", "PRIORITY", "OWNER", "EXECUTION", "COMMAND")]
+    for it, execution in found:
+        priority = "-" if it.priority is None else f"{it.priority:g}"
+        told = "-" if execution is None else state(execution)
+        computation = it.wish.computation
+        command = it.name or " ".join(computation.command) or computation.container_image or ""
+        rows.append((it.id, it.outcome or it.state.value, priority, it.owner, told, printable(command)))
+    return table(rows)
+
+
+def usage(found: Iterable[Interval]) -> str:
+    """Intervals of accounting, one a line, below a heading."""
+    rows = [("FROM", "TO", "USER", "PRIORITY", "STATE", "REQUEST")]
+    rows += [
+        (
+            _time(it.start),
+            "now" if it.end is None else _time(it.end),
+            printable(it.user),
+            f"{it.priority:g}",
+            it.state.value,
+            it.request,
+        )
+        for it in found
+    ]
+    return table(rows)
+
+
+def details(
+    found: Request | None, execution: Execution | None, attempts: Sequence[Attempt], events: Sequence[Event]
+) -> str:
+    """Everything about a request or an execution."""
+    lines = []
+    if found is not None:
+        lines += [
+            f"request    {found.id}",
+            f"owner      {printable(found.owner)}",
+            f"state      {found.outcome or found.state.value}",
+            f"priority   {'-' if found.priority is None else f'{found.priority:g}'}",
+        ]
+        lines += [] if found.expires_at is None else [f"expires    {_time(found.expires_at)}"]
+        lines.append(_modified(found))
+    if execution is not None:
+        lines += [
+            f"execution  {execution.id}",
+            f"           {state(execution)}",
+            f"output     {execution.output or '-'}",
+            f"log        {execution.log or '-'}",
+            _modified(execution),
+        ]
+        lines += [f"{key:<10} {printable(it)}" for key, it in execution.status.items()]
+    lines += [
+        f"attempt {it.number}  {it.state} on {it.executor}, job {it.job}, native id {it.native_id or '-'}"
+        for it in attempts
+    ]
+    lines += ["", *(_event(it) for it in events)]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _modified(record: Request | Execution) -> str:
+    by = f" by {printable(record.modified_by)}" if record.modified_by else ""
+    return f"modified   {_time(record.modified_at)}{by}"
+
+
+def _event(event: Event) -> str:
+    told = ", ".join(f"{key} {it}" for key, it in event.data.items() if _says_something(it))
+    return printable(f"{_time(event.time)}  {event.kind}{f': {told}' if told else ''}")
+
+
+def _says_something(value: Any) -> bool:  # noqa: ANN401  a value of JSON
+    return value is False or value == 0 or bool(value)
+
+
+def _time(time: datetime) -> str:
+    return time.astimezone().strftime("%Y-%m-%d %H:%M:%S")
+
+
+def table(rows: Sequence[tuple[str, ...]]) -> str:
+    r"""Rows of cells in columns.
+
+    >>> table([("A", "B"), ("aa", "b")])
+    'A   B\naa  b\n'
+    """
+    sizes = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    padded = ("  ".join(f"{cell:{size}}" for cell, size in zip(row, sizes, strict=True)) for row in rows)
+    return "".join(f"{it.rstrip()}\n" for it in padded)
+
+
+def printable(text: str) -> str:
+    """Text with what would do something to a terminal as escapes."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)

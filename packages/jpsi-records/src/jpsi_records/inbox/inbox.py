@@ -1,0 +1,250 @@
+"""What a job of an execution asks for: files, which whoever sees to the job takes in.
+
+No job opens the records: it runs where their database may be out of reach, or not safe to use.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import time
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from ..errors import InvalidRequestError, StateError, StoreError
+from ..files import write_whole
+from ..model import (
+    NOTHING_MORE,
+    About,
+    Wish,
+    check_priority,
+    check_wish,
+    new_id,
+    read_wish,
+    with_absolute_urls,
+    write_wish,
+)
+from .reports import NO_REPORT, Report, read_progress, write_progress
+from .results import RequestResult, read_result, result_path
+
+#: The variables by which a job knows to which execution it belongs, the file in which it may say how far it
+#: is, and the directory into which it puts requests.
+EXECUTION, PROGRESS, INBOX = "JPSI_EXECUTION", "JPSI_PROGRESS", "JPSI_INBOX"
+
+_VERSION = 1
+# How often a job looks whether its requests have ended.
+_LOOK_SECONDS = 1.0
+_ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
+_NAME = re.compile(rf"({_ID.pattern})\.json")
+
+
+def is_in_job(environment: Mapping[str, str] = os.environ) -> bool:
+    """Whether this process belongs to the job of an execution."""
+    return EXECUTION in environment
+
+
+def refuse_in_job(environment: Mapping[str, str] = os.environ) -> None:
+    """Raise `StateError` in the job of an execution."""
+    if is_in_job(environment):
+        msg = (
+            f"the job of an execution ({EXECUTION} is set) opens no records; make requests "
+            "with `jpsi request submit` or Inbox().submit, and do anything else where jobs are submitted from"
+        )
+        raise StateError(msg)
+
+
+@attrs.frozen(slots=True, kw_only=True)
+class Asked:
+    """A request that a job has made."""
+
+    id: str
+    wish: Wish
+    more: About
+    priority: float
+
+
+class Inbox:
+    """Where the job of an execution makes requests, and says how far it is, without opening the records.
+
+    Its requests are children of the execution: as urgent, and cancelled when it ends.
+
+    Args:
+        environment: the variables of the job.
+
+    Raises:
+        StateError: this is no job of an execution.
+    """
+
+    def __init__(self, environment: Mapping[str, str] = os.environ) -> None:
+        if not is_in_job(environment):
+            msg = f"this is no job of an execution: {EXECUTION} is not set; open Records instead"
+            raise StateError(msg)
+        #: The execution that the job belongs to.
+        self.execution = environment[EXECUTION]
+        self._directory = environment.get(INBOX)
+        self._progress = environment.get(PROGRESS)
+
+    def submit(self, wish: Wish, more: About = NOTHING_MORE, *, priority: float = 1) -> str:
+        """Make a request, which is taken in a moment later; returns its id.
+
+        Raises:
+            InvalidRequestError: it can never be satisfied as it stands.
+            StateError: it is to be the child of another execution.
+            StoreError: it cannot be written down; there is no request then.
+        """
+        wish = with_absolute_urls(wish)
+        check_wish(wish)
+        check_priority(priority)
+        if more.parent not in {None, self.execution}:
+            msg = f"what a job asks for is a child of its own execution, {self.execution}"
+            raise StateError(msg)
+        if self._directory is None:
+            msg = f"this job can make no requests: {INBOX} is not set"
+            raise StateError(msg)
+        more = attrs.evolve(more, parent=self.execution)
+        asked = Asked(id=new_id(datetime.now(UTC)), wish=wish, more=more, priority=priority)
+        path = Path(self._directory, f"{asked.id}.json")
+        try:
+            write_whole(path, write_request(asked))
+        except OSError as e:
+            msg = f"the request cannot be written to {path}: {e.strerror}"
+            raise StoreError(msg, e) from e
+        return asked.id
+
+    def wait(
+        self,
+        *request_ids: str,
+        timeout: float | None = None,
+        sleep: Callable[[float], None] = time.sleep,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> list[RequestResult] | None:
+        """Wait for requests of this job to end; returns how they did, or None if time ran out.
+
+        Args:
+            request_ids: what `submit` has returned.
+            timeout: seconds; None waits for ever.
+            sleep: waits.
+            clock: tells seconds.
+
+        Raises:
+            InvalidRequestError: that is no id.
+            StateError: the job has no inbox.
+            StoreError: what the dispatcher has left cannot be read.
+        """
+        if self._directory is None:
+            msg = f"this job can wait for no requests: {INBOX} is not set"
+            raise StateError(msg)
+        for it in request_ids:
+            if _ID.fullmatch(it) is None:
+                msg = f"{it!r} is no request of this job; here it takes the whole id"
+                raise InvalidRequestError(msg)
+        end = None if timeout is None else clock() + timeout
+        while True:
+            found = [read_result(result_path(Path(self._directory), it)) for it in request_ids]
+            ended = [it for it in found if it is not None]
+            if len(ended) == len(found):
+                return ended
+            if end is not None and clock() >= end:
+                return None
+            sleep(_LOOK_SECONDS)
+
+    def set_progress(self, progress: float | None = None, report: Report = NO_REPORT) -> None:
+        """Say how much of the work is done, from 0 to 1, or that the job succeeds or fails.
+
+        Raises:
+            StateError: the job has no file for that.
+            StoreError: it cannot be written.
+        """
+        if progress is not None:
+            check_progress(progress)
+        if self._progress is None:
+            msg = f"this job cannot say how far it is: {PROGRESS} is not set"
+            raise StateError(msg)
+        try:
+            # In place: in a container it is this file that is seen outside, and no other of its name.
+            path = Path(self._progress)
+            before = path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
+            said, reported = read_progress(before)
+            text = write_progress(
+                said if progress is None else progress, reported if report.is_success is None else report
+            )
+            _overwrite(path, text.encode())
+        except OSError as e:
+            msg = f"{self._progress} cannot be written: {e.strerror}"
+            raise StoreError(msg, e) from e
+
+
+def _overwrite(path: Path, content: bytes) -> None:
+    """Have a file hold this; killed in between, it holds this and the end of what it held before."""
+    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        os.pwrite(file, content, 0)
+        os.ftruncate(file, len(content))
+    finally:
+        os.close(file)
+
+
+def check_progress(progress: float) -> None:
+    """Raise `ValueError` unless a number can be that of a progress."""
+    if not 0 <= progress <= 1:
+        msg = f"progress is a number from 0 to 1, not {progress}"
+        raise ValueError(msg)
+
+
+def write_request(asked: Asked) -> str:
+    """What the file of a request holds."""
+    document = {
+        "v": _VERSION,
+        "wish": write_wish(asked.wish),
+        "priority": asked.priority,
+        **attrs.asdict(asked.more),
+    }
+    return json.dumps(document, default=datetime.isoformat)
+
+
+def read_request(name: str, content: bytes) -> Asked:
+    """The request that a file of an inbox holds.
+
+    Raises:
+        InvalidRequestError: it holds none, or not all of one.
+    """
+    match = _NAME.fullmatch(name)
+    if match is None:
+        msg = "its name is not that of a request"
+        raise InvalidRequestError(msg)
+    try:
+        document = json.loads(content)
+        # what no text can hold, JSON may
+        json.dumps(document, ensure_ascii=False).encode()
+    except (ValueError, RecursionError) as e:
+        msg = f"it is not whole, or no JSON: {e}"
+        raise InvalidRequestError(msg, e) from e
+    if not isinstance(document, Mapping) or document.get("v") != _VERSION:
+        msg = "it holds no request that this version knows"
+        raise InvalidRequestError(msg)
+    wish = read_wish(document.get("wish"))
+    check_priority(document.get("priority"))
+    return Asked(id=match[1], wish=wish, more=_about(document), priority=document["priority"])
+
+
+def _about(document: Mapping[str, Any]) -> About:
+    expires, labels = document.get("expires_at"), document.get("labels", {})
+    if not isinstance(labels, Mapping):
+        msg = "its labels are no mapping"
+        raise InvalidRequestError(msg)
+    said: dict[str, Any] = {it: document.get(it) for it in ("name", "description", "parent")}
+    texts = (*said.values(), *labels.values())
+    if not all(isinstance(it, str) and "\0" not in it for it in texts):
+        msg = "what it says of itself is no text"
+        raise InvalidRequestError(msg)
+    try:
+        expires_at = None if expires is None else datetime.fromisoformat(expires).astimezone(UTC)
+    except (TypeError, ValueError, OverflowError) as e:
+        msg = f"expires_at is no time: {expires!r}"
+        raise InvalidRequestError(msg, e) from e
+    return About(**said, labels=dict(labels), expires_at=expires_at)

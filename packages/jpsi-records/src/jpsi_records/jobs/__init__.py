@@ -1,0 +1,26 @@
+"""The job of one attempt at an execution.
+
+Its inputs materialized below a root, its J/PSI spec, the container that it runs in, the capacity of its
+temporary directories, and what its end means for the execution.
+"""
+
+from .attempt_job import AttemptFiles, job_spec
+from .containers import engine_problem, find_engine
+from .job_outcome import End, end_of
+from .materialize import Laying, remove_root, revoke
+from .tmp_capacity import TMP_CAPACITY, excess, shortages
+
+__all__ = [
+    "TMP_CAPACITY",
+    "AttemptFiles",
+    "End",
+    "Laying",
+    "end_of",
+    "engine_problem",
+    "excess",
+    "find_engine",
+    "job_spec",
+    "remove_root",
+    "revoke",
+    "shortages",
+]

@@ -1,0 +1,126 @@
+"""Lays out what a job is to find, below a root of its own, and takes away what it has left."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from ..errors import StoreError
+from ..files import Blobs, Repositories
+from ..model import STDIN, STDOUT, Blob, Collection, Execution, GitTree, Mount, read_mount
+from ..reuse import recalled
+from .attempt_job import REVOKED, AttemptFiles, begin_script
+
+
+@attrs.frozen(slots=True)
+class Left:
+    """What a job has left."""
+
+    #: The collection of what is kept of it; None if nothing was to be kept.
+    output: str | None
+    #: The collection of its standard output and error.
+    log: str
+    #: What of it could not be kept, a sentence each.
+    problems: tuple[str, ...]
+
+
+class Laying:
+    """Knows where mounts come from, and where outputs go."""
+
+    def __init__(self, blobs: Blobs, repositories: Repositories) -> None:
+        self._blobs = blobs
+        self._repositories = repositories
+
+    def lay_out(self, execution: Execution, files: AttemptFiles) -> None:
+        """Make everything that the job of an attempt is to find.
+
+        Raises:
+            StoreError: something is not there any more, or cannot be written.
+        """
+        members = recalled(execution.preimage)
+        try:
+            for folder in (files.root, files.stdout.parent):
+                folder.mkdir(parents=True, exist_ok=True)
+            files.inbox.mkdir(mode=0o700, exist_ok=True)
+            for target, document in members["mounts"].items():
+                self._mount(target, read_mount(document), files)
+            self._make_places(members, files)
+            files.begin.write_text(begin_script(files))
+        except OSError as e:
+            msg = f"what the job is to find cannot be laid out: {e}"
+            raise StoreError(msg, e) from e
+
+    def _mount(self, target: str, mount: Mount, files: AttemptFiles) -> None:
+        if target == STDOUT:
+            return
+        path = files.stdin if target == STDIN else files.place(target)
+        match mount:
+            case Blob():
+                self._blobs.lay_file(mount.digest, path)
+            case Collection():
+                self._blobs.lay_out(mount.digest or "", path, is_writable=mount.writable is True)
+            case GitTree():
+                self._repositories.lay_out(mount, path)
+            case _:
+                path.mkdir(parents=True, exist_ok=True)
+
+    def _make_places(self, members: Mapping[str, Any], files: AttemptFiles) -> None:
+        """The directories that must be there before the job runs, where they can be made."""
+        places = []
+        if members["container_image"] is None:
+            places.append(files.place(members["cwd"]))
+        else:
+            # A container sees a file that is there.
+            files.progress.touch()
+        stdout = members["mounts"].get(STDOUT)
+        if stdout is not None:
+            places.append(files.place(stdout["path"]).parent)
+        for place in places:
+            place.mkdir(parents=True, exist_ok=True)
+
+    def capture(self, execution: Execution, files: AttemptFiles) -> Left:
+        """Keep what a job has left.
+
+        Raises:
+            StoreError: something cannot be read or written.
+        """
+        members = recalled(execution.preimage)
+        try:
+            log = self._blobs.add_tree(files.stdout.parent)
+            if members["output_path"] is None:
+                return Left(None, log.digest, ())
+            output = files.place(members["output_path"])
+            if not output.exists():
+                told = f"there is no {members['output_path']}, which is the output"
+                return Left(self._blobs.add_manifest({}), log.digest, (told,))
+            kept = self._blobs.add_tree(output, members["output_globs"])
+        except OSError as e:
+            msg = f"what the job has left cannot be kept: {e}"
+            raise StoreError(msg, e) from e
+        return Left(kept.digest, log.digest, kept.left_out)
+
+
+def revoke(files: AttemptFiles) -> bool:
+    """See to it that the job of an attempt never runs; False if it does, or has."""
+    files.directory.mkdir(parents=True, exist_ok=True)
+    try:
+        with files.claim.open("x") as claim:
+            claim.write(REVOKED)
+    except FileExistsError:
+        return files.claim.read_text() == REVOKED
+    return True
+
+
+def remove_root(root: Path) -> None:
+    """Remove what was laid out, read-only directories included."""
+    if not root.exists():
+        return
+    for folder in (root, *(it for it in root.rglob("*") if it.is_dir() and not it.is_symlink())):
+        with contextlib.suppress(OSError):
+            folder.chmod(0o700)
+    shutil.rmtree(root, ignore_errors=True)

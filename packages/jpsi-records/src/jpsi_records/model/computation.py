@@ -1,0 +1,267 @@
+"""What is to be computed: everything that a result depends on, as the request says it."""
+
+from __future__ import annotations
+
+import enum
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import attrs
+
+from .mounts import Blob, Collection, CollectionFile, File, GitTree, Json, Mount, Output, Text, Tmp
+from .paths import is_inside, place, working_place
+
+
+class Purity(enum.Enum):
+    """How much of what a result depends on is declared."""
+
+    #: Everything: the job sees nothing of the environment of the place where it runs.
+    STRICT = "strict"
+    #: What is declared is what counts; the job sees the place's environment as well.
+    DECLARED = "declared"
+    #: Too little for a result to be used again.
+    OFF = "off"
+
+
+class Topology(enum.Enum):
+    """Whether the number of processes and threads is part of what is computed."""
+
+    EXACT = "exact"
+    #: The result is the same with any number.
+    ANY = "any"
+
+
+STDIN, STDOUT = "stdin", "stdout"
+
+#: An image that nobody can exchange: its name, and the digest of its manifest.
+IMAGE = re.compile(r"[a-z0-9][\w.:/-]*@(sha256:[0-9a-f]{64})")
+
+
+def _command_words(words: Any) -> Any:  # noqa: ANN401  what is wrong is found by `problems`
+    return tuple(words) if isinstance(words, list) else words
+
+
+def _working_place(path: Any) -> Any:  # noqa: ANN401  as above
+    return _tried(working_place, path)
+
+
+def _output_place(path: Any) -> Any:  # noqa: ANN401  as above
+    return None if path is None else _tried(place, path)
+
+
+def _tried(convert: Any, path: Any) -> Any:  # noqa: ANN401  as above
+    try:
+        return convert(path) if isinstance(path, str) else path
+    except ValueError:
+        return path
+
+
+def _is_place(path: Any) -> bool:  # noqa: ANN401  as above
+    try:
+        return bool(place(path) == path)
+    except (ValueError, AttributeError):
+        return False
+
+
+def _targets(mounts: Mapping[str, Mount]) -> Mapping[str, Mount]:
+    return {
+        target if target in {STDIN, STDOUT} else _tried(place, target): mount
+        for target, mount in mounts.items()
+    }
+
+
+def _globs(globs: Any) -> Any:  # noqa: ANN401  as above
+    is_text = isinstance(globs, list | tuple) and all(isinstance(it, str) for it in globs)
+    return tuple(sorted(set(globs))) if is_text else globs
+
+
+@attrs.frozen(slots=True, kw_only=True)
+class Computation:
+    """A command and all that it is given. Paths are those below the root of the job.
+
+    In the command and in the environment, `${JPSI_ROOT}` is that root; in a container paths are true. Two of
+    them are equal if they mean the same, but for what floats in the mounts, such as the name of a branch.
+    """
+
+    #: The program, and what it finds in argv[1], argv[2], ...; with an image, empty is what the image says.
+    command: tuple[str, ...] = attrs.field(default=(), converter=_command_words)
+    #: The image of the container that it runs in, by name and digest; None is no container.
+    container_image: str | None = None
+    #: Variables to set; None unsets one.
+    environment: Mapping[str, str | None] = attrs.field(factory=dict)
+    #: The working directory, absolute or relative to the root; None, with an image, is what the image says.
+    cwd: str | None = attrs.field(
+        default=attrs.Factory(lambda self: "/" if self.container_image is None else None, takes_self=True),
+        converter=_working_place,
+    )
+    #: What is where: absolute paths, `stdin` and `stdout`.
+    mounts: Mapping[str, Mount] = attrs.field(factory=dict, converter=_targets)
+    #: The file or directory that is kept when the job has ended: a mount, or inside one.
+    output_path: str | None = attrs.field(default=None, converter=_output_place)
+    #: What is kept of it, as patterns of `pathlib`; none are everything.
+    output_globs: tuple[str, ...] = attrs.field(default=(), converter=_globs)
+    #: How many processes run, and how many cores each has.
+    processes: int = 1
+    threads: int = 1
+    topology: Topology = Topology.EXACT
+    purity: Purity = Purity.DECLARED
+
+    @property
+    def image_digest(self) -> str | None:
+        """What identifies the image, whatever it is called; None if there is none."""
+        return None if self.container_image is None else digest_of_image(self.container_image)
+
+    @property
+    def vcpus(self) -> int:
+        """The cores of all processes together."""
+        return self.processes * self.threads
+
+
+def problems(computation: Computation) -> list[str]:
+    """Everything that is wrong with a computation by itself."""
+    found = [*_command(computation), *_environment(computation.environment), *_image(computation)]
+    if not _is_place(computation.cwd) and not (computation.cwd is None and computation.container_image):
+        found.append(f"cwd: {computation.cwd!r} is no place below the root")
+    for target, mount in computation.mounts.items():
+        found += [f"mounts: {target}: {it}" for it in (*_target(target, mount), *mount.problems())]
+    if not found:
+        found += [*_nesting(computation), *_stdout(computation), *_output(computation)]
+        found += _true_paths(computation)
+    for name in ("processes", "threads"):
+        count = getattr(computation, name)
+        if type(count) is not int or count < 1:
+            found.append(f"{name} must be a whole number above 0, not {count!r}")
+    return found
+
+
+def _command(computation: Computation) -> Iterator[str]:
+    command: Any = computation.command  # not yet checked
+    if command == () and computation.container_image is not None:
+        return
+    if not isinstance(command, tuple) or not command or not all(isinstance(it, str) for it in command):
+        yield f"command must be a list of texts, the program first, not {command!r}"
+    elif not command[0]:
+        yield "command names no program"
+    elif any("\0" in it for it in command):
+        yield "command holds a NUL"
+
+
+def _environment(environment: Any) -> Iterator[str]:  # noqa: ANN401  not yet checked
+    if not isinstance(environment, Mapping):
+        yield f"environment must be a mapping, not {environment!r}"
+        return
+    for name, value in environment.items():
+        if not isinstance(name, str) or not name or set("=\0") & set(name):
+            yield f"environment: {name!r} cannot be the name of a variable"
+        elif name.startswith("JPSI_"):
+            yield f"environment: {name} is a variable of jpsi's own"
+        elif value is not None and (not isinstance(value, str) or "\0" in value):
+            yield f"environment: {name} must be text without a NUL, not {value!r}"
+
+
+def digest_of_image(image: str) -> str:
+    """What identifies an image.
+
+    >>> digest_of_image("debian@sha256:" + "0" * 64)[:10]
+    'sha256:000'
+    """
+    return image.rpartition("@")[2]
+
+
+def image_problem(image: object) -> str | None:
+    """What is wrong with the text of an image; None if nothing is."""
+    if isinstance(image, str) and IMAGE.fullmatch(image):
+        return None
+    told = "container_image is NAME@sha256: and the digest of the image, as what a tag stands for changes"
+    return f"{told}; not {image!r}"
+
+
+def _image(computation: Computation) -> Iterator[str]:
+    if computation.container_image is None:
+        return
+    wrong = image_problem(computation.container_image)
+    if wrong is not None:
+        yield wrong
+    environment: Any = computation.environment  # not yet checked
+    if isinstance(environment, Mapping) and None in environment.values():
+        yield "environment: in a container no variable can be unset"
+
+
+_AS_STDIN = (Blob, CollectionFile, Output, Text, Json, GitTree)
+
+
+def _target(target: Any, mount: Mount) -> Iterator[str]:  # noqa: ANN401  not yet checked
+    if target == STDIN:
+        if not isinstance(mount, _AS_STDIN):
+            yield f"a {mount.kind} cannot be standard input"
+    elif target == STDOUT:
+        if not isinstance(mount, File):
+            yield f"standard output goes to a file, not to a {mount.kind}"
+    elif isinstance(mount, File):
+        yield "a file is where standard output goes; keep one of yours with `jpsi request put`"
+    elif not _is_place(target):
+        yield "is neither an absolute path nor stdin or stdout"
+    elif target == "/":
+        yield "the root itself is no place for a mount"
+
+
+def _placed(computation: Computation) -> dict[str, Mount]:
+    return {target: it for target, it in computation.mounts.items() if target not in {STDIN, STDOUT}}
+
+
+def _nesting(computation: Computation) -> Iterator[str]:
+    targets = sorted(_placed(computation))
+    for outer in targets:
+        for inner in targets:
+            if inner != outer and is_inside(inner, outer):
+                yield f"mounts: {inner} lies inside another mount, {outer}"
+
+
+def can_write(mount: Mount) -> bool:
+    """Whether the job may write to a mount."""
+    return isinstance(mount, Tmp) or (isinstance(mount, Collection) and mount.writable is not False)
+
+
+def can_be_written(computation: Computation, path: str) -> bool:
+    """Whether a place lies in a mount that the job may write to."""
+    return any(is_inside(path, target) and can_write(it) for target, it in _placed(computation).items())
+
+
+def _stdout(computation: Computation) -> Iterator[str]:
+    mount = computation.mounts.get(STDOUT)
+    if isinstance(mount, File) and not can_be_written(computation, mount.path):
+        yield f"mounts: stdout: {mount.path} is in no mount that can be written to"
+
+
+def _output(computation: Computation) -> Iterator[str]:
+    path = computation.output_path
+    globs: Any = computation.output_globs  # not yet checked
+    if not isinstance(globs, tuple) or not all(_is_glob(it) for it in globs):
+        yield f"output_globs must be a list of relative patterns, not {globs!r}"
+    if path is None:
+        if globs:
+            yield "output_globs choose of what is at output_path, which is not given"
+    elif not any(is_inside(path, target) for target in _placed(computation)):
+        yield f"output_path: {path} is no mount, and in none"
+
+
+def _true_paths(computation: Computation) -> Iterator[str]:
+    if computation.container_image is not None:
+        return
+    # The root of the job is not that of the file system.
+    words = [("command", it) for it in computation.command]
+    words += [(f"environment: {name}", it) for name, it in computation.environment.items() if it is not None]
+    for where, word in words:
+        for target in _placed(computation):
+            if is_inside(word, target):
+                yield f"{where}: {word} is a place below the root of the job; write ${{JPSI_ROOT}}{word}"
+
+
+def _is_glob(pattern: Any) -> bool:  # noqa: ANN401  not yet checked
+    return (
+        isinstance(pattern, str)
+        and bool(pattern)
+        and not pattern.startswith("/")
+        and ".." not in pattern.split("/")
+    )

@@ -1,0 +1,98 @@
+"""Runtime constraints: what must be there, must not be there, or lies in a range, where a job runs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+#: What can be asked for, since it is written down of each execution.
+KNOWN = {
+    "vcpus": "the cores of all processes together",
+    "ram": "the bytes of memory that the job was given",
+    "gpus": "the GPUs of all processes together",
+}
+_ENDS = 2
+
+
+def problems(constraints: Mapping[str, Any]) -> Iterator[str]:
+    """Everything that is wrong with constraints, and each that nobody could check."""
+    for name, wanted in constraints.items():
+        if name not in KNOWN:
+            yield f"runtime_constraints: {name!r} is not recorded of executions; what is: {', '.join(KNOWN)}"
+        elif not _is_range(wanted) and not _is_value(wanted):
+            told = f"runtime_constraints: {name} is true, false, a number or [least, most], not {wanted!r}"
+            yield f"{told}; 8e9 is text in YAML, 8000000000 is a number" if _holds_text(wanted) else told
+
+
+def _holds_text(wanted: Any) -> bool:  # noqa: ANN401  as below
+    return any(isinstance(it, str) for it in (wanted if isinstance(wanted, list | tuple) else [wanted]))
+
+
+def _is_value(wanted: Any) -> bool:  # noqa: ANN401  whatever a document says
+    return isinstance(wanted, bool) or _is_number(wanted)
+
+
+def _is_number(value: Any) -> bool:  # noqa: ANN401  as above
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _is_range(wanted: Any) -> bool:  # noqa: ANN401  as above
+    if not isinstance(wanted, list | tuple) or len(wanted) != _ENDS:
+        return False
+    least, most = wanted
+    if not all(end is None or _is_number(end) for end in wanted):
+        return False
+    return least is None or most is None or least <= most
+
+
+def unmet_constraints(constraints: Mapping[str, Any], recorded: Mapping[str, Any]) -> Iterator[str]:
+    """The constraints that an execution with these records does not meet, each with what is recorded.
+
+    >>> list(unmet_constraints({"vcpus": [2, None], "ram": True}, {"vcpus": 1, "ram": 10**9}))
+    ['vcpus is 1, not [2, None]']
+    """
+    for name, wanted in constraints.items():
+        found = recorded.get(name)
+        if not _meets(name, found, wanted):
+            yield f"{name} is {'not recorded' if found is None else found}, not {wanted}"
+
+
+def _meets(name: str, found: Any, wanted: Any) -> bool:  # noqa: ANN401  values of JSON
+    if isinstance(wanted, bool):
+        # Every job has some cores and some memory; GPUs it has if it has asked for them.
+        return (bool(found) if name == "gpus" else True) is wanted
+    if found is None and name == "gpus":
+        found = 0
+    if found is None:
+        return False
+    if isinstance(wanted, list | tuple):
+        least, most = wanted
+        return (least is None or found >= least) and (most is None or found <= most)
+    return bool(found == wanted)
+
+
+def memory_of(wanted: Any) -> int | None:  # noqa: ANN401  values of JSON
+    """Return the bytes of memory to ask for: the value, or an end of the range; None if that is open.
+
+    >>> memory_of([4, None]), memory_of(3e9), memory_of([None, 8]), memory_of(True)
+    (4, 3000000000, 8, None)
+    """
+    if wanted is None or isinstance(wanted, bool) or wanted in ([None, None], (None, None)):
+        return None
+    if isinstance(wanted, list | tuple):
+        least, most = wanted
+        asked: int = math.floor(most) if least is None else math.ceil(least)
+    else:
+        asked = math.ceil(wanted)
+    return max(1, asked)
+
+
+def count_of(wanted: Any, portion: int = 1) -> int:  # noqa: ANN401  values of JSON
+    """Return the smallest number to ask for, which is a multiple of a portion.
+
+    >>> count_of(3), count_of(3, 2), count_of(True, 2), count_of([None, 8]), count_of(False)
+    (3, 4, 2, 0, 0)
+    """
+    least = wanted[0] if isinstance(wanted, list | tuple) else wanted
+    return portion * math.ceil(max(0, least or 0) / portion)

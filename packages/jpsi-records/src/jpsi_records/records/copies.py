@@ -1,0 +1,283 @@
+"""Copies of the records beside the files of jobs, from which a database that was lost is made again."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import attrs
+from sqlalchemy import Connection, Table, insert, select
+
+from ..errors import StoreError
+from ..files import make_way, write_whole
+from ..model import ExecutionState, Request, RequestState
+from ..store import (
+    ATTEMPT,
+    COLLECTION,
+    EVENT,
+    EXECUTION,
+    REQUEST,
+    Changed,
+    Moment,
+    attempt_row,
+    events,
+    execution_row,
+    executions,
+    ledger,
+    request_row,
+    requests,
+)
+from .queries import Reading
+
+# Beside the files of an execution what the records say of it; in a directory of their own, each request.
+# Versions before 0.2 kept requests that were satisfied at once beside their executions.
+_NAME, _REQUESTS = "record.json", "requests"
+# The names of collections, each by its digest, as a name may be any text.
+_COLLECTIONS = "names"
+_PLACES = (f"executions/*/{_NAME}", f"executions/*/{_REQUESTS}/*.json", f"{_REQUESTS}/*.json")
+_VERSION = 1
+
+
+@attrs.frozen(slots=True)
+class Restored:
+    """What was made again."""
+
+    executions: int
+    requests: int
+    #: The names of collections.
+    names: int = 0
+    #: The copies that cannot be read, each with the reason.
+    unreadable: tuple[str, ...] = ()
+
+
+def keep_copy(records: Reading, execution_id: str) -> None:
+    """Write what the records say of an execution beside the files of its jobs.
+
+    Raises:
+        StoreError: it cannot be written.
+    """
+    with records.database.reading() as connection:
+        document = _document(connection, execution_id)
+    _write(records, records.execution_directory(execution_id) / _NAME, document)
+
+
+def keep_changed(records: Reading, connection: Connection, changed: Changed) -> None:
+    """Write what a transaction has changed of requests, and which executions it has made, before it ends.
+
+    If that fails, or whoever calls this is killed before he commits, there is a copy of what nobody was told
+    of. The other way round something would be lost that somebody was told of.
+
+    Raises:
+        StoreError: it cannot be written.
+    """
+    for execution_id in sorted(changed.executions):
+        document = _document(connection, execution_id)
+        _write(records, records.execution_directory(execution_id) / _NAME, document)
+    for request_id in sorted(changed.requests):
+        keep_request(records, connection, requests.get(connection, request_id))
+
+    for name in sorted(changed.collections):
+        _keep_name(records, connection, name)
+
+
+class NameCopies:
+    """The copies of the names that were given by those who may write none."""
+
+    def __init__(self, records: Reading) -> None:
+        self._records = records
+        self._known: dict[str, datetime] = {}
+
+    def keep(self, connection: Connection) -> None:
+        """Write those that were given since this was called last.
+
+        Raises:
+            StoreError: they cannot be written.
+        """
+        given = connection.execute(select(COLLECTION.c.name, COLLECTION.c.modified_at))
+        new = {name: time for name, time in given if self._known.get(name) != time}
+        for name, time in new.items():
+            _keep_name(self._records, connection, name)
+            self._known[name] = time
+
+
+def _keep_name(records: Reading, connection: Connection, name: str) -> None:
+    row = connection.execute(select(COLLECTION).where(COLLECTION.c.name == name)).mappings().one()
+    digest = hashlib.sha256(name.encode()).hexdigest()
+    path = records.directory / _COLLECTIONS / f"{digest}.json"
+    _write(records, path, {"v": _VERSION, "collection": dict(row)})
+
+
+def keep_request(records: Reading, connection: Connection, request: Request) -> None:
+    """Write what the records say of a request.
+
+    Raises:
+        StoreError: it cannot be written.
+    """
+    document = {"v": _VERSION, "requests": [request_row(request)], "events": _events(connection, request.id)}
+    _write(records, request_copy(records, request.id), document)
+
+
+def request_copy(records: Reading, request_id: str) -> Path:
+    """Return where the copy of a request is."""
+    return records.directory / _REQUESTS / f"{request_id}.json"
+
+
+def _write(records: Reading, path: Path, document: Mapping[str, Any]) -> None:
+    records.make_directory()
+    try:
+        if path.parent.name in {_REQUESTS, _COLLECTIONS}:
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            # whatever the umask
+            path.parent.chmod(0o700)
+        else:
+            make_way(records.executions_directory)
+            path.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(path, json.dumps(document, default=datetime.isoformat, indent=1))
+    except OSError as e:
+        msg = f"{path} cannot be written: {e.strerror}"
+        raise StoreError(msg, e) from e
+
+
+def _document(connection: Connection, execution_id: str) -> dict[str, Any]:
+    row = connection.execute(select(EXECUTION).where(EXECUTION.c.id == execution_id)).mappings().one()
+    asked = requests.some(connection, REQUEST.c.execution == execution_id)
+    return {
+        "v": _VERSION,
+        "execution": {"program": row["program"], "is_shared": row["is_shared"]}
+        | execution_row(executions.get(connection, execution_id)),
+        "requests": [request_row(it) for it in asked],
+        "attempts": [attempt_row(it) for it in executions.attempts(connection, execution_id)],
+        "events": _events(connection, *(it.id for it in asked), execution=execution_id),
+    }
+
+
+def _events(connection: Connection, *asked: str, execution: str | None = None) -> list[dict[str, Any]]:
+    """What has happened to requests, and to an execution, with what accounting is made of."""
+    of_request, of_execution = EVENT.c.request.in_(asked), EVENT.c.execution == execution
+    concerned = of_request if execution is None else of_request | of_execution
+    rows = connection.execute(select(EVENT).where(concerned).order_by(EVENT.c.seq))
+    return [dict(row) for row in rows.mappings()]
+
+
+def reindex(records: Reading) -> Restored:
+    """Put into the records what only the copies still have.
+
+    An execution that has not ended is adopted by the next dispatcher, as one whose dispatcher is gone.
+
+    Raises:
+        StoreError: the records cannot be written.
+    """
+    unreadable: list[str] = []
+    found = list(_copies(records.directory, _PLACES, unreadable.append))
+    names = list(_copies(records.directory, [f"{_COLLECTIONS}/*.json"], unreadable.append))
+    now = records.now()
+    with records.database.writing() as connection:
+        made = [_add_execution(connection, it["execution"], now) for it in found if "execution" in it]
+        asked = [_add_request(connection, it, unreadable.append) for it in _newest(found)]
+        for attempt in (attempt for it in found for attempt in it.get("attempts", ())):
+            if _is_missing(connection, ATTEMPT, attempt["id"]):
+                connection.execute(insert(ATTEMPT).values(_row(ATTEMPT, attempt)))
+        _add_events(connection, found)
+        for it in found:
+            if "execution" in it and not _is_missing(connection, EXECUTION, it["execution"]["id"]):
+                ledger.settle(connection, it["execution"]["id"], now)
+        named = [_add_name(connection, it["collection"]) for it in names]
+        told = {"executions": sum(made), "requests": sum(asked), "names": sum(named)}
+        events.add(connection, now, "reindexed", data=told)
+    return Restored(sum(made), sum(asked), sum(named), tuple(unreadable))
+
+
+def _newest(found: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Of each request the copy that was changed last; of two the one that was read last."""
+    rows = sorted((row for it in found for row in it["requests"]), key=lambda row: str(row["modified_at"]))
+    newest = {row["id"]: row for row in rows}
+    return [newest[name] for name in sorted(newest)]
+
+
+def _add_execution(connection: Connection, row: Mapping[str, Any], now: datetime) -> bool:
+    """Add an execution if it is missing; returns whether it was."""
+    if not _is_missing(connection, EXECUTION, row["id"]):
+        return False
+    # Versions before 0.2 did not write who has changed it, and when.
+    row = {"modified_at": row["finished_at"] or row["created_at"], "modified_by": "", **row}
+    late = {} if ExecutionState(row["state"]).ended else {"lease_until": now}
+    connection.execute(insert(EXECUTION).values({**_row(EXECUTION, row), **late}))
+    return True
+
+
+def _add_request(connection: Connection, row: Mapping[str, Any], complain: Callable[[str], None]) -> bool:
+    """Add a request if it is missing; returns whether it was, and could be added."""
+    if not _is_missing(connection, REQUEST, row["id"]):
+        return False
+    is_over = row["state"] == RequestState.FINAL.value
+    if not is_over and row["execution"] is not None and _is_missing(connection, EXECUTION, row["execution"]):
+        # it waits for another
+        row = {**row, "execution": None}
+    for needed in (row["execution"], row["parent"]):
+        if needed is not None and _is_missing(connection, EXECUTION, needed):
+            complain(f"request {row['id']} is left out, as execution {needed} is not there")
+            return False
+    connection.execute(insert(REQUEST).values(_row(REQUEST, row)))
+    return True
+
+
+def _add_name(connection: Connection, row: Mapping[str, Any]) -> bool:
+    """Add the name of a collection if it is missing; returns whether it was."""
+    wanted = select(COLLECTION.c.name).where(COLLECTION.c.name == row["name"])
+    if connection.execute(wanted).first() is not None:
+        return False
+    connection.execute(insert(COLLECTION).values(_row(COLLECTION, row)))
+    return True
+
+
+def _add_events(connection: Connection, found: Sequence[Mapping[str, Any]]) -> None:
+    """Add the events that are missing, in the order in which they happened."""
+    known: set[str] = set()
+    there: dict[str, dict[str, Any]] = {}
+    for it in found:
+        asked = (request["id"] for request in it["requests"])
+        execution = it["execution"]["id"] if "execution" in it else None
+        known |= {_what(event) for event in _events(connection, *asked, execution=execution)}
+        # Copies of an older version hold none; others may hold the same.
+        events_there = (_row(EVENT, event) for event in it.get("events", ()))
+        there |= {_what(event): event for event in events_there}
+    missing = [event for what, event in there.items() if what not in known]
+    for event in sorted(missing, key=lambda event: (event["time"], event["seq"])):
+        connection.execute(insert(EVENT).values({name: it for name, it in event.items() if name != "seq"}))
+
+
+def _what(event: Mapping[str, Any]) -> str:
+    """An event without its number, which is the database's own."""
+    told = {name: value for name, value in event.items() if name != "seq"}
+    return json.dumps(told, default=datetime.isoformat, sort_keys=True)
+
+
+def _copies(
+    directory: Path, places: Iterable[str], complain: Callable[[str], None]
+) -> Iterator[Mapping[str, Any]]:
+    for path in sorted(it for pattern in places for it in directory.glob(pattern)):
+        try:
+            document = json.loads(path.read_text())
+            if document["v"] != _VERSION:
+                complain(f"{path} was written by a newer version")
+                continue
+        except (OSError, ValueError, KeyError, TypeError) as e:
+            complain(f"{path}: {e}")
+            continue
+        yield document
+
+
+def _is_missing(connection: Connection, table: Table, row_id: str) -> bool:
+    return connection.execute(select(table.c.id).where(table.c.id == row_id)).first() is None
+
+
+def _row(table: Table, document: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        column.name: datetime.fromisoformat(value) if isinstance(column.type, Moment) and value else value
+        for column in table.columns
+        for value in [document[column.name]]
+    }

@@ -1,0 +1,474 @@
+"""The door to the records: every use case is a call."""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Callable
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import attrs
+from sqlalchemy import Connection, Update
+
+from ..errors import InvalidRequestError, NothingToReuseError, StateError
+from ..files import Captured
+from ..inbox import NO_REPORT, Report, check_progress
+from ..model import (
+    NOTHING_MORE,
+    About,
+    Execution,
+    ExecutionState,
+    Request,
+    RequestState,
+    Wish,
+    check_priority,
+    check_wish,
+    new_id,
+    read_wish,
+    write_wish,
+)
+from ..reuse import Outlook, Resolution, execution_for, objections, of_choice, outlook, there_already
+from ..store import COLLECTION, EXECUTION, changed_in, events, executions, full_id, ledger, requests
+from .copies import NameCopies, keep_changed, keep_copy, keep_request, request_copy
+from .preview import Previewing, check_containers
+from .queries import utc_now
+
+
+class Records(Previewing):
+    """Requests and executions, in a directory and a database. Any thread may use it."""
+
+    def __init__(
+        self,
+        directory: Path | str,
+        *,
+        url: str | None = None,
+        user: str | None = None,
+        now: Callable[[], datetime] = utc_now,
+    ) -> None:
+        super().__init__(directory, url=url, user=user, now=now)
+        if self.may_dispatch:
+            self.database.before_commit = functools.partial(keep_changed, self)
+        self._names = NameCopies(self)
+
+    # Collections.
+
+    def put(self, source: Path | str, name: str | None = None) -> Captured:
+        """Keep a file or a directory as a collection, and let a name stand for it from now on."""
+        captured = self.blobs.add_tree(Path(source))
+        if name is not None:
+            with self.database.writing() as connection:
+                self._set_name(connection, name, captured.digest)
+        return captured
+
+    def _set_name(self, connection: Connection, name: str, digest: str) -> None:
+        values = {"digest": digest, "modified_at": self.now(), "modified_by": self.user}
+        if self._digest(connection, name) is None:
+            connection.execute(COLLECTION.insert().values(name=name, **values))
+        elif not _was_done(connection, COLLECTION.update().where(COLLECTION.c.name == name).values(values)):
+            msg = f"{name} is the name that somebody else has given to a collection"
+            raise StateError(msg)
+        changed_in(connection).collections.add(name)
+        events.add(connection, self.now(), "named", data={"name": name, "digest": digest, "by": self.user})
+
+    # What would be, and what is to be.
+
+    def draft(self, wish: Wish, more: About = NOTHING_MORE) -> Request:
+        """A new request that causes nothing until it is committed."""
+        check_wish(wish)
+        wish = self._with_full_ids(wish)
+        with self.database.writing() as connection:
+            return self._draw_up(connection, wish, more)
+
+    def update(self, request_id: str, wish: Wish | None = None, more: About | None = None) -> Request:
+        """Change what a draft says; an execution that it has it has no more if it wants something else then.
+
+        Args:
+            request_id: the draft.
+            wish: what is wanted now; None leaves that.
+            more: what it says besides; None leaves that.
+
+        Raises:
+            StateError: it is no draft.
+        """
+        if wish is not None:
+            check_wish(wish)
+            wish = self._with_full_ids(wish)
+        request_id = self._own(request_id).id
+        with self.database.writing() as connection:
+            request = self._draft(connection, request_id)
+            said = {} if more is None else attrs.asdict(self._with_full_parent(connection, more))
+            values = {name: it for name, it in said.items() if it != getattr(request, name)}
+            values |= {} if wish is None else {"wish": write_wish(wish)}
+            self._check_parent(connection, values.get("parent"))
+            wants_another = wish is not None and wish != request.wish
+            if wants_another and request.execution is not None:
+                self._reset(connection, request)
+            requests.change(connection, request_id, self.now(), **values)
+            return requests.get(connection, request_id)
+
+    def _with_full_parent(self, connection: Connection, more: About) -> About:
+        if more.parent is None:
+            return more
+        return attrs.evolve(more, parent=full_id(connection, EXECUTION.c.id, more.parent))
+
+    def _check_parent(self, connection: Connection, parent: str | None) -> None:
+        if parent is not None and executions.get(connection, parent).state.ended:
+            msg = f"execution {parent}, which is to be the parent, has ended"
+            raise StateError(msg)
+
+    def _draw_up(self, connection: Connection, wish: Wish, more: About) -> Request:
+        more = self._with_full_parent(connection, more)
+        self._check_parent(connection, more.parent)
+        now = self.now()
+        request = Request(
+            id=new_id(now),
+            owner=self.user,
+            state=RequestState.DRAFT,
+            wish=wish,
+            created_at=now,
+            modified_at=now,
+            modified_by=self.user,
+            **attrs.asdict(more),
+        )
+        requests.add(connection, request)
+        events.add(connection, now, "created", request=request.id, data={"by": self.user})
+        return request
+
+    def satisfy(self, request_id: str) -> Request:
+        """Find an execution that satisfies a draft, or create one; nothing runs for a draft.
+
+        Raises:
+            StateError: it is no draft, has an execution, or waits for others; or may not dispatch.
+            NothingToReuseError: nothing satisfies it, and it may not cause a run.
+        """
+        request = self._own(request_id)
+        self._check_may_dispatch("satisfy a draft", _COMMIT)
+        resolution = self._kept(request.wish)
+        with self.database.writing() as connection:
+            request = self._draft(connection, request.id)
+            if request.execution is not None:
+                msg = f"request {request.id} has an execution already, {request.execution}"
+                raise StateError(msg)
+            if resolution is None:
+                msg = f"request {request.id} waits for others, and has no execution until those have ended"
+                raise StateError(msg)
+            now = self.now()
+            execution, why = execution_for(
+                connection, request, resolution, now, None, self._evidence(self.user)
+            )
+            if why["is_new"]:
+                check_containers(request.wish)
+            requests.change(connection, request.id, now, execution=execution.id)
+            events.add(connection, now, "assigned", request=request.id, execution=execution.id, data=why)
+            return requests.get(connection, request.id)
+
+    def reset(self, request_id: str) -> Request:
+        """Let a draft have no execution again; one that waits, and that nobody else has, is cancelled."""
+        request_id = self._own(request_id).id
+        self._check_may_dispatch("reset a draft", _COMMIT)
+        with self.database.writing() as connection:
+            self._reset(connection, self._draft(connection, request_id))
+            return requests.get(connection, request_id)
+
+    def _reset(self, connection: Connection, request: Request) -> None:
+        now = self.now()
+        requests.change(connection, request.id, now, execution=None)
+        events.add(connection, now, "reset", request=request.id, data={"by": self.user})
+        if request.execution is not None:
+            ledger.discard(connection, request.execution, now)
+
+    def _check_may_dispatch(self, what: str, instead: str = "") -> None:
+        if not self.may_dispatch:
+            owner = self.database.owner
+            msg = f"the role {self.user} may not {what}: only {owner} may, which owns the tables{instead}"
+            raise StateError(msg)
+
+    def attach(self, request_id: str, execution_id: str) -> Request:
+        """Let a draft have an execution that was chosen, if that satisfies it.
+
+        Raises:
+            StateError: the request is no draft, or the execution does not satisfy it; why is told.
+        """
+        request = self._own(request_id)
+        resolution = self._resolve(request.wish)
+        with self.database.writing() as connection:
+            return self._attach(connection, self._draft(connection, request.id), execution_id, resolution)
+
+    def _attach(
+        self, connection: Connection, request: Request, execution_id: str, resolution: Resolution | None
+    ) -> Request:
+        execution_id = full_id(connection, EXECUTION.c.id, execution_id)
+        chosen = executions.get(connection, execution_id)
+        wrong = list(objections(chosen, request.wish, self.now(), self._evidence(self.user)))
+        if resolution is None:
+            wrong.insert(0, "the request waits for others")
+        elif chosen.fingerprint not in resolution.fingerprints:
+            wrong.insert(0, "it computes something else")
+        if wrong:
+            msg = f"execution {execution_id} does not satisfy request {request.id}: {'; '.join(wrong)}"
+            raise StateError(msg)
+        values: dict[str, Any] = {"execution": execution_id}
+        if not self.may_dispatch:
+            values = {"wish": write_wish(of_choice(request.wish, execution_id))}
+        requests.change(connection, request.id, self.now(), **values)
+        return requests.get(connection, request.id)
+
+    def commit(self, request_id: str, *, priority: float = 1, plan: str | None = None) -> Request:
+        """Commit a draft: from now on it has an execution, which runs while somebody's priority is above 0.
+
+        Who may not dispatch gets it from the dispatcher, a moment later.
+
+        Args:
+            request_id: the draft.
+            priority: how urgent it is; zero or less lets nothing run.
+            plan: the id of the preview that is to come true.
+
+        Raises:
+            StateError: it is no draft, or the job whose child it is has ended.
+            ChangedError: something else would come of it than the preview showed.
+            NothingToReuseError: nothing satisfies it, and it may not cause a run.
+        """
+        check_priority(priority)
+        request = self._own(request_id)
+        resolution = self._kept(request.wish)
+        with self.database.writing() as connection:
+            return self._commit(connection, self._draft(connection, request.id), resolution, priority, plan)
+
+    def submit(
+        self,
+        wish: Wish,
+        more: About = NOTHING_MORE,
+        *,
+        priority: float = 1,
+        plan: str | None = None,
+        execution: str | None = None,
+    ) -> Request:
+        """Satisfy a wish one way or another: a request, committed at once.
+
+        Args:
+            wish: what is wanted.
+            more: what the request says besides.
+            priority: how urgent it is.
+            plan: the id of the preview that is to come true.
+            execution: the one that is to satisfy it.
+
+        Raises as `commit` and `attach` do; there is no request then.
+        """
+        check_wish(wish)
+        check_priority(priority)
+        wish = self._with_full_ids(wish)
+        resolution = self._kept(wish)
+        with self.database.writing() as connection:
+            request = self._draw_up(connection, wish, more)
+            if execution is not None:
+                request = self._attach(connection, request, execution, resolution)
+            return self._commit(connection, request, resolution, priority, plan)
+
+    def _kept(self, wish: Wish) -> Resolution | None:
+        """What a wish may stand for now, with what it has brought itself kept; None if that is open."""
+        with self.database.reading() as connection:
+            if outlook(connection, wish) is not Outlook.READY:
+                return None
+        resolution = self._resolve(wish)
+        # else the dispatcher keeps it, to whom the files belong
+        for content in resolution.contents if self.may_dispatch else ():
+            self.blobs.add_bytes(content)
+        return resolution
+
+    def _commit(
+        self,
+        connection: Connection,
+        request: Request,
+        resolution: Resolution | None,
+        priority: float,
+        plan: str | None,
+    ) -> Request:
+        # Whoever ends that one ends its committed children with it.
+        self._check_parent(connection, request.parent)
+        now = self.now()
+        values: dict[str, Any] = {"state": RequestState.COMMITTED.value, "priority": priority}
+        if resolution is not None and not self.may_dispatch:
+            evidence = self._evidence(self.user)
+            hit = there_already(connection, request, resolution, now, plan, evidence)
+            if hit is not None and plan is not None:
+                values["wish"] = write_wish(of_choice(request.wish, hit.id))
+        requests.change(connection, request.id, now, **values)
+        events.add(connection, now, "committed", request=request.id, data={"priority": priority})
+        committed = requests.get(connection, request.id)
+        if not self.may_dispatch:
+            return committed
+        if resolution is not None:
+            self._assign(connection, committed, resolution, plan)
+        elif outlook(connection, request.wish) is Outlook.FAILED:
+            ledger.withdraw(connection, committed, now, Outlook.FAILED.value)
+        return requests.get(connection, request.id)
+
+    def _assign(
+        self, connection: Connection, request: Request, resolution: Resolution, plan: str | None
+    ) -> None:
+        now = self.now()
+        execution, why = execution_for(
+            connection, request, resolution, now, plan, self._evidence(request.owner)
+        )
+        if why["is_new"]:
+            check_containers(request.wish)
+        ledger.assign(connection, request, execution, now, why)
+
+    def advance(self) -> None:
+        """Let requests go on whose predecessors have ended; dispatchers see to it."""
+        with self.database.reading() as connection:
+            self._names.keep(connection)
+            waiting = ledger.waiting(connection)
+            for it in waiting:
+                # who may not dispatch writes none
+                if not request_copy(self, it.id).exists():
+                    keep_request(self, connection, it)
+            found = {it.id: outlook(connection, it.wish) for it in waiting}
+        for request in waiting:
+            if found[request.id] is not Outlook.WAITS:
+                self._go_on(request)
+
+    def _go_on(self, request: Request) -> None:
+        try:
+            resolution = self._kept(request.wish)
+            with self.database.writing() as connection:
+                now = requests.get(connection, request.id)
+                if now.state is not RequestState.COMMITTED or now.execution is not None:
+                    return
+                if resolution is None:
+                    ledger.withdraw(connection, now, self.now(), Outlook.FAILED.value)
+                else:
+                    self._assign(connection, now, resolution, None)
+        except (InvalidRequestError, NothingToReuseError) as e:
+            with self.database.writing() as connection:
+                told = {"why": str(e)}
+                events.add(connection, self.now(), "refused", request=request.id, data=told)
+                ledger.withdraw(connection, requests.get(connection, request.id), self.now(), "refused")
+
+    def rerun(self, execution_id: str, *, priority: float = 1) -> Request:
+        """Compute again exactly what an execution has computed."""
+        execution = self.execution(execution_id)
+        document = json.loads(execution.preimage)
+        del document["v"]
+        for name in ("processes", "threads"):
+            if document.get(name) == "any":
+                document |= {name: 1, "topology": "any"}
+        if "container_image" in document:
+            document["container_image"] = execution.recorded["container_image"]
+        if document.get("cwd", "/") is None:
+            del document["cwd"]
+        for target, capacity in execution.capacities.items():
+            document["mounts"][target]["capacity"] = capacity
+        wish = read_wish({**document, "placement": dict(execution.placement), "reuse": "never"})
+        return self.submit(wish, priority=priority)
+
+    # What may change.
+
+    def set_priority(self, request_id: str, priority: float) -> Request:
+        """Change the priority of a request that is committed.
+
+        That nothing is to run for one that is over is so already.
+
+        Raises:
+            StateError: it is a draft, or is over and is to be urgent.
+        """
+        check_priority(priority)
+        request_id = self._own(request_id).id
+        with self.database.writing() as connection:
+            return self._set_priority(connection, request_id, priority)
+
+    def _set_priority(self, connection: Connection, request_id: str, priority: float) -> Request:
+        request = requests.get(connection, request_id)
+        if request.state is RequestState.FINAL and priority <= 0:
+            return request
+        if request.state is RequestState.FINAL:
+            over = f"over, {request.outcome}, and has no priority any more"
+            msg = f"request {request_id} is {over}; make another"
+            raise StateError(msg)
+        if request.state is not RequestState.COMMITTED:
+            msg = f"request {request_id} is {request.state.value}; only a committed one has a priority"
+            raise StateError(msg)
+        now = self.now()
+        requests.change(connection, request_id, now, priority=priority)
+        events.add(connection, now, "priority", request=request_id, data={"priority": priority})
+        if request.execution is not None and self.may_dispatch:
+            ledger.settle(connection, request.execution, now)
+        return requests.get(connection, request_id)
+
+    def cancel(self, request_id: str) -> Request:
+        """Set the priority of a request to zero: nothing runs for it; others may still want the same.
+
+        `set_priority` takes that back. As long as the job runs, it goes on; if it is being cancelled already,
+        the request gets another execution.
+
+        Raises:
+            StateError: it is a draft.
+        """
+        return self.set_priority(request_id, 0)
+
+    def invalidate(self, execution_id: str, why: str = "") -> Execution:
+        """Let an execution satisfy nobody any more."""
+        execution_id = self.execution(execution_id).id
+        self._check_may_dispatch("invalidate an execution")
+        with self.database.writing() as connection:
+            now = self.now()
+            executions.change(connection, execution_id, now, invalidated_by=self.user, is_shared=0)
+            told = {"by": self.user, "why": why}
+            events.add(connection, now, "invalidated", execution=execution_id, data=told)
+        keep_copy(self, execution_id)
+        return self.execution(execution_id)
+
+    def set_progress(
+        self, execution_id: str, progress: float | None = None, report: Report = NO_REPORT
+    ) -> Execution:
+        """Say how much of the work of an execution is done, from 0 to 1, or that it succeeds or fails.
+
+        An execution that has reported a failure satisfies nobody who has not asked for failed ones, whatever
+        its exit code is.
+
+        Raises:
+            StateError: it does not run.
+        """
+        if progress is not None:
+            check_progress(progress)
+        execution_id = self.execution(execution_id).id
+        self._check_may_dispatch("tell the progress of an execution")
+        with self.database.writing() as connection:
+            execution = executions.get(connection, execution_id)
+            if execution.state is not ExecutionState.RUNNING:
+                msg = f"execution {execution_id} is {execution.state.value}; only a running one has progress"
+                raise StateError(msg)
+            values: dict[str, Any] = {} if progress is None else {"progress": progress}
+            values["status"] = report.added_to(execution.status)
+            now = self.now()
+            executions.change(connection, execution_id, now, **values)
+            if report.is_success is not None:
+                data = {"reported": report.word, "message": report.message, "by": self.user}
+                events.add(connection, now, "reported", execution=execution_id, data=data)
+            return executions.get(connection, execution_id)
+
+    def _own(self, request_id: str) -> Request:
+        request = self.request(request_id)
+        if request.owner != self.user:
+            msg = f"request {request_id} is {request.owner}'s"
+            raise StateError(msg)
+        return request
+
+    def _draft(self, connection: Connection, request_id: str) -> Request:
+        request = requests.get(connection, request_id)
+        if request.owner != self.user:
+            msg = f"request {request_id} is {request.owner}'s"
+            raise StateError(msg)
+        if request.state is not RequestState.DRAFT:
+            msg = f"request {request_id} is {request.state.value}, and not a draft any more"
+            raise StateError(msg)
+        return request
+
+
+_COMMIT = "; a request that is committed gets its execution from the dispatcher, a draft needs none before"
+
+
+def _was_done(connection: Connection, change: Update) -> bool:
+    return connection.execute(change).rowcount == 1

@@ -1,0 +1,33 @@
+"""Reuse.
+
+Which execution satisfies a request, or why a new one is to run.
+
+The canonical key of a computation, the digests of its inputs, the match with recorded executions, the plan
+of a preview, and the assignment of an execution when a request is committed.
+"""
+
+from .assignment import Outlook, execution_for, of_choice, outlook, there_already
+from .canonical_key import Difference, fingerprint, preimage, recalled
+from .matching import NearMiss, objections
+from .planning import Plan, passed_over, plan
+from .resolver import Lookup, Resolution, Resolver
+
+__all__ = [
+    "Difference",
+    "Lookup",
+    "NearMiss",
+    "Outlook",
+    "Plan",
+    "Resolution",
+    "Resolver",
+    "execution_for",
+    "fingerprint",
+    "objections",
+    "of_choice",
+    "outlook",
+    "passed_over",
+    "plan",
+    "preimage",
+    "recalled",
+    "there_already",
+]

@@ -1,0 +1,178 @@
+"""From what floats to what is meant: names, branches and ranges become digests and hashes."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Self
+
+import attrs
+
+from ..errors import InvalidRequestError, StoreError
+from ..files import EMPTY, Blobs, Repositories, collection_digest, digest_of, subdirectory, write_manifest
+from ..model import (
+    STDIN,
+    Blob,
+    Collection,
+    CollectionFile,
+    Computation,
+    GitTree,
+    Json,
+    Mount,
+    Output,
+    Text,
+    Tmp,
+    canonical,
+    write_mount,
+)
+from .canonical_key import fingerprint, preimage
+
+
+@attrs.frozen(slots=True)
+class Lookup:
+    """What the records say of the names in a computation."""
+
+    #: The digest of the collection that has a name now; None if none has.
+    collections: Mapping[str, str | None]
+    #: The digest of the output of a request; None if it has none yet.
+    outputs: Mapping[str, str | None]
+
+    @classmethod
+    def of(
+        cls,
+        computation: Computation,
+        *,
+        collection: Callable[[str], str | None],
+        output: Callable[[str], str | None],
+    ) -> Self:
+        """Look all of them up."""
+        mounts = computation.mounts.values()
+        names = {it.name for it in mounts if isinstance(it, Collection | CollectionFile)}
+        asked = {it.request for it in mounts if isinstance(it, Output)}
+        return cls({it: collection(it) for it in names if it}, {it: output(it) for it in asked})
+
+
+# More than this many combinations of what two ranges may stand for are not looked at.
+_MOST = 10_000
+
+
+@attrs.frozen(slots=True)
+class Resolution:
+    """What a computation may stand for now; the first is what a new execution would be."""
+
+    preimages: tuple[str, ...]
+    #: Contents that the request itself has brought, which are kept once it is committed.
+    contents: tuple[bytes, ...]
+
+    @property
+    def wanted(self) -> str:
+        """The pre-image of a new execution."""
+        return self.preimages[0]
+
+    @property
+    def fingerprints(self) -> tuple[str, ...]:
+        """Those of all that it may stand for."""
+        return tuple(map(fingerprint, self.preimages))
+
+
+class Resolver:
+    """Resolves what is mounted, by what is in the records' files and in repositories."""
+
+    def __init__(self, blobs: Blobs, repositories: Repositories) -> None:
+        self._blobs = blobs
+        self._repositories = repositories
+
+    def resolve(self, computation: Computation, lookup: Lookup) -> Resolution:
+        """What a computation may stand for.
+
+        Raises:
+            InvalidRequestError: something is not there, or cannot be read; each is named.
+        """
+        found: dict[str, Sequence[Mount]] = {}
+        contents: list[bytes] = []
+        problems = []
+        for target, mount in sorted(computation.mounts.items()):
+            try:
+                found[target] = self._alternatives(_of_output(target, mount, lookup), lookup, contents)
+            except StoreError as e:
+                problems.append(f"mounts: {target}: {e}")
+        if problems:
+            raise InvalidRequestError.of(problems)
+        return Resolution(tuple(_preimages(computation, found)), tuple(contents))
+
+    def _alternatives(self, mount: Mount, lookup: Lookup, contents: list[bytes]) -> Sequence[Mount]:
+        match mount:
+            case Collection():
+                return self._directories(mount, lookup, contents)
+            case CollectionFile():
+                return [self._file(mount, lookup)]
+            case GitTree():
+                return self._repositories.resolve(mount)
+            case Text() | Json():
+                text = mount.content if isinstance(mount, Text) else canonical(mount.content)
+                contents.append(text.encode())
+                return [Blob(digest=digest_of(contents[-1]))]
+            case Tmp():
+                return [Tmp()]
+            case Blob():
+                self._check_blob(mount.digest)
+        return [mount]
+
+    def _directories(self, mount: Collection, lookup: Lookup, contents: list[bytes]) -> Sequence[Mount]:
+        if mount.is_new:
+            contents.append(write_manifest(EMPTY).encode())
+            return [Collection(digest=collection_digest(EMPTY), writable=True)]
+        manifest = self._blobs.manifest(_digest(mount, lookup))
+        inner = subdirectory(manifest, mount.path)
+        if inner is None:
+            msg = f"the collection has no directory {mount.path}"
+            raise StoreError(msg)
+        if inner is not manifest:
+            contents.append(write_manifest(inner).encode())
+        digest = collection_digest(inner)
+        # Where that is left open either will do, and a new execution may not write.
+        choices = [False, True] if mount.writable is None else [mount.writable]
+        return [Collection(digest=digest, writable=it) for it in choices]
+
+    def _file(self, mount: CollectionFile, lookup: Lookup) -> Mount:
+        entry = self._blobs.manifest(_digest(mount, lookup)).get(mount.path.strip("/"))
+        if entry is None or entry.link is not None:
+            msg = f"the collection has no file {mount.path}"
+            raise StoreError(msg)
+        self._check_blob(entry.digest)
+        return Blob(digest=entry.digest)
+
+    def _check_blob(self, digest: str) -> None:
+        if not self._blobs.path(digest).exists():
+            msg = f"there is no file {digest}"
+            raise StoreError(msg)
+
+
+def _of_output(target: str, mount: Mount, lookup: Lookup) -> Mount:
+    """A mount, or what it is now if it is the output of a request."""
+    if not isinstance(mount, Output):
+        return mount
+    digest = lookup.outputs[mount.request]
+    if digest is None:
+        msg = f"request {mount.request} has no output, or not yet"
+        raise StoreError(msg)
+    if target == STDIN:
+        return CollectionFile(digest=digest, path=mount.path)
+    return Collection(digest=digest, path=mount.path)
+
+
+def _digest(mount: Collection | CollectionFile, lookup: Lookup) -> str:
+    if mount.digest is not None:
+        return mount.digest
+    digest = lookup.collections[mount.name or ""]
+    if digest is None:
+        msg = f"no collection has the name {mount.name}"
+        raise StoreError(msg)
+    return digest
+
+
+def _preimages(computation: Computation, found: Mapping[str, Sequence[Mount]]) -> Iterator[str]:
+    combinations = itertools.product(*found.values())
+    for chosen in itertools.islice(combinations, _MOST):
+        mounts = dict(zip(found, chosen, strict=True))
+        yield preimage(computation, {target: write_mount(it) for target, it in mounts.items()})

@@ -1,0 +1,155 @@
+"""From a request of HTTP to its answer: which page is meant, who may see it, and what goes with it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from http import HTTPStatus
+from importlib.resources import files
+from urllib.parse import parse_qs, unquote, urlsplit
+
+import attrs
+
+from ..errors import NotFoundError
+from ..records import Records
+from . import execution_page, layout, list_pages, request_page, views
+from .access import PARAMETER, Key, refused, token_in
+from .layout import Site
+from .logs import NAMES, log
+
+_HTML, _PLAIN = "text/html; charset=utf-8", "text/plain; charset=utf-8"
+# Nothing but what comes from here, and nothing that stands in a page itself.
+_POLICY = (
+    "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+_ALWAYS = {
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": _POLICY,
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+}
+_FILES = {"style.css": "text/css; charset=utf-8", "refresh.js": "text/javascript; charset=utf-8"}
+# So much of a log is sent at once.
+_WHOLE = 64 * 1024 * 1024
+_LINK = "Open the link that `jpsi request serve` has printed."
+
+
+@attrs.frozen(slots=True)
+class Answer:
+    """What is sent."""
+
+    status: HTTPStatus
+    body: bytes
+    headers: Mapping[str, str]
+
+    @classmethod
+    def of(cls, body: str | bytes, kind: str = _HTML, *, status: HTTPStatus = HTTPStatus.OK) -> Answer:
+        """An answer with everything that goes with each."""
+        content = body if isinstance(body, bytes) else body.encode()
+        told = {"Content-Type": kind, "Content-Length": str(len(content))}
+        return cls(status, content, {**_ALWAYS, **told})
+
+    def with_header(self, name: str, value: str) -> Answer:
+        """The same with one more header."""
+        return attrs.evolve(self, headers={**self.headers, name: value})
+
+
+def answer(records: Records, key: Key, method: str, target: str, headers: Mapping[str, str]) -> Answer:
+    """The answer to a request.
+
+    Args:
+        records: what the pages are about.
+        key: what opens them.
+        method: GET or HEAD; nothing else does anything.
+        target: the path, with what is asked of it.
+        headers: by names in lower case.
+    """
+    why = _refused(key, method, asked := _Asked.of(target), headers)
+    if why is not None:
+        return why
+    site = Site(key.place)
+    if key.fits(asked.token):
+        return Answer.of(layout.welcome(site)).with_header("Set-Cookie", key.cookie)
+    try:
+        return _page(records, site, asked)
+    except NotFoundError as e:
+        return refusal(HTTPStatus.NOT_FOUND, str(e))
+
+
+@attrs.frozen(slots=True)
+class _Asked:
+    """What stands in the first line of a request."""
+
+    place: str
+    parts: tuple[str, ...]
+    query: Mapping[str, str]
+
+    @classmethod
+    def of(cls, target: str) -> _Asked:
+        split = urlsplit(target)
+        place, *parts = [unquote(it) for it in split.path.removeprefix("/").split("/")]
+        return cls(place, tuple(parts), {name: it[-1] for name, it in parse_qs(split.query).items()})
+
+    @property
+    def token(self) -> str:
+        return self.query.get(PARAMETER, "")
+
+
+def _refused(key: Key, method: str, asked: _Asked, headers: Mapping[str, str]) -> Answer | None:
+    why = refused(headers)
+    if why is not None:
+        return refusal(*why)
+    # Whoever knows no place is told no more than whoever has no token.
+    if asked.place != key.place or not (key.fits(asked.token) or key.fits(token_in(headers))):
+        return refusal(HTTPStatus.FORBIDDEN, _LINK)
+    if method not in {"GET", "HEAD"}:
+        told = refusal(HTTPStatus.METHOD_NOT_ALLOWED, "Nothing is changed by these pages.")
+        return told.with_header("Allow", "GET, HEAD")
+    return None
+
+
+def refusal(status: HTTPStatus, why: str) -> Answer:
+    """A page that says why there is none."""
+    return Answer.of(layout.refusal(status, why), status=status)
+
+
+def _page(records: Records, site: Site, asked: _Asked) -> Answer:  # noqa: PLR0911  one for each
+    before = asked.query.get("before")
+    match asked.parts:
+        case [] | [""]:
+            owner = None if "all" in asked.query else records.user
+            return Answer.of(list_pages.requests(site, views.at_requests(records, owner, before)))
+        case ["executions"]:
+            return Answer.of(list_pages.executions(site, views.at_executions(records, before)))
+        case ["accounting"]:
+            return Answer.of(list_pages.accounting(site, views.at_accounting(records)))
+        case ["request", request_id]:
+            return Answer.of(request_page.request(site, views.at_request(records, request_id)))
+        case ["execution", execution_id]:
+            return Answer.of(execution_page.execution(site, views.at_execution(records, execution_id)))
+        case ["log", execution_id, number, name] if name in NAMES:
+            return _log(records, execution_id, number, name)
+        case [name] if name in _FILES:
+            return Answer.of(_file(name), _FILES[name])
+    msg = "There is no such page."
+    raise NotFoundError(msg)
+
+
+def _log(records: Records, execution_id: str, number: str, name: str) -> Answer:
+    execution = records.execution(execution_id)
+    attempt = next((it for it in records.attempts(execution_id) if str(it.number) == number), None)
+    if attempt is None:
+        msg = f"execution {execution_id} has no attempt {number}"
+        raise NotFoundError(msg)
+    found = log(records, execution, attempt, name, _WHOLE)
+    # Whatever a job has written, a browser is not to run it.
+    return Answer.of(found.content, _PLAIN).with_header("Content-Security-Policy", "sandbox")
+
+
+@cache
+def _file(name: str) -> bytes:
+    return files(__package__).joinpath(name).read_bytes()

@@ -1,0 +1,128 @@
+"""Equal pre-images exactly when equal meaning."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import attrs
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from jpsi_records.errors import InvalidRequestError
+from jpsi_records.model.computation import Computation, Topology
+from jpsi_records.model.mounts import write_mount
+from jpsi_records.model.request_spec import read_wish
+from jpsi_records.reuse.canonical_key import VERSION, differences, fingerprint, preimage, recalled
+from wishes import COMPUTATIONS, DEFAULTS, PLACEMENTS
+
+
+def of(document: dict[str, Any]) -> str:
+    """With mounts as they are: resolving them is tested by itself."""
+    computation = read_wish(document).computation
+    return preimage(computation, {at: write_mount(it) for at, it in computation.mounts.items()})
+
+
+def shuffled(value: Any, random: Any) -> Any:
+    if not isinstance(value, dict):
+        return value
+    items = [(key, shuffled(it, random)) for key, it in value.items()]
+    random.shuffle(items)
+    return dict(items)
+
+
+@given(COMPUTATIONS, st.randoms(), st.sets(st.sampled_from(sorted(DEFAULTS))))
+def test_the_order_of_keys_and_defaults_that_are_written_out_do_not_matter(
+    document: dict[str, Any], random: Any, written: set[str]
+) -> None:
+    fuller = {**{key: DEFAULTS[key] for key in written}, **document}
+
+    assert of(shuffled(fuller, random)) == of(document)
+
+
+@given(COMPUTATIONS, PLACEMENTS)
+def test_placement_is_no_part_of_it(document: dict[str, Any], placement: dict[str, Any]) -> None:
+    assert of({**document, "placement": placement}) == of(document)
+
+
+@given(COMPUTATIONS, COMPUTATIONS)
+def test_two_have_the_same_exactly_if_they_mean_the_same(one: dict[str, Any], other: dict[str, Any]) -> None:
+    assert (of(one) == of(other)) is (meaning(one) == meaning(other))
+
+
+def meaning(document: dict[str, Any]) -> Computation:
+    """What a computation says, but for the numbers of processes that do not matter to it."""
+    computation = read_wish(document).computation
+    if computation.topology is Topology.ANY:
+        return attrs.evolve(computation, processes=1, threads=1)
+    return computation
+
+
+MEMBERS = [
+    *("command", "environment", "cwd", "mounts", "output_path", "output_globs"),
+    *("processes", "threads", "topology", "purity"),
+]
+
+
+@given(COMPUTATIONS, st.sampled_from(MEMBERS), st.data())
+def test_any_change_of_meaning_changes_the_fingerprint(
+    document: dict[str, Any], member: str, data: Any
+) -> None:
+    other = data.draw(COMPUTATIONS)
+    changed = {**document, member: other.get(member, DEFAULTS.get(member))}
+    assume(is_valid(changed))
+    assume(meaning(changed) != meaning(document))
+
+    assert fingerprint(of(changed)) != fingerprint(of(document))
+
+
+def is_valid(document: dict[str, Any]) -> bool:
+    try:
+        read_wish(document)
+    except InvalidRequestError:
+        return False
+    return True
+
+
+def test_each_member_of_a_computation_is_among_those_that_are_changed() -> None:
+    """That of the image is among the tests of containers."""
+    assert {*MEMBERS, "container_image"} == {it.name for it in attrs.fields(Computation)}
+
+
+@given(COMPUTATIONS, COMPUTATIONS)
+def test_differences_are_told_exactly_if_there_are_some(one: dict[str, Any], other: dict[str, Any]) -> None:
+    assert (differences(of(one), of(other)) == []) is (of(one) == of(other))
+
+
+def test_a_pre_image_is_json_that_names_its_version() -> None:
+    text = of({"command": ["true"]})
+
+    assert json.loads(text) == {"v": VERSION, "command": ["true"]}
+    assert recalled(text)["cwd"] == "/"
+
+
+def test_the_fingerprint_of_a_version_never_changes() -> None:
+    """Else everything that was ever recorded would be missed."""
+    text = of({"command": ["sort", "/in"], "environment": {"LC_ALL": "C"}, "processes": 2})
+
+    assert fingerprint(text) == "sha256:86e988512e89f872e50ffe09fdcc1fb2001f3947af1ed8c1f70b7ed556b9e3bf"
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "told"),
+    [
+        ({"environment": {"A": "1"}}, {"environment": {"A": "2"}}, 'environment.A: "1", there "2"'),
+        ({"environment": {"A": None}}, {}, "environment.A: null, there nothing"),
+        ({"command": ["a", "b"]}, {"command": ["a", "c"]}, 'command[1]: "b", there "c"'),
+        ({"command": ["a"]}, {"command": ["a", "c"]}, 'command: ["a"], there ["a","c"]'),
+        ({"processes": 2}, {}, "processes: 2, there 1"),
+    ],
+    ids=str,
+)
+def test_a_difference_names_the_place_and_both_sides(
+    one: dict[str, Any], other: dict[str, Any], told: str
+) -> None:
+    base = {"command": ["true"]}
+
+    assert [str(it) for it in differences(of({**base, **one}), of({**base, **other}))] == [told]

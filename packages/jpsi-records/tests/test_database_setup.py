@@ -1,0 +1,140 @@
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from sqlalchemy import text
+
+from jpsi_records.errors import StoreError
+from jpsi_records.records.records import Records
+from jpsi_records.store import database as databases
+from jpsi_records.store.database import Database
+from jpsi_records.store.database_setup import _bring_up_to_date
+from jpsi_records.store.database_setup import open_database as opened
+from jpsi_records.store.schema import HEAD, METADATA
+from playing import wish
+
+
+@pytest.fixture
+def open_database() -> Iterator[Callable[[str], Database]]:
+    """Closes what it has opened."""
+    found: list[Database] = []
+
+    def open_(url: str) -> Database:
+        found.append(opened(url))
+        return found[-1]
+
+    yield open_
+    for it in found:
+        it.close()
+
+
+def test_the_migrations_make_the_tables_of_this_version(
+    url: str, open_database: Callable[[str], Database]
+) -> None:
+    database = open_database(url)
+
+    with database.reading() as connection:
+        context = MigrationContext.configure(connection, opts={"compare_type": True})
+        found = compare_metadata(context, METADATA)
+
+    assert found == []
+
+
+def test_records_of_the_first_version_are_brought_up_to_date(url: str, tmp_path: Path) -> None:
+    """What a release has written, every later one reads."""
+    database = Database(url)
+    with database.writing() as connection:
+        _bring_up_to_date(connection, "0001")
+        for statement in (Path(__file__).with_name("first_version.sql")).read_text().split(";\n"):
+            connection.exec_driver_sql(statement)
+    database.close()
+
+    with Records(tmp_path / "records", url=url, user="ca") as records:
+        (request,) = records.requests()
+        execution = records.execution(request.execution or "")
+
+        assert (request.priority, request.labels, request.wish) == (2, {"a": "b"}, wish("sort", "-u"))
+        assert (execution.exit_code, execution.finished_at) == (0, datetime(2026, 1, 1, 0, 0, 2, tzinfo=UTC))
+        assert (execution.modified_at, execution.modified_by) == (execution.finished_at, "")
+        assert [it.job for it in records.attempts(execution.id)] == ["j1"]
+        assert [it.kind for it in records.events()] == ["created"]
+        assert [(it.priority, it.state.value) for it in records.usage()] == [(2, "queued")]
+        assert records.find(wish("sort", "-u")) == execution
+        with records.database.reading() as connection:
+            assert connection.execute(text("SELECT version_num FROM alembic_version")).scalar() == HEAD
+
+
+def test_records_of_a_newer_version_are_left_alone(
+    url: str, open_database: Callable[[str], Database]
+) -> None:
+    with open_database(url).writing() as connection:
+        connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
+
+    with pytest.raises(StoreError, match="another version"):
+        open_database(url)
+
+
+def test_a_database_that_cannot_be_reached_is_told(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="cannot be read"):
+        opened(f"sqlite:///{tmp_path / 'missing' / 'records.sqlite'}")
+
+
+@pytest.mark.parametrize(
+    ("url", "told"),
+    [
+        ("no url", "no URL of a database"),
+        ("mysql://server/records", "and not in mysql"),
+        ("postgresql+pg8000://server/records", "pip install 'jpsi-records"),
+    ],
+)
+def test_a_database_that_cannot_be_used_is_told(url: str, told: str, tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match=told):
+        opened(url)
+
+
+def test_the_driver_needs_not_be_named() -> None:
+    database = Database("postgresql://server/records")
+
+    assert database.engine.dialect.driver == "psycopg"
+
+
+def test_a_directory_that_cannot_be_made_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+
+    with pytest.raises(StoreError, match="cannot be made: Not a directory"):
+        Records(tmp_path / "file" / "records")
+
+
+@pytest.mark.parametrize(
+    ("is_on_network", "mode"), [(False, "wal"), (True, "delete")], ids=["here", "network"]
+)
+def test_the_journal_is_one_that_the_file_system_can_hold(
+    is_on_network: bool, mode: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(databases, "is_on_network", lambda path: is_on_network)
+    database = Database(f"sqlite:///{tmp_path / 'records.sqlite'}")
+
+    with database.reading() as connection:
+        found = connection.exec_driver_sql("PRAGMA journal_mode").scalar()
+    database.close()
+
+    assert found == mode
+
+
+def test_what_fails_in_the_middle_leaves_nothing(url: str, open_database: Callable[[str], Database]) -> None:
+    database = open_database(url)
+
+    def fail() -> None:
+        with database.writing() as connection:
+            connection.execute(text("DELETE FROM alembic_version"))
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        fail()
+    with database.reading() as connection:
+        assert connection.execute(text("SELECT count(*) FROM alembic_version")).scalar() == 1

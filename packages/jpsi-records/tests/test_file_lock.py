@@ -1,0 +1,155 @@
+"""Where the locks of a file system cannot be trusted, a file that is made exclusively is the lock."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from sqlalchemy import text
+
+from jpsi_records.errors import StoreError
+from jpsi_records.model.mounts import GitTree
+from jpsi_records.records.records import Records
+from jpsi_records.store import database as databases
+from jpsi_records.store.database import Database
+from jpsi_records.store.file_lock import Turns
+from playing import wish
+
+HOLDING = """\
+import os, sys
+from pathlib import Path
+from jpsi_records.store.file_lock import Turns
+
+with Turns(Path(sys.argv[1]), patience=0).turn():
+    os._exit(0)
+"""
+
+
+class Waiting:
+    """A time that passes when somebody waits, and what happens then."""
+
+    def __init__(self, *happens: Callable[[], object]) -> None:
+        self.seconds = 0.0
+        self._happens = list(happens)
+
+    def __call__(self) -> float:
+        return self.seconds
+
+    def sleep(self, seconds: float) -> None:
+        self.seconds += seconds
+        if self._happens:
+            self._happens.pop(0)()
+
+    def turns(self, path: Path) -> Turns:
+        return Turns(path, patience=60, sleep=self.sleep, clock=self)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "records.sqlite-turn"
+
+
+def test_one_waits_until_the_other_has_had_its_turn(path: Path) -> None:
+    first = Turns(path, patience=0).turn()
+    first.__enter__()
+    waiting = Waiting(lambda: None, lambda: first.__exit__(None, None, None))
+
+    with waiting.turns(path).turn():
+        assert path.exists()
+
+    assert waiting.seconds > 0
+    assert list(path.parent.iterdir()) == []
+
+
+def test_one_that_failed_has_had_its_turn(path: Path) -> None:
+    with pytest.raises(RuntimeError), Turns(path, patience=0).turn():
+        raise RuntimeError
+
+    assert not path.exists()
+
+
+def test_one_that_was_killed_has_had_its_turn(path: Path) -> None:
+    subprocess.run([sys.executable, "-c", HOLDING, str(path)], check=True)
+    assert path.exists()
+
+    with Waiting().turns(path).turn():
+        assert path.exists()
+
+    assert list(path.parent.iterdir()) == []
+
+
+def test_nobody_knows_of_a_process_of_another_machine_whether_it_has_ended(path: Path) -> None:
+    path.write_text("far b00t pid:[1] 17 42 abc")
+
+    with (
+        pytest.raises(StoreError, match=rf"process 17 on far .* remove {path}"),
+        Waiting().turns(path).turn(),
+    ):
+        pass
+
+    assert path.read_text() == "far b00t pid:[1] 17 42 abc"
+
+
+def test_one_that_is_just_being_made_is_somebody_s(path: Path) -> None:
+    path.write_text("")
+
+    with Waiting(path.unlink).turns(path).turn():
+        assert path.read_text()
+
+
+def test_the_turn_of_the_next_is_not_ended_for_that_of_the_dead(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two see that a process has ended, and one of them is slow."""
+    subprocess.run([sys.executable, "-c", HOLDING, str(path)], check=True)
+    dead = path.read_text()
+    waiting = Waiting()
+    slow = waiting.turns(path)
+    real = slow._holder
+    told = [dead]
+    monkeypatch.setattr(slow, "_holder", lambda: told.pop() if told else real())
+
+    with Waiting().turns(path).turn():
+        mine = path.read_text()
+        slow._end_turn_of_the_dead()
+
+        assert path.read_text() == mine
+
+
+def test_where_it_cannot_be_made_that_is_told(tmp_path: Path) -> None:
+    turns = Turns(tmp_path / "missing" / "turn", patience=0)
+
+    with pytest.raises(StoreError, match="cannot be made: No such file"), turns.turn():
+        pass
+
+
+@pytest.mark.parametrize("kind", ["reading", "writing"])
+def test_on_a_file_system_of_several_machines_every_transaction_has_its_turn(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(databases, "is_on_network", lambda path: True)
+    database = Database(f"sqlite:///{tmp_path / 'records.sqlite'}")
+
+    with getattr(database, kind)() as connection:
+        assert (tmp_path / "records.sqlite-turn").exists()
+        assert connection.execute(text("SELECT 1")).scalar() == 1
+
+    assert not (tmp_path / "records.sqlite-turn").exists()
+
+
+def test_nobody_waits_for_git_to_have_its_turn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(databases, "is_on_network", lambda path: True)
+    monkeypatch.setattr(databases, "_PATIENCE_SECONDS", 0)
+    with Records(tmp_path / "records") as records:
+
+        def fetched(mount: GitTree) -> list[GitTree]:
+            records.put(Path(__file__), "meanwhile")
+            return [GitTree(tree="a" * 40)]
+
+        monkeypatch.setattr(records.repositories, "resolve", fetched)
+        tree = {"kind": "git_tree", "url": "r", "commit": "main"}
+
+        assert records.preview(wish("true", mounts={"/r": tree})).runs

@@ -1,0 +1,92 @@
+"""A dispatcher that is killed at any instant: no execution runs twice, and none is lost."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from jpsi_records.dispatch.dispatcher import Dispatcher
+from jpsi_records.model.entities import ExecutionState
+from jpsi_records.records.records import Records
+from playing import wish
+
+INSTANTS = 30
+# Enough for so many instants.
+EXECUTIONS = 2
+# Kills itself before or after the nth thing that it does to the database, to files, or to the batch system.
+DISPATCHING = """\
+import contextlib, os, signal, sys
+import jpsi
+from jpsi_records.dispatch.dispatcher import Dispatcher
+from jpsi_records.jobs.materialize import Laying
+from jpsi_records.records.records import Records
+from jpsi_records.store.database import Database
+
+directory, url, instant = sys.argv[1], sys.argv[2], int(sys.argv[3])
+count = 0
+
+
+def tick():
+    global count
+    count += 1
+    if count == instant:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def ticking(function):
+    def call(*arguments):
+        tick()
+        result = function(*arguments)
+        tick()
+        return result
+    return call
+
+
+jpsi.JobExecutor.submit = ticking(jpsi.JobExecutor.submit)
+Laying.lay_out = ticking(Laying.lay_out)
+Laying.capture = ticking(Laying.capture)
+writing = Database.writing
+
+
+@contextlib.contextmanager
+def written(self):
+    with writing(self) as connection:
+        yield connection
+        tick()
+    tick()
+
+
+Database.writing = written
+Dispatcher(Records(directory, url=url)).run(until_idle=True)
+"""
+
+
+@pytest.mark.parametrize("instant", range(1, INSTANTS + 1))
+def test_an_execution_runs_once_whenever_its_dispatcher_is_killed(
+    instant: int, url: str, tmp_path: Path
+) -> None:
+    with Records(tmp_path / "records", url=url) as records:
+        mounts = {"/out": {"kind": "collection"}}
+        scripts = [f"echo {number} >>{tmp_path}/runs" for number in range(EXECUTIONS)]
+        asked = [wish("sh", "-c", script, mounts=mounts) for script in scripts]
+        requests = [records.submit(it) for it in asked]
+        command = [sys.executable, "-c", DISPATCHING, str(tmp_path / "records"), url, str(instant)]
+        killed = subprocess.run(command, check=False, timeout=100)
+        assert killed.returncode == -signal.SIGKILL
+
+        # whatever it had is late at once
+        with Records(
+            tmp_path / "records", url=url, now=lambda: records.now() + timedelta(seconds=61)
+        ) as later:
+            Dispatcher(later).run(until_idle=True)
+
+        for one, request in zip(asked, requests, strict=True):
+            execution = records.execution(request.execution or "")
+            assert (execution.state, execution.exit_code) == (ExecutionState.COMPLETE, 0)
+            assert records.submit(one).execution == execution.id
+        assert sorted((tmp_path / "runs").read_text().split()) == [str(it) for it in range(EXECUTIONS)]

@@ -1,0 +1,163 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+
+from jpsi_records.errors import InvalidRequestError
+from jpsi_records.model.request_spec import read_wish, write_wish
+from jpsi_testing import PYTHON_WORDS, spoilt
+from wishes import COMPUTATIONS, DEFAULTS, PLACEMENTS
+
+
+@given(COMPUTATIONS, PLACEMENTS)
+def test_a_wish_is_read_back_from_its_document(
+    computation: dict[str, Any], placement: dict[str, Any]
+) -> None:
+    wish = read_wish({**computation, "placement": placement})
+
+    assert read_wish(json.loads(json.dumps(write_wish(wish)))) == wish
+
+
+def test_what_needs_not_be_said_is_not_written() -> None:
+    assert write_wish(read_wish({"command": ["true"], **DEFAULTS})) == {"command": ["true"]}
+
+
+def test_everything_that_is_wrong_is_named_at_once() -> None:
+    document = {
+        "command": [],
+        "environment": {"A=": "b", "JPSI_ROOT": "x"},
+        "cwd": "../up",
+        "processes": 0,
+        "runtime_constraints": {"internet": True, "ram": [2, 1]},
+        "mounts": {
+            "in": {"kind": "tmp"},
+            "/": {"kind": "tmp"},
+            "/b": {"kind": "collection", "digest": "x", "name": "y", "path": "/../z"},
+            "stdin": {"kind": "tmp"},
+            "stdout": {"kind": "text", "content": "a"},
+        },
+        "placement": {"duration": -1, "custom_attributes": {"qos": 1}},
+    }
+
+    with pytest.raises(InvalidRequestError) as raised:
+        read_wish(document)
+
+    told = "\n".join(raised.value.problems)
+    for word in (
+        *("command", "'A='", "JPSI_ROOT", "cwd", "processes", "'internet'", "ram", "in:", "/:", "stdin"),
+        *("stdout", "by digest and by name", "sha256", "goes up", "duration", "'qos'"),
+    ):
+        assert word in told
+
+
+@pytest.mark.clause("records-output")
+@pytest.mark.parametrize(
+    ("document", "told"),
+    [
+        ([], "a request is a mapping"),
+        ({}, "command is missing"),
+        ({"command": ["a"], "comand": 1}, "'comand' is nothing"),
+        ({"command": ["a"], "placement": {"partition": "x"}}, r"'placement\.partition'"),
+        ({"command": ["a"], "reuse": "maybe"}, "prefer, never, only"),
+        ({"command": ["a"], "mounts": {"/a": {"kind": "keep"}}}, "'keep'"),
+        ({"command": ["a"], "mounts": {"/a": {"kind": "text", "contents": 1}}}, "contents"),
+        ({"command": ["a"], "mounts": {"/a": {"kind": "tmp"}, "/a/b": {"kind": "tmp"}}}, "inside another"),
+        ({"command": ["a"], "output_path": "/out"}, "no mount"),
+        ({"command": ["a"], "mounts": {"stdout": {"kind": "file", "path": "/o"}}}, "can be written"),
+        ({"command": ["a"], "output_globs": ["*"]}, "output_path, which is not given"),
+        ({"command": ["a"], "runtime_constraints": {"vcpus": [2, None]}}, "vcpus is 1"),
+        ({"command": ["cat", "/a/b"], "mounts": {"/a": {"kind": "tmp"}}}, r"write \$\{JPSI_ROOT\}/a/b"),
+        (
+            {"command": ["a"], "environment": {"A": "/a"}, "mounts": {"/a": {"kind": "tmp"}}},
+            "environment: A: /a is a place below the root",
+        ),
+    ],
+    ids=str,
+)
+def test_what_is_wrong_is_told(document: Any, told: str) -> None:
+    with pytest.raises(InvalidRequestError, match=told):
+        read_wish(document)
+
+
+@pytest.mark.clause("records-arvados")
+def test_the_words_of_the_draft_are_understood() -> None:
+    wish = read_wish(
+        {
+            "command": ["grep", "x"],
+            "mounts": {
+                "/src": {"kind": "git_tree", "git-url": "/r", "commit_range": "a..b"},
+                "/out": {"kind": "collection"},
+                "stdout": {"kind": "regular_file", "path": "/out/a"},
+            },
+            "output_path": "/out",
+            "runtime_constraints": {"ram": 12000000000, "vcpus": [1, None]},
+        }
+    )
+
+    assert wish.recorded == {"vcpus": 1, "ram": 12000000000}
+
+
+def test_what_no_document_could_say_is_refused() -> None:
+    with pytest.raises(InvalidRequestError, match="not Unicode"):
+        read_wish({"command": ["echo", "\ud800"]})
+
+
+@pytest.mark.clause("records-keep")
+def test_all_that_there_is_cannot_be_mounted() -> None:
+    with pytest.raises(InvalidRequestError, match="says nothing of what it depends on"):
+        read_wish({"command": ["a"], "mounts": {"/keep": {"kind": "keep"}}})
+
+
+REQUEST = {
+    "command": ["true"],
+    "environment": {"A": "b"},
+    "processes": 2,
+    "topology": "any",
+    "purity": "declared",
+    "runtime_constraints": {"ram": [1, 9]},
+    "filters": [["created_at", ">", "2026-01-01"]],
+    "after": ["x"],
+    "max_age": 3,
+    "mounts": {
+        "/in": {"kind": "collection", "name": "y", "path": "/z", "writable": True},
+        "/one": {"kind": "collection_file", "name": "y", "path": "/z"},
+        "/of": {"kind": "output", "request": "x"},
+        "/tree": {"kind": "git_tree", "url": "https://example.org/a", "revisions": "a..b"},
+        "/blob": {"kind": "blob", "digest": "sha256:" + "0" * 64},
+        "/tmp": {"kind": "tmp", "capacity": 4},
+        "/text": {"kind": "text", "content": "a"},
+        "/json": {"kind": "json", "content": [1]},
+        "stdout": {"kind": "file", "path": "/in/out"},
+    },
+    "placement": {"duration": 3, "custom_attributes": {"slurm.qos": 1}, "memory": 5},
+}
+
+
+def test_the_request_that_is_spoilt_is_wrong_only_then() -> None:
+    assert read_wish(REQUEST).computation.command == ("true",)
+
+
+@given(spoilt(REQUEST))
+def test_nobody_is_told_in_words_of_python_what_is_wrong_with_a_request(document: Any) -> None:
+    try:
+        read_wish(document)
+    except InvalidRequestError as e:
+        assert not PYTHON_WORDS.search(str(e))  # noqa: PT017  that it is nothing else is what is tested
+
+
+@pytest.mark.parametrize(
+    ("mount", "told"),
+    [
+        ({"kind": "tmp", "size": 3}, "says 'size', which mounts of kind tmp do not have; they have capacity"),
+        ({"kind": "collection", "writable": []}, r"writable must be true or false, not \[\]"),
+        ({"kind": "text"}, "does not say content, which mounts of kind text must have"),
+        ({"kind": "output", "self": "x"}, "does not say request, which mounts of kind output must have"),
+    ],
+    ids=["unknown", "no flag", "missing", "a word of Python"],
+)
+def test_what_a_mount_says_too_much_and_too_little_is_told_by_name(mount: dict[str, Any], told: str) -> None:
+    with pytest.raises(InvalidRequestError, match=told):
+        read_wish({"command": ["true"], "mounts": {"in": mount}})

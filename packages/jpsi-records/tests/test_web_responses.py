@@ -1,0 +1,319 @@
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from http import HTTPStatus
+
+import pytest
+
+from jpsi import Job
+from jpsi_records.jobs.attempt_job import AttemptFiles
+from jpsi_records.model.entities import About, Attempt
+from jpsi_records.model.ids import new_id
+from jpsi_records.records.records import Records
+from jpsi_records.store import executions
+from jpsi_records.web.access import Key
+from jpsi_records.web.responses import Answer, answer
+from jpsi_records.web.views import ON_A_PAGE
+from playing import Client, Clock, finish, start, wish
+
+KEY = Key(place="place", token="token")
+HOST = {"host": "127.0.0.1:80"}
+HOSTILE = "<script>alert(1)</script>\"'&\u202e"
+
+Get = Callable[..., Answer]
+
+
+@pytest.fixture
+def get(records: Records) -> Get:
+    def get_(path: str = "", method: str = "GET", **headers: str) -> Answer:
+        told = HOST | {"cookie": "jpsi-records=token"} | headers
+        return answer(records, KEY, method, f"/place/{path}", told)
+
+    return get_
+
+
+@pytest.fixture
+def text(get: Get) -> Callable[[str], str]:
+    def text_(path: str = "") -> str:
+        found = get(path)
+        assert found.status is HTTPStatus.OK, found.body
+        return found.body.decode()
+
+    return text_
+
+
+Text = Callable[..., str]
+
+
+def begun(records: Records, execution: str, number: int = 1) -> AttemptFiles:
+    """An attempt whose job writes something."""
+    attempt = Attempt(
+        id=new_id(records.now()),
+        execution=execution,
+        number=number,
+        executor="local",
+        job=Job().id,
+        state="ACTIVE",
+        created_at=records.now(),
+    )
+    with records.database.writing() as connection:
+        executions.add_attempt(connection, attempt)
+    files = AttemptFiles(records.attempt_directory(attempt))
+    files.stdout.parent.mkdir(parents=True)
+    return files
+
+
+@pytest.mark.parametrize(
+    "path", ["", "executions", "accounting", "style.css", "request/x", "log/x/1/stdout", "nothing", "../etc"]
+)
+@pytest.mark.parametrize(
+    ("place", "headers"),
+    [
+        ("place", {}),
+        ("place", {"cookie": "jpsi-records=tokem"}),
+        ("place", {"authorization": "Bearer "}),
+        ("elsewhere", {"authorization": "Bearer token"}),
+    ],
+    ids=["no token", "a wrong one", "an empty one", "another place"],
+)
+def test_without_the_token_every_path_is_the_same(
+    records: Records, path: str, place: str, headers: dict[str, str]
+) -> None:
+    found = answer(records, KEY, "GET", f"/{place}/{path}", HOST | headers)
+
+    assert found.status is HTTPStatus.FORBIDDEN
+    assert found.body == answer(records, KEY, "GET", "/", HOST).body
+    assert "Set-Cookie" not in found.headers
+
+
+def test_the_link_lets_a_browser_in_and_leaves_the_token_behind(records: Records) -> None:
+    found = answer(records, KEY, "GET", "/place/?token=token", HOST)
+
+    assert found.headers["Set-Cookie"] == KEY.cookie
+    assert 'content="0; url=/place/"' in found.body.decode()
+    assert "token=token" not in found.body.decode()
+
+
+def test_a_name_that_others_lead_here_is_refused_even_with_the_token(get: Get) -> None:
+    assert get(host="evil.example").status is HTTPStatus.MISDIRECTED_REQUEST
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "OPTIONS"])
+def test_nothing_is_changed_by_the_pages(get: Get, method: str) -> None:
+    found = get(method=method)
+
+    assert found.status is HTTPStatus.METHOD_NOT_ALLOWED
+    assert found.headers["Allow"] == "GET, HEAD"
+
+
+@pytest.mark.parametrize("path", ["", "nothing", "style.css"])
+def test_every_answer_says_what_a_browser_may_do_with_it(get: Get, path: str) -> None:
+    headers = get(path).headers
+
+    assert "default-src 'none'" in headers["Content-Security-Policy"]
+    assert "unsafe" not in headers["Content-Security-Policy"]
+    assert headers["X-Content-Type-Options"] == "nosniff"
+    assert headers["Referrer-Policy"] == "no-referrer"
+    assert headers["Cache-Control"] == "no-store"
+    assert "Access-Control-Allow-Origin" not in headers
+
+
+def test_no_page_holds_what_its_policy_forbids(records: Records, text: Text) -> None:
+    execution = records.submit(wish("a")).execution or ""
+    start(records, execution)
+
+    for page in ("", "executions", "accounting", f"execution/{execution}"):
+        assert "style=" not in text(page)
+        assert text(page).count("<script") == text(page).count('<script src="/place/refresh.js"') == 1
+
+
+def test_hostile_names_are_text_wherever_they_are_shown(records: Records, text: Text, clock: Clock) -> None:
+    other = records.submit(wish("a", environment={"A": HOSTILE})).execution or ""
+    more = About(name=HOSTILE, description=HOSTILE, labels={HOSTILE: HOSTILE})
+    clock.advance(1)
+    request = records.submit(wish("a", HOSTILE), more)
+    execution = request.execution or ""
+    files = begun(records, execution)
+    files.stdout.write_text(f"{HOSTILE}\n\x1b[31m\x00")
+    files.stderr.write_bytes(b"\xff<script>")
+    start(records, execution)
+    status = {"status": {"error": HOSTILE}}
+    finish(records, execution, log=records.put(files.stdout.parent).digest, **status)
+    records.invalidate(execution, HOSTILE)
+
+    shown = [text(it) for it in ("", "executions", f"request/{request.id}", f"execution/{execution}")]
+
+    assert f"request/{request.id}" in shown[0]
+    assert other in shown[2]
+    for page in shown:
+        assert "<script>" not in page
+        assert "&lt;script&gt;alert(1)&lt;/script&gt;&quot;" in page
+        assert "&amp;\\u202e" in page
+        assert not {"\u202e", "\x1b", "\x00"} & set(page)
+
+
+def test_a_request_tells_why_it_has_the_execution(client: Client, text: Text, clock: Clock) -> None:
+    records = client("ca")
+    first = records.submit(wish("a", environment={"LC_ALL": "C"})).execution or ""
+    start(records, first)
+    finish(records, first, exit_code=1)
+    clock.advance(1)
+    again = records.submit(wish("a", environment={"LC_ALL": "C"}))
+    finish(records, again.execution or "")
+    clock.advance(1)
+    reused = records.submit(wish("a", environment={"LC_ALL": "C"}))
+    german = records.submit(wish("a", environment={"LC_ALL": "de"}))
+
+    assert "computes the same, but it failed with exit code 1." in text(f"request/{again.id}")
+    assert "was there: it computes the same" in text(f"request/{reused.id}")
+    shown = text(f"request/{german.id}")
+    assert "<code>environment.LC_ALL</code></td><td><code>&quot;de&quot;</code>" in shown
+    assert f"execution/{first}" in shown
+
+
+def test_a_request_without_an_execution_tells_why_it_has_none(records: Records, text: Text) -> None:
+    first = records.submit(wish("a"))
+    waits = records.submit(wish("b", after=[first.id]))
+    draft = records.draft(wish("c"))
+
+    assert f'<a href="/place/request/{first.id}">' in text(f"request/{waits.id}")
+    assert "waits for others" in text()
+    assert "as it is a draft" in text(f"request/{draft.id}")
+    records.set_priority(first.id, 0)
+    missing = {"/in": {"kind": "output", "request": first.id, "path": "/no"}}
+    refused = records.submit(wish("d", mounts=missing))
+    finish(records, first.execution or "")
+    records.advance()
+    assert "has no output" in text(f"request/{refused.id}")
+
+
+def test_progress_and_the_log_of_what_runs_are_shown(records: Records, text: Text) -> None:
+    execution = records.submit(wish("a")).execution or ""
+    files = begun(records, execution)
+    files.stdout.write_text("so far")
+    start(records, execution)
+    records.set_progress(execution, 0.25)
+
+    shown = text(f"execution/{execution}")
+
+    assert '<progress value="0.25" max="1">' in shown
+    assert ">so far</pre>" in shown
+    assert 'data-live="yes"' in shown
+    assert '<noscript><meta http-equiv="refresh"' in shown
+    assert "25% done" in text()
+
+
+def test_what_has_ended_is_not_loaded_again(records: Records, text: Text) -> None:
+    execution = records.submit(wish("a")).execution or ""
+    finish(records, execution, output=records.put(__file__).digest)
+
+    for page in ("", "executions", "accounting", f"execution/{execution}"):
+        assert "data-live" not in text(page)
+    shown = text(f"execution/{execution}")
+    assert "test_web_responses.py</code>" in shown
+    assert "jpsi request get sha256:" in shown
+
+
+def test_an_output_that_is_gone_does_not_hide_the_rest(records: Records, text: Text) -> None:
+    execution = records.submit(wish("a")).execution or ""
+    finish(records, execution, output="sha256:" + "0" * 64, log="sha256:" + "1" * 64)
+    begun(records, execution)
+
+    assert "complete with exit code 0" in text(f"execution/{execution}")
+
+
+def test_what_waits_says_for_what(records: Records, text: Text) -> None:
+    execution = records.submit(wish("a"), priority=0).execution
+    wanted = records.submit(wish("b")).execution
+
+    assert "Nobody wants it to run" in text(f"execution/{execution}")
+    assert "jpsi request dispatch" in text(f"execution/{wanted}")
+
+
+def test_a_log_is_sent_whole_and_no_browser_runs_it(records: Records, get: Get) -> None:
+    execution = records.submit(wish("a")).execution or ""
+    begun(records, execution).stdout.write_text("<script>" * 20_000)
+
+    found = get(f"log/{execution}/1/stdout")
+
+    assert found.body == b"<script>" * 20_000
+    assert found.headers["Content-Type"].startswith("text/plain")
+    assert found.headers["Content-Security-Policy"] == "sandbox"
+    shown = get(f"execution/{execution}").body.decode()
+    assert "without the first 94464 bytes" in shown
+
+
+def test_of_several_jobs_each_has_its_log(records: Records, get: Get) -> None:
+    execution = records.submit(wish("a")).execution or ""
+    begun(records, execution).stdout.write_text("first")
+    with records.database.writing() as connection:
+        (attempt,) = executions.attempts(connection, execution)
+        executions.change_attempt(connection, attempt.id, ended_at=records.now())
+    files = begun(records, execution, 2)
+    files.stdout.write_text("second")
+    finish(records, execution, log=records.put(files.stdout.parent).digest)
+
+    assert get(f"log/{execution}/1/stdout").body == b"first"
+    assert get(f"log/{execution}/2/stdout").body == b"second"
+    assert get(f"log/{execution}/3/stdout").status is HTTPStatus.NOT_FOUND
+    assert get(f"log/{execution}/1/claim").status is HTTPStatus.NOT_FOUND
+
+
+def test_a_log_that_leads_elsewhere_is_not_followed(records: Records, get: Get) -> None:
+    execution = records.submit(wish("a")).execution or ""
+    files = begun(records, execution)
+    files.stdout.symlink_to(__file__)
+    os.mkfifo(files.stderr)
+
+    assert get(f"log/{execution}/1/stdout").status is HTTPStatus.NOT_FOUND
+    assert get(f"log/{execution}/1/stderr").status is HTTPStatus.NOT_FOUND
+    assert b"Log:" not in get(f"execution/{execution}").body
+
+
+def test_only_ones_own_requests_are_shown_first(client: Client, text: Text) -> None:
+    client("cb").submit(wish("a"), About(name="theirs"))
+    client("ca").submit(wish("b"), About(name="mine"))
+
+    assert "theirs" not in text()
+    assert "mine" in text()
+    assert "theirs" in text("?all=1")
+
+
+def test_older_ones_are_on_further_pages(records: Records, text: Text, clock: Clock) -> None:
+    made = []
+    for number in range(ON_A_PAGE + 3):
+        clock.advance(1)
+        made.append(records.submit(wish(str(number)), About(name=f"name{number}.")))
+
+    first = text()
+    assert "name52." in first
+    assert "name2." not in first
+    assert f"?before={made[3].id}" in first
+    older = text(f"?before={made[3].id}")
+    assert "name2." in older
+    assert "name3." not in older
+    assert "Older" not in older
+    assert f"before={made[3].execution}" in text("executions")
+    assert str(made[0].execution) in text(f"executions?before={made[3].execution}")
+
+
+def test_accounting_is_that_of_who_asks(client: Client, text: Text, clock: Clock) -> None:
+    assert "Nothing was wanted yet" in text("accounting")
+    mine, theirs = client("ca").submit(wish("a")), client("cb").submit(wish("b"))
+
+    shown = text("accounting")
+
+    assert mine.id in shown
+    assert theirs.id not in shown
+    assert "<svg" in shown
+
+
+@pytest.mark.parametrize(
+    "path", ["request/x", "execution/x", "log/x/1/stdout", "a/b", "style.css/x", "%2e%2e"]
+)
+def test_what_is_not_there_is_told(get: Get, path: str) -> None:
+    found = get(path)
+
+    assert found.status is HTTPStatus.NOT_FOUND
+    assert b"<h1>Not Found</h1>" in found.body

@@ -1,0 +1,134 @@
+"""Reading a script that was written for sbatch: what its `#SBATCH` lines ask for."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+from jpsi.plugin import Dependency, Draft, ForeignScript, Reader, hookimpl
+from jpsi.plugin.kit import (
+    Given,
+    ScriptReader,
+    attribute,
+    gnu_options,
+    output,
+    passed_over,
+    path,
+    read_name,
+)
+
+from ..options import CUSTOM, DEPENDENCIES, NAMES, read_time
+from .resources import RESOURCES
+
+# sbatch(1), OPTIONS: the letters
+_LETTERS: Mapping[str, str] = {
+    "A": "account",
+    "a": "array",
+    "B": "extra-node-info",
+    "b": "begin",
+    "C": "constraint",
+    "c": "cpus-per-task",
+    "D": "chdir",
+    "d": "dependency",
+    "e": "error",
+    "F": "nodefile",
+    "G": "gpus",
+    "H": "hold",
+    "h": "help",
+    "I": "immediate",
+    "i": "input",
+    "J": "job-name",
+    "k": "no-kill",
+    "L": "licenses",
+    "M": "clusters",
+    "m": "distribution",
+    "N": "nodes",
+    "n": "ntasks",
+    "O": "overcommit",
+    "o": "output",
+    "p": "partition",
+    "Q": "quiet",
+    "q": "qos",
+    "S": "core-spec",
+    "s": "oversubscribe",
+    "t": "time",
+    "u": "usage",
+    "V": "version",
+    "v": "verbose",
+    "W": "wait",
+    "w": "nodelist",
+    "x": "exclude",
+}
+# Those that have no value, or one that is joined to them
+_PLAIN = frozenset(
+    {"contiguous", "disable-stdout-job-summary", "exclusive", "get-user-env", "help", "hold", "ignore-pbs"}
+    | {"immediate", "nice", "no-kill", "no-requeue", "overcommit", "oversubscribe", "parsable", "propagate"}
+    | {"quiet", "reboot", "requeue", "resv-ports", "spread-job", "test-only", "usage", "use-min-nodes"}
+    | {"verbose", "version", "wait"}
+)
+# sbatch(1): FILENAME PATTERN
+_PATTERN = re.compile("%")
+_KINDS = {word: kind for kind, word in DEPENDENCIES.items()}
+
+
+def _time(draft: Draft, value: str) -> None:
+    draft.attributes.duration = read_time(value)
+
+
+def _export(draft: Draft, value: str) -> None:
+    words = [word for word in value.split(",") if word]
+    for word in words:
+        name, equals, text = word.partition("=")
+        if equals:
+            draft.set_variable(name, text)
+    if "ALL" not in words:
+        why = "the job has the whole environment; without it, it would lack the variables of Slurm too"
+        draft.lose("export", value, why)
+
+
+def _dependency(draft: Draft, value: str) -> None:
+    after = list(_dependencies(value))
+    draft.attributes.after = [*after]
+
+
+def _dependencies(value: str) -> Iterator[Dependency]:
+    for part in value.split(","):
+        word, *native_ids = part.split(":")
+        if word not in _KINDS or not native_ids or not all(it.isdecimal() for it in native_ids):
+            msg = f"{part!r} is no dependency that jpsi has a word for"
+            raise ValueError(msg)
+        yield from (Dependency(native_id, _KINDS[word]) for native_id in native_ids)
+
+
+#: sbatch(1), OPTIONS; all others are custom attributes, or nothing that jpsi does.
+_READERS: Mapping[str, Reader] = {
+    "job-name": read_name,
+    **{option: attribute(field) for option, field in NAMES.items()},
+    "time": _time,
+    "chdir": path("directory", _PATTERN),
+    "input": path("stdin_path", _PATTERN),
+    "output": output(_PATTERN, ["error"]),
+    "error": path("stderr_path", _PATTERN),
+    "export": _export,
+    "dependency": _dependency,
+    **RESOURCES,
+    **dict.fromkeys(("parsable", "quiet", "verbose"), passed_over),
+}
+
+
+def _options(words: Sequence[str]) -> Iterator[Given]:
+    if words[:1] in (["hetjob"], ["packjob"]):
+        msg = "the parts of a heterogeneous job are several jobs"
+        raise ValueError(msg)
+    return gnu_options(words, _LETTERS, _PLAIN, _READERS)
+
+
+_READER = ScriptReader(
+    mark=r"#SBATCH(?=\s|\Z)", is_read_whole=False, options=_options, custom=CUSTOM, readers=_READERS
+)
+
+
+@hookimpl
+def read_script(text: str) -> ForeignScript:
+    """What the `#SBATCH` lines before the first command ask for."""
+    return _READER.read(text)

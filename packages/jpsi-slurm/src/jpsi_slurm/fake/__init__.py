@@ -1,0 +1,41 @@
+"""How Slurm's commands read and answer over a fake batch system, as those of Slurm 22.05 were recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from jpsi.plugin import CommandResult
+from jpsi_testing.fake import CommandFunction
+
+from .control import scancel, scontrol
+from .listing import sacct, squeue
+from .run import srun
+from .submit import sbatch
+
+__all__ = ["commands", "unreachable"]
+
+#: The commands by name.
+commands: Mapping[str, CommandFunction] = {
+    "sbatch": sbatch,
+    "squeue": squeue,
+    "sacct": sacct,
+    "scancel": scancel,
+    "scontrol": scontrol,
+    "srun": srun,
+}
+
+_NO_CONTACT = "Unable to contact slurm controller (connect failure)"
+_UNREACHABLE = {
+    "sbatch": (1, f"sbatch: error: Batch job submission failed: {_NO_CONTACT}\n"),
+    "squeue": (1, f"slurm_load_jobs error: {_NO_CONTACT}\n"),
+    "sacct": (1, "sacct: error: Problem talking to the database: Connection refused\n"),
+    "scancel": (8, f"scancel: error: {_NO_CONTACT}\n"),
+    "scontrol": (1, f"slurm_load_ctl_conf error: {_NO_CONTACT}\n"),
+    "srun": (1, f"srun: error: Unable to allocate resources: {_NO_CONTACT}\n"),
+}
+
+
+def unreachable(command: str) -> CommandResult:
+    """What a command says while slurmctld and slurmdbd are down."""
+    returncode, stderr = _UNREACHABLE[command]
+    return CommandResult(returncode=returncode, stderr=stderr)

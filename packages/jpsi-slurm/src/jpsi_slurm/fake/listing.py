@@ -1,0 +1,220 @@
+"""`squeue` and `sacct` over a fake batch system."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from jpsi.plugin import CommandResult
+from jpsi_testing.fake import FakeJob, FakeScheduler, Invocation
+
+from ..native_ids import named, whole
+from .arguments import UnknownOptionError, parse
+from .arrays import Line, lines, meant
+from .states import Told, moment, told
+from .table import SHORT, USUAL, table
+
+_SQUEUE = {
+    **dict.fromkeys(("all", "array", "me", "noheader"), False),
+    **dict.fromkeys(("Format", "clusters", "format", "jobs", "name", "sort", "states", "user"), True),
+}
+_SQUEUE_SHORT = {
+    "M": "clusters",
+    "O": "Format",
+    "a": "all",
+    "h": "noheader",
+    "j": "jobs",
+    "n": "name",
+    "o": "format",
+    "S": "sort",
+    "r": "array",
+    "t": "states",
+    "u": "user",
+}
+_SACCT = {
+    **dict.fromkeys(("allocations", "duplicates", "noheader", "parsable", "parsable2"), False),
+    **dict.fromkeys(("clusters", "delimiter", "format", "jobs", "starttime"), True),
+}
+_SACCT_SHORT = {
+    "D": "duplicates",
+    "P": "parsable2",
+    "X": "allocations",
+    "j": "jobs",
+    "n": "noheader",
+    "o": "format",
+    "p": "parsable",
+}
+
+# Of a column that people read
+_WIDTH = 12
+
+#: A column: what it says of a job, or of several.
+_Column = Callable[[Line, Told, Invocation], str]
+
+# A field of --Format: a point puts the value to the right of its width, and what stands behind that ends it.
+_FIELD = re.compile(r"(?P<name>[^:]*)(?:(?P<colon>:)(?P<right>\.?)(?P<width>\d*)(?P<end>.*))?", re.DOTALL)
+_USUAL_WIDTH = 20
+_BY_ID = ("i", "-i")
+_HEADINGS = {
+    "endtime": "END_TIME",
+    "jobarrayid": "JOBID",
+    "restartcnt": "RESTART_COUNT",
+    "starttime": "START_TIME",
+    "statecompact": "ST",
+    "submittime": "SUBMIT_TIME",
+}
+_IN_SQUEUE: Mapping[str, _Column] = {
+    "comment": lambda line, _told, _call: line.job.tag or "(null)",
+    "endtime": lambda line, _told, call: moment(line.job.ended, call, "N/A"),
+    "exit_code": lambda _line, told, _call: str(told.status),
+    "jobarrayid": lambda line, _told, _call: line.shown,
+    "jobid": lambda line, _told, _call: line.number,
+    "name": lambda line, _told, _call: line.job.name,
+    "nodelist": lambda _line, told, _call: told.nodes,
+    "reason": lambda _line, told, _call: told.reason,
+    "restartcnt": lambda line, _told, _call: str(line.job.restarts),
+    "starttime": lambda line, _told, call: moment(line.job.started, call, "N/A"),
+    "state": lambda _line, told, _call: told.state,
+    "statecompact": lambda _line, told, _call: SHORT[told.state],
+    "submittime": lambda line, _told, call: moment(line.job.submitted, call, "N/A"),
+}
+_IN_SACCT: Mapping[str, _Column] = {
+    # slurmdbd is told of it at the end
+    "comment": lambda line, _told, _call: line.job.tag if line.job.state.final else "",
+    "end": lambda line, _told, call: moment(line.job.ended, call, "Unknown"),
+    "exitcode": lambda _line, told, _call: _accounted_code(told.status),
+    "jobid": lambda line, _told, _call: line.shown,
+    "jobidraw": lambda line, _told, _call: line.number,
+    "jobname": lambda line, _told, _call: line.job.name,
+    "nodelist": lambda _line, told, _call: told.nodes or "None assigned",
+    "reason": lambda _line, _told, _call: "None",
+    "start": lambda line, _told, call: moment(line.job.started, call, "Unknown"),
+    "state": lambda _line, told, _call: _accounted_state(told.state),
+    "submit": lambda line, _told, call: moment(line.job.submitted, call, "Unknown"),
+    "submitline": lambda line, _told, _call: line.job.attributes.get("submit_line", "sbatch job.sh"),
+}
+
+
+def squeue(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
+    """List jobs in the form that `--Format` gives, or as people read them."""
+    try:
+        options = parse(invocation.arguments, _SQUEUE, _SQUEUE_SHORT).options
+    except UnknownOptionError as e:
+        return CommandResult(returncode=1, stderr=f"squeue: unrecognized option '{e}'\n")
+    jobs = scheduler.listed()
+    ids = _ids(options)
+    for native_id in ids:
+        if not any(named(native_id)):
+            return CommandResult(returncode=1, stderr=f"squeue: error: Invalid job id: {native_id}\n")
+    asked = {job for found in meant(ids, jobs).values() for job in found}
+    if len(ids) == 1 and not any(meant([whole(ids[0])], jobs).values()):
+        return CommandResult(returncode=1, stderr="slurm_load_jobs error: Invalid job id specified\n")
+    if options.get("states") != "all":
+        jobs = [job for job in jobs if not job.state.final]
+    if "me" in options:
+        jobs = [job for job in jobs if job.is_own]
+    jobs = [
+        job
+        for job in jobs
+        if (not ids or job in asked)
+        and options.get("user", job.owner) == job.owner
+        and options.get("name", job.name) == job.name
+    ]
+    try:
+        return CommandResult(returncode=0, stdout=_text(_queue(jobs, options, invocation, scheduler.clock())))
+    except ValueError as e:
+        return CommandResult(returncode=1, stderr=f"squeue: error: {e}\n")
+
+
+def _queue(
+    jobs: Sequence[FakeJob], options: Mapping[str, str], invocation: Invocation, now: float
+) -> list[str]:
+    if "Format" not in options:
+        form = options.get("format", USUAL)
+        return table(jobs, form, invocation, now, has_heading="noheader" not in options)
+    fields = [match for field in options["Format"].split(",") if (match := _FIELD.fullmatch(field))]
+    if unknown := [field["name"] for field in fields if field["name"].lower() not in _IN_SQUEUE]:
+        msg = f"Invalid job format specification: {', '.join(unknown)}"
+        raise ValueError(msg)
+    shown = [Line(job, job.native_id) for job in jobs] if "array" in options else list(lines(jobs))
+    if options.get("sort") in _BY_ID:
+        shown.sort(key=_place, reverse=options["sort"] == "-i")
+    rows = [] if "noheader" in options else [[_heading(field["name"]) for field in fields]]
+    rows += [[_said(field["name"], line, invocation) for field in fields] for line in shown]
+    return ["".join(map(_cell, fields, row)) for row in rows]
+
+
+def _place(line: Line) -> list[int]:
+    """By what `--sort=i` sorts lines: the number, and the first index or the component."""
+    return [int(digits) for digits in re.findall(r"[0-9]+", line.shown)[:2]]
+
+
+def _said(name: str, line: Line, invocation: Invocation) -> str:
+    return _IN_SQUEUE[name.lower()](line, told(line.job, line.component), invocation)
+
+
+def _heading(name: str) -> str:
+    return _HEADINGS.get(name.lower(), name.upper())
+
+
+def _cell(field: re.Match[str], text: str) -> str:
+    if field["colon"] is None:
+        return text[:_USUAL_WIDTH].ljust(_USUAL_WIDTH)
+    width = int(field["width"] or 0)
+    sized = text[:width] if width else text
+    return (sized.rjust(width) if field["right"] else sized.ljust(width)) + field["end"]
+
+
+def sacct(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
+    """List what the accounting knows of jobs."""
+    if not scheduler.accounting:
+        return CommandResult(returncode=1, stderr="Slurm accounting storage is disabled\n")
+    try:
+        options = parse(invocation.arguments, _SACCT, _SACCT_SHORT).options
+    except UnknownOptionError as e:
+        return CommandResult(returncode=1, stderr=f"sacct: unrecognized option '{e}'\n")
+    ids = _ids(options)
+    for native_id in ids:
+        if not any(named(native_id)):
+            fatal = f"sacct: fatal: Bad job/step specified: {native_id}\n"
+            return CommandResult(returncode=1, stderr=fatal)
+    names = options.get("format", "JobID,JobName,State,ExitCode").split(",")
+    if unknown := [name for name in names if name.lower() not in _IN_SACCT]:
+        return CommandResult(returncode=1, stderr=f'sacct: fatal: Invalid field requested: "{unknown[0]}"\n')
+    jobs = scheduler.accounted()
+    asked = {job for found in meant(ids, jobs).values() for job in found}
+    rows = [
+        [_IN_SACCT[name.lower()](line, told(line.job, line.component), invocation) for name in names]
+        for line in lines([job for job in jobs if not ids or job in asked])
+    ]
+    is_bare = "noheader" in options
+    if "parsable2" in options or "parsable" in options:
+        between = options.get("delimiter", "|")
+        end = "" if "parsable2" in options else between
+        told_rows = rows if is_bare else [names, *rows]
+        return CommandResult(returncode=0, stdout=_text(between.join(row) + end for row in told_rows))
+    head = [] if is_bare else [names, ["-" * _WIDTH] * len(names)]
+    printed = ["".join(f"{cell[:_WIDTH]:>{_WIDTH}} " for cell in row) for row in [*head, *rows]]
+    return CommandResult(returncode=0, stdout=_text(printed))
+
+
+def _ids(options: Mapping[str, str]) -> list[str]:
+    return [native_id for native_id in options.get("jobs", "").split(",") if native_id]
+
+
+def _text(lines: Iterable[str]) -> str:
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _accounted_state(state: str) -> str:
+    if state == "CANCELLED":
+        return f"CANCELLED by {os.getuid()}"
+    # A job that is completing is still running in the accounting.
+    return "RUNNING" if state == "COMPLETING" else state
+
+
+def _accounted_code(status: int) -> str:
+    """As sacct before Slurm 25.11 prints it: codes above 127 have lost 128."""
+    code, number = status >> 8 & 0xFF, status & 0x7F
+    return f"0:{number}" if number else f"{code % 128}:0"

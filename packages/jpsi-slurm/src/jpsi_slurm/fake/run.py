@@ -1,0 +1,263 @@
+"""`srun` over a fake batch system: every task is a process of this machine, whatever its node is called."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import attrs
+
+from jpsi.plugin import CommandResult
+from jpsi.plugin.kit import hostlist
+from jpsi_testing.fake import FakeJob, FakeScheduler, Invocation, Task, TaskLaunch
+
+from .arguments import UnknownOptionError, parse
+from .arrays import number_of
+from .nodes import node_list, node_names, tasks_of, tasks_per_node, wrong_count
+
+# srun(1), OPTIONS: those that are heeded or make no difference to processes of one machine, and those that
+# nobody is to believe in
+_PLAIN = (
+    "contiguous exact exclusive kill-on-bad-exit no-kill overcommit overlap oversubscribe quiet spread-job "
+    "unbuffered use-min-nodes verbose"
+)
+_VALUED = (
+    "account comment constraint cores-per-socket cpu-bind cpus-per-gpu cpus-per-task distribution export "
+    "gpu-bind gpus gpus-per-node gpus-per-socket gpus-per-task gres het-group hint input job-name jobid mem "
+    "mem-bind mem-per-cpu mem-per-gpu mpi nodes ntasks ntasks-per-core ntasks-per-node ntasks-per-socket "
+    "partition qos reservation time wait"
+)
+_LACKING_PLAIN = "label multi-prog preserve-env pty"
+_LACKING_VALUED = "bcast chdir epilog error nodelist output prolog task-epilog task-prolog"
+_LACKING = frozenset(f"{_LACKING_PLAIN} {_LACKING_VALUED}".split())
+_KNOWN = {
+    **dict.fromkeys(f"{_PLAIN} {_LACKING_PLAIN}".split(), False),
+    **dict.fromkeys(f"{_VALUED} {_LACKING_VALUED}".split(), True),
+}
+_SHORT = {
+    "A": "account",
+    "C": "constraint",
+    "D": "chdir",
+    "J": "job-name",
+    "K": "kill-on-bad-exit",
+    "N": "nodes",
+    "O": "overcommit",
+    "Q": "quiet",
+    "W": "wait",
+    "c": "cpus-per-task",
+    "e": "error",
+    "i": "input",
+    "l": "label",
+    "m": "distribution",
+    "n": "ntasks",
+    "o": "output",
+    "p": "partition",
+    "s": "oversubscribe",
+    "t": "time",
+    "u": "unbuffered",
+    "v": "verbose",
+    "w": "nodelist",
+}
+# errno.h: ENOENT and EACCES, which are the exit codes of tasks whose program cannot be executed
+_NOT_FOUND, _NOT_EXECUTABLE = 2, 13
+
+
+class RefusedError(ValueError):
+    """Why srun starts nothing."""
+
+
+@attrs.frozen(slots=True, kw_only=True)
+class _Part:
+    """What a step starts, or one component of a heterogeneous step."""
+
+    options: Mapping[str, str]
+    command: tuple[str, ...]
+    #: Its nodes, and the place among them of the node of each task.
+    nodes: Sequence[str]
+    places: Sequence[int]
+    #: What srun says about it.
+    warning: str = ""
+
+
+def srun(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
+    """Run tasks as a step of the job that calls it, or as a job that no listing shows."""
+    environment = invocation.environment
+    number = environment.get("SLURM_JOB_ID", "")
+    job = next((it for it in scheduler.jobs if number and number_of(it) == number), None)
+    try:
+        parts = [_part(words, environment) for words in _split(invocation.arguments)]
+        if job is not None and not _has_room(job, parts):
+            msg = f"Unable to create step for job {number}: More processors requested than permitted"
+            raise RefusedError(msg)  # noqa: TRY301  as for any other
+        stdin = _stdin(parts[0].options.get("input", "0"))
+    except UnknownOptionError as e:
+        hint = 'Try "srun --help" for more information'
+        return CommandResult(returncode=255, stderr=f"srun: unrecognized option '{e}'\n{hint}\n")
+    except RefusedError as e:
+        return CommandResult(returncode=1, stderr=f"srun: error: {e}\n")
+    step = str(0 if job is None else job.attributes.get("steps", 0))
+    if job is None:
+        number = number or str(scheduler.next_number())
+    else:
+        job.attributes["steps"] = int(step) + 1
+    shared = {
+        "SLURM_JOBID": number,
+        "SLURM_JOB_ID": number,
+        "SLURM_STEPID": step,
+        "SLURM_STEP_ID": step,
+    }
+    return TaskLaunch(
+        stderr="".join(part.warning for part in parts),
+        tasks=_tasks(parts, shared, environment),
+        stdin=stdin,
+        ends_on_failure=parts[0].options.get("kill-on-bad-exit", "0") != "0",
+        not_found=_NOT_FOUND,
+        not_executable=_NOT_EXECUTABLE,
+    )
+
+
+def _split(words: Sequence[str]) -> Iterator[list[str]]:
+    """The words of each component."""
+    part: list[str] = []
+    for word in words:
+        if word == ":":
+            yield part
+            part = []
+        else:
+            part.append(word)
+    yield part
+
+
+def _part(words: Sequence[str], environment: Mapping[str, str]) -> _Part:
+    options, command = parse(words, _KNOWN, _SHORT, is_script=True)
+    if wrong := wrong_count(options):
+        raise RefusedError(wrong)
+    if lacking := _LACKING & options.keys():
+        msg = f"this fake Slurm has no --{min(lacking)}"
+        raise RefusedError(msg)
+    if options.get("export", "ALL") != "ALL":
+        msg = "this fake Slurm has no --export but ALL"
+        raise RefusedError(msg)
+    if not command:
+        msg = "No command given to execute."
+        raise RefusedError(msg)
+    # what takes a value if one is joined to it, and else means yes
+    if options.get("kill-on-bad-exit") == "":
+        options = {**options, "kill-on-bad-exit": "1"}
+    group = f"_HET_GROUP_{options['het-group']}" if "het-group" in options else ""
+    there = hostlist(environment.get(f"SLURM_JOB_NODELIST{group}", ""))
+    if options.get("distribution") == "arbitrary":
+        nodes, places = _as_listed(options, environment)
+        return _Part(options=options, command=command, nodes=nodes, places=places)
+    asked = int(options.get("nodes", "0").partition("-")[0])
+    count = asked or len(there) or 1
+    if there and count > len(there):
+        msg = "Unable to create step: Requested node configuration is not available"
+        raise RefusedError(msg)
+    tasks = _count(options, environment, group, count)
+    warning = ""
+    if tasks < count:
+        if asked:
+            what = f"can't run {tasks} processes on {count} nodes, setting nnodes to {tasks}"
+            warning = f"srun: Warning: {what}\n"
+        count = tasks
+    names = (there or node_names(count))[:count]
+    each = int(options.get("ntasks-per-node", "0"))
+    places = _places(tasks, count, each, is_cyclic=options.get("distribution", "").startswith("cyclic"))
+    return _Part(options=options, command=command, nodes=names, places=places, warning=warning)
+
+
+def _count(options: Mapping[str, str], environment: Mapping[str, str], group: str, nodes: int) -> int:
+    """How many tasks there are: as many as are asked for, else as the job has, else one on each node."""
+    if "ntasks" in options or "ntasks-per-node" in options:
+        return tasks_of(options, nodes)
+    usual = environment.get(f"SLURM_NTASKS{group}", "")
+    if usual and "nodes" not in options:
+        return int(usual)
+    return nodes * int(environment.get("SLURM_NTASKS_PER_NODE", "1"))
+
+
+def _places(tasks: int, nodes: int, each: int, *, is_cyclic: bool) -> list[int]:
+    """The node of each task: one after the other is filled, or each gets one in turn."""
+    if is_cyclic:
+        return [task % nodes for task in range(tasks)]
+    if each:
+        return [min(task // each, nodes - 1) for task in range(tasks)]
+    few, more = divmod(tasks, nodes)
+    return [node for node in range(nodes) for _ in range(few + (node < more))]
+
+
+def _as_listed(options: Mapping[str, str], environment: Mapping[str, str]) -> tuple[list[str], list[int]]:
+    """The nodes, and the place of that of each task, in the file that names the node of each."""
+    try:
+        names = Path(environment.get("SLURM_HOSTFILE", "")).read_text(encoding="utf-8").split()
+    except OSError as e:
+        msg = "Unable to read SLURM_HOSTFILE"
+        raise RefusedError(msg) from e
+    names = names[: int(options.get("ntasks", len(names)))]
+    nodes = list(dict.fromkeys(names))
+    return nodes, [nodes.index(name) for name in names]
+
+
+def _has_room(job: FakeJob, parts: Sequence[_Part]) -> bool:
+    """Whether the job has as many processors as its step takes."""
+    given: Mapping[str, str] = job.attributes.get("options", {})
+    if any("overcommit" in part.options for part in parts):
+        return True
+    each = int(given.get("cpus-per-task", "1"))
+    taken = sum(len(part.places) * int(part.options.get("cpus-per-task", "1")) for part in parts)
+    return "exclusive" in given or taken <= job.slots * each
+
+
+def _stdin(value: str) -> int | None:
+    """The task that reads standard input; in place of all of them it is the first."""
+    if value == "none":
+        return None
+    if value == "all":
+        return 0
+    if not value.isdecimal():
+        msg = "this fake Slurm has no --input from a file"
+        raise RefusedError(msg)
+    return int(value)
+
+
+def _tasks(
+    parts: Sequence[_Part], shared: Mapping[str, str], environment: Mapping[str, str]
+) -> Iterator[Task]:
+    """The tasks, with what srun(1) names as OUTPUT ENVIRONMENT VARIABLES and Slurm 22.05 sets."""
+    nodes = [node for part in parts for node in part.nodes]
+    total, count = sum(len(part.places) for part in parts), len(nodes)
+    on_each = [part.places.count(place) for part in parts for place in range(len(part.nodes))]
+    told = tasks_per_node(on_each)
+    step = {
+        **shared,
+        "SLURM_JOB_NODELIST": environment.get("SLURM_JOB_NODELIST", node_list(nodes)),
+        "SLURM_JOB_NUM_NODES": environment.get("SLURM_JOB_NUM_NODES", str(count)),
+        "SLURM_NODELIST": environment.get("SLURM_NODELIST", node_list(nodes)),
+        "SLURM_NNODES": str(count),
+        "SLURM_NPROCS": str(total),
+        "SLURM_NTASKS": str(total),
+        "SLURM_STEP_NODELIST": node_list(nodes),
+        "SLURM_STEP_NUM_NODES": str(count),
+        "SLURM_STEP_NUM_TASKS": str(total),
+        "SLURM_STEP_TASKS_PER_NODE": told,
+        "SLURM_TASKS_PER_NODE": told,
+    }
+    rank = before = 0
+    for part in parts:
+        there: list[list[int]] = [[] for _ in part.nodes]
+        for at, place in enumerate(part.places, rank):
+            there[place].append(at)
+        cpus = part.options.get("cpus-per-task", environment.get("SLURM_CPUS_PER_TASK"))
+        given = {} if cpus is None else {"SLURM_CPUS_PER_TASK": cpus}
+        for place in part.places:
+            own = {
+                "SLURMD_NODENAME": part.nodes[place],
+                "SLURM_GTIDS": ",".join(map(str, there[place])),
+                "SLURM_LOCALID": str(there[place].index(rank)),
+                "SLURM_NODEID": str(before + place),
+                "SLURM_PROCID": str(rank),
+            }
+            yield Task(argv=part.command, environment={**step, **given, **own})
+            rank += 1
+        before += len(part.nodes)

@@ -1,0 +1,89 @@
+"""What `squeue` prints for people, and in the form that `--format` gives."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+
+from jpsi_testing.fake import FakeJob, FakeState, Invocation
+
+from .states import Told, moment, told
+
+#: What squeue(1) calls its default.
+USUAL = "%.18i %.9P %.8j %.8u %.2t %.10M %.6D %R"
+# A point puts the value to the right of its width.
+_FIELD = re.compile(r"%(?P<right>\.?)(?P<width>\d*)(?P<letter>[a-zA-Z])")
+#: What squeue(1) calls the states where there is little room.
+SHORT = {
+    "PENDING": "PD",
+    "RUNNING": "R",
+    "COMPLETING": "CG",
+    "COMPLETED": "CD",
+    "FAILED": "F",
+    "CANCELLED": "CA",
+    "TIMEOUT": "TO",
+    "NODE_FAIL": "NF",
+    "OUT_OF_MEMORY": "OOM",
+}
+
+# By the letters of squeue(1): the heading, and what it says of a job at a time
+_COLUMNS: Mapping[str, tuple[str, Callable[[FakeJob, Told, Invocation, float], str]]] = {
+    "A": ("JOBID", lambda job, _told, _call, _now: job.native_id),
+    "D": ("NODES", lambda job, _told, _call, _now: str(job.attributes.get("nodes", 1))),
+    "M": ("TIME", lambda job, _told, _call, now: _elapsed(job, now)),
+    "N": ("NODELIST", lambda _job, told, _call, _now: told.nodes),
+    "P": ("PARTITION", lambda job, _told, _call, _now: job.queue),
+    "R": ("NODELIST(REASON)", lambda job, told, _call, _now: _place(job, told)),
+    "S": ("START_TIME", lambda job, _told, call, _now: moment(job.started, call, "N/A")),
+    "T": ("STATE", lambda _job, told, _call, _now: told.state),
+    "V": ("SUBMIT_TIME", lambda job, _told, call, _now: moment(job.submitted, call, "N/A")),
+    "a": ("ACCOUNT", lambda job, _told, _call, _now: job.project or "(null)"),
+    "i": ("JOBID", lambda job, _told, _call, _now: job.native_id),
+    "j": ("NAME", lambda job, _told, _call, _now: job.name),
+    "k": ("COMMENT", lambda job, _told, _call, _now: job.tag or "(null)"),
+    "r": ("REASON", lambda _job, told, _call, _now: told.reason),
+    "t": ("ST", lambda _job, told, _call, _now: SHORT[told.state]),
+    "u": ("USER", lambda job, _told, _call, _now: job.owner),
+}
+
+
+def table(
+    jobs: Iterable[FakeJob], form: str, invocation: Invocation, now: float, *, has_heading: bool
+) -> list[str]:
+    """The lines of a listing.
+
+    Raises:
+        ValueError: the form has a letter that the fake does not know.
+    """
+    if unknown := {it["letter"] for it in _FIELD.finditer(form)} - _COLUMNS.keys():
+        msg = f"Invalid job format specification: {', '.join(sorted(unknown))}"
+        raise ValueError(msg)
+    heading = _line(form, lambda letter: _COLUMNS[letter][0])
+    lines = [
+        _line(form, lambda letter, job=job: _COLUMNS[letter][1](job, told(job), invocation, now))  # type: ignore[misc]  # a default is how a lambda keeps a value
+        for job in jobs
+    ]
+    return [*([heading] if has_heading else []), *lines]
+
+
+def _line(form: str, cell: Callable[[str], str]) -> str:
+    return _FIELD.sub(lambda field: _cell(field, cell(field["letter"])), form)
+
+
+def _cell(field: re.Match[str], text: str) -> str:
+    if not field["width"]:
+        return text
+    width = int(field["width"])
+    return text[:width].rjust(width) if field["right"] else text[:width].ljust(width)
+
+
+def _elapsed(job: FakeJob, now: float) -> str:
+    seconds = 0 if job.started is None else int((now if job.ended is None else job.ended) - job.started)
+    minutes, rest = divmod(seconds, 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+def _place(job: FakeJob, told: Told) -> str:
+    waits = job.state in {FakeState.PENDING, FakeState.HELD}
+    return f"({told.reason})" if waits or not told.nodes else told.nodes

@@ -1,0 +1,25 @@
+"""What every backend passes, where files are elsewhere: over the fake Slurm."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from jpsi_slurm import hooks
+from jpsi_slurm.config import SlurmConfig
+from jpsi_testing import ElsewhereTransport, ExecutorConformance
+
+
+class TestSlurmElsewhere(ExecutorConformance):
+    executor_name = "slurm"
+    is_elsewhere = True
+    dialect = "slurm"
+    submit_command = "sbatch"
+    config_class = SlurmConfig
+    plugin = hooks
+
+    @pytest.fixture(autouse=True)
+    def _elsewhere(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state here"))
+        monkeypatch.setattr(type(self), "url", ElsewhereTransport(tmp_path / "far home").url)

@@ -1,0 +1,52 @@
+"""Cancelling, holding, releasing: which jobs were refused, and why."""
+
+from __future__ import annotations
+
+from jpsi.plugin import CommandResult
+from jpsi_slurm import hooks
+from jpsi_testing import answered
+from slurm_support import SITE, site
+
+
+def test_the_commands() -> None:
+    assert hooks.cancel(["7", "8_1"], site(cluster="c")).argv == ("scancel", "--clusters=c", "7", "8_1")
+    assert hooks.hold(["7"], SITE).argv == ("scontrol", "hold", "7")
+    assert hooks.release(["7"], SITE).argv == ("scontrol", "release", "7")
+    assert {"SCANCEL_*", "SCONTROL_*"} <= set(hooks.cancel(["7"], SITE).unset)
+
+
+def test_only_the_job_of_somebody_else_was_not_cancelled() -> None:
+    denied = "scancel: error: Kill job error on job id 80: Access/permission denied\n"
+
+    assert hooks.parse_cancel(answered(stderr=denied, returncode=210), ["79", "80"]) == {
+        "80": "Access/permission denied"
+    }
+
+
+def test_a_job_that_is_over_needs_no_cancelling() -> None:
+    over = (
+        "scancel: Terminating job 78\n"
+        "scancel: error: Kill job error on job id 78: Job/step already completing or completed\n"
+        "scancel: error: Kill job error on job id 99: Invalid job id specified\n"
+    )
+
+    assert hooks.parse_cancel(answered(stderr=over, returncode=1), ["78", "99"]) == {}
+
+
+def test_a_request_that_reached_nobody_failed_for_every_job() -> None:
+    lost = answered(stderr="scancel: error: slurm_load_jobs error\n", returncode=1)
+
+    assert set(hooks.parse_cancel(lost, ["7", "8"])) == {"7", "8"}
+    assert set(hooks.parse_cancel(CommandResult(returncode=0, timed_out=True), ["7"])) == {"7"}
+
+
+def test_which_jobs_could_not_be_held() -> None:
+    finished = (
+        "Job has already finished for job 78\nslurm_suspend error: Job has already finished\n"
+        "Access/permission denied for job 80\n"
+    )
+
+    assert hooks.parse_hold(answered(stderr=finished, returncode=1), ["77", "78", "80"]) == {
+        "78": "Job has already finished",
+        "80": "Access/permission denied",
+    }

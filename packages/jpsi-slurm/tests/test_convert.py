@@ -1,0 +1,192 @@
+"""Scripts that were written for sbatch."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+
+from jpsi.plugin import (
+    Dependency,
+    DependencyKind,
+    ForeignScript,
+    JobSpec,
+    ResourceSpecV1,
+    node_count,
+    resources,
+)
+from jpsi_slurm import hooks
+from jpsi_slurm.options import NAMES, read_time
+from jpsi_testing import specs
+from slurm_support import CONTEXT
+
+_GIB = 1 << 30
+
+
+def _read(*directives: str) -> ForeignScript:
+    return hooks.read_script("\n".join(["#!/bin/bash", *(f"#SBATCH {it}" for it in directives), "srun ./a"]))
+
+
+def _resources(*directives: str) -> ResourceSpecV1:
+    script = _read(*directives)
+    assert script.lost == ()
+    assert isinstance(script.spec.resources, ResourceSpecV1)
+    return script.spec.resources
+
+
+def _custom(*directives: str) -> dict[str, Any] | None:
+    script = _read(*directives)
+    assert script.lost == ()
+    assert script.spec.attributes is not None
+    return script.spec.attributes.custom_attributes
+
+
+def test_a_whole_script() -> None:
+    script = _read(
+        "-J sim --partition=main -A proj1",
+        "--reservation r1 -t 1-12:00 -D run",
+        "-i in.txt -o out.txt -e err.txt",
+        "--qos=high --requeue",
+    )
+
+    assert (script.directives, script.lost) == (4, ())
+    spec = script.spec
+    assert spec.name == "sim"
+    assert spec.attributes is not None
+    assert [getattr(spec.attributes, it) for it in NAMES.values()] == ["main", "proj1", "r1"]
+    assert spec.attributes.duration == timedelta(hours=36)
+    assert [spec.directory, spec.stdin_path, spec.stdout_path, spec.stderr_path] == [
+        Path(name) for name in ("run", "in.txt", "out.txt", "err.txt")
+    ]
+    assert spec.attributes.custom_attributes == {"slurm.qos": "high", "slurm.requeue": True}
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("90", 5400),
+        ("1:30", 90),
+        ("1:30:05", 5405),
+        ("2-3", 183_600),
+        ("2-3:4", 183_840),
+        ("2-3:4:5", 183_845),
+        ("0", 0),
+        ("unlimited", 0),
+        ("INFINITE", 0),
+    ],
+)
+def test_times(text: str, seconds: int) -> None:
+    assert read_time(text) == timedelta(seconds=seconds)
+
+
+@pytest.mark.parametrize("text", ["", "1h", "1:2:3:4", "-1", "1-", "a"])
+def test_what_is_no_time_stays_as_it_is(text: str) -> None:
+    """Slurm then says what it thinks of it."""
+    assert _custom(f"--time={text}") == {"slurm.time": text}
+
+
+@pytest.mark.parametrize(
+    ("directives", "expected"),
+    [
+        ("-N2 -n8 -c 4", {"node_count": 2, "process_count": 8, "cpu_cores_per_process": 4}),
+        ("-N 2 --ntasks-per-node=4", {"node_count": 2, "processes_per_node": 4}),
+        ("--exclusive", {"exclusive_node_use": True}),
+        ("--mem=4G", {"memory": 4 * _GIB}),
+        ("--mem=1024", {"memory": _GIB}),
+        ("--mem=1g -N 3", {"memory": 3 * _GIB, "node_count": 3}),
+        ("--mem-per-cpu=1G -n4 -c2", {"memory": 8 * _GIB, "process_count": 4, "cpu_cores_per_process": 2}),
+        ("--gpus-per-task=2 -n2", {"gpu_cores_per_process": 2, "process_count": 2}),
+        ("--gres=gpu:4", {"gpu_cores_per_process": 4}),
+        ("--gres=gpu", {"gpu_cores_per_process": 1}),
+        ("-G 8 -n4", {"gpu_cores_per_process": 2, "process_count": 4}),
+        (
+            "--gpus-per-node=4 -N2 --ntasks-per-node=2",
+            {"gpu_cores_per_process": 2, "node_count": 2, "processes_per_node": 2},
+        ),
+    ],
+)
+def test_resources(directives: str, expected: dict[str, Any]) -> None:
+    assert _resources(directives) == ResourceSpecV1(**expected)
+
+
+@pytest.mark.parametrize(
+    ("directives", "custom"),
+    [
+        ("-N 2-4", {"slurm.nodes": "2-4"}),
+        ("--mem=0", {"slurm.mem": "0"}),
+        ("--mem=4G -n8", {"slurm.mem": "4G"}),
+        ("--gres=gpu:a100:2", {"slurm.gres": "gpu:a100:2"}),
+        ("--gres=gpu:1 -n8", {"slurm.gres": "gpu:1"}),
+        ("-G 3 -n2", {"slurm.gpus": "3"}),
+        ("--exclusive=user", {"slurm.exclusive": "user"}),
+        ("-N2 -n3 --ntasks-per-node=3", {"slurm.ntasks-per-node": "3"}),
+        ("-d singleton", {"slurm.dependency": "singleton"}),
+        ("-d afterok:1?afterok:2", {"slurm.dependency": "afterok:1?afterok:2"}),
+        ("--mail-type=END,FAIL --hold", {"slurm.mail-type": "END,FAIL", "slurm.hold": True}),
+    ],
+)
+def test_what_jpsi_has_no_word_for_is_said_to_slurm_as_it_was(directives: str, custom: object) -> None:
+    assert _custom(directives) == custom
+
+
+def test_dependencies() -> None:
+    attributes = _read("-d afterok:1:2,afternotok:3").spec.attributes
+
+    assert attributes is not None
+    assert attributes.after == [
+        Dependency("1"),
+        Dependency("2"),
+        Dependency("3", DependencyKind.NOTOK),
+    ]
+
+
+def test_without_a_file_for_errors_both_streams_go_to_that_of_the_output() -> None:
+    assert _read("-o out.txt").spec.stderr_path == Path("out.txt")
+
+
+@pytest.mark.parametrize(
+    ("directive", "why"),
+    [
+        ("-o slurm-%j.out", "--output slurm-%j.out: a path of jpsi has no patterns"),
+        ("--array=1-9", "--array 1-9: jpsi counts one submission as one job"),
+        ("--export=NONE", "--export NONE: the job has the whole environment"),
+        ("--wait", "--wait: sbatch would not return"),
+        ("hetjob", "the directive 'hetjob' is not read to its end: the parts of a heterogeneous job"),
+    ],
+)
+def test_what_is_lost_is_told(directive: str, why: str) -> None:
+    (lost,) = _read(directive).lost
+
+    assert lost.startswith(why)
+
+
+def test_variables_are_set_in_the_job() -> None:
+    script = _read("--export=ALL,A=1,B=${C},D")
+
+    assert (script.spec.environment, script.lost) == ({"A": "1", "B": "$${C}"}, ())
+
+
+@pytest.mark.parametrize("text", ["#SBATCHX -n2", "# SBATCH -n2", "##SBATCH -n2", "true\n#SBATCH -n2"])
+def test_what_sbatch_takes_for_no_directive_is_none(text: str) -> None:
+    assert hooks.read_script(f"#!/bin/sh\n{text}\n").directives == 0
+
+
+@given(specs())
+def test_the_resources_that_jpsi_asks_for_are_read_again(spec: JobSpec) -> None:
+    plain = JobSpec("x", resources=spec.resources)
+    asked = resources(plain)
+
+    script = hooks.read_script(hooks.render_script(plain, CONTEXT).text)
+
+    assert script.lost == ()
+    read = resources(script.spec)
+    assert read.computed_process_count == asked.computed_process_count
+    assert read.cpu_cores_per_process == asked.cpu_cores_per_process
+    assert (read.gpu_cores_per_process or 0) == (asked.gpu_cores_per_process or 0)
+    assert node_count(read) == node_count(asked)
+    assert read.exclusive_node_use == asked.exclusive_node_use
+    assert (read.memory is None) == (asked.memory is None)
+    assert (read.memory or 0) >= (asked.memory or 0)

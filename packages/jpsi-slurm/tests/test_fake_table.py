@@ -1,0 +1,128 @@
+"""What the fake squeue and sacct print for people, and for programs that people write."""
+
+from __future__ import annotations
+
+import pytest
+
+from jpsi.plugin import CommandResult
+from jpsi_slurm import fake
+from jpsi_testing.fake import FakeClock, FakeJob, FakeScheduler, FakeState, Invocation, Outcome, answer
+
+
+@pytest.fixture
+def scheduler(fake_clock: FakeClock) -> FakeScheduler:
+    scheduler = FakeScheduler(fake_clock, slots=1, outcome=Outcome(seconds=4000, exit_code=3))
+    for number, name in (("59", "simulation"), ("60", "s.sh")):
+        scheduler.submit(FakeJob(number, name=name, owner="tester", queue="main"))
+    fake_clock.advance(63)
+    return scheduler
+
+
+def run(scheduler: FakeScheduler, *argv: str) -> CommandResult:
+    return answer(scheduler, fake, Invocation(argv=argv))
+
+
+def test_squeue_prints_the_table_that_was_recorded(scheduler: FakeScheduler) -> None:
+    assert run(scheduler, "squeue").stdout == (
+        "             JOBID PARTITION     NAME     USER ST       TIME  NODES NODELIST(REASON)\n"
+        "                59      main simulati   tester  R       1:03      1 node01\n"
+        "                60      main     s.sh   tester PD       0:00      1 (Resources)\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (("-h", "-o", "%i %T"), "59 RUNNING\n60 PENDING\n"),
+        (("--noheader", "--format=%.6i|%8u|%j", "-j", "60"), "    60|tester  |s.sh\n"),
+        (("-h", "-o%A,%5t,%r", "-n", "s.sh"), "60,PD   ,Resources\n"),
+        (("-u", "nobody", "-o", "%k"), "COMMENT\n"),
+    ],
+    ids=str,
+)
+def test_squeue_prints_what_it_is_asked_for(
+    scheduler: FakeScheduler, arguments: tuple[str, ...], expected: str
+) -> None:
+    assert run(scheduler, "squeue", *arguments).stdout == expected
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (
+            ("-O", "JobArrayID,StateCompact,Reason"),
+            (
+                "JOBID               ST                  REASON              \n"
+                "59                  R                   None                \n"
+                "60                  PD                  Resources           \n"
+            ),
+        ),
+        (
+            ("--Format=JobID:8,StateCompact:.10,Reason:,Name",),
+            (
+                "JOBID           STREASONNAME                \n"
+                "59               RNonesimulation          \n"
+                "60              PDResourcess.sh                \n"
+            ),
+        ),
+        (("-h", "-O", "JobID:@@,StateCompact:5@,Reason:3"), "59@@R    @Non\n60@@PD   @Res\n"),
+    ],
+    ids=["usual", "widths", "ends"],
+)
+def test_fields_have_the_form_that_a_real_squeue_gives_them(
+    scheduler: FakeScheduler, arguments: tuple[str, ...], expected: str
+) -> None:
+    assert run(scheduler, "squeue", *arguments).stdout == expected
+
+
+def test_hours_are_told(scheduler: FakeScheduler, fake_clock: FakeClock) -> None:
+    fake_clock.advance(3600)
+
+    assert run(scheduler, "squeue", "-h", "-o", "%M", "-j", "59").stdout == "1:01:03\n"
+
+
+@pytest.mark.parametrize(
+    ("argv", "told"),
+    [
+        (("squeue", "-o", "%q"), "squeue: error: Invalid job format specification: q\n"),
+        (("squeue", "-O", "nothing"), "squeue: error: Invalid job format specification: nothing\n"),
+        (("sacct", "-o", "nothing"), 'sacct: fatal: Invalid field requested: "nothing"\n'),
+        (("sacct", "--nothing"), "sacct: unrecognized option '--nothing'\n"),
+        (("scancel", "--nothing", "59"), "scancel: unrecognized option '--nothing'\n"),
+    ],
+    ids=str,
+)
+def test_what_the_fake_does_not_know_is_said(
+    scheduler: FakeScheduler, argv: tuple[str, ...], told: str
+) -> None:
+    result = run(scheduler, *argv)
+
+    assert (result.returncode, result.stdout, result.stderr) == (1, "", told)
+
+
+def test_sacct_has_a_table_and_a_form_for_programs(scheduler: FakeScheduler, fake_clock: FakeClock) -> None:
+    fake_clock.advance(4000)
+
+    assert run(scheduler, "sacct", "-j", "59").stdout == (
+        "       JobID      JobName        State     ExitCode \n"
+        "------------ ------------ ------------ ------------ \n"
+        "          59   simulation       FAILED          3:0 \n"
+    )
+    assert run(scheduler, "sacct", "-P", "-o", "JobID,State").stdout == (
+        "JobID|State\n59|FAILED\n60|RUNNING\n"
+    )
+
+
+def test_scancel_may_be_quiet(scheduler: FakeScheduler) -> None:
+    mine = scheduler.submit(FakeJob("61"))
+
+    assert run(scheduler, "scancel", "-Q", "61") == CommandResult(returncode=0)
+    assert mine.state is FakeState.CANCELLED
+
+
+def test_a_job_may_ask_for_the_names_of_its_nodes(scheduler: FakeScheduler) -> None:
+    asked = Invocation(
+        argv=("scontrol", "show", "hostnames"), environment={"SLURM_JOB_NODELIST": "node[01-02]"}
+    )
+
+    assert answer(scheduler, fake, asked).stdout == "node01\nnode02\n"

@@ -1,0 +1,101 @@
+"""What Slurm's words and figures for a job mean: states, reasons why it is pending, exit codes."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from jpsi.plugin import JobState, Reason
+from jpsi_slurm import hooks
+from jpsi_slurm.queue.exit_status import End, end_of_accounting, end_of_wait_status
+from jpsi_slurm.queue.reason_codes import waiting_message, waiting_reason
+from jpsi_slurm.states import STATES
+from slurm_support import recordings, squeue_answer, squeue_line
+
+
+@pytest.mark.clause("state-mapping")
+def test_every_state_that_squeue_knows_has_a_meaning() -> None:
+    refused = next(step for step in recordings("squeue-states") if "nosuch" in step.argv)
+    (listed,) = re.findall(r"Valid job states include: (\S+)", refused.result.stderr)
+
+    assert set(listed.split(",")) <= STATES.keys()
+
+
+@pytest.mark.clause("state-mapping")
+@pytest.mark.parametrize(
+    ("state", "words"),
+    {
+        JobState.ACTIVE: "RUNNING SUSPENDED COMPLETING RESIZING SIGNALING STAGE_OUT STOPPED UPDATE_DB",
+        JobState.COMPLETED: "COMPLETED",
+        JobState.CANCELED: "CANCELLED",
+        JobState.FAILED: "BOOT_FAIL DEADLINE FAILED NODE_FAIL OUT_OF_MEMORY PREEMPTED TIMEOUT",
+    }.items(),
+    ids=str,
+)
+def test_a_job_that_is_put_back_or_cleaned_up_has_not_ended(state: JobState, words: str) -> None:
+    """All other words are of jobs that wait."""
+    assert {word for word, meaning in STATES.items() if meaning.state is state} == set(words.split())
+
+
+def test_every_failure_that_slurm_names_has_a_reason() -> None:
+    unexplained = {word for word, meaning in STATES.items() if meaning.state.final and meaning.reason is None}
+
+    assert unexplained == {"COMPLETED", "FAILED"}
+
+
+@pytest.mark.parametrize(
+    ("word", "message"),
+    [
+        ("None", None),
+        ("", None),
+        ("Resources", "the nodes are in use (Resources)"),
+        ("AssocGrpCPUMinutesLimit", "a limit of the account is reached (AssocGrpCPUMinutesLimit)"),
+        ("QOSMaxJobsPerUserLimit", "a limit of the quality of service is reached (QOSMaxJobsPerUserLimit)"),
+        ("MaxCpuPerAccount", "a limit of the quality of service is reached (MaxCpuPerAccount)"),
+        (
+            "ReqNodeNotAvail, UnavailableNodes:node[01-02]",
+            "a node that the job needs is not available (ReqNodeNotAvail, UnavailableNodes:node[01-02])",
+        ),
+        ("something new", "something new"),
+    ],
+)
+def test_why_it_is_pending(word: str, message: str | None) -> None:
+    assert waiting_message(word) == message
+
+
+def test_a_job_that_could_not_be_launched_and_is_held_says_so() -> None:
+    assert waiting_reason("launch failed requeued held") is Reason.LAUNCH
+
+
+@pytest.mark.parametrize(
+    ("status", "expected"),
+    [
+        (0, End(0)),
+        (1792, End(7)),
+        (137 << 8, End(137)),
+        (9, End(137, Reason.SIGNAL)),
+        (139, End(139, Reason.SIGNAL)),  # signal 11, with a core
+    ],
+)
+def test_a_status_of_wait(status: int, expected: End) -> None:
+    assert end_of_wait_status(status) == expected
+
+
+def test_an_error_number_is_no_status() -> None:
+    assert end_of_wait_status(4021).reason is Reason.LAUNCH
+    assert end_of_wait_status(4021).exit_code is None
+
+
+@pytest.mark.parametrize("text", ["", "x", "7", "x:0", "0:125", "0:64", "-1:0"])
+def test_figures_that_say_nothing(text: str) -> None:
+    assert end_of_accounting(text, whole=True) == End()
+
+
+@pytest.mark.parametrize("text", ["", "None assigned", "(null)", "n/a"])
+def test_a_job_without_nodes_has_none(text: str) -> None:
+    line = squeue_line(JobArrayID="7", State="RUNNING", NodeList=text)
+
+    seen = hooks.parse_status(squeue_answer(line), None)["7"]
+
+    assert seen.nodes == ()

@@ -1,0 +1,272 @@
+"""The connection to one address as a process uses it: few channels, each for one command at a time."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import threading
+import time
+import weakref
+from collections.abc import Callable
+
+from jpsi.plugin import BytesResult, Command, CommandResult, TransportError
+
+from .address import Address
+from .backoff import Backoff
+from .openssh import connect, control_path, explain_failure, is_session_refused, shell_command
+from .protocol import NOT_FOUND, Channel, LostError, Mode, RemoteLines, Request, request
+
+# With the one that is listened to they are three, as many as some sites let one connection have.
+_CHANNELS = 2
+# How many connections are tried where others use up what one can carry.
+_SLOTS = 4
+_GREET_SECONDS = 30.0
+# How often it is tried to send what was certainly not run.
+_TRIES = 3
+_NONCE_BYTES = 16
+
+
+class _FullError(Exception):
+    """The connection carries no channel beside those that are open."""
+
+
+class Connection:
+    """Runs commands at one address. Any thread may call its methods.
+
+    Args:
+        address: where.
+        clock: tells the time; it decides when to try again to connect.
+    """
+
+    def __init__(self, address: Address, clock: Callable[[], float] = time.monotonic) -> None:
+        self._address = address
+        self._clock = clock
+        self._renew()
+        _connections.add(self)
+
+    def _renew(self) -> None:
+        """Hold nothing: after a fork, connections and locks stay with the parent."""
+        self._channels = _Channels()
+        weakref.finalize(self, self._channels.drop)
+        self._changed = threading.Condition()
+        self._idle: list[Channel] = []
+        #: How many channels there are, those that are being opened among them, and how many there may be.
+        self._count, self._limit = 0, _CHANNELS
+        self._connecting = threading.Lock()
+        self._backoff = Backoff()
+        self._slot = 0
+        self._has_connected = False
+        self._lines: Callable[[], RemoteLines | None] = lambda: None
+
+    def _abandon(self) -> None:
+        lines = self._lines()
+        if lines is not None:
+            lines.abandon()
+        self._channels.close()
+        self._renew()
+
+    def run(self, command: Command, ready: Callable[[], None] | None = None) -> CommandResult:
+        """Run a command; see `jpsi.plugin.Transport`."""
+        result = self.exchange(command, ready=ready)
+        return CommandResult(
+            returncode=result.returncode,
+            stdout=result.stdout.decode(errors="replace"),
+            stderr=result.stderr,
+            timed_out=result.timed_out,
+        )
+
+    def exchange(
+        self, command: Command, data: bytes | None = None, ready: Callable[[], None] | None = None
+    ) -> BytesResult:
+        """Run a command that reads these bytes, or its `stdin`; see `jpsi.plugin.BytesTransport`."""
+        for tries_left in reversed(range(_TRIES)):
+            channel = self._take()
+            try:
+                if ready is not None:
+                    ready()
+                    ready = None
+                return self._run(channel, command, data)
+            except LostError as e:
+                if e.was_sent or not tries_left:
+                    msg = f"the connection to {self._address} broke: {e.words or 'ssh has ended'}"
+                    raise TransportError(msg, e, transient=True, may_have_run=e.was_sent) from e
+            finally:
+                self._give_back(channel)
+        raise AssertionError  # the last try has returned or raised
+
+    def open(self, command: Command) -> RemoteLines:
+        """Start a command that is listened to, one at a time; see `jpsi.plugin.LineTransport`."""
+        with self._connecting:
+            lines = self._lines()
+            if lines is not None and lines.is_open:
+                msg = f"a command at {self._address} is listened to already, and no other can be"
+                raise TransportError(msg, transient=True)
+            try:
+                channel = self._opened()
+            except _FullError as e:
+                msg = f"{self._address} lets nobody have so many sessions on one connection (MaxSessions)"
+                raise TransportError(msg, e, transient=True) from e
+            lines = RemoteLines(channel, request(command, _nonce(), Mode.FOLLOW))
+            self._lines = weakref.ref(lines)
+            return lines
+
+    def _run(self, channel: Channel, command: Command, data: bytes | None) -> BytesResult:
+        asked = request(command, _nonce(), data=data)
+        deadline = None if command.timeout is None else time.monotonic() + command.timeout.total_seconds()
+        response = channel.ask(asked, deadline)
+        if response.is_refused:
+            said = response.err.text.decode(errors="replace").strip()
+            msg = f"{self._address} has no room for what {command.argv[0]} is to read: {said}"
+            raise TransportError(msg, transient=True)
+        result = response.result(timed_out=not response.is_whole)
+        if _is_not_found(result, asked):
+            msg = f"the command {command.argv[0]} was not found on PATH at {self._address}"
+            raise TransportError(msg)
+        return result
+
+    # --------------------------------------------------------------------------------------- channels
+
+    def _take(self) -> Channel:
+        """A channel that nobody else uses.
+
+        Raises:
+            TransportError: there is none to be had.
+        """
+        while True:
+            with self._changed:
+                # without a deadline: each of those before has one for its own command, and to wait for one's
+                # turn is nothing that went wrong
+                while not self._idle and self._count >= self._limit:
+                    self._changed.wait()
+                if self._idle:
+                    channel = self._idle.pop()
+                else:
+                    channel = None
+                    self._count += 1
+            if channel is None:
+                channel = self._another()
+            if channel is not None and channel.is_usable:
+                return channel
+            if channel is not None:
+                self._give_back(channel)
+
+    def _another(self) -> Channel | None:
+        """One more channel; None if there is no room for it beside the others."""
+        try:
+            with self._connecting:
+                channel = self._opened()
+        except _FullError:
+            with self._changed:
+                self._count -= 1
+                self._limit = max(1, self._count)
+            return None
+        except BaseException:
+            self._forget_one()
+            raise
+        self._channels.add(channel)
+        return channel
+
+    def _give_back(self, channel: Channel) -> None:
+        if channel.is_usable:
+            with self._changed:
+                self._idle.append(channel)
+                self._changed.notify()
+            return
+        self._channels.remove(channel)
+        self._forget_one()
+
+    def _forget_one(self) -> None:
+        with self._changed:
+            self._count -= 1
+            if not self._count:
+                self._limit = _CHANNELS
+            self._changed.notify()
+
+    def _opened(self) -> Channel:
+        """A new channel, by a connection that is made if there is none; one thread at a time does that."""
+        left = self._backoff.seconds_left(self._clock())
+        if left > 0:
+            msg = f"{self._backoff.why} (tried again in {left:.0f} s)"
+            raise TransportError(msg, transient=True)
+        try:
+            channel = self._reached()
+        except TransportError as e:
+            self._backoff.failed(self._clock(), str(e))
+            raise
+        except OSError as e:
+            # such as no descriptors left, or no room for what ssh says
+            msg = f"a connection to {self._address} cannot be opened from here: {e}"
+            raise TransportError(msg, e, transient=True) from e
+        self._backoff.succeeded()
+        self._has_connected = True
+        return channel
+
+    def _reached(self) -> Channel:
+        while True:
+            path = control_path(self._address, self._slot)
+            # Whoever waits at a terminal sees the first connection being made, and no other.
+            connect(self._address, path, may_prompt=not self._has_connected)
+            channel = Channel(shell_command(self._address, path))
+            try:
+                channel.greet(_GREET_SECONDS)
+            except LostError as e:
+                channel.close()
+                if is_session_refused(e.words) and self._channels:
+                    raise _FullError from e
+                if not is_session_refused(e.words) or self._slot + 1 == _SLOTS:
+                    # whoever uses up the others may be gone the next time
+                    self._slot = 0
+                    why = explain_failure(self._address, e.words, is_connected=True)
+                    raise TransportError(why, e, transient=True) from e
+                self._slot += 1
+            except BaseException:
+                channel.close()
+                raise
+            else:
+                return channel
+
+
+class _Channels:
+    """The channels that there are, so that they end with whoever holds this."""
+
+    def __init__(self) -> None:
+        self._all: set[Channel] = set()
+
+    def __bool__(self) -> bool:
+        return bool(self._all)
+
+    def add(self, channel: Channel) -> None:
+        self._all.add(channel)
+
+    def remove(self, channel: Channel) -> None:
+        self._all.discard(channel)
+        channel.close()
+
+    def close(self) -> None:
+        for channel in list(self._all):
+            self.remove(channel)
+
+    def drop(self) -> None:
+        """As `close`, while garbage is collected, or the program ends and its threads go on."""
+        for channel in list(self._all):
+            channel.drop()
+
+
+def _nonce() -> str:
+    return secrets.token_hex(_NONCE_BYTES)
+
+
+def _is_not_found(result: BytesResult, asked: Request) -> bool:
+    said = f"{asked.nonce} {NOT_FOUND}".encode("ascii")
+    return result.returncode == 127 and result.stdout == said  # noqa: PLR2004  as sh has it
+
+
+_connections: weakref.WeakSet[Connection] = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    for connection in _connections:
+        connection._abandon()  # noqa: SLF001  the same module
+
+
+os.register_at_fork(after_in_child=_after_fork)

@@ -1,0 +1,72 @@
+"""What the OpenSSH client says where it does not get through, in a sentence that tells what to do."""
+
+from __future__ import annotations
+
+from ..address import Address
+from .client import REMOTE_SHELL
+
+# Each with the words of ssh by which it is recognized; the first that fits holds.
+_MEANINGS = [
+    (
+        ("REMOTE HOST IDENTIFICATION HAS CHANGED",),
+        "{host} has another host key than the one that is known; ask whoever runs it before you trust it",
+    ),
+    (
+        ("Host key verification failed", "No matching host key", "host key is known for"),
+        "the host key of {host} is not known yet; connect once by `{ssh}` and compare it",
+    ),
+    (
+        ("Permission denied", "Too many authentication failures", "No more authentication methods"),
+        "{host} does not let you in; see whether `{ssh}` does (for passwords and the like, use a terminal)",
+    ),
+    (("Could not resolve hostname", "Name or service not known"), "there is no host {host} to be found"),
+    (
+        (
+            "Connection refused",
+            "Connection timed out",
+            "Operation timed out",
+            "No route to host",
+            "Network is unreachable",
+            "Connection reset",
+            "Connection closed",
+            "Broken pipe",
+            "not responding",
+        ),
+        "{host} cannot be reached",
+    ),
+]
+_NO_SESSION = ("Session open refused", "administratively prohibited", "open failed")
+_LENGTH = 500
+_SILENT = "ssh ended without a word"
+
+
+def explain_failure(address: Address, words: str, *, is_connected: bool = False) -> str:
+    """Why there is no connection, or no shell to talk to by one, as ssh's words tell it.
+
+    >>> explain_failure(Address("big"), "ssh: connect to host big port 22: Connection refused")
+    'big cannot be reached: ssh: connect to host big port 22: Connection refused'
+    """
+    said = " ".join(words.split())
+    ssh = " ".join(_trying(address))
+    for marks, meaning in _MEANINGS:
+        if any(mark in said for mark in marks):
+            sentence = meaning.format(host=address, ssh=ssh)
+            return f"{sentence}: {_last(said)}"
+    if is_connected:
+        return f"{address} lets you in, but runs no {REMOTE_SHELL[-1]} for you: {_last(said) or _SILENT}"
+    return f"there is no connection to {address}: {_last(said) or _SILENT}"
+
+
+def is_session_refused(words: str) -> bool:
+    """Whether the other side lets nobody have another session on a connection that has some."""
+    return any(mark in words for mark in _NO_SESSION)
+
+
+def _last(said: str) -> str:
+    """The last of it, in whole words."""
+    return said if len(said) <= _LENGTH else f"... {said[-_LENGTH:].partition(' ')[2]}"
+
+
+def _trying(address: Address) -> list[str]:
+    port = [] if address.port is None else ["-p", str(address.port)]
+    return ["ssh", *port, str(Address(address.host, address.user))]

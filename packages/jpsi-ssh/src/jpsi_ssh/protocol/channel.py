@@ -1,0 +1,259 @@
+"""A shell on the remote host that carries out requests: one process of the OpenSSH client and its streams."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import math
+import os
+import secrets
+import select
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+
+from .remote_shell import program
+from .requests import Request
+from .responses import Response
+
+_SIZE = 1 << 18
+# What a pipe takes at once, where that can be said; otherwise much is moved in many small steps.
+_PIPE_SIZE = 1 << 20
+_NONCE_BYTES = 16
+# After it was told to end, what runs on the remote host is gone at once, unless nothing gets there.
+_END_SECONDS = 1.0
+_REAP_SECONDS = 1.0
+# Clients that were killed and that nobody has waited for.
+_ending: list[subprocess.Popen[bytes]] = []
+# A line that is no request: whatever runs ends, with the shell.
+_ABORT = b"end\n"
+
+
+class LostError(Exception):
+    """The channel is of no more use.
+
+    Args:
+        words: what ssh said.
+        was_sent: whether what was asked for may have been carried out.
+    """
+
+    def __init__(self, words: str, *, was_sent: bool) -> None:
+        super().__init__(words)
+        self.words = words
+        self.was_sent = was_sent
+
+
+class Channel:
+    """A shell on the remote host. One thread at a time uses it.
+
+    Args:
+        command: what runs the shell.
+
+    Raises:
+        OSError: the command could not be run.
+    """
+
+    def __init__(self, command: list[str]) -> None:
+        _wait_for_those_that_have_ended()
+        self._process = subprocess.Popen(  # noqa: S603  no shell of this machine takes part
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            bufsize=0,
+            start_new_session=True,
+        )
+        self._owner = os.getpid()
+        self._stdin, self._stdout, self._stderr = (
+            stream.fileno()
+            for stream in (self._process.stdin, self._process.stdout, self._process.stderr)
+            if stream is not None
+        )
+        for fd in (self._stdin, self._stdout, self._stderr):
+            os.set_blocking(fd, False)
+            _widen(fd)
+        self._open = {self._stdout, self._stderr}
+        self._is_spent = False
+
+    def greet(self, seconds: float) -> None:
+        """Have the shell read its program.
+
+        Raises:
+            LostError: it does not come to that.
+        """
+        nonce = secrets.token_hex(_NONCE_BYTES)
+        ready = f"\n{nonce} ready\n".encode("ascii")
+        out, err = bytearray(), bytearray()
+
+        def take(fd: int, data: bytes) -> None:
+            (out if fd == self._stdout else err).extend(data)
+
+        self._converse(program(nonce), take, lambda: ready in out, time.monotonic() + seconds)
+        if ready not in out:
+            words = (bytes(err) + b"\n" + bytes(out)).decode(errors="replace").strip()
+            if self._stdout in self._open:
+                words = f"no answer in {seconds:.0f} seconds {words}"
+            raise LostError(words, was_sent=False)
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether it is still there, as far as is known here."""
+        self._converse(b"", _ignored, lambda: False, time.monotonic())
+        return self._stdout in self._open and not self._is_spent
+
+    def ask(self, request: Request, deadline: float | None) -> Response:
+        """Have a request carried out; returns the answer.
+
+        It is not whole if that took too long: what runs was told to end then.
+
+        Raises:
+            LostError: the answer did not come.
+        """
+        response = Response.to(request.nonce)
+
+        def take(fd: int, data: bytes) -> None:
+            (response.out if fd == self._stdout else response.err).feed(data)
+
+        self._is_spent = True
+        try:
+            unsent = self._converse(request.sent, take, lambda: response.is_whole, deadline)
+        except BaseException:
+            self._abort(_ignored)
+            raise
+        if response.is_whole:
+            self._is_spent = response.is_refused
+            return response
+        if self._stdout in self._open:
+            self._abort(take)
+            return response
+        raise LostError(response.words, was_sent=not unsent)
+
+    def listen(self, request: Request) -> Iterator[bytes]:
+        """Have a request carried out; yields what comes, as it comes, until there is no more."""
+        received: list[bytes] = []
+
+        def take(fd: int, data: bytes) -> None:
+            if fd == self._stdout:
+                received.append(data)
+
+        data = request.sent
+        while self._stdout in self._open:
+            unsent = self._converse(data, take, lambda: bool(received), None)
+            data = data[len(data) - unsent :]
+            yield b"".join(received)
+            received.clear()
+
+    def _abort(self, take: Callable[[int, bytes], None]) -> None:
+        """End what runs there; give it a moment, but wait for no answer, which may never come."""
+        self._converse(_ABORT, take, lambda: False, time.monotonic() + _END_SECONDS)
+
+    def _converse(
+        self,
+        data: bytes,
+        take: Callable[[int, bytes], None],
+        is_done: Callable[[], bool],
+        deadline: float | None,
+    ) -> int:
+        """Send and listen at the same time; returns how much was not sent.
+
+        It goes on until that is done, until nothing more is to be heard, or until the deadline.
+        """
+        unsent = memoryview(data)
+        can_send = True
+        while self._open and not is_done():
+            if self._stdout not in self._open:
+                # what ssh says last, unless somebody keeps the stream open
+                last = time.monotonic() + _END_SECONDS
+                deadline = last if deadline is None else min(deadline, last)
+            ready = self._wait(deadline, sends=bool(unsent) and can_send)
+            if not ready:
+                break
+            for fd in ready:
+                if fd != self._stdin:
+                    self._hear(fd, take)
+                elif (written := _write(fd, unsent[:_SIZE])) is None:
+                    can_send = False
+                else:
+                    unsent = unsent[written:]
+            if deadline is not None and time.monotonic() > deadline:
+                break
+        return len(unsent)
+
+    def _hear(self, fd: int, take: Callable[[int, bytes], None]) -> None:
+        received = _read(fd)
+        if received:
+            take(fd, received)
+        elif received is not None:
+            self._open.discard(fd)
+
+    def _wait(self, deadline: float | None, *, sends: bool) -> list[int]:
+        poll = select.poll()
+        for fd in self._open:
+            poll.register(fd, select.POLLIN)
+        if sends:
+            poll.register(self._stdin, select.POLLOUT)
+        seconds = None if deadline is None else max(0.0, deadline - time.monotonic())
+        return [fd for fd, _ in poll.poll(None if seconds is None else math.ceil(seconds * 1000))]
+
+    def kill(self) -> None:
+        """End the client; any thread may do that at any time. In a forked child it does nothing."""
+        if os.getpid() == self._owner:
+            self._process.kill()
+
+    def close(self) -> None:
+        """Give up the client, which nobody uses any more; a forked child leaves it to its parent."""
+        if os.getpid() == self._owner:
+            self.kill()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(_REAP_SECONDS)
+        self.drop()
+
+    def drop(self) -> None:
+        """As `close`, but wait for nobody: garbage is collected in a thread that may be at anything."""
+        if os.getpid() != self._owner:
+            self._process.returncode = 0
+        elif self._process.returncode is None:
+            self.kill()
+            _ending.append(self._process)
+        self._open.clear()
+        for stream in (self._process.stdin, self._process.stdout, self._process.stderr):
+            if stream is not None:
+                stream.close()
+
+
+def _wait_for_those_that_have_ended() -> None:
+    for process in list(_ending):
+        if process.poll() is not None:
+            # another thread may have been quicker
+            with contextlib.suppress(ValueError):
+                _ending.remove(process)
+
+
+def _widen(fd: int) -> None:
+    if hasattr(fcntl, "F_SETPIPE_SZ"):
+        with contextlib.suppress(OSError):
+            fcntl.fcntl(fd, fcntl.F_SETPIPE_SZ, _PIPE_SIZE)
+
+
+def _read(fd: int) -> bytes | None:
+    """What has come; None if nothing has."""
+    try:
+        return os.read(fd, _SIZE)
+    except BlockingIOError:
+        return None
+    except OSError:
+        return b""
+
+
+def _write(fd: int, data: memoryview) -> int | None:
+    """How much could be written now; None if nothing can any more."""
+    try:
+        return os.write(fd, data)
+    except BlockingIOError:
+        return 0
+    except OSError:
+        return None
+
+
+def _ignored(_fd: int, _data: bytes) -> None:
+    """Nobody wants to know."""

@@ -1,0 +1,77 @@
+"""What proves a plugin, with pytest and hypothesis.
+
+A backend's tests inherit `ExecutorConformance`, a launcher's `LauncherConformance`. The names below are
+imported when they are asked for, as pytest loads this package whether a test uses it or not.
+"""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from jpsi_testing.conformance import ExecutorConformance, LauncherConformance, answered, hooks_of
+    from jpsi_testing.plugin_directory import PluginDirectory
+    from jpsi_testing.recordings import Recording, read_recordings
+    from jpsi_testing.strategies import (
+        HOSTILE,
+        PYTHON_WORDS,
+        custom_names,
+        directories,
+        durations,
+        environment_names,
+        environments,
+        heterogeneous_resources,
+        hostile_text,
+        job_attributes,
+        job_names,
+        json_values,
+        paths,
+        resource_specs,
+        specs,
+        spoilt,
+    )
+    from jpsi_testing.transports import ElsewhereTransport, FakeTransport, ReplayTransport
+else:
+    from jpsi.plugin.engine import lazy_names
+
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "jpsi_testing.conformance": "ExecutorConformance LauncherConformance answered hooks_of",
+            "jpsi_testing.plugin_directory": "PluginDirectory",
+            "jpsi_testing.recordings": "Recording read_recordings",
+            "jpsi_testing.strategies": (
+                "HOSTILE PYTHON_WORDS custom_names directories durations environment_names environments "
+                "heterogeneous_resources hostile_text job_attributes job_names json_values paths "
+                "resource_specs specs spoilt"
+            ),
+            "jpsi_testing.transports": "ElsewhereTransport FakeTransport ReplayTransport",
+        },
+    )
+
+__all__ = [
+    "HOSTILE",
+    "PYTHON_WORDS",
+    "ElsewhereTransport",
+    "ExecutorConformance",
+    "FakeTransport",
+    "LauncherConformance",
+    "PluginDirectory",
+    "Recording",
+    "ReplayTransport",
+    "answered",
+    "custom_names",
+    "directories",
+    "durations",
+    "environment_names",
+    "environments",
+    "heterogeneous_resources",
+    "hooks_of",
+    "hostile_text",
+    "job_attributes",
+    "job_names",
+    "json_values",
+    "paths",
+    "read_recordings",
+    "resource_specs",
+    "specs",
+    "spoilt",
+]

@@ -1,0 +1,331 @@
+"""Many jobs at once: each stays a job of its own, and a batch system that has arrays is asked little."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import attrs
+import pytest
+
+import jpsi
+from jpsi import Job, JobAttributes, JobExecutor, JobSpec, JobState
+from jpsi.plugin import Arrays, Capabilities, ExecutorConfig
+from jpsi_testing.conformance.asking import Hooks
+from jpsi_testing.conformance.base import Gate, Kit, Proof, shell
+from jpsi_testing.conformance.hooks import HookTests
+from jpsi_testing.conformance.recovery import client
+from jpsi_testing.fake import FakeScheduler
+
+# How many elements an array has here, and how many bytes a command that is about all of them may have.
+_COUNT = 12
+_LONGEST = 600
+
+
+class ManyTests(Kit):
+    """For every executor."""
+
+    def ends(self, jobs: Sequence[Job]) -> list[int | None]:
+        """The exit codes of jobs, once all have ended."""
+        return [self.end(job).exit_code for job in jobs]
+
+    def test_each_of_many_jobs_keeps_what_is_its_own(self, executor: JobExecutor, tmp_path: Path) -> None:
+        (tmp_path / "in").write_text("in\n")
+        jobs = [
+            Job(
+                shell(
+                    'cat; echo "$1 $WHO"; exit $2',
+                    f"argument {code}",
+                    code,
+                    environment={"WHO": f"a 'b' ${code}"},
+                    stdin_path=tmp_path / "in",
+                    stdout_path=tmp_path / f"out {code}",
+                    directory=tmp_path if code % 2 else None,
+                )
+            )
+            for code in range(6)
+        ]
+
+        executor.submit_many(jobs)
+
+        assert len({job.native_id for job in jobs} | {None}) == len(jobs) + 1
+        assert self.ends(jobs) == list(range(6))
+        for code in range(6):
+            said = (tmp_path / f"out {code}").read_text()
+            assert said == f"in\nargument {code} a 'b' ${code}\n"
+
+    def test_output_without_a_path_is_each_jobs_own(self, executor: JobExecutor) -> None:
+        jobs = [Job(shell('echo "$1"', number)) for number in range(3)]
+
+        executor.submit_many(jobs)
+
+        self.ends(jobs)
+        streams = [job.streams for job in jobs]
+        assert [None if it is None else it.stdout.read_text() for it in streams] == ["0\n", "1\n", "2\n"]
+
+    def test_what_is_wrong_with_one_keeps_no_other_from_being_submitted(self, executor: JobExecutor) -> None:
+        good, wrong, empty = Job(shell("exit 3")), Job(JobSpec("")), Job()
+
+        with pytest.raises(jpsi.BulkException) as caught:
+            executor.submit_many([wrong, good, empty])
+
+        assert caught.value.done == (good,)
+        assert list(caught.value.failed) == [wrong, empty]
+        assert all(isinstance(it, jpsi.InvalidJobException) for it in caught.value.failed.values())
+        assert [it.status.state for it in (wrong, empty)] == [JobState.NEW] * 2
+        assert [it.native_id for it in (wrong, empty)] == [None] * 2
+        assert self.end(good).exit_code == 3
+
+        wrong.spec = shell("exit 4")
+        executor.submit_many([wrong])
+        assert self.end(wrong).exit_code == 4
+
+    def test_one_of_many_jobs_is_cancelled_alone(self, executor: JobExecutor, tmp_path: Path) -> None:
+        gate = Gate(tmp_path / "gate")
+        jobs = [Job(gate.job(code)) for code in range(3)]
+        executor.submit_many(jobs)
+        for job in jobs:
+            self.active(job)
+
+        jobs[1].cancel()
+
+        assert self.end(jobs[1]).state is JobState.CANCELED
+        gate.open()
+        assert self.end(jobs[0]).exit_code == 0
+        assert self.end(jobs[2]).exit_code == 2
+
+    def test_many_are_cancelled_at_once(self, executor: JobExecutor, tmp_path: Path) -> None:
+        gate = Gate(tmp_path / "gate")
+        jobs, other = [Job(gate.job()) for _ in range(3)], Job()
+        executor.submit_many(jobs)
+
+        with pytest.raises(jpsi.BulkException) as caught:
+            executor.cancel_many([*jobs, other])
+
+        assert caught.value.done == tuple(jobs)
+        assert list(caught.value.failed) == [other]
+        assert [self.end(job).state for job in jobs] == [JobState.CANCELED] * 3
+        executor.cancel_many(jobs)
+
+    def test_many_are_attached_to_at_once(
+        self, executor: JobExecutor, config: ExecutorConfig, tmp_path: Path
+    ) -> None:
+        gate = Gate(tmp_path / "gate")
+        jobs = [Job(gate.job(code)) for code in range(3)]
+        executor.submit_many(jobs)
+
+        with self.new_executor(config) as fresh:
+            others = [Job() for _ in jobs]
+            fresh.attach_many((other, job.native_id or "") for other, job in zip(others, jobs, strict=True))
+            gate.open()
+            assert self.ends(others) == [0, 1, 2]
+            assert [it.native_id for it in others] == [it.native_id for it in jobs]
+
+    def test_many_jobs_outlive_their_client(
+        self, config: ExecutorConfig, tmp_path: Path, scheduler: FakeScheduler | None
+    ) -> None:
+        gate, proofs = Gate(tmp_path / "gate"), [Proof(tmp_path / f"proof{code}") for code in range(_COUNT)]
+        specs = [
+            shell(f"{Gate.WAIT}; shift; {Proof.WRITE}; exit $2", gate.path, proof.path, code)
+            for code, proof in enumerate(proofs)
+        ]
+        with client(self.executor_name, config, specs, url=self.url, at_once=True) as process:
+            assert process.stdout is not None
+            *ids, done = [process.stdout.readline().decode().strip() for _ in range(_COUNT + 1)]
+            process.kill()
+        assert done == "done"
+
+        with self.new_executor(config) as executor:
+            jobs = {job.id: job for job in executor.recover()}
+            gate.open()
+            assert self.ends([jobs[job_id] for job_id in ids]) == list(range(_COUNT))
+            assert executor.recover() == []
+        assert [proof.runs for proof in proofs] == [1] * _COUNT
+
+
+class BulkTests(ManyTests, HookTests):
+    """For batch systems; they are skipped where jobs can only be submitted one by one."""
+
+    @pytest.fixture
+    def offered(self, hooks: Hooks) -> Capabilities | None:
+        """What the backend says that it offers; None if it says nothing."""
+        return hooks("capabilities") if hooks.has("capabilities") else None
+
+    @pytest.fixture
+    def at_once(self, offered: Capabilities | None) -> int:
+        """How many jobs one request may have."""
+        if offered is not None and offered.arrays is not None:
+            return offered.arrays.largest
+        if offered is None or offered.jobs_per_submission == 1:
+            pytest.skip("it takes jobs one by one")
+        return offered.jobs_per_submission
+
+    def test_jobs_that_are_alike_are_submitted_as_one(
+        self, executor: JobExecutor, at_once: int, fake: FakeScheduler
+    ) -> None:
+        jobs = [Job(shell(f"exit {code}")) for code in range(_COUNT)]
+
+        executor.submit_many(jobs)
+
+        assert self.submissions(fake) == 1
+        assert self.ends(jobs) == list(range(_COUNT))
+        assert len(fake.jobs) == _COUNT
+
+    def test_no_more_are_submitted_as_one_than_is_configured(
+        self, at_once: int, fake: FakeScheduler, config: ExecutorConfig
+    ) -> None:
+        jobs = [Job(shell(f"exit {code}")) for code in range(11)]
+
+        with self.new_executor(attrs.evolve(config, array_size=5)) as other:  # type: ignore[call-arg]  # a BatchConfig
+            other.submit_many(jobs)
+
+        assert self.submissions(fake) == 3
+        assert self.ends(jobs) == list(range(11))
+
+    def test_jobs_that_ask_for_other_things_are_submitted_apart(
+        self, executor: JobExecutor, at_once: int, fake: FakeScheduler
+    ) -> None:
+        limits = [jpsi.parse_duration(f"00:{minutes}:00") for minutes in (10, 20)]
+        jobs = [
+            Job(shell("exit 0", attributes=JobAttributes(duration=limits[number % 2]))) for number in range(4)
+        ]
+
+        executor.submit_many(jobs)
+
+        assert self.submissions(fake) == 2
+        assert self.ends(jobs) == [0] * 4
+
+    def test_one_of_many_that_wait_is_cancelled_alone(
+        self, executor: JobExecutor, at_once: int, fake: FakeScheduler
+    ) -> None:
+        fake.slots = 0
+        jobs = [Job(shell(f"exit {code}")) for code in range(4)]
+        executor.submit_many(jobs)
+
+        jobs[1].cancel()
+
+        assert self.end(jobs[1]).state is JobState.CANCELED
+        fake.slots = 8
+        fake.settle()
+        assert [self.end(jobs[index]).exit_code for index in (0, 2, 3)] == [0, 2, 3]
+
+    def test_one_of_many_is_held_and_released_alone(
+        self, executor: JobExecutor, at_once: int, fake: FakeScheduler
+    ) -> None:
+        fake.slots = 0
+        jobs = [Job(shell(f"exit {code}")) for code in range(3)]
+        executor.submit_many(jobs)
+        try:
+            executor.hold(jobs[1])
+        except jpsi.SubmitException as e:
+            pytest.skip(str(e))
+        fake.slots = 8
+        fake.settle()
+
+        assert [self.end(jobs[index]).exit_code for index in (0, 2)] == [0, 2]
+        assert jobs[1].status.state is JobState.QUEUED
+        executor.release(jobs[1])
+        assert self.end(jobs[1]).exit_code == 1
+
+    @pytest.mark.parametrize("trouble", ["accept_and_hang", "cut"])
+    @pytest.mark.parametrize("lag", [0, 3600], ids=["shows", "never shows"])
+    def test_jobs_whose_submission_is_unclear_run_once(
+        self,
+        hasty: JobExecutor,
+        at_once: int,
+        fake: FakeScheduler,
+        tmp_path: Path,
+        trouble: str,
+        lag: float,
+    ) -> None:
+        proofs = [Proof(tmp_path / f"proof{code}") for code in range(4)]
+        fake.lag = lag
+        # it may start before or after its submitter gives up
+        fake.slots = 0 if lag else 8
+        jobs = [Job(proof.job(code)) for code, proof in enumerate(proofs)]
+        getattr(fake.faults, trouble)(self.submit_command)
+
+        try:
+            hasty.submit_many(jobs)
+        except jpsi.BulkException as e:
+            assert e.transient  # noqa: PT017  it need not be raised
+            assert {it.status.state for it in e.failed} == {JobState.NEW}  # noqa: PT017
+            hasty.submit_many(e.failed)
+        fake.lag, fake.slots = 0, 8
+        fake.settle()
+
+        assert self.ends(jobs) == list(range(4))
+        assert fake.wait_for(lambda: all(it.state.final for it in fake.jobs), self.patience)
+        assert [proof.runs for proof in proofs] == [1] * 4
+
+    def test_jobs_that_are_refused_together_are_as_they_were(
+        self, executor: JobExecutor, at_once: int, fake: FakeScheduler
+    ) -> None:
+        jobs = [Job(shell("exit 3")) for _ in range(3)]
+        fake.faults.down()
+
+        with pytest.raises(jpsi.BulkException) as caught:
+            executor.submit_many(jobs)
+
+        assert list(caught.value.failed) == jobs
+        assert [it.status.state for it in jobs] == [JobState.NEW] * 3
+        fake.faults.up()
+        executor.submit_many(jobs)
+        assert self.ends(jobs) == [3] * 3
+
+    @pytest.mark.parametrize("lag", [0, 3600], ids=["shows", "never shows"])
+    def test_a_client_killed_while_it_submits_many_loses_nothing(
+        self,
+        hasty_config: ExecutorConfig,
+        at_once: int,
+        tmp_path: Path,
+        fake: FakeScheduler,
+        lag: float,
+    ) -> None:
+        proofs = [Proof(tmp_path / f"proof{code}") for code in range(3)]
+        fake.lag = lag
+        fake.faults.accept_and_hang(self.submit_command)
+        specs = [proof.job(code) for code, proof in enumerate(proofs)]
+        with client(self.executor_name, hasty_config, specs, url=self.url, at_once=True) as process:
+            assert fake.wait_for(lambda: fake.jobs, self.patience)
+            process.kill()
+
+        fake.lag = 0
+        with self.new_executor(hasty_config) as executor:
+            assert fake.wait_for(lambda: all(it.state.final for it in fake.jobs), self.patience)
+            jobs = executor.recover()
+            executor.submit_many(it for it in jobs if it.status.state is JobState.NEW)
+            assert sorted(code or 0 for code in self.ends(jobs)) in ([], [0, 1, 2])
+        assert [proof.runs for proof in proofs] == [1] * 3
+
+    def submissions(self, fake: FakeScheduler) -> int:
+        """How often jobs were submitted; override it where the submit command does other things, too."""
+        return fake.log.count(self.submit_command)
+
+
+class ArrayTests(BulkTests):
+    """For batch systems; they are skipped where there are no arrays."""
+
+    @pytest.fixture
+    def arrays(self, offered: Capabilities | None) -> Arrays:
+        """What the backend says of its arrays."""
+        if offered is None or offered.arrays is None:
+            pytest.skip("it has no arrays")
+        return offered.arrays
+
+    @pytest.mark.clause("bulk-status")
+    def test_what_the_batch_system_is_asked_does_not_grow_with_an_array(
+        self, executor: JobExecutor, arrays: Arrays, fake: FakeScheduler
+    ) -> None:
+        fake.slots = 0
+        jobs = [Job(shell("exit 0")) for _ in range(min(arrays.largest, 100))]
+        executor.submit_many(jobs)
+        asked = len(fake.log)
+        assert fake.wait_for(lambda: len(fake.log) > asked + 1, self.patience)
+        assert {executor.info(job) is None for job in jobs[:3]} == {False}
+
+        lengths = [len(" ".join(call.invocation.argv)) for call in fake.log[asked:]]
+        executor.cancel_many(jobs)
+
+        assert max(lengths) < _LONGEST
+        assert [self.end(job).state for job in jobs] == [JobState.CANCELED] * len(jobs)

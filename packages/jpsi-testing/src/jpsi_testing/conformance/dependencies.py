@@ -1,0 +1,161 @@
+"""A job that waits for others, and the jobs that it waits for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import attrs
+import pytest
+
+import jpsi
+from jpsi import Dependency, DependencyKind, Job, JobAttributes, JobExecutor, JobSpec, JobState, Reason
+from jpsi.plugin import Capabilities
+from jpsi_testing.conformance.asking import Hooks
+from jpsi_testing.conformance.base import Gate, Proof
+from jpsi_testing.conformance.hooks import HookTests
+from jpsi_testing.fake import FakeScheduler
+
+_OK, _ANY, _NOTOK = DependencyKind.OK, DependencyKind.ANY, DependencyKind.NOTOK
+
+
+def _waiting(spec: JobSpec, job: Job | str, kind: DependencyKind = _OK) -> Job:
+    return Job(attrs.evolve(spec, attributes=JobAttributes(after=[Dependency(job, kind)])))
+
+
+class DependencyTests(HookTests):
+    """What a backend must keep that names kinds of dependencies among its capabilities."""
+
+    @pytest.fixture
+    def kinds(self, hooks: Hooks) -> frozenset[DependencyKind]:
+        """The kinds that the backend knows."""
+        capabilities: Capabilities | None = hooks("capabilities") if hooks.has("capabilities") else None
+        kinds = frozenset() if capabilities is None else capabilities.dependencies
+        if not kinds:
+            pytest.skip("its capabilities name no dependencies")
+        return kinds
+
+    def test_a_kind_that_is_not_offered_is_refused(self, executor: JobExecutor, hooks: Hooks) -> None:
+        offered = hooks("capabilities").dependencies if hooks.has("capabilities") else frozenset()
+        for kind in set(DependencyKind) - offered:
+            with pytest.raises(jpsi.InvalidJobException, match="after"):
+                executor.submit(_waiting(JobSpec("/bin/true"), "1", kind))
+
+    @pytest.mark.parametrize(("kind", "code"), [(_OK, 0), (_ANY, 0), (_ANY, 3), (_NOTOK, 3)], ids=str)
+    def test_a_job_starts_once_the_other_has_ended_as_it_should(
+        self,
+        executor: JobExecutor,
+        tmp_path: Path,
+        kinds: frozenset[DependencyKind],
+        kind: DependencyKind,
+        code: int,
+    ) -> None:
+        if kind not in kinds:
+            pytest.skip(f"it does not offer {kind.value}")
+        gate, proof = Gate(tmp_path / "gate"), Proof(tmp_path / "proof")
+        first = Job(gate.job(code))
+        executor.submit(first)
+        second = _waiting(proof.job(5), first, kind)
+        executor.submit(second)
+        self.active(first)
+
+        assert (second.status.state, proof.runs) == (JobState.QUEUED, 0)
+        gate.open()
+
+        assert self.end(second).exit_code == 5
+        assert self.end(first).exit_code == code
+        assert proof.runs == 1
+
+    @pytest.mark.parametrize(("kind", "code"), [(_OK, 3), (_NOTOK, 0)], ids=str)
+    def test_a_job_never_runs_if_the_other_ends_otherwise(
+        self,
+        executor: JobExecutor,
+        tmp_path: Path,
+        kinds: frozenset[DependencyKind],
+        kind: DependencyKind,
+        code: int,
+    ) -> None:
+        if kind not in kinds:
+            pytest.skip(f"it does not offer {kind.value}")
+        gate, proof = Gate(tmp_path / "gate"), Proof(tmp_path / "proof")
+        first = Job(gate.job(code))
+        executor.submit(first)
+        second = _waiting(proof.job(), first, kind)
+        executor.submit(second)
+
+        gate.open()
+
+        status = self.end(second)
+        assert (status.state, status.reason, status.exit_code) == (
+            JobState.CANCELED,
+            Reason.DEPENDENCY,
+            None,
+        )
+        assert proof.runs == 0
+
+    def test_what_has_ended_already_is_weighed_at_once(
+        self, executor: JobExecutor, tmp_path: Path, kinds: frozenset[DependencyKind]
+    ) -> None:
+        proof = Proof(tmp_path / "proof")
+        first = Job(JobSpec("/bin/false"))
+        executor.submit(first)
+        self.end(first)
+
+        for job in (first, first.native_id or ""):
+            refused = _waiting(proof.job(), job, _OK)
+            why = "FAILED" if _OK in kinds else "no job can wait here"
+            with pytest.raises(jpsi.InvalidJobException, match=why):
+                executor.submit(refused)
+            assert refused.status.state is JobState.NEW
+            after = _waiting(proof.job(), job, _ANY)
+            if _ANY in kinds:
+                executor.submit(after)
+                assert self.end(after).state is JobState.COMPLETED
+        assert proof.runs == (2 if _ANY in kinds else 0)
+
+    def test_an_unknown_job_is_never_taken_for_one_that_ended_well(
+        self, executor: JobExecutor, tmp_path: Path, kinds: frozenset[DependencyKind]
+    ) -> None:
+        proof = Proof(tmp_path / "proof")
+        for kind in kinds:
+            job = _waiting(proof.job(), self.unknown_id, kind)
+            with pytest.raises(jpsi.InvalidJobException, match=self.unknown_id):
+                executor.submit(job)
+            assert job.status.state is JobState.NEW
+        assert proof.runs == 0
+
+    @pytest.mark.parametrize("code", [0, 3])
+    def test_a_forgotten_job_counts_as_what_it_was(
+        self,
+        executor: JobExecutor,
+        fake: FakeScheduler,
+        tmp_path: Path,
+        kinds: frozenset[DependencyKind],
+        code: int,
+    ) -> None:
+        """Some systems take a dependency on a job that they have forgotten for satisfied."""
+        if _OK not in kinds:
+            pytest.skip(f"it does not offer {_OK.value}")
+        proof = Proof(tmp_path / "proof")
+        first = Job(Gate(tmp_path / "gate").job(code))
+        executor.submit(first)
+        Gate(tmp_path / "gate").open()
+        self.end(first)
+        fake.vanish(first.native_id or "")
+        second = _waiting(proof.job(), first.native_id or "")
+
+        if code:
+            with pytest.raises(jpsi.InvalidJobException, match="FAILED"):
+                executor.submit(second)
+        else:
+            executor.submit(second)
+            assert self.end(second).state is JobState.COMPLETED
+        assert proof.runs == (0 if code else 1)
+
+    def test_a_job_that_was_not_submitted_cannot_be_waited_for(
+        self, executor: JobExecutor, kinds: frozenset[DependencyKind]
+    ) -> None:
+        first = Job(JobSpec("/bin/true"))
+
+        for kind in kinds:
+            with pytest.raises(jpsi.InvalidJobException, match=f"{first.id}.*submitted first"):
+                executor.submit(_waiting(JobSpec("/bin/true"), first, kind))

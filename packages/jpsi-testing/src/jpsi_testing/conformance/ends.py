@@ -1,0 +1,158 @@
+"""How a job ends before its time: cancelled, out of time, run again, or gone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import jpsi
+from jpsi import Job, JobExecutor, JobSpec, JobState, Reason
+from jpsi_testing.conformance.base import Gate, Kit, Proof, Sign, shell
+from jpsi_testing.fake import FakeScheduler, FakeState
+
+# Ends at once with 0 when it is told to, as programs do that save their state.
+_OBEDIENT = "trap 'exit 0' TERM; while :; do sleep 0.05; done"
+
+
+class EndTests(Kit):
+    """A job ends as what it was."""
+
+    def cancel_outside(self, native_id: str, scheduler: FakeScheduler | None) -> None:
+        """Cancel a job with the batch system's own means; override it for a real one."""
+        if scheduler is None:
+            pytest.skip("cancel_outside is not said")
+        scheduler.cancel(native_id)
+
+    @pytest.mark.clause("cancel-asks", "state-canceled")
+    def test_a_pending_job_is_cancelled(
+        self, executor: JobExecutor, tmp_path: Path, fake: FakeScheduler
+    ) -> None:
+        proof = Proof(tmp_path / "proof")
+        fake.slots = 0
+        job = Job(proof.job())
+        executor.submit(job)
+
+        job.cancel()
+
+        assert fake.job(job.native_id or "").state is FakeState.CANCELLED, "it has heard of it by then"
+        status = self.end(job)
+        assert (status.state, status.reason, status.exit_code) == (JobState.CANCELED, Reason.CANCELLED, None)
+        assert proof.runs == 0
+
+    @pytest.mark.clause("cancel-asks", "state-canceled", "job-cancel")
+    def test_a_running_job_is_cancelled(self, executor: JobExecutor, tmp_path: Path) -> None:
+        job = Job(Gate(tmp_path / "never").job())
+        executor.submit(job)
+        self.active(job)
+
+        job.cancel()
+
+        status = self.end(job)
+        assert (status.state, status.reason) == (JobState.CANCELED, Reason.CANCELLED)
+
+    def test_a_job_that_obeys_and_exits_0_was_cancelled(self, executor: JobExecutor) -> None:
+        job = Job(shell(_OBEDIENT))
+        executor.submit(job)
+        self.active(job)
+
+        job.cancel()
+
+        assert self.end(job).state is JobState.CANCELED
+
+    @pytest.mark.clause("cancel-race", "cancel-wait", "cancel-wait-canceled")
+    def test_to_cancel_what_has_ended_does_nothing(self, executor: JobExecutor) -> None:
+        job = Job(shell("exit 7"))
+        executor.submit(job)
+        status = self.end(job)
+
+        job.cancel()
+
+        assert job.status == status
+        assert job.wait() == status
+        with pytest.raises(jpsi.UnreachableStateException):
+            job.wait(JobState.CANCELED)
+
+    @pytest.mark.clause("cancel-new")
+    def test_what_was_never_submitted_cannot_be_cancelled(self) -> None:
+        with pytest.raises(jpsi.SubmitException):
+            Job(JobSpec("/bin/true")).cancel()
+
+    @pytest.mark.parametrize("text", ["sleep 1000", _OBEDIENT], ids=["plain", "exits 0"])
+    def test_who_is_cancelled_from_outside_was_cancelled(
+        self, executor: JobExecutor, scheduler: FakeScheduler | None, text: str
+    ) -> None:
+        job = Job(shell(text))
+        executor.submit(job)
+        self.active(job)
+
+        try:
+            self.cancel_outside(job.native_id or "", scheduler)
+        except BaseException:
+            # as where that is skipped: the job would keep its place
+            job.cancel()
+            raise
+
+        assert self.end(job).state is JobState.CANCELED
+
+    @pytest.mark.parametrize("text", ["sleep 1000", _OBEDIENT], ids=["plain", "exits 0"])
+    def test_a_time_limit_is_told(self, executor: JobExecutor, fake: FakeScheduler, text: str) -> None:
+        job = Job(shell(text))
+        executor.submit(job)
+        self.active(job)
+
+        fake.end_as(job.native_id or "", FakeState.TIMEOUT)
+
+        status = self.end(job)
+        assert (status.state, status.reason) == (JobState.FAILED, Reason.TIMEOUT)
+
+    def test_the_last_run_of_a_requeued_job_decides(
+        self, executor: JobExecutor, tmp_path: Path, fake: FakeScheduler
+    ) -> None:
+        proof = Proof(tmp_path / "proof")
+        seen: list[JobState] = []
+        begun = Sign(tmp_path / "begun")
+        again = f'{Proof.WRITE}; [ "$(wc -l < "$1")" -gt 1 ] && exit 5'
+        job = Job(shell(f'{again}; echo > "$2"; {_OBEDIENT}', proof.path, begun.path))
+        job.set_job_status_callback(lambda _, status: seen.append(status.state))
+        executor.submit(job)
+        self.active(job)
+        # it is ACTIVE a little before it leaves its proof
+        assert begun.wait(self.patience)
+
+        fake.requeue(job.native_id or "")
+
+        status = self.end(job)
+        assert (status.state, status.exit_code) == (JobState.FAILED, 5)
+        assert proof.runs == 2
+        assert seen == [JobState.QUEUED, JobState.ACTIVE, JobState.FAILED]
+
+    def test_a_failed_node_is_told(self, executor: JobExecutor, fake: FakeScheduler) -> None:
+        job = Job(shell("sleep 1000"))
+        executor.submit(job)
+        self.active(job)
+
+        fake.fail_node()
+
+        status = self.end(job)
+        assert status.state is JobState.FAILED
+        assert status.reason in {Reason.NODE_FAIL, Reason.LOST}
+
+    @pytest.mark.clause("state-failed")
+    def test_a_vanished_job_is_lost(self, executor: JobExecutor, fake: FakeScheduler) -> None:
+        job = Job(shell("sleep 1000"))
+        executor.submit(job)
+        self.active(job)
+
+        fake.vanish(job.native_id or "")
+
+        status = self.end(job)
+        assert (status.state, status.reason) == (JobState.FAILED, Reason.LOST)
+
+    def test_a_job_whose_end_is_forgotten_at_once_keeps_its_code(
+        self, executor: JobExecutor, fake: FakeScheduler
+    ) -> None:
+        fake.keep, fake.accounting = 0, False
+
+        assert self.run(executor, shell("exit 7")).exit_code == 7
+        assert self.run(executor, JobSpec("/bin/true")).state is JobState.COMPLETED

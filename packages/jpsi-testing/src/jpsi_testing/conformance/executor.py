@@ -1,0 +1,49 @@
+"""The tests that every backend passes."""
+
+from __future__ import annotations
+
+from jpsi_testing.conformance.bulk import ArrayTests
+from jpsi_testing.conformance.components import ComponentTests
+from jpsi_testing.conformance.dependencies import DependencyTests
+from jpsi_testing.conformance.ends import EndTests
+from jpsi_testing.conformance.faults import FaultTests
+from jpsi_testing.conformance.hostile_text import HostileTests
+from jpsi_testing.conformance.identity import IdentityTests
+from jpsi_testing.conformance.limits import LimitTests
+from jpsi_testing.conformance.nodes import NodeTests
+from jpsi_testing.conformance.recovery import RecoveryTests
+from jpsi_testing.conformance.runs import RunTests
+from jpsi_testing.conformance.staging import StagingTests
+from jpsi_testing.conformance.surroundings import SurroundingsTests
+from jpsi_testing.conformance.whole_answers import AnswerTests
+
+
+class ExecutorConformance(
+    AnswerTests,
+    RunTests,
+    NodeTests,
+    ComponentTests,
+    StagingTests,
+    HostileTests,
+    EndTests,
+    DependencyTests,
+    RecoveryTests,
+    FaultTests,
+    IdentityTests,
+    SurroundingsTests,
+    ArrayTests,
+    LimitTests,
+):
+    """Inherit it in a backend's tests, and say what is to be tested.
+
+        class TestSlurm(ExecutorConformance):
+            executor_name = "slurm"
+            dialect = "slurm"
+            submit_command = "sbatch"
+            config_class = SlurmConfig
+            plugin = jpsi_slurm.hooks
+
+    The commands of the dialect are then on PATH, over a fake batch system in real time whose jobs really run.
+    Without a dialect the executor is tested with whatever its commands reach, and tests that inject faults
+    are skipped. Every fixture may be overridden: `executor`, `config`, `work_directory`, `scheduler`.
+    """

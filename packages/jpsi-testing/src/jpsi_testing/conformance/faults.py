@@ -1,0 +1,176 @@
+"""A batch system that fails, hangs and babbles: no outcome changes, and each job runs exactly once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import jpsi
+from jpsi import Job, JobExecutor, JobState
+from jpsi.plugin import ExecutorConfig
+from jpsi_engine import job_store
+from jpsi_testing.conformance.base import Gate, Kit, Proof, shell
+from jpsi_testing.fake import FakeScheduler
+from jpsi_testing.fake import dialect as dialect_of
+from jpsi_testing.waiting import eventually
+
+_TROUBLES: dict[str, Callable[[FakeScheduler], None]] = {
+    "says no": lambda fake: fake.faults.fail("*", times=4),
+    "lies": lambda fake: fake.faults.fail("*", times=4, returncode=0, stdout="garbage\n"),
+    "says nothing": lambda fake: fake.faults.fail("*", times=2, returncode=0, stderr=""),
+    "is cut": lambda fake: fake.faults.cut("*", times=4),
+    "hangs": lambda fake: fake.faults.hang("*", times=1),
+}
+
+
+class FaultTests(Kit):
+    """For fake batch systems only."""
+
+    def test_the_submit_command_is_one_of_the_dialect(self) -> None:
+        """Or else no submission would ever meet a fault."""
+        if self.dialect is None:
+            pytest.skip("there is no dialect")
+        spoken = dialect_of(self.dialect) if isinstance(self.dialect, str) else self.dialect
+
+        assert self.submit_command in spoken.commands, (
+            f"submit_command is {self.submit_command!r}; it must be the command that submits, one of "
+            f"the dialect's {', '.join(sorted(spoken.commands))}"
+        )
+
+    @pytest.mark.parametrize("trouble", _TROUBLES)
+    def test_a_troubled_system_changes_no_outcome(
+        self, hasty: JobExecutor, tmp_path: Path, fake: FakeScheduler, trouble: str
+    ) -> None:
+        gate, begun = Gate(tmp_path / "gate"), tmp_path / "begun"
+        job = Job(shell(f'touch "$2"; {gate.WAIT}; exit 7', gate.path, begun))
+        hasty.submit(job)
+        self.active(job)
+        # what starts processes is a command of the batch system, too
+        assert eventually(begun.exists, self.patience)
+        asked = len(fake.log)
+
+        _TROUBLES[trouble](fake)
+        assert fake.wait_for(lambda: len(fake.log) > asked, self.patience)
+        gate.open()
+
+        assert self.end(job).exit_code == 7
+
+    def test_a_job_that_waits_outlives_a_system_that_is_down(
+        self, executor: JobExecutor, fake: FakeScheduler, tmp_path: Path
+    ) -> None:
+        proof = Proof(tmp_path / "proof")
+        fake.slots = 0
+        job = Job(proof.job(7))
+        executor.submit(job)
+
+        fake.faults.down()
+        asked = len(fake.log)
+        assert fake.wait_for(lambda: len(fake.log) > asked + 2, self.patience)
+        assert job.status.state is JobState.QUEUED
+        fake.faults.up()
+        fake.slots = 8
+        fake.settle()
+
+        assert self.end(job).exit_code == 7
+        assert proof.runs == 1
+
+    @pytest.mark.clause("python-submit-output")
+    def test_chatter_is_overheard(self, executor: JobExecutor, fake: FakeScheduler, tmp_path: Path) -> None:
+        fake.faults.banner(stdout="Welcome 12345!\n", stderr="WARNING: maintenance on 2031-01-01\n")
+        gate = Gate(tmp_path / "gate")
+        job = Job(gate.job(7))
+        executor.submit(job)
+        assert job.native_id in [it.native_id for it in fake.jobs]
+        self.active(job)
+        gate.open()
+
+        assert self.end(job).exit_code == 7
+
+    @pytest.mark.clause("submit-refused")
+    @pytest.mark.parametrize("hangs", [False, True], ids=["fails", "hangs"])
+    def test_a_failed_submission_leaves_the_job_as_it_was(
+        self, hasty: JobExecutor, fake: FakeScheduler, tmp_path: Path, hangs: bool
+    ) -> None:
+        proof = Proof(tmp_path / "proof")
+        job = Job(proof.job(3))
+        fake.faults.down(hangs=hangs)
+
+        with pytest.raises(jpsi.SubmitException) as caught:
+            hasty.submit(job)
+
+        assert caught.value.transient
+        assert (job.status.state, job.native_id, job.executor) == (JobState.NEW, None, None)
+        fake.faults.up()
+        hasty.submit(job)
+        assert self.end(job).exit_code == 3
+        assert proof.runs == 1
+
+    @pytest.mark.parametrize("trouble", ["accept_and_hang", "cut"])
+    @pytest.mark.parametrize("lag", [0, 3600], ids=["shows", "never shows"])
+    def test_an_unclear_submission_runs_once(
+        self, hasty: JobExecutor, fake: FakeScheduler, tmp_path: Path, trouble: str, lag: float
+    ) -> None:
+        proof = Proof(tmp_path / "proof")
+        fake.lag = lag
+        # it may start before or after its submitter gives up
+        fake.slots = 0 if lag else 8
+        job = Job(proof.job(3))
+        getattr(fake.faults, trouble)(self.submit_command)
+
+        try:
+            hasty.submit(job)
+        except jpsi.SubmitException:
+            assert job.status.state is JobState.NEW
+            hasty.submit(job)
+        fake.lag, fake.slots = 0, 8
+        fake.settle()
+
+        assert self.end(job).exit_code == 3
+        assert fake.wait_for(lambda: all(it.state.final for it in fake.jobs), self.patience)
+        assert proof.runs == 1
+
+    @pytest.mark.parametrize("trouble", ["hang", "accept_and_hang"])
+    def test_what_became_of_an_unclear_submission_is_told_alike_everywhere(
+        self,
+        hasty: JobExecutor,
+        hasty_config: ExecutorConfig,
+        fake: FakeScheduler,
+        tmp_path: Path,
+        work_directory: Path,
+        trouble: str,
+    ) -> None:
+        """The batch system is down, too, when the job is looked for."""
+        proof = Proof(tmp_path / "proof")
+        job = Job(proof.job(3))
+        fake.slots = 0
+        getattr(fake.faults, trouble)(self.submit_command)
+        fake.faults.down()
+
+        def states() -> set[JobState]:
+            """What the program that submitted it says, what is on disk, and what who asks for it is told."""
+            told = [it.status.state for it in job_store.jobs(also=[work_directory]) if it.id == job.id]
+            with self.new_executor(hasty_config) as other:
+                recalled = [it.status.state for it in other.recall([job.id])]
+                # the program that was told has the job
+                assert job.id not in [it.id for it in other.recover()]
+            assert (len(told), len(recalled)) == (1, 1)
+            return {job.status.state, *told, *recalled}
+
+        with pytest.raises(jpsi.SubmitException):
+            hasty.submit(job)
+        assert states() == {JobState.NEW}
+        fake.faults.clear()
+        fake.slots = 8
+        fake.settle()
+        assert fake.wait_for(lambda: all(it.state.final for it in fake.jobs), self.patience)
+        assert states() == {JobState.NEW}
+        assert proof.runs == 0
+        hasty.submit(job)
+
+        assert self.end(job).exit_code == 3
+        with self.new_executor(hasty_config) as other:
+            (recalled,) = other.recall([job.id])
+            assert self.end(recalled).exit_code == 3
+        assert proof.runs == 1

@@ -1,0 +1,130 @@
+"""The hooks of a backend: there, and nothing but functions of what they are given."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from jpsi import Job, JobAttributes, JobExecutor, JobSpec
+from jpsi.plugin import CommandResult, ExecutorConfig, SubmitException
+from jpsi.plugin.engine import installed, load_plugin
+from jpsi_testing.conformance.asking import TAG, Hooks, assert_leads_to
+from jpsi_testing.conformance.base import Kit, shell
+from jpsi_testing.strategies import HOSTILE, specs
+
+_GROUP = "jpsi.executors"
+# Fixtures hold nothing that changes, several classes of a session may inherit a test, and a machine may be
+# busy.
+_HARMLESS = (HealthCheck.function_scoped_fixture, HealthCheck.differing_executors, HealthCheck.too_slow)
+_REQUIRED = ("render_script", "submit", "parse_submit", "query", "parse_status", "cancel")
+_GARBAGE = ("", "\n", "garbage\n", "{", "[]", "null", "Welcome to the cluster!\n\n", "a|b|c\n", "\x00\n")
+
+
+class HookTests(Kit):
+    """Strings in, values out."""
+
+    @pytest.fixture
+    def hooks(self, config: ExecutorConfig) -> Hooks:
+        """The plugin's hooks."""
+        plugin = self.plugin
+        if plugin is None:
+            plugin = load_plugin(installed().find(_GROUP, self.executor_name))
+        found = Hooks(plugin, config)
+        if found.has("make_engine") and not any(map(found.has, _REQUIRED)):
+            pytest.skip("it has an engine of its own and needs no commands")
+        return found
+
+    @pytest.mark.clause("executor-name")
+    def test_the_name_leads_to_the_plugin(self) -> None:
+        if self.plugin is not None:
+            assert_leads_to(_GROUP, self.executor_name, self.plugin)
+
+    def test_every_required_hook_is_there(self, hooks: Hooks) -> None:
+        assert [name for name in _REQUIRED if not hooks.has(name)] == []
+
+    @settings(max_examples=60, deadline=None, suppress_health_check=_HARMLESS)
+    @given(spec=specs())
+    def test_a_script_of_any_job_holds_its_tag(self, hooks: Hooks, spec: JobSpec) -> None:
+        if hooks.has("check_spec"):
+            assert all(isinstance(problem, str) for problem in hooks("check_spec", spec=spec))
+        script = hooks.script(spec)
+        if script is None:
+            return
+        command = hooks("submit", script=script, spec=spec)
+        said = [script.text, *command.argv, command.stdin or "", *command.environment.values()]
+        assert any(TAG in text for text in said), "the job could not be found again: its tag is nowhere"
+
+    @settings(max_examples=60, deadline=None, suppress_health_check=_HARMLESS)
+    @given(spec=specs())
+    def test_what_it_writes_it_reads(self, hooks: Hooks, spec: JobSpec) -> None:
+        if not hooks.has("read_script"):
+            pytest.skip("it has no read_script")
+        asked = spec.attributes
+        plain = JobAttributes(
+            duration=asked.duration, queue_name=asked.queue_name, project_name=asked.project_name
+        )
+        job = JobSpec("/bin/true", attributes=plain)
+        script = hooks.script(job)
+        if script is None or (hooks.has("check_spec") and list(hooks("check_spec", spec=job))):
+            return
+        read = hooks("read_script", text=script.text)
+        found = read.spec.attributes
+        assert read.directives == len(script.directives)
+        assert (found.queue_name, found.project_name) == (plain.queue_name, plain.project_name)
+        if plain.duration:
+            assert found.duration is not None
+            assert found.duration >= plain.duration
+
+    @pytest.mark.parametrize("text", ["", "\n", "#!/bin/sh\n# true\n\ntrue\n", *_GARBAGE, *HOSTILE])
+    def test_a_script_for_another_has_no_directives(self, hooks: Hooks, text: str) -> None:
+        if not hooks.has("read_script"):
+            pytest.skip("it has no read_script")
+        assert hooks("read_script", text=f"true {text}").directives == 0
+
+    @pytest.mark.parametrize("where", ["name", "queue_name", "project_name", "reservation_id"])
+    def test_a_directive_is_one_line_whatever_stands_in_it(self, hooks: Hooks, where: str) -> None:
+        for text in HOSTILE:
+            attributes = None if where == "name" else JobAttributes(**{where: text})  # type: ignore[arg-type]  # one of three texts
+            spec = JobSpec("/bin/true", name=text if where == "name" else None, attributes=attributes)
+            script = hooks.script(spec)
+            assert script is None or all(len(it.text.splitlines()) == 1 for it in script.directives), text
+
+    @pytest.mark.clause("python-submit-output")
+    @pytest.mark.parametrize("stdout", _GARBAGE)
+    def test_garbage_is_no_native_id(self, hooks: Hooks, stdout: str) -> None:
+        with pytest.raises(ValueError):  # noqa: PT011  the words are the plugin's
+            hooks("parse_submit", result=CommandResult(returncode=0, stdout=stdout))
+
+    @pytest.mark.clause("python-polling")
+    @pytest.mark.parametrize("stdout", _GARBAGE)
+    @pytest.mark.parametrize("hook", ["parse_status", "parse_finished"])
+    def test_garbage_is_no_answer(self, hooks: Hooks, hook: str, stdout: str) -> None:
+        """An empty answer would say that every job is gone."""
+        if not hooks.has(hook):
+            pytest.skip(f"it has no {hook}")
+        result = CommandResult(returncode=0, stdout=stdout)
+
+        for native_ids in (["1"], ["1", "2"]):
+            with pytest.raises((SubmitException, ValueError)):
+                hooks(hook, result=result, native_ids=native_ids)
+
+    def test_a_running_job_knows_its_native_id(
+        self, hooks: Hooks, executor: JobExecutor, tmp_path: Path
+    ) -> None:
+        """Or else a job that was requeued could not be told from a ghost, and would not run again."""
+        variable = hooks("capabilities").id_variable if hooks.has("capabilities") else ""
+        if not variable:
+            pytest.skip("its capabilities name no id_variable")
+        tells = "".join(f'printf "%s\\n" "${{{name}-}}"; ' for name in variable.split())
+        job = Job(shell(f'{{ {tells}}} > "$1"', tmp_path / "id"))
+        executor.submit(job)
+        self.end(job)
+
+        told = (tmp_path / "id").read_text(encoding="utf-8").split()
+        found = told[0] if told else ""
+        spelled = hooks("canonical_id", native_id=found) if found and hooks.has("canonical_id") else found
+        assert spelled == job.native_id, (
+            f"id_variable is {variable!r}; in the running job {job.native_id} that is {found or 'not set'!r}"
+        )

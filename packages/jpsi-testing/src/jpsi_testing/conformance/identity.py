@@ -1,0 +1,197 @@
+"""A native id alone proves nothing: no outcome is a stranger's, and no request reaches a stranger's job."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import jpsi
+from jpsi import Job, JobExecutor, JobState, Reason
+from jpsi_testing.conformance.base import Gate, Kit, Proof
+from jpsi_testing.fake import FakeJob, FakeScheduler, FakeState
+
+# How a stranger's job goes that has got the native id of a job of jpsi's.
+_SCRIPTS = {
+    "completes": "#!/bin/sh\nexit 0\n",
+    "fails": "#!/bin/sh\nexit 7\n",
+    "runs": "#!/bin/sh\nexec sleep 300\n",
+}
+_RESTART_SECONDS = 5.0
+# Why a request is refused that may concern a stranger's job.
+_NOT_CANCELLED = "without the tag|another job's"
+
+
+class IdentityTests(Kit):
+    """The controller is killed before it has written a job down, and gives its native id to another job."""
+
+    @pytest.mark.parametrize("stranger", _SCRIPTS)
+    def test_a_job_whose_native_id_is_a_strangers_is_lost(
+        self, executor: JobExecutor, fake: FakeScheduler, tmp_path: Path, stranger: str
+    ) -> None:
+        proof = Proof(tmp_path / "proof")
+        job = self._waiting(executor, fake, proof)
+
+        other = self._supplant(fake, job, _SCRIPTS[stranger])
+
+        status = self.end(job)
+        assert (status.state, status.reason, status.exit_code) == (JobState.FAILED, Reason.LOST, None)
+        assert "another job" in (status.message or "")
+        assert proof.runs == 0
+        assert stranger != "runs" or other.state is FakeState.RUNNING
+
+    def test_a_strangers_cancellation_is_not_the_jobs(
+        self, executor: JobExecutor, fake: FakeScheduler, tmp_path: Path
+    ) -> None:
+        job = self._waiting(executor, fake, Proof(tmp_path / "proof"))
+        other = self._supplant(fake, job, _SCRIPTS["runs"])
+
+        fake.cancel(other.native_id)
+
+        status = self.end(job)
+        assert (status.state, status.reason) == (JobState.FAILED, Reason.LOST)
+
+    def test_a_strangers_end_in_the_accounting_is_not_the_jobs(
+        self, executor: JobExecutor, fake: FakeScheduler, tmp_path: Path
+    ) -> None:
+        fake.keep = 0
+        job = self._waiting(executor, fake, Proof(tmp_path / "proof"))
+
+        self._supplant(fake, job, _SCRIPTS["completes"])
+
+        status = self.end(job)
+        assert (status.state, status.reason) == (JobState.FAILED, Reason.LOST)
+
+    @pytest.mark.clause("cancel-asks")
+    @pytest.mark.parametrize("request_", ["cancel", "hold", "release"])
+    def test_no_request_reaches_a_strangers_job(
+        self, executor: JobExecutor, fake: FakeScheduler, tmp_path: Path, request_: str
+    ) -> None:
+        job = self._waiting(executor, fake, Proof(tmp_path / "proof"))
+        other = self._supplant(fake, job, _SCRIPTS["runs"])
+        assert fake.wait_for(lambda: other.state is FakeState.RUNNING, self.patience)
+
+        with pytest.raises(jpsi.SubmitException, match="another job's"):
+            job.cancel() if request_ == "cancel" else getattr(executor, request_)(job)
+
+        assert (other.state, other.ending) == (FakeState.RUNNING, None)
+        status = self.end(job)
+        assert (status.state, status.reason) == (JobState.FAILED, Reason.LOST)
+
+    def test_no_cancellation_of_many_reaches_a_strangers_job(
+        self, executor: JobExecutor, fake: FakeScheduler, tmp_path: Path
+    ) -> None:
+        """The others are cancelled."""
+        fake.slots = 0
+        jobs = [Job(Proof(tmp_path / f"proof{number}").job()) for number in range(3)]
+        for job in jobs:
+            executor.submit(job)
+        later(fake)
+        other = fake.supplant(jobs[1].native_id or "", _SCRIPTS["runs"])
+
+        with pytest.raises(jpsi.BulkException) as caught:
+            executor.cancel_many(jobs)
+
+        assert list(caught.value.failed) == [jobs[1]]
+        assert [self.end(job).state for job in jobs] == [
+            JobState.CANCELED,
+            JobState.FAILED,
+            JobState.CANCELED,
+        ]
+        assert (other.state, other.ending) == (FakeState.PENDING, None)
+
+    def test_a_job_that_runs_on_without_its_controller_keeps_its_code(
+        self, executor: JobExecutor, fake: FakeScheduler, tmp_path: Path
+    ) -> None:
+        """Its own markers count, although another job has its native id."""
+        gate = Gate(tmp_path / "gate")
+        job = Job(gate.job(7))
+        executor.submit(job)
+        self.active(job)
+
+        later(fake)
+        fake.supplant(job.native_id or "", _SCRIPTS["runs"], kill=False)
+        gate.open()
+
+        status = self.end(job)
+        assert (status.state, status.exit_code) == (JobState.FAILED, 7)
+
+    def test_a_killed_job_does_not_wait_for_the_end_of_a_stranger(
+        self, executor: JobExecutor, fake: FakeScheduler, tmp_path: Path
+    ) -> None:
+        """A job that ran and left no exit code is lost, while the job that has its native id runs on."""
+        job = Job(Gate(tmp_path / "gate").job())
+        executor.submit(job)
+        self.active(job)
+
+        later(fake)
+        other = fake.supplant(job.native_id or "", _SCRIPTS["runs"])
+
+        status = self.end(job)
+        assert (status.state, status.reason, status.exit_code) == (JobState.FAILED, Reason.LOST, None)
+        assert (other.state, other.ending) == (FakeState.RUNNING, None)
+
+    def test_a_stranger_of_the_same_second_is_left_alone(
+        self, executor: JobExecutor, fake: FakeScheduler, tmp_path: Path
+    ) -> None:
+        """The controller was killed, started again and took another job before the second was over."""
+        gate = Gate(tmp_path / "gate")
+        job = self._followed_by_time(executor, gate.job(7))
+        native_id = job.native_id or ""
+        lost = fake.job(native_id)
+
+        other = fake.supplant(native_id, _SCRIPTS["runs"], kill=False)
+        other.submitted = lost.submitted
+        with pytest.raises(jpsi.SubmitException, match=_NOT_CANCELLED):
+            job.cancel()
+
+        assert other.ending is None
+        gate.open()
+        status = self.end(job)
+        assert (status.state, status.exit_code) == (JobState.FAILED, 7)
+
+    def test_a_job_whose_tag_was_taken_away_is_followed_and_left_alone(
+        self, executor: JobExecutor, fake: FakeScheduler, tmp_path: Path
+    ) -> None:
+        """As where a user or a site changes the text that carried it: it may be another job."""
+        gate = Gate(tmp_path / "gate")
+        job = self._followed_by_time(executor, gate.job())
+
+        fake.untag(job.native_id or "")
+        asked = len(fake.log)
+        assert fake.wait_for(lambda: len(fake.log) > asked + 1, self.patience)
+        with pytest.raises(jpsi.SubmitException, match=_NOT_CANCELLED):
+            job.cancel()
+
+        gate.open()
+        assert self.end(job).state is JobState.COMPLETED
+
+    def _followed_by_time(self, executor: JobExecutor, spec: jpsi.JobSpec) -> Job:
+        """Return a job that runs, of which the batch system tells when it was submitted."""
+        job = Job(spec)
+        executor.submit(job)
+        self.active(job)
+        seen = executor.info(job)
+        if seen is None or seen.submitted is None:
+            pytest.skip("its answers do not tell when a job was submitted")
+        return job
+
+    def _waiting(self, executor: JobExecutor, fake: FakeScheduler, proof: Proof) -> Job:
+        """Return a job that was submitted and waits."""
+        fake.slots = 0
+        job = Job(proof.job())
+        executor.submit(job)
+        return job
+
+    def _supplant(self, fake: FakeScheduler, job: Job, script: str) -> FakeJob:
+        later(fake)
+        other = fake.supplant(job.native_id or "", script)
+        fake.slots = 8
+        fake.settle()
+        return other
+
+
+def later(fake: FakeScheduler) -> None:
+    """Let some seconds pass on the clock of a batch system, as while its controller starts again."""
+    clock = fake.clock
+    fake.clock = lambda: clock() + _RESTART_SECONDS

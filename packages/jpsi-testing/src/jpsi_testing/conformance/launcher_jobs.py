@@ -1,0 +1,266 @@
+"""A launcher under executors: jobs of as many processes as it is tried with, here and in a batch system."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import jpsi
+from jpsi import InvalidJobException, Job, JobExecutor, JobSpec, JobState, JobStatus
+from jpsi.plugin import BatchConfig, ExecutorConfig, HeterogeneousResources, Reason, ResourceSpecV1
+from jpsi_testing import toy
+from jpsi_testing.conformance.asking import Hooks
+from jpsi_testing.conformance.launcher_base import LaunchKit, processes_of
+from jpsi_testing.fake import FakeScheduler
+from jpsi_testing.plugin_directory import PluginDirectory
+
+# What a shell adds to its environment.
+_OF_THE_SHELL = {"PWD", "OLDPWD", "SHLVL", "_"}
+_TOLD = {"JPSI_JOB_ID", "JPSI_NODEFILE", "PSIJ_NODEFILE"}
+_QUICK: dict[str, Any] = {
+    "shortest_interval": timedelta(seconds=0.1),
+    "longest_interval": timedelta(seconds=0.3),
+    "grace": timedelta(seconds=1),
+}
+
+
+class JobTests(LaunchKit):
+    """What users are promised, whatever the launcher."""
+
+    @pytest.fixture(params=["local", "toy"])
+    def executor(
+        self,
+        request: pytest.FixtureRequest,
+        tmp_path: Path,
+        plugin_directory: PluginDirectory,
+        fake_commands: Callable[..., FakeScheduler],
+    ) -> Iterator[JobExecutor]:
+        """An executor: of this machine, and of a batch system."""
+        self.need_program()
+        work = tmp_path / "work"
+        config = ExecutorConfig(work_directory=work, kill_delay=timedelta(seconds=1))
+        if request.param == "toy":
+            plugin_directory.add(
+                "jpsi-toy",
+                entry_points={"jpsi.executors": {"toy": "jpsi_toy"}},
+                files={"jpsi_toy.py": Path(toy.__file__).read_text()},
+            )
+            fake_commands("toy")
+            config = BatchConfig(work_directory=work, **_QUICK)
+        with JobExecutor.get_instance(request.param, config=config) as executor:
+            yield executor
+
+    @pytest.fixture
+    def place(self, tmp_path: Path) -> Path:
+        """A directory for what processes write; its name is no easy one."""
+        path = tmp_path / 'a "place" of it\'s own'
+        path.mkdir()
+        return path
+
+    def spec(self, text: str, place: Path, **fields: Any) -> JobSpec:  # noqa: ANN401  the fields of a spec
+        """A job whose processes each run this shell; `$1` is the place."""
+        return self.asking(
+            JobSpec(
+                "/bin/sh",
+                ["-c", jpsi.escape(text), "sh", str(place)],
+                launcher=self.launcher_name,
+                resources=self.resources(self.max_processes),
+                **fields,
+            )
+        )
+
+    def run(self, executor: JobExecutor, spec: JobSpec) -> tuple[JobStatus, Job]:
+        """Submit a job and wait for its end."""
+        job = Job(spec)
+        executor.submit(job)
+        status = job.wait(self.patience)
+        assert status is not None, f"{job!r} has not ended in {self.patience:g} s"
+        return status, job
+
+    def written(self, place: Path) -> list[str]:
+        """What the processes have written, in any order."""
+        return sorted(path.read_text() for path in place.iterdir())
+
+    def completed(self, executor: JobExecutor, spec: JobSpec) -> Job:
+        """A job that has run, and is to have succeeded."""
+        status, job = self.run(executor, spec)
+        assert status.state is JobState.COMPLETED, status
+        return job
+
+    @pytest.mark.clause("resources-processes", "python-launcher-starts")
+    def test_every_process_runs_once(self, executor: JobExecutor, place: Path) -> None:
+        self.completed(executor, self.spec('echo here >"$1/$$"', place))
+
+        assert self.written(place) == ["here\n"] * self.max_processes
+
+    def test_a_process_starts_in_each_slot_of_every_kind(
+        self, executor: JobExecutor, hooks: Hooks, place: Path
+    ) -> None:
+        """A launcher that does not say so is not asked."""
+        spec = self.spec('echo here >"$1/$$"', place)
+        spec.resources = HeterogeneousResources(
+            [ResourceSpecV1(), self.resources(max(1, self.max_processes - 1))]
+        )
+        if not (hooks.has("heterogeneous") and hooks("heterogeneous")):
+            with pytest.raises(InvalidJobException, match="starts processes of one kind"):
+                executor.submit(Job(spec))
+            return
+
+        self.completed(executor, spec)
+
+        assert self.written(place) == ["here\n"] * self.max_processes
+
+    def test_a_process_that_fails_fails_the_job(self, executor: JobExecutor, place: Path) -> None:
+        status, _ = self.run(executor, self.spec('mkdir "$1/first" 2>&- && exit 7; exit 0', place))
+
+        assert (status.state, status.exit_code) == (JobState.FAILED, 7)
+
+    def test_of_processes_that_fail_differently_one_gives_the_code(
+        self, executor: JobExecutor, place: Path
+    ) -> None:
+        text = 'mkdir "$1/first" 2>&- && exit 3; mkdir "$1/second" 2>&- && exit 5; exit 0'
+
+        status, _ = self.run(executor, self.spec(text, place))
+
+        assert status.state is JobState.FAILED
+        assert status.exit_code in {3, 5}
+
+    def test_a_process_that_a_signal_ends_fails_the_job_with_the_code_of_that(
+        self, executor: JobExecutor, place: Path
+    ) -> None:
+        status, _ = self.run(executor, self.spec('mkdir "$1/first" 2>&- && kill -s KILL $$; exit 0', place))
+
+        assert (status.state, status.exit_code) == (JobState.FAILED, 128 + signal.SIGKILL)
+
+    def test_a_missing_program_is_no_failure_of_the_job(self, executor: JobExecutor, place: Path) -> None:
+        if self.program is None:
+            pytest.skip("it needs no program")
+
+        status, _ = self.run(executor, self.spec(":", place, environment={"PATH": "/nonexistent"}))
+
+        assert (status.state, status.reason) == (JobState.FAILED, Reason.LAUNCH)
+        assert self.program in str(status.message)
+
+    def test_output_is_that_of_the_processes(self, executor: JobExecutor, place: Path) -> None:
+        job = self.completed(executor, self.spec("echo out; echo err >&2", place))
+
+        assert job.streams is not None
+        assert job.streams.stdout.read_text() == "out\n" * self.max_processes
+        assert job.streams.stderr.read_text() == "err\n" * self.max_processes
+
+    def test_input_goes_to_the_first_process(
+        self, executor: JobExecutor, place: Path, tmp_path: Path
+    ) -> None:
+        (tmp_path / "in").write_text("put in\n")
+
+        self.completed(executor, self.spec('cat >"$1/$$"', place, stdin_path=tmp_path / "in"))
+
+        assert self.written(place) == [""] * (self.max_processes - 1) + ["put in\n"]
+
+    def test_paths_may_be_strange(self, executor: JobExecutor, place: Path) -> None:
+        program = place / 'my "prog" it\'s'
+        program.write_text('#!/bin/sh\npwd\necho "$1" >&2\ncat\n')
+        program.chmod(0o755)
+        (place / "in $x").write_text("")
+        spec = JobSpec(
+            str(program),
+            ['it\'s an "argument" \\ $x'],
+            directory=place,
+            stdin_path=Path("in $x"),
+            stdout_path=Path("out 'put"),
+            stderr_path=place / 'err "or',
+            launcher=self.launcher_name,
+            resources=self.resources(self.max_processes),
+        )
+
+        self.completed(executor, self.asking(spec))
+
+        assert (place / "out 'put").read_text() == f"{place}\n" * self.max_processes
+        assert (place / 'err "or').read_text() == 'it\'s an "argument" \\ $x\n' * self.max_processes
+
+    @pytest.mark.clause("pre-launch-sourced", "pre-launch-exports", "pre-launch-forwarded")
+    def test_what_pre_launch_exports_reaches_every_process(
+        self, executor: JobExecutor, place: Path, tmp_path: Path
+    ) -> None:
+        pre = tmp_path / "pre it's.sh"
+        exported = 'export FROM_PRE="it\'s a \\"value\\"" PLAIN=1\n'
+        pre.write_text(exported + 'echo once >>"$PROOF"\n[ -z "$(ls "$PLACE")" ]\ncd /\n')
+        proof = tmp_path / "proof"
+        environment = {"A": "2", "PROOF": str(proof), "PLACE": str(place)}
+
+        self.completed(
+            executor,
+            self.spec('echo "$FROM_PRE" $PLAIN $A >"$1/$$"', place, pre_launch=pre, environment=environment),
+        )
+
+        assert proof.read_text() == "once\n"
+        assert self.written(place) == ['it\'s a "value" 1 2\n'] * self.max_processes
+
+    def test_a_pre_launch_that_fails_starts_no_process(
+        self, executor: JobExecutor, place: Path, tmp_path: Path
+    ) -> None:
+        pre = tmp_path / "pre.sh"
+        pre.write_text("exit 3\n")
+
+        status, _ = self.run(executor, self.spec('echo >"$1/$$"', place, pre_launch=pre))
+
+        assert status.state is JobState.FAILED
+        assert self.written(place) == []
+
+    @pytest.mark.clause("post-launch-waits")
+    def test_post_launch_runs_after_every_process(
+        self, executor: JobExecutor, place: Path, tmp_path: Path
+    ) -> None:
+        post = tmp_path / "post.sh"
+        post.write_text('for it in "$PLACE"/*; do echo "${it##*/}"; done >"$PLACE"/post\n')
+        # one of them is late
+        text = 'mkdir "$1/late" 2>&- && sleep 0.3; echo >"$1/done.$$"'
+        spec = self.spec(text, place, post_launch=post, environment={"PLACE": str(place)})
+
+        self.completed(executor, spec)
+
+        seen = (place / "post").read_text().split()
+        assert len([name for name in seen if name.startswith("done.")]) == self.max_processes
+
+    def test_a_process_that_inherits_nothing_has_what_it_is_given(
+        self, executor: JobExecutor, hooks: Hooks, place: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("FROM_OUTSIDE", "x")
+        environment: dict[str, str | None] = {"A": "it's", "PATH": "/usr/bin:/bin"}
+        spec = self.spec('env >"$1/$$"', place, environment=environment, inherit_environment=False)
+
+        self.completed(executor, spec)
+
+        patterns = (hooks("rank_variables") or ()) if hooks.has("rank_variables") else ()
+        assert len(self.written(place)) == self.max_processes
+        for text in self.written(place):
+            found = dict(line.split("=", 1) for line in text.splitlines() if "=" in line)
+            strange = found.keys() - environment.keys() - _OF_THE_SHELL - _TOLD
+            assert found["A"] == "it's"
+            assert [name for name in strange if not any(fnmatchcase(name, it) for it in patterns)] == []
+
+    def test_every_process_has_its_node_in_a_file(self, executor: JobExecutor, place: Path) -> None:
+        if self.max_processes == 1:
+            pytest.skip("it starts one process")
+        self.completed(executor, self.spec('cat "$JPSI_NODEFILE" >"$1/$$"', place))
+
+        for text in self.written(place):
+            assert len(text.splitlines()) == self.max_processes
+
+    def test_a_cancelled_job_leaves_no_process_behind(self, executor: JobExecutor, place: Path) -> None:
+        job = Job(self.spec('echo >"$1/$$"; exec sleep 1000', place))
+        executor.submit(job)
+        self.until(lambda: len(self.written(place)) == self.max_processes, "every process runs")
+
+        job.cancel()
+        status = job.wait(self.patience)
+
+        assert status is not None
+        assert status.state is JobState.CANCELED
+        self.until(lambda: processes_of(job.id) == [], "nothing is left")

@@ -1,0 +1,60 @@
+"""Signals: what ends a launcher ends what it has started, and what it starts heeds them all."""
+
+from __future__ import annotations
+
+import os
+import signal
+import uuid
+from pathlib import Path
+
+import pytest
+
+from jpsi_testing.conformance.asking import Hooks
+from jpsi_testing.conformance.launcher_base import SHELLS, LaunchKit, processes_of, unheeded_signals
+
+# A process that says that it is there, and stays.
+_STAY = 'echo >"$1/$$"; exec sleep 1000'
+
+
+class SignalTests(LaunchKit):
+    """What a batch system does that signals the job's first process, and no other."""
+
+    @pytest.mark.parametrize("shell", SHELLS)
+    def test_term_leaves_no_process_behind(self, hooks: Hooks, tmp_path: Path, shell: str) -> None:
+        if not self.ends_on_term:
+            pytest.skip("it leaves that to the batch system")
+        self.need_program()
+        job_id = str(uuid.uuid4())
+        there = tmp_path / "there"
+        there.mkdir()
+        lines = self.new_lines(hooks, tmp_path, self.max_processes)
+        process = lines.start(shell, ["/bin/sh", "-c", _STAY, "sh", str(there)], job_id=job_id)
+        try:
+            self.until(lambda: len(list(there.iterdir())) == self.max_processes, "every process runs")
+
+            os.kill(process.pid, signal.SIGTERM)
+            code = process.wait(self.patience)
+
+            self.until(lambda: processes_of(job_id) == [], "nothing is left")
+            assert code != 0
+        finally:
+            for pid in processes_of(job_id):
+                os.kill(pid, signal.SIGKILL)
+
+    @pytest.mark.parametrize("shell", SHELLS)
+    def test_processes_start_with_the_default_dispositions(
+        self, hooks: Hooks, tmp_path: Path, shell: str
+    ) -> None:
+        status = Path("/proc/self/status")
+        if not status.exists():
+            pytest.skip("there is no /proc that tells what is ignored")
+        self.need_program()
+        lines = self.new_lines(hooks, tmp_path, self.max_processes)
+
+        done = lines.run(shell, "/bin/cat", str(status))
+
+        # what Python itself ignores it does not pass on
+        own = {("SigIgn:", signal.SIGPIPE), ("SigIgn:", signal.SIGXFSZ)}
+        assert done.returncode == 0
+        assert done.stdout.count(b"SigIgn:") == self.max_processes
+        assert unheeded_signals(done.stdout.decode()) <= unheeded_signals(status.read_text()) - own

@@ -1,0 +1,91 @@
+"""The file with the node of each process of a job, which is there whatever starts the processes."""
+
+from __future__ import annotations
+
+from itertools import groupby
+from pathlib import Path
+
+import pytest
+
+from jpsi import InvalidJobException, Job, JobExecutor, JobState
+from jpsi.plugin import BatchConfig, ResourceSpecV1
+from jpsi_testing.conformance.base import Kit, shell
+from jpsi_testing.plugin_directory import PluginDirectory
+
+# Runs the command of a job once, however many processes the job has: what they do is not looked at here.
+_LAUNCHER = """
+from jpsi.plugin import ShellLine, hookimpl
+
+@hookimpl
+def launch():
+    return [ShellLine('exec "$@"')]
+"""
+
+#: What a job asks for, and how many processes of it may be on each node; nothing is any number of nodes.
+_PLACES: dict[str, tuple[ResourceSpecV1, list[list[int]]]] = {
+    "processes": (ResourceSpecV1(process_count=3), []),
+    "one node": (ResourceSpecV1(node_count=1, process_count=3), [[3]]),
+    "two nodes": (ResourceSpecV1(node_count=2, processes_per_node=2), [[2, 2]]),
+    "uneven nodes": (ResourceSpecV1(process_count=3, processes_per_node=2), [[2, 1]]),
+    "a short node": (ResourceSpecV1(process_count=4, processes_per_node=3), [[3, 1], [2, 2]]),
+    "a node with room": (ResourceSpecV1(process_count=2, processes_per_node=4), [[2]]),
+    "uneven processes": (ResourceSpecV1(process_count=3, node_count=2), [[2, 1]]),
+    "cores": (ResourceSpecV1(node_count=1, process_count=2, cpu_cores_per_process=2), [[2]]),
+}
+
+
+class NodeTests(Kit):
+    """`JPSI_NODEFILE` and `PSIJ_NODEFILE` name it."""
+
+    @pytest.fixture
+    def lead(self, plugin_directory: PluginDirectory) -> str:
+        """A launcher that runs on the lead node, and nowhere else."""
+        plugin_directory.add(
+            "jpsi-lead",
+            entry_points={"jpsi.launchers": {"lead": "jpsi_lead"}},
+            files={"jpsi_lead.py": _LAUNCHER},
+        )
+        return "lead"
+
+    @pytest.mark.clause("resources-nodes")
+    @pytest.mark.parametrize("asked", _PLACES)
+    def test_each_process_has_its_node_in_a_file(
+        self, lead: str, executor: JobExecutor, tmp_path: Path, asked: str
+    ) -> None:
+        resources, layouts = _PLACES[asked]
+
+        found = self.nodes(executor, tmp_path, resources=resources, launcher=lead)
+
+        names = [name for name, _ in groupby(found)]
+        assert len(found) == resources.computed_process_count
+        assert len(names) == len(set(names)), "they are grouped by node"
+        assert not layouts or [len(list(it)) for _, it in groupby(found)] in layouts
+
+    def test_one_process_has_its_node_in_a_file(self, executor: JobExecutor, tmp_path: Path) -> None:
+        if not issubclass(self.config_class, BatchConfig):
+            pytest.skip("one process of this machine has no such file")
+
+        (node,) = self.nodes(executor, tmp_path)
+
+        assert node
+
+    def nodes(
+        self,
+        executor: JobExecutor,
+        place: Path,
+        *,
+        resources: ResourceSpecV1 | None = None,
+        launcher: str | None = None,
+    ) -> list[str]:
+        """What the file says in a job that asks for this; skips the test if it can never be had."""
+        files = place / "jpsi", place / "psij"
+        text = 'cat "$JPSI_NODEFILE" >"$1"; cat "$PSIJ_NODEFILE" >"$2"'
+        job = Job(shell(text, *files, resources=resources, launcher=launcher))
+        try:
+            executor.submit(job)
+        except InvalidJobException as e:
+            pytest.skip(f"it cannot be asked for that: {e}")
+        assert self.end(job).state is JobState.COMPLETED
+        ours, theirs = (it.read_text().splitlines() for it in files)
+        assert ours == theirs
+        return ours

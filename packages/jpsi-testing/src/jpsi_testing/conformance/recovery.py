@@ -1,0 +1,211 @@
+"""What outlives the process that submitted a job."""
+
+from __future__ import annotations
+
+import pickle
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from jpsi import Job, JobExecutor, JobSpec, JobState, JobStatus, Reason
+from jpsi.plugin import ExecutorConfig
+from jpsi_testing.conformance.base import Gate, Kit, Proof, shell
+from jpsi_testing.fake import FakeScheduler
+from jpsi_testing.waiting import eventually
+
+# Submits what it is told to, says so, and waits to be killed.
+_CLIENT = """
+import jpsi, pickle, sys
+name, url, config, specs = pickle.load(sys.stdin.buffer)
+executor = jpsi.JobExecutor.get_instance(name, url=url, config=config)
+jobs = [jpsi.Job(spec) for spec in specs]
+{submit}
+print("done", flush=True)
+jpsi.Job().wait()
+"""
+_ONE_BY_ONE = """
+for job in jobs:
+    executor.submit(job)
+    print(job.id, flush=True)
+"""
+_AT_ONCE = """
+executor.submit_many(jobs)
+print(*[job.id for job in jobs], sep="\\n", flush=True)
+"""
+
+
+def client(
+    name: str,
+    config: ExecutorConfig,
+    specs: Sequence[JobSpec],
+    *,
+    url: str | None = None,
+    at_once: bool = False,
+) -> subprocess.Popen[bytes]:
+    """A process of its own that submits jobs to this executor, prints an id for each, and `done`."""
+    program = _CLIENT.format(submit=_AT_ONCE if at_once else _ONE_BY_ONE)
+    process = subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert process.stdin is not None
+    pickle.dump((name, url, config, list(specs)), process.stdin)
+    process.stdin.close()
+    return process
+
+
+class RecoveryTests(Kit):
+    """The disk remembers, not the process."""
+
+    def test_a_killed_client_loses_no_job_and_no_code(
+        self, config: ExecutorConfig, tmp_path: Path, scheduler: FakeScheduler | None
+    ) -> None:
+        gate, proofs = Gate(tmp_path / "gate"), [Proof(tmp_path / f"proof{code}") for code in range(5)]
+        specs = [
+            shell(f"{Gate.WAIT}; shift; {Proof.WRITE}; exit $2", gate.path, proof.path, code)
+            for code, proof in enumerate(proofs)
+        ]
+        with client(self.executor_name, config, specs, url=self.url) as process:
+            assert process.stdout is not None
+            *ids, done = [process.stdout.readline().decode().strip() for _ in range(6)]
+            process.kill()
+        assert done == "done"
+
+        with self.new_executor(config) as executor:
+            jobs = {job.id: job for job in executor.recover()}
+            gate.open()
+            assert [self.end(jobs[job_id]).exit_code for job_id in ids] == list(range(5))
+            assert executor.recover() == []
+        assert [proof.runs for proof in proofs] == [1] * 5
+
+    @pytest.mark.parametrize("lag", [0, 3600], ids=["shows", "never shows"])
+    def test_a_client_killed_while_it_submits_loses_nothing(
+        self, hasty_config: ExecutorConfig, tmp_path: Path, fake: FakeScheduler, lag: float
+    ) -> None:
+        proof = Proof(tmp_path / "proof")
+        fake.lag = lag
+        fake.faults.accept_and_hang(self.submit_command)
+        with client(self.executor_name, hasty_config, [proof.job(3)], url=self.url) as process:
+            assert fake.wait_for(lambda: fake.jobs, self.patience)
+            process.kill()
+
+        fake.lag = 0
+        with self.new_executor(hasty_config) as executor:
+            # its submit command may still hold the job, until it is killed for taking so long
+            assert fake.wait_for(lambda: fake.jobs[0].state.final, self.patience)
+            for job in executor.recover():
+                if job.status.state is JobState.NEW:
+                    executor.submit(job)
+                assert self.end(job).exit_code == 3
+        assert proof.runs == 1
+
+    @pytest.mark.parametrize("is_counted", [False, True], ids=["as if new", "put back"])
+    @pytest.mark.parametrize("code", [0, 3])
+    def test_a_job_that_has_ended_is_not_run_again_by_a_system_that_came_back_from_an_old_state(
+        self, executor: JobExecutor, tmp_path: Path, fake: FakeScheduler, code: int, is_counted: bool
+    ) -> None:
+        proof = Proof(tmp_path / "proof")
+        job = Job(proof.job(code))
+        executor.submit(job)
+        published = self.end(job)
+
+        self._restored(fake, job.native_id or "", is_counted=is_counted)
+
+        assert (published.exit_code, job.status, proof.runs) == (code, published, 1)
+        # its records, and jobs that wait for it, are right
+        assert fake.job(job.native_id or "").exit_code == code
+
+    @pytest.mark.parametrize("is_counted", [False, True], ids=["as if new", "put back"])
+    def test_nor_is_one_whose_end_nobody_has_seen(
+        self,
+        executor: JobExecutor,
+        config: ExecutorConfig,
+        tmp_path: Path,
+        fake: FakeScheduler,
+        is_counted: bool,
+    ) -> None:
+        # from then on it is known which failures are final here
+        assert self.run(executor, JobSpec("/bin/true")).state is JobState.COMPLETED
+        gate, proofs = Gate(tmp_path / "gate"), [Proof(tmp_path / f"proof{code}") for code in range(3)]
+        specs = [
+            shell(f"{Gate.WAIT}; shift; {Proof.WRITE}; exit $2", gate.path, proof.path, code)
+            for code, proof in enumerate(proofs)
+        ]
+        with client(self.executor_name, config, specs, url=self.url, at_once=True) as process:
+            assert process.stdout is not None
+            *ids, _ = [process.stdout.readline().decode().strip() for _ in range(4)]
+            process.kill()
+        gate.open()
+        assert fake.wait_for(lambda: all(it.state.final for it in fake.jobs), self.patience)
+
+        for it in fake.jobs:
+            self._restored(fake, it.native_id, is_counted=is_counted)
+
+        with self.new_executor(config) as fresh:
+            jobs = fresh.recall(ids)
+            assert sorted(self.end(job).exit_code or 0 for job in jobs) == [0, 1, 2]
+        assert [proof.runs for proof in proofs] == [1, 1, 1]
+
+    def _restored(self, fake: FakeScheduler, native_id: str, *, is_counted: bool) -> None:
+        """Have a batch system forget that a job has ended, and wait until it has ended once more."""
+        # it left its marker a little before
+        assert fake.wait_for(lambda: fake.job(native_id).state.final, self.patience)
+        fake.restore(native_id, is_counted=is_counted)
+        assert fake.wait_for(lambda: fake.job(native_id).state.final, self.patience)
+
+    def test_one_job_of_many_is_recalled_and_no_other(
+        self, executor: JobExecutor, config: ExecutorConfig, tmp_path: Path
+    ) -> None:
+        gate = Gate(tmp_path / "gate")
+        jobs = [Job(gate.job(code)) for code in range(3)]
+        executor.submit_many(jobs)
+
+        with self.new_executor(config) as fresh:
+            (job,) = fresh.recall([jobs[1].id, "no-such-job"])
+            assert (job.id, job.native_id) == (jobs[1].id, jobs[1].native_id)
+            # with what is configured for every job, which the one that was submitted does not say
+            assert job.spec is not None
+            assert job.spec.arguments == gate.job(1).arguments
+            assert fresh.list() == [job.native_id]
+            assert list(fresh.recall([job.id])) == [job]
+            gate.open()
+
+            assert [self.end(it).exit_code for it in (job, *jobs)] == [1, 0, 1, 2]
+
+    @pytest.mark.clause("job-native-id", "list-attachable")
+    def test_an_own_id_can_be_attached_to(self, executor: JobExecutor, tmp_path: Path) -> None:
+        gate = Gate(tmp_path / "gate")
+        job, other = Job(gate.job(7)), Job()
+        executor.submit(job)
+
+        (listed,) = executor.list()
+        executor.attach(other, listed)
+        gate.open()
+
+        status = self.end(other)
+        assert other.native_id == job.native_id
+        assert (status.state, status.exit_code) == (JobState.FAILED, 7)
+        assert self.end(job).exit_code == 7
+
+    def test_an_ended_job_can_be_attached_to(self, executor: JobExecutor, config: ExecutorConfig) -> None:
+        job, other = Job(shell("exit 7")), Job()
+        executor.submit(job)
+        self.end(job)
+
+        with self.new_executor(config) as fresh:
+            fresh.attach(other, job.native_id or "")
+            assert self.end(other).exit_code == 7
+
+    @pytest.mark.clause("attach-callback", "attach-fails")
+    def test_an_unknown_id_never_becomes_completed(self, executor: JobExecutor) -> None:
+        seen: list[JobStatus] = []
+        job = Job()
+        job.set_job_status_callback(lambda _, status: seen.append(status))
+
+        executor.attach(job, self.unknown_id)
+
+        status = self.end(job)
+        assert (status.state, status.reason) == (JobState.FAILED, Reason.ATTACH_UNVERIFIED)
+        assert eventually(lambda: bool(seen), self.patience)
+        # nothing was told of it before it was known to be unknown
+        assert [it.state for it in seen] == [JobState.FAILED]

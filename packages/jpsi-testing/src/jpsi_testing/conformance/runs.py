@@ -1,0 +1,217 @@
+"""A job as it runs: its states, code, streams, environment and arguments."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+import jpsi
+from jpsi import Job, JobExecutor, JobSpec, JobState, JobStatus
+from jpsi_testing.conformance.base import Gate, Kit, shell
+from jpsi_testing.waiting import eventually
+
+_ORDER = [JobState.QUEUED, JobState.ACTIVE, JobState.COMPLETED]
+_SECOND = timedelta(seconds=1)
+# More bytes than any kernel passes a program, whatever the limit of the stack is.
+_TOO_LARGE = 7 << 20
+
+
+class RunTests(Kit):
+    """What a user sees of a job that goes well."""
+
+    @pytest.mark.clause(
+        "layer-local",
+        "submit-accepted",
+        "state-model",
+        "job-native-id",
+        "job-callback",
+        "python-submit-command",
+    )
+    def test_a_job_passes_through_its_states_in_order(self, executor: JobExecutor) -> None:
+        seen: list[JobStatus] = []
+        job = Job(JobSpec("/bin/true"))
+        job.set_job_status_callback(lambda _, status: seen.append(status))
+        before = job.status
+
+        executor.submit(job)
+        assert job.native_id
+        final = self.end(job)
+
+        assert before.state is JobState.NEW
+        assert [status.state for status in seen] == _ORDER
+        assert all(status.time.utcoffset() is not None for status in seen)
+        assert all(a.time <= b.time for a, b in pairwise([before, *seen]))
+        assert (final.exit_code, final.evidence is not None) == (0, True)
+
+    @pytest.mark.clause("state-failed", "status-exit-code")
+    @pytest.mark.parametrize("code", [0, 1, 7, 126, 255])
+    def test_the_exit_code_is_the_jobs(self, executor: JobExecutor, code: int) -> None:
+        status = self.run(executor, shell(f"exit {code}"))
+
+        assert status.exit_code == code
+        assert status.state is (JobState.FAILED if code else JobState.COMPLETED)
+
+    @pytest.mark.clause("status-metadata")
+    def test_a_signal_is_told(self, executor: JobExecutor) -> None:
+        status = self.run(executor, shell("kill -KILL $$"))
+
+        assert (status.state, status.exit_code) == (JobState.FAILED, 137)
+        assert status.metadata["signal"] == 9
+        assert status.reason is jpsi.Reason.SIGNAL
+
+    @pytest.mark.parametrize("field", ["argument", "variable"])
+    def test_what_the_kernel_will_refuse_is_refused(self, executor: JobExecutor, field: str) -> None:
+        job = Job(JobSpec("/bin/true"))
+        assert job.spec is not None
+        if field == "argument":
+            job.spec.arguments = ["x" * _TOO_LARGE]
+        else:
+            job.spec.environment = {"BIG": "x" * _TOO_LARGE}
+
+        with pytest.raises(jpsi.InvalidJobException) as caught:
+            executor.submit(job)
+
+        (problem,) = caught.value.problems
+        assert ("arguments[0]" if field == "argument" else "'BIG'") in problem
+        assert job.status.state is JobState.NEW
+
+    def test_what_the_kernel_refuses_where_the_job_runs_is_the_executables_failure(
+        self, executor: JobExecutor, tmp_path: Path
+    ) -> None:
+        """As with an environment that is found only there."""
+        (tmp_path / "pre").write_text(f"BIG=$(printf '%0{_TOO_LARGE}d' 0)\nexport BIG\n")
+
+        status = self.run(executor, JobSpec("/bin/true", pre_launch=tmp_path / "pre"))
+
+        assert (status.state, status.exit_code) == (JobState.FAILED, 126)
+        assert status.reason is jpsi.Reason.EXECUTABLE
+        assert "arguments and environment" in (status.message or "")
+
+    def test_output_is_where_the_streams_say(self, executor: JobExecutor) -> None:
+        job = Job(shell("echo out; echo err >&2"))
+        executor.submit(job)
+        self.end(job)
+
+        assert job.streams is not None
+        assert job.streams.stdout.read_text() == "out\n"
+        assert job.streams.stderr.read_text() == "err\n"
+
+    @pytest.mark.clause("spec-directory", "spec-streams", "path")
+    def test_streams_and_directory_are_those_of_the_spec(self, executor: JobExecutor, tmp_path: Path) -> None:
+        (tmp_path / "in").write_text("put in")
+        spec = shell(
+            "pwd; cat; echo err >&2",
+            directory=tmp_path,
+            stdin_path=tmp_path / "in",
+            stdout_path=Path("out put"),
+            stderr_path=tmp_path / "err",
+        )
+
+        assert self.run(executor, spec).state is JobState.COMPLETED
+        assert (tmp_path / "out put").read_text() == f"{tmp_path}\nput in"
+        assert (tmp_path / "err").read_text() == "err\n"
+
+    @pytest.mark.clause("spec-inherit-false", "spec-inherit-true")
+    def test_the_environment_is_inherited_or_not(
+        self, executor: JobExecutor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("FROM_OUTSIDE", "inherited")
+        text = 'echo "$FROM_OUTSIDE,$GIVEN" > "$1"'
+        for name, inherits in {"True": {}, "False": {"inherit_environment": False}}.items():
+            spec = shell(text, tmp_path / name, environment={"GIVEN": "a"}, **inherits)
+            assert self.run(executor, spec).state is JobState.COMPLETED
+
+        assert (tmp_path / "True").read_text() == "inherited,a\n"
+        assert (tmp_path / "False").read_text() == ",a\n"
+
+    @pytest.mark.clause("submit-accepted", "executor-callback", "callbacks-in-order")
+    def test_callbacks_of_job_and_executor_hear_every_status_once(self, executor: JobExecutor) -> None:
+        heard: dict[str, list[JobState]] = {}
+        executor.set_job_status_callback(
+            lambda job, status: heard.setdefault(job.id, []).append(status.state)
+        )
+        own: dict[str, list[JobState]] = {}
+        jobs = [Job(JobSpec("/bin/true")) for _ in range(3)]
+        for job in jobs:
+            job.set_job_status_callback(lambda job, status: own.setdefault(job.id, []).append(status.state))
+            executor.submit(job)
+        for job in jobs:
+            self.end(job)
+
+        assert own == {job.id: _ORDER for job in jobs}
+        # the executor's callback is called one call at a time, which may be after `wait` has returned
+        assert eventually(lambda: heard == own, self.patience), heard
+
+    @pytest.mark.clause("wait-timeout")
+    def test_waiting_ends_with_the_state_or_with_the_time(
+        self, executor: JobExecutor, tmp_path: Path
+    ) -> None:
+        gate = Gate(tmp_path / "gate")
+        job = Job(gate.job(3))
+        executor.submit(job)
+
+        active = job.wait(self.patience, target_states=[JobState.ACTIVE])
+        assert active is not None
+        assert active.state is JobState.ACTIVE
+        assert job.wait(0.01) is None
+        assert job.wait(timedelta(0)) is None
+        gate.open()
+        assert job.wait(self.patience * _SECOND) == job.status
+        assert job.wait(target_states=JobState.QUEUED), "it has passed through it"
+        with pytest.raises(jpsi.UnreachableStateException):
+            job.wait(target_states=JobState.COMPLETED)
+        assert job.status.exit_code == 3
+
+    @pytest.mark.clause("list-unique", "list-non-final", "list-final")
+    def test_the_list_names_what_is_not_final(self, executor: JobExecutor, tmp_path: Path) -> None:
+        gate = Gate(tmp_path / "gate")
+        job = Job(gate.job())
+        executor.submit(job)
+
+        assert executor.list() == [job.native_id]
+        gate.open()
+        self.end(job)
+
+        assert executor.list() == []
+
+    def test_several_jobs_keep_their_own_codes(self, executor: JobExecutor) -> None:
+        jobs = [Job(shell(f"exit {code}")) for code in range(8)]
+        for job in jobs:
+            executor.submit(job)
+
+        assert [self.end(job).exit_code for job in jobs] == list(range(8))
+        assert len({job.native_id for job in jobs}) == len(jobs)
+
+    @pytest.mark.clause("pre-launch-sourced")
+    def test_pre_and_post_launch_surround_the_job(self, executor: JobExecutor, tmp_path: Path) -> None:
+        (tmp_path / "pre").write_text("export FROM_PRE=x\necho pre\n")
+        (tmp_path / "post").write_text("echo post\n")
+        spec = shell(
+            "echo job $FROM_PRE; exit 4",
+            pre_launch=tmp_path / "pre",
+            post_launch=tmp_path / "post",
+            stdout_path=tmp_path / "out",
+        )
+
+        assert self.run(executor, spec).exit_code == 4
+        assert (tmp_path / "out").read_text() == "pre\njob x\npost\n"
+
+    def test_a_program_that_is_not_there_is_told(self, executor: JobExecutor) -> None:
+        status = self.run(executor, JobSpec("/no/such/program"))
+
+        assert (status.state, status.exit_code) == (JobState.FAILED, 127)
+        assert status.reason is jpsi.Reason.EXECUTABLE
+
+    def test_what_runs_is_what_was_submitted(self, executor: JobExecutor, tmp_path: Path) -> None:
+        spec = shell('echo "$1" > "$2"', "before", tmp_path / "out")
+        job = Job(spec)
+        executor.submit(job)
+        assert spec.arguments is not None
+        spec.arguments[-2] = "after"
+
+        self.end(job)
+
+        assert (tmp_path / "out").read_text() == "before\n"

@@ -1,0 +1,189 @@
+"""Clocks that are set, disks that take nothing, directories that show late what is in them."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Callable
+from datetime import datetime, timedelta, tzinfo
+from pathlib import Path
+from typing import Any, NoReturn, Self
+
+import attrs
+import pytest
+
+from jpsi import Job, JobExecutor, JobSpec, JobState, Reason
+from jpsi.plugin import ExecutorConfig
+from jpsi_engine.monitor import publisher
+from jpsi_engine.submission import control
+from jpsi_engine.verdict import markers
+from jpsi_testing.conformance.base import Gate, Kit, Proof
+from jpsi_testing.fake import FakeScheduler
+from jpsi_testing.late_files import LateFiles
+
+_JUMPS = {"forward": timedelta(hours=1), "back": timedelta(hours=-1)}
+# How late files show, and how long a batch system that does not mention a job is not believed.
+_LATE_SECONDS = 0.5
+_GRACE = timedelta(seconds=3)
+# What a file system refuses that is read-only.
+_WRITES = ("link", "mkdir", "rename", "unlink")
+
+
+class SurroundingsTests(Kit):
+    """For fake batch systems only: what is tried is the same for real ones."""
+
+    @pytest.fixture
+    def local_fake(self, fake: FakeScheduler) -> FakeScheduler:
+        """The fake batch system, where the files of jobs are on this machine."""
+        if self.is_elsewhere:
+            pytest.skip("the files of jobs are on another machine")
+        return fake
+
+    @pytest.fixture(params=_JUMPS.values(), ids=list(_JUMPS))
+    def jump(self, request: pytest.FixtureRequest) -> timedelta:
+        """The time by which a clock jumps."""
+        jump: timedelta = request.param
+        return jump
+
+    def running(self, executor: JobExecutor, *specs: JobSpec) -> list[Job]:
+        """Submit jobs, one after the other, and return them once they run."""
+        jobs = [Job(spec) for spec in specs]
+        for job in jobs:
+            executor.submit(job)
+            self.active(job)
+        return jobs
+
+    @pytest.mark.usefixtures("local_fake")
+    def test_a_clock_that_jumps_while_a_job_runs_changes_no_outcome(
+        self, executor: JobExecutor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, jump: timedelta
+    ) -> None:
+        gate, stopped = Gate(tmp_path / "gate"), Gate(tmp_path / "never")
+        jobs = self.running(executor, gate.job(7), gate.job(0), stopped.job(0))
+
+        _set_clock(monkeypatch, jump)
+        jobs[2].cancel()
+        gate.open()
+
+        ends = [self.end(job) for job in jobs]
+        assert [it.state for it in ends] == [JobState.FAILED, JobState.COMPLETED, JobState.CANCELED]
+        assert [it.exit_code for it in ends[:2]] == [7, 0]
+
+    @pytest.mark.usefixtures("local_fake")
+    def test_a_file_server_whose_clock_is_off_by_an_hour_changes_no_outcome(
+        self, executor: JobExecutor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, jump: timedelta
+    ) -> None:
+        gate, stopped = Gate(tmp_path / "gate"), Gate(tmp_path / "never")
+        _set_file_times(monkeypatch, jump)
+        jobs = self.running(executor, gate.job(7), stopped.job(0))
+
+        jobs[1].cancel()
+        gate.open()
+
+        ends = [self.end(job) for job in jobs]
+        assert [it.state for it in ends] == [JobState.FAILED, JobState.CANCELED]
+        assert ends[0].exit_code == 7
+
+    def test_a_disk_that_turns_read_only_for_the_client_changes_no_outcome(
+        self,
+        executor: JobExecutor,
+        config: ExecutorConfig,
+        local_fake: FakeScheduler,
+        tmp_path: Path,
+        work_directory: Path,
+        monkeypatch: pytest.MonkeyPatch,
+        caplog: pytest.LogCaptureFixture,
+    ) -> None:
+        gate = Gate(tmp_path / "gate")
+        jobs = self.running(executor, gate.job(0), gate.job(7))
+
+        with monkeypatch.context() as patch:
+            _refuse_writes(patch, work_directory)
+            gate.open()
+            told = [self.end(job).exit_code for job in jobs]
+
+        assert told == [0, 7]
+        about = [it for it in caplog.records if it.levelname == "WARNING" and "Read-only" in it.getMessage()]
+        assert len(about) <= 1
+        with self.new_executor(config) as fresh:
+            assert sorted(self.end(job).exit_code or 0 for job in fresh.recover()) == [0, 7]
+        with self.new_executor(config) as fresh:
+            assert fresh.recover() == []
+
+    def test_what_shows_late_is_waited_for(
+        self,
+        local_fake: FakeScheduler,
+        config: ExecutorConfig,
+        tmp_path: Path,
+        work_directory: Path,
+        late: Callable[[Path], object],
+    ) -> None:
+        local_fake.keep, local_fake.accounting = 0, False
+        proof = Proof(tmp_path / "proof")
+        slow: Any = attrs.evolve(config, network_files=True, grace=_GRACE)  # type: ignore[call-arg]  # of a batch system
+        with self.new_executor(slow) as executor:
+            late(work_directory)
+            job = Job(proof.job(7))
+            executor.submit(job)
+
+            status = self.end(job)
+
+        assert (status.state, status.exit_code, status.reason) == (JobState.FAILED, 7, Reason.EXIT_CODE)
+        with self.new_executor(slow) as fresh:
+            assert fresh.recover() == []
+        assert proof.runs == 1
+
+    @pytest.fixture
+    def late(self, monkeypatch: pytest.MonkeyPatch) -> Callable[[Path], object]:
+        """Has what jobs make below a directory show late, until the test ends."""
+
+        def begin(folder: Path) -> None:
+            LateFiles(folder, _LATE_SECONDS).install(monkeypatch.setattr)
+
+        return begin
+
+
+def _set_clock(monkeypatch: pytest.MonkeyPatch, jump: timedelta) -> None:
+    """Have the wall clock of this process be off."""
+
+    class Jumped(datetime):
+        """The time, and a jump."""
+
+        @classmethod
+        def now(cls, tz: tzinfo | None = None) -> Self:
+            return cls.fromtimestamp((datetime.now(tz) + jump).timestamp(), tz)
+
+    for module in (control, publisher):
+        monkeypatch.setattr(module, "datetime", Jumped)
+
+
+def _set_file_times(monkeypatch: pytest.MonkeyPatch, jump: timedelta) -> None:
+    """Have what jobs leave carry times that are off."""
+    real = markers.parse
+    jump_ns = jump // timedelta(microseconds=1) * 1000
+    monkeypatch.setattr(markers, "parse", lambda name, time_ns: real(name, time_ns + jump_ns))
+
+
+def _refuse_writes(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    """Have this process write nothing below a folder."""
+    root, real_open = f"{folder}/", os.open
+
+    def refuse(path: Any) -> NoReturn:  # noqa: ANN401  whatever `os` takes for a path
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS), path)
+
+    def guarded(name: str) -> Callable[..., Any]:
+        real = getattr(os, name)
+
+        def call(path: Any, *rest: Any, **more: Any) -> Any:  # noqa: ANN401  as above
+            return refuse(path) if os.fsdecode(path).startswith(root) else real(path, *rest, **more)
+
+        return call
+
+    def guarded_open(path: Any, flags: int, *rest: Any, **more: Any) -> int:  # noqa: ANN401  as above
+        is_write = flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT)
+        if is_write and not isinstance(path, int) and os.fsdecode(path).startswith(root):
+            refuse(path)
+        return real_open(path, flags, *rest, **more)
+
+    for name in _WRITES:
+        monkeypatch.setattr(os, name, guarded(name))
+    monkeypatch.setattr(os, "open", guarded_open)

@@ -1,0 +1,28 @@
+"""How many jobs of a fake batch system run at a time, where there is a limit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from jpsi_testing.fake.job import FakeJob, FakeState
+
+
+def limit(jobs: Sequence[FakeJob], at_a_time: int, why: str) -> None:
+    """Let so many of these jobs run at a time, such as the elements of an array.
+
+    The others wait, and this is why. What they wait for already comes before that.
+    """
+
+    def full() -> str | None:
+        return why if sum(job.state is FakeState.RUNNING for job in jobs) >= at_a_time else None
+
+    for job in jobs:
+        job.blocked = full if job.blocked is None else _first(job.blocked, full)
+
+
+def _first(before: Callable[[], str | None], then: Callable[[], str | None]) -> Callable[[], str | None]:
+    def why() -> str | None:
+        found = before()
+        return then() if found is None else found
+
+    return why

@@ -1,0 +1,196 @@
+"""What moves the jobs of a fake batch system: free slots, time, and the ends of processes."""
+
+from __future__ import annotations
+
+import functools
+import shutil
+import signal
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from jpsi_testing.fake.clock import FakeClock
+from jpsi_testing.fake.job import FakeJob, FakeState, Outcome
+from jpsi_testing.fake.runs import Run, begin, finish
+
+_PATIENCE = 10.0
+
+
+class Machine:
+    """The jobs of a fake batch system and their moves; everything private happens under `lock`."""
+
+    def __init__(
+        self,
+        clock: Callable[[], float] | None,
+        *,
+        slots: int,
+        kill_delay: float,
+        outcome: Outcome | None,
+        outcomes: Mapping[str, Outcome],
+    ) -> None:
+        #: What tells the time; seconds since 1970.
+        self.clock = time.time if clock is None else clock
+        #: How much can run at a time.
+        self.slots = slots
+        #: How long a job has between TERM and KILL.
+        self.kill_delay = kill_delay
+        #: How jobs are played; None lets them really run.
+        self.outcome = outcome
+        #: How jobs of these names are played.
+        self.outcomes = dict(outcomes)
+        #: Held while anything changes, and while a command is answered.
+        self.lock = threading.RLock()
+        self._changed = threading.Condition(self.lock)
+        self._woken = threading.Condition(self.lock)
+        self._jobs: list[FakeJob] = []
+        self._known: dict[str, FakeJob] = {}
+        self._runs: dict[FakeJob, Run] = {}
+        self._strays: list[Run] = []
+        self._moment = self.clock()
+        self._folder: Path | None = None
+        self._files = 0
+        self._thread: threading.Thread | None = None
+        self._is_closed = False
+        self._is_settling = False
+        if isinstance(clock, FakeClock):
+            clock.on_advance(self.settle)
+
+    def settle(self) -> None:
+        """Let everything happen that is due by now, in the order of time."""
+        with self.lock:
+            self._settle()
+            self._woken.notify_all()
+
+    def close(self) -> None:
+        """Kill what still runs, and take no more jobs. Returns when every process has ended."""
+        with self.lock:
+            self._is_closed = True
+            running = [run for run in (*self._runs.values(), *self._strays) if run.script is not None]
+            self._woken.notify_all()
+        for run in running:
+            if run.script is not None:
+                run.script.send(signal.SIGKILL)
+                run.script.join(_PATIENCE)
+        if self._thread is not None:
+            self._thread.join(_PATIENCE)
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _settle(self) -> None:
+        if self._is_settling:
+            return  # `blocked` has cancelled a job, in the middle of this
+        self._is_settling = True
+        try:
+            self._move_on()
+        finally:
+            self._is_settling = False
+        self._changed.notify_all()
+
+    def _move_on(self) -> None:
+        now = max(self.clock(), self._moment)
+        while not self._is_closed:
+            self._start_jobs()
+            due = self._due()
+            if due is None or due > now:
+                break
+            self._moment = max(self._moment, due)
+            self._move_runs()
+        self._moment = now
+        if not self._is_closed:
+            self._start_jobs()
+
+    def _due(self) -> float | None:
+        """When the clock alone moves something the next time."""
+        times = [time for run in self._runs.values() if (time := run.due()) is not None]
+        times += [
+            job.begin
+            for job in self._known.values()
+            if job.state is FakeState.PENDING and job.begin > self._moment
+        ]
+        return min(times, default=None)
+
+    def _start_jobs(self) -> None:
+        """Start what can start, in the order of submission; who lacks room makes those behind wait too."""
+        free = self.slots - sum(job.slots for job in self._runs)
+        is_full = False
+        for job in [job for job in self._known.values() if job.state is FakeState.PENDING]:
+            job.why = self._why_not(job, 0 if is_full else free)
+            is_full = is_full or job.why == "resources"
+            if not job.why:
+                self._start(job)
+                free -= job.slots if job in self._runs else 0
+
+    def _why_not(self, job: FakeJob, free: int) -> str:
+        if job.begin > self._moment:
+            return "begin"
+        blocked = None if job.blocked is None else job.blocked()
+        if blocked is not None:
+            return blocked
+        # `blocked` may have cancelled the job, as a dependency that can never be satisfied does
+        return "resources" if job.slots > free else ""
+
+    def _start(self, job: FakeJob) -> None:
+        if job.state is not FakeState.PENDING:
+            return
+        if job.starting is not None:
+            job.starting(job)
+        ended = functools.partial(self._on_end, job)
+        try:
+            run = begin(job, self._moment, self.outcomes.get(job.name, self.outcome), self._file, ended)
+        except (OSError, ValueError) as e:
+            job.why = f"launch failed: {e}"
+            job.ended, job.state = self._moment, FakeState.FAILED
+            return
+        job.state = FakeState.RUNNING
+        self._runs[job] = run
+
+    def _file(self) -> Path:
+        """Where the script of a run is put."""
+        if self._folder is None:
+            self._folder = Path(tempfile.mkdtemp(prefix="jpsi-fake-"))
+            # whatever the umask
+            self._folder.chmod(0o700)
+        self._files += 1
+        return self._folder / f"script{self._files}"
+
+    def _move_runs(self) -> None:
+        """What the clock does to runs at this moment."""
+        for job, run in list(self._runs.items()):
+            if run.end is not None and run.end <= self._moment:
+                self._finish(job, run.code)
+            elif run.limit is not None and run.limit <= self._moment:
+                self._stop(run, FakeState.TIMEOUT, self.kill_delay)
+            elif run.kill is not None and run.kill <= self._moment and run.script is not None:
+                run.kill = None
+                run.script.send(signal.SIGKILL)
+
+    def _stop(self, run: Run, ending: FakeState, kill_delay: float) -> None:
+        if run.stop(self._moment, ending, kill_delay):
+            self._finish(run.job, run.code)
+
+    def _finish(self, job: FakeJob, code: int) -> None:
+        del self._runs[job]
+        finish(job, self._moment, code)
+
+    def _on_end(self, job: FakeJob, code: int) -> None:
+        """A process has ended; called on a thread of its own."""
+        with self.lock:
+            if job in self._runs:
+                self._moment = max(self.clock(), self._moment)
+                self._finish(job, code)
+            self.settle()
+
+    def _keep_time(self) -> None:
+        """See to it that real time moves the jobs."""
+        if self._thread is None and not isinstance(self.clock, FakeClock):
+            self._thread = threading.Thread(target=self._tick, name="fake batch system", daemon=True)
+            self._thread.start()
+
+    def _tick(self) -> None:
+        with self.lock:
+            while not self._is_closed:
+                self._settle()
+                due = self._due()
+                self._woken.wait(None if due is None else max(0.0, due - self.clock()))

@@ -1,0 +1,113 @@
+"""`mpirun` and `mpiexec` of a fake batch system, whose nodes no real one could reach.
+
+They understand what scripts give Open MPI 4, and start its ranks on this machine. A program that calls
+MPI_Init there finds itself alone.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from jpsi.plugin import CommandResult
+from jpsi_testing.fake.invocation import Invocation
+from jpsi_testing.fake.registry import CommandFunction
+from jpsi_testing.fake.scheduler import FakeScheduler
+from jpsi_testing.fake.tasks import Task, TaskLaunch
+
+#: Returns the node of each slot of the job that calls a command; none outside of jobs.
+Slots = Callable[[FakeScheduler, Invocation], Sequence[str]]
+
+_VERSION = "{} (Open MPI) 4.1.4\n\nReport bugs to http://www.open-mpi.org/community/help/\n"
+# mpirun(1) of Open MPI 4: the number of ranks, and what makes no difference to processes of one machine, by
+# the number of values
+_COUNT = frozenset({"n", "np", "c"})
+_HOSTFILE = frozenset({"hostfile", "machinefile"})
+_IGNORED = {
+    **dict.fromkeys(("allow-run-as-root", "bind-to-core", "bind-to-none", "nooversubscribe"), 0),
+    **dict.fromkeys(("q", "quiet", "report-bindings", "v", "verbose"), 0),
+    **dict.fromkeys(("bind-to", "map-by", "rank-by", "stdin"), 1),
+    **dict.fromkeys(("gmca", "mca"), 2),
+}
+_REFUSED = 213
+
+
+def mpirun_commands(slots: Slots) -> Mapping[str, CommandFunction]:
+    """The commands that start ranks in the slots of a job, by name."""
+
+    def mpirun(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
+        name, *words = invocation.argv
+        if words and words[0] in {"--version", "-V"}:
+            return CommandResult(returncode=0, stdout=_VERSION.format(name))
+        try:
+            return _launch(words, slots(scheduler, invocation))
+        except (OSError, ValueError) as e:
+            return CommandResult(returncode=_REFUSED, stderr=f"{name}: error: {e}\n")
+
+    return {"mpiexec": mpirun, "mpirun": mpirun}
+
+
+def _launch(words: list[str], slots: Sequence[str]) -> TaskLaunch:
+    count, is_crowded = None, False
+    exported: dict[str, str] = {}
+    while words and words[0].startswith("-"):
+        option = words.pop(0).lstrip("-")
+        if option in _COUNT:
+            count = int(_value(option, words))
+        elif option in _HOSTFILE:
+            slots = list(_slots_of(Path(_value(option, words)).read_text(encoding="utf-8")))
+        elif option == "x":
+            name, is_set, value = _value(option, words).partition("=")
+            exported.update({name: value} if is_set else {})
+        elif option == "oversubscribe":
+            is_crowded = True
+        elif option in _IGNORED:
+            del words[: _IGNORED[option]]
+        else:
+            msg = f"this fake mpirun has no option {option}"
+            raise ValueError(msg)
+    if not words:
+        msg = "it was told no program to run"
+        raise ValueError(msg)
+    if slots and count is not None and count > len(slots) and not is_crowded:
+        msg = f"there are not enough slots available in the system: {count} were asked for, of {len(slots)}"
+        raise ValueError(msg)
+    slots = slots or ["localhost"] * (count or 1)
+    # all of them once, and then again from the first
+    ranks = itertools.islice(itertools.cycle(slots), len(slots) if count is None else count)
+    return TaskLaunch(tasks=_tasks(words, list(ranks), exported), ends_on_failure=True)
+
+
+def _value(option: str, words: list[str]) -> str:
+    if not words:
+        msg = f"the option {option} lacks its value"
+        raise ValueError(msg)
+    return words.pop(0)
+
+
+def _slots_of(hostfile: str) -> Iterator[str]:
+    """The node of each slot in a file of lines such as `node1 slots=2`."""
+    for line in hostfile.splitlines():
+        name, *settings = line.partition("#")[0].split() or [""]
+        number = dict(it.partition("=")[::2] for it in settings).get("slots", "1")
+        yield from [name] * int(number) if name else []
+
+
+def _tasks(argv: Sequence[str], nodes: Sequence[str], exported: Mapping[str, str]) -> Iterator[Task]:
+    """The ranks, with the variables that Open MPI promises them and those of PMIx that name the rank."""
+    before: Counter[str] = Counter()
+    whole = Counter(nodes)
+    for rank, node in enumerate(nodes):
+        own = {
+            "OMPI_COMM_WORLD_LOCAL_RANK": str(before[node]),
+            "OMPI_COMM_WORLD_LOCAL_SIZE": str(whole[node]),
+            "OMPI_COMM_WORLD_NODE_RANK": str(before[node]),
+            "OMPI_COMM_WORLD_RANK": str(rank),
+            "OMPI_COMM_WORLD_SIZE": str(len(nodes)),
+            "OMPI_UNIVERSE_SIZE": str(len(nodes)),
+            "PMIX_RANK": str(rank),
+        }
+        before[node] += 1
+        yield Task(argv=argv, environment={**exported, **own})

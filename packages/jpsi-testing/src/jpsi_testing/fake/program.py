@@ -1,0 +1,47 @@
+"""Answers one call of a command: the dialect's answer, or what a fault makes of it."""
+
+from __future__ import annotations
+
+import posixpath
+import signal
+
+import attrs
+
+from jpsi.plugin import CommandResult
+from jpsi_testing.fake.faults import Effect, Fault
+from jpsi_testing.fake.invocation import Invocation
+from jpsi_testing.fake.registry import Dialect
+from jpsi_testing.fake.scheduler import FakeScheduler
+
+#: The answer that never comes; whoever gets it waits, or says that it has waited.
+NO_ANSWER = CommandResult(returncode=-signal.SIGKILL, timed_out=True)
+
+
+def answer(scheduler: FakeScheduler, dialect: Dialect, invocation: Invocation) -> CommandResult:
+    """What a command says that is called like this; `NO_ANSWER` if it hangs.
+
+    Raises:
+        KeyError: the dialect has no such command.
+    """
+    name = posixpath.basename(invocation.argv[0])
+    function = dialect.commands[name]
+    invocation = attrs.evolve(invocation, argv=(name, *invocation.argv[1:]))
+    with scheduler.lock:
+        scheduler.note(invocation)
+        fault = scheduler.faults.strike(name)
+        if fault is None or fault.effect in (Effect.ACCEPT_AND_HANG, Effect.CUT):
+            scheduler.settle()
+            result = function(scheduler, invocation)
+            scheduler.settle()
+        else:
+            result = fault.result or dialect.unreachable(name)
+        return _struck(scheduler.faults.decorated(result), fault)
+
+
+def _struck(result: CommandResult, fault: Fault | None) -> CommandResult:
+    if fault is not None and fault.effect in (Effect.HANG, Effect.ACCEPT_AND_HANG):
+        return NO_ANSWER
+    if fault is not None and fault.effect is Effect.CUT:
+        half = result.stdout[: len(result.stdout) // 2]
+        return CommandResult(returncode=-signal.SIGKILL, stdout=half, stderr=result.stderr)
+    return result

@@ -1,0 +1,101 @@
+"""One run of a job, played or real, and what is due for it."""
+
+from __future__ import annotations
+
+import copy
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+import attrs
+
+from jpsi_testing.fake import processes
+from jpsi_testing.fake.job import FakeJob, FakeState, Outcome
+
+
+@attrs.define(slots=True, eq=False)
+class Run:
+    """A job that runs."""
+
+    job: FakeJob
+    #: What runs it; None for a run that is played.
+    script: processes.RunningScript | None
+    #: When a played run ends, and how.
+    end: float | None
+    code: int
+    #: When its time is up.
+    limit: float | None
+    #: When what did not heed TERM is killed.
+    kill: float | None = None
+
+    def due(self) -> float | None:
+        """When the clock alone moves this run on."""
+        return min((time for time in (self.end, self.limit, self.kill) if time is not None), default=None)
+
+    def stop(self, moment: float, ending: FakeState, kill_delay: float) -> bool:
+        """Ask for its end; returns whether that has come already, as nothing really runs."""
+        if self.job.ending is None or ending.final:
+            self.job.ending = ending
+        self.limit = None
+        if self.script is None:
+            self.code = -signal.SIGTERM
+            return True
+        if kill_delay <= 0:
+            self.script.send(signal.SIGKILL)
+        elif self.kill is None:
+            self.kill = moment + kill_delay
+            self.script.send(signal.SIGTERM)
+            self.script.send(signal.SIGCONT)
+        return False
+
+
+def begin(
+    job: FakeJob,
+    moment: float,
+    outcome: Outcome | None,
+    file: Callable[[], Path],
+    ended: Callable[[int], None],
+) -> Run:
+    """Start a job; without an outcome its script really runs, from a new file.
+
+    Raises:
+        OSError: the script cannot be started.
+    """
+    job.started = moment
+    limit = None if job.time_limit is None else moment + job.time_limit
+    if outcome is not None:
+        return Run(job, None, moment + outcome.seconds, outcome.exit_code, limit)
+    return Run(job, processes.start(job, file(), ended), None, 0, limit)
+
+
+def finish(job: FakeJob, moment: float, code: int) -> None:
+    """Note the end of a run in its job: what was asked for, else what the code says."""
+    job.ended = moment
+    job.exit_code = code if code >= 0 else None
+    job.signal = -code if code < 0 else None
+    state, job.ending = job.ending, None
+    if state is FakeState.PENDING:
+        put_back(job)
+    else:
+        job.state = state or (FakeState.COMPLETED if code == 0 else FakeState.FAILED)
+
+
+def put_back(job: FakeJob, *, is_counted: bool = True) -> None:
+    """Let a job wait for another run."""
+    job.state = FakeState.PENDING
+    job.restarts += is_counted
+    job.started = job.ended = job.exit_code = job.signal = None
+
+
+def as_of(moment: float, job: FakeJob) -> FakeJob:
+    """The job as it was at a moment: itself, or a copy that has not ended yet, or not even started."""
+    has_ended = job.ended is not None and job.ended <= moment
+    has_started = job.started is not None and job.started <= moment
+    if has_ended or (job.ended is None and (has_started or job.started is None)):
+        return job
+    before = copy.copy(job)
+    before.state = FakeState.RUNNING if has_started else FakeState.PENDING
+    before.started = job.started if has_started else None
+    before.ending = before.ended = before.exit_code = before.signal = None
+    before.why = ""
+    return before

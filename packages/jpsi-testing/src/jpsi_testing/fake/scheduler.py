@@ -1,0 +1,308 @@
+"""A batch system in one process, as its commands and the tests of its users see it."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable, Iterable, Mapping
+from types import TracebackType
+from typing import Self
+
+from jpsi_testing.fake.faults import Faults
+from jpsi_testing.fake.invocation import Invocation
+from jpsi_testing.fake.job import FakeJob, FakeState, Outcome, strangers, untag
+from jpsi_testing.fake.log import Call, Log
+from jpsi_testing.fake.machine import Machine
+from jpsi_testing.fake.runs import as_of, put_back
+
+_PATIENCE = 30.0
+
+
+class FakeScheduler(Machine):
+    """A batch system that starts jobs in the order of their submission while it has slots for them.
+
+    Jobs run as real processes, unless an `Outcome` says how they are to be played. With a `FakeClock`
+    nothing but the ends of real processes happens before the clock is advanced. All methods may be called
+    from any thread. Close it, or use it in a `with`, to end what still runs.
+
+    >>> from jpsi_testing.fake import FakeClock
+    >>> clock = FakeClock()
+    >>> scheduler = FakeScheduler(clock, outcome=Outcome(seconds=60, exit_code=7))
+    >>> job = scheduler.submit(FakeJob(str(scheduler.next_number()), name="a"))
+    >>> clock.advance(60)
+    >>> job.state, job.exit_code
+    (<FakeState.FAILED: 'failed'>, 7)
+    """
+
+    def __init__(  # noqa: PLR0913  the properties of a batch system, each by its name
+        self,
+        clock: Callable[[], float] | None = None,
+        *,
+        slots: int = 4,
+        lag: float = 0.0,
+        keep: float = 300.0,
+        accounting: bool = True,
+        accounting_lag: float = 0.0,
+        kill_delay: float = 2.0,
+        outcome: Outcome | None = None,
+        outcomes: Mapping[str, Outcome] | None = None,
+    ) -> None:
+        super().__init__(clock, slots=slots, kill_delay=kill_delay, outcome=outcome, outcomes=outcomes or {})
+        #: How long a new job does not show in listings.
+        self.lag = lag
+        #: How long an ended job still shows in listings.
+        self.keep = keep
+        #: Whether there is accounting.
+        self.accounting = accounting
+        #: How long the accounting takes to hear of a submission, a start or an end.
+        self.accounting_lag = accounting_lag
+        #: What goes wrong with commands.
+        self.faults = Faults()
+        #: Every call of a command.
+        self.log = Log()
+        self._number = 0
+
+    # What commands ask and do.
+
+    def next_number(self) -> int:
+        """A number for a job's native id; a submission that is then refused has used it up."""
+        with self.lock:
+            self._number += 1
+            return self._number
+
+    def submit(self, job: FakeJob) -> FakeJob:
+        """Take a job into the queue; it is returned.
+
+        Raises:
+            ValueError: there is a job of this native id already, or the scheduler is closed.
+        """
+        self.submit_all([job])
+        return job
+
+    def submit_all(self, jobs: Iterable[FakeJob]) -> None:
+        """Take jobs into the queue, as the elements of an array: all before any of them starts.
+
+        Raises:
+            ValueError: as for `submit`; those before it are in the queue.
+        """
+        with self.lock:
+            self.settle()
+            for job in jobs:
+                if self._is_closed or job.native_id in self._known:
+                    why = "the scheduler is closed" if self._is_closed else "there is such a job already"
+                    msg = f"job {job.native_id} cannot be submitted: {why}"
+                    raise ValueError(msg)
+                job.submitted = self._moment
+                self._jobs.append(job)
+                self._known[job.native_id] = job
+            self._keep_time()
+            self.settle()
+
+    def listed(self) -> list[FakeJob]:
+        """The jobs that the queue knows: new ones after `lag`, ended ones for `keep`."""
+        with self.lock:
+            now = self.clock()
+            return [
+                job
+                for job in self._known.values()
+                if job.submitted + self.lag <= now and (job.ended is None or now < job.ended + self.keep)
+            ]
+
+    def accounted(self) -> list[FakeJob]:
+        """The jobs that the accounting knows; none if there is no accounting.
+
+        One of which the accounting has not heard the latest is a copy of the job as it was.
+        """
+        with self.lock:
+            heard = self.clock() - self.accounting_lag
+            known = self._known.values() if self.accounting else ()
+            return [as_of(heard, job) for job in known if job.submitted <= heard]
+
+    def cancel(self, native_id: str) -> bool:
+        """End a job; False if there is none that could be ended."""
+        return self._end(native_id, FakeState.CANCELLED)
+
+    def cancel_all(self, native_ids: Iterable[str]) -> None:
+        """End jobs, as one request about them does: all before any other starts."""
+        self._end_all(native_ids, FakeState.CANCELLED)
+
+    def hold(self, native_id: str) -> bool:
+        """Keep a pending job from starting; False if there is none."""
+        return self._swap(native_id, FakeState.PENDING, FakeState.HELD)
+
+    def release(self, native_id: str) -> bool:
+        """Let a held job start; False if there is none."""
+        return self._swap(native_id, FakeState.HELD, FakeState.PENDING)
+
+    def signal(self, native_id: str, number: int) -> bool:
+        """Signal the processes of a job; False if it has none."""
+        with self.lock:
+            job = self._known.get(native_id)
+            run = None if job is None else self._runs.get(job)
+            if run is None or run.script is None:
+                return False
+            run.script.send(number)
+            return True
+
+    # What happens to jobs.
+
+    def requeue(self, native_id: str, delay: float = 0.0) -> bool:
+        """Put a job back to run again, ended by TERM if it runs; False if there is none that started."""
+        with self.lock:
+            job = self._known.get(native_id)
+            if job is None or job.started is None:
+                return False
+            job.begin = self.clock() + delay
+            if job.state.final:
+                put_back(job)
+                self.settle()
+                return True
+            return self._end(native_id, FakeState.PENDING)
+
+    def restore(self, native_id: str, *, is_counted: bool = False) -> FakeJob:
+        """Forget that a job has ended, or even begun, so that it starts again; it is returned.
+
+        So does a controller that was killed and came back from an old state.
+
+        Args:
+            native_id: the job.
+            is_counted: whether it had begun by that state, so that it is put back, which counts as a restart;
+                otherwise it waits again as if it never had.
+
+        Raises:
+            KeyError: there is none.
+            ValueError: it has not ended.
+        """
+        with self.lock:
+            job = self.job(native_id)
+            if not job.state.final:
+                msg = f"job {native_id} has not ended"
+                raise ValueError(msg)
+            put_back(job, is_counted=is_counted)
+            self.settle()
+            return job
+
+    def end_as(self, native_id: str, state: FakeState) -> bool:
+        """Have the system end a job by itself, as for too much memory; False if there is none to be ended."""
+        return self._end(native_id, state)
+
+    def fail_node(self, *, requeue: bool = False) -> list[FakeJob]:
+        """Let the machine die under all running jobs, which are returned; they end, or are put back."""
+        with self.lock:
+            lost = list(self._runs)
+            for job in lost:
+                job.why = "node"
+                self._stop(self._runs[job], FakeState.PENDING if requeue else FakeState.NODE_FAIL, 0)
+            self.settle()
+            return lost
+
+    def vanish(self, native_id: str, *, kill: bool = True) -> None:
+        """Forget a job at once and without trace, in accounting too; its processes are killed, or run on.
+
+        Raises:
+            KeyError: there is none.
+        """
+        with self.lock:
+            run = self._runs.pop(self._known.pop(native_id), None)
+            if run is not None and run.script is not None:
+                self._strays.append(run)
+                if kill:
+                    run.script.send(signal.SIGKILL)
+            self.settle()
+
+    def supplant(
+        self, native_id: str, script: str = "#!/bin/sh\nexec sleep 300\n", *, kill: bool = True
+    ) -> FakeJob:
+        """Forget a job without trace, and give its native id to a stranger's, which is returned.
+
+        So does a controller that was killed before it had written down a job, and started again. The
+        stranger's job runs `script`, was submitted now, and carries no tag.
+
+        Args:
+            native_id: the job.
+            script: the stranger's.
+            kill: whether the processes of the job are killed; otherwise they run on.
+
+        Raises:
+            KeyError: there is none.
+        """
+        with self.lock:
+            lost = self.job(native_id)
+            self.vanish(native_id, kill=kill)
+            return self.submit(strangers(lost, script))
+
+    def untag(self, native_id: str) -> None:
+        """Have nothing in a job carry its tag, as after a user has changed what carried it.
+
+        Raises:
+            KeyError: there is none.
+        """
+        with self.lock:
+            untag(self.job(native_id))
+
+    # What tests ask.
+
+    @property
+    def jobs(self) -> list[FakeJob]:
+        """Every job that was ever submitted, whatever listings show, in order."""
+        with self.lock:
+            return list(self._jobs)
+
+    def job(self, native_id: str) -> FakeJob:
+        """The job of this id, whether listings show it or not.
+
+        Raises:
+            KeyError: there is none, or it has vanished.
+        """
+        return self._known[native_id]
+
+    def wait_for(self, condition: Callable[[], object], timeout: float = _PATIENCE) -> bool:
+        """Wait until `condition` is true, asked whenever something has changed; False if time runs out."""
+        with self._changed:
+            return bool(self._changed.wait_for(lambda: bool(condition()), timeout))
+
+    def note(self, invocation: Invocation) -> None:
+        """Write a call of a command into the log."""
+        with self.lock:
+            self.log.append(Call(self.clock(), invocation))
+            self._changed.notify_all()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _end(self, native_id: str, state: FakeState) -> bool:
+        return self._end_all([native_id], state) > 0
+
+    def _end_all(self, native_ids: Iterable[str], state: FakeState) -> int:
+        """End jobs; returns how many of them could be ended."""
+        count = 0
+        with self.lock:
+            self.settle()
+            for job in map(self._known.get, native_ids):
+                if job is None or job.state.final:
+                    continue
+                count += 1
+                if job in self._runs:
+                    self._stop(self._runs[job], state, self.kill_delay)
+                else:
+                    job.state, job.ended = state, self._moment
+            if count:
+                self.settle()
+        return count
+
+    def _swap(self, native_id: str, old: FakeState, new: FakeState) -> bool:
+        with self.lock:
+            self.settle()
+            job = self._known.get(native_id)
+            if job is None or job.state is not old:
+                return False
+            job.state, job.why = new, "held" if new is FakeState.HELD else ""
+            self.settle()
+            return True

@@ -1,0 +1,130 @@
+"""Answers the fake commands that other processes call, over a socket."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import socket
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, cast
+
+from jpsi.plugin import CommandResult
+from jpsi_testing.fake.client import receive, send
+from jpsi_testing.fake.invocation import Invocation
+from jpsi_testing.fake.program import answer
+from jpsi_testing.fake.registry import Dialect
+from jpsi_testing.fake.scheduler import FakeScheduler
+from jpsi_testing.fake.tasks import TaskLaunch
+
+_PATIENCE = 10.0
+# What the client takes for a question about its standard input.
+_STDIN = "stdin"
+
+
+class CommandServer:
+    """Listens on a socket of the file system; close it to hang up on all who still wait.
+
+    Args:
+        path: the socket.
+        scheduler: the batch system.
+        dialect: what the commands say.
+        on_hang: called when a command hangs, which then fails at once; None has it hang.
+        folder: where the commands are.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        scheduler: FakeScheduler,
+        dialect: Dialect,
+        on_hang: Callable[[], None] | None = None,
+        *,
+        folder: str = "",
+    ) -> None:
+        self._folder = folder
+        self._scheduler = scheduler
+        self._dialect = dialect
+        self._on_hang = on_hang
+        self._lock = threading.Lock()
+        self._connections: set[socket.socket] = set()
+        self._is_closed = False
+        self._listener = socket.socket(socket.AF_UNIX)
+        self._listener.bind(str(path))
+        self._listener.listen(128)
+        self._thread = threading.Thread(target=self._accept, name="fake commands", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Answer nobody any more."""
+        with self._lock:
+            self._is_closed = True
+            connections = list(self._connections)
+        for connection in (self._listener, *connections):
+            # wakes the thread that waits for it
+            with contextlib.suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
+        self._thread.join(_PATIENCE)
+        self._listener.close()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                connection, _ = self._listener.accept()
+            except OSError:
+                return
+            with self._lock:
+                if self._is_closed:
+                    connection.close()
+                    return
+                self._connections.add(connection)
+            threading.Thread(target=self._serve, args=(connection,), name="fake command", daemon=True).start()
+
+    def _serve(self, connection: socket.socket) -> None:
+        try:
+            with connection:
+                self._reply(connection)
+        except OSError:
+            pass  # the caller was killed, which is nothing special here
+        finally:
+            with self._lock:
+                self._connections.discard(connection)
+
+    def _reply(self, connection: socket.socket) -> None:
+        call = receive(connection)
+        if call is None:
+            return
+        stdin = functools.cache(functools.partial(_read_stdin, connection))
+        invocation = Invocation(**cast("dict[str, Any]", call), stdin=stdin, folder=self._folder)
+        try:
+            result = answer(self._scheduler, self._dialect, invocation)
+        except Exception as e:  # noqa: BLE001  a mistake of the dialect is told to whoever called the command
+            result = CommandResult(returncode=70, stderr=f"{type(e).__name__} in the fake command: {e}\n")
+        if result.timed_out and self._on_hang is not None:
+            self._on_hang()
+        elif result.timed_out:
+            receive(connection)  # until the caller is gone
+            return
+        send(connection, _fields(result))
+        if isinstance(result, TaskLaunch):
+            receive(connection)  # until its tasks have ended; if this end is closed before, they are killed
+
+
+def _fields(result: CommandResult) -> dict[str, object]:
+    """An answer as the client understands it."""
+    fields: dict[str, object] = {name: getattr(result, name) for name in ("returncode", "stdout", "stderr")}
+    if isinstance(result, TaskLaunch):
+        fields["tasks"] = [[list(task.argv), dict(task.environment)] for task in result.tasks]
+        for name in ("stdin", "ends_on_failure", "not_found", "not_executable"):
+            fields[name] = getattr(result, name)
+    return fields
+
+
+def _read_stdin(connection: socket.socket) -> str:
+    send(connection, _STDIN)
+    given = receive(connection)
+    if not isinstance(given, bytes):
+        msg = "the caller was killed before it gave its standard input"
+        raise ConnectionResetError(msg)
+    return given.decode(errors="surrogateescape")

@@ -1,0 +1,234 @@
+"""Hypothesis strategies: valid specs with every field filled or unset, and text that is often misread."""
+
+from __future__ import annotations
+
+import copy
+import re
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from hypothesis import strategies as st
+
+from jpsi import StageIn, StageOut, StageOutFlags, StagingMode
+from jpsi.plugin import (
+    Dependency,
+    DependencyKind,
+    HeterogeneousResources,
+    JobAttributes,
+    JobSpec,
+    ResourceSpec,
+    ResourceSpecV1,
+)
+
+#: Texts that YAML, JSON, a shell or a batch system may take for something else.
+# fmt: off
+HOSTILE = (
+    "", " ", "  a", "a  ", "\t", "\n", "\n\n", "a\n", "a\n\n", "\na", " a\nb", "a \nb",
+    "a\n b\n  c", "a\r\nb", "\r", "yes", "No", "on", "y", "n", "true", "NULL", "null", "~", "1",
+    "-1", "+1", "1_000", "010", "0o17", "0x1F", "1.5", "1e3", "-1e3", "1.0e+3", ".5", "-.5",
+    ".inf", "-.INF", ".nan", "NaN", "10:30", "2026-01-01", "12:30:45", "-", "- a", "? a", ":",
+    "a: b", "a :b", "#", "a #b", "# a", "[", "]", "[]", "{}", "{a: b}", ",", "&a", "*a", "!",
+    "!!str", "!!python/object:a", "%YAML 1.1", "@", "`", "|", ">", "---", "...", "<<", "=", "'",
+    '"', "''", "\\", "\\n", "a\\", "$HOME", "${HOME}", "$${HOME}", "$(a)", "a;b", "*", "\x01",
+    "\x1b[0m", "\x7f", "\x85", "a\x85b", "\xa0", "\u2028", "a\u2028b", "\u2029", "\ufeff",
+    "\ufffe", "\uffff", "é", "日本", "😀", "\U0010ffff", "\udc80", "a\udcffb", "\\ud83d\\ude00",
+    "#SBATCH --time=1", "#PBS -l", "a" * 200, "a b " * 60, "x" * 2000,
+)
+# fmt: on
+#: What Python says of a program that is wrong; no user is told that of a document.
+PYTHON_WORDS = re.compile(
+    r"keyword argument|positional argument|__\w+__|NoneType|has no attribute|\bobject is not\b|unhashable"
+    r"|not subscriptable|not supported between|<class |\bnot iterable|must be str\b|unsupported operand"
+    r"|<enum |<lambda>|\bint\(\)|invalid literal for|codec can't"
+    r"|\bmust be (int|str|bool|float|dict|list|tuple),"
+)
+_COUNTS = st.integers(min_value=1, max_value=12)
+_CHARACTERS = st.characters(exclude_characters="\0", exclude_categories=["Cs"])
+_LONGEST_NAME = 300
+
+
+def hostile_text() -> st.SearchStrategy[str]:
+    """Everything that a program can be given: any text without NUL, and what is often misread."""
+    return st.sampled_from(HOSTILE) | st.text(_CHARACTERS, max_size=12)
+
+
+def job_names() -> st.SearchStrategy[str]:
+    """Names that a job may be given, long ones and those of several lines among them."""
+    return hostile_text() | st.text(_CHARACTERS, min_size=1, max_size=_LONGEST_NAME)
+
+
+def environment_names() -> st.SearchStrategy[str]:
+    """Names of environment variables."""
+    return st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,8}", fullmatch=True)
+
+
+def environments() -> st.SearchStrategy[dict[str, str | None]]:
+    """What the environment of a job may be."""
+    return st.dictionaries(environment_names(), st.none() | hostile_text(), max_size=3)
+
+
+def paths() -> st.SearchStrategy[Path]:
+    """Paths, relative ones among them."""
+    return hostile_text().map(Path)
+
+
+def directories() -> st.SearchStrategy[Path]:
+    """Working directories."""
+    roots = st.sampled_from(["/", "~/", "//"])
+    return st.builds(lambda root, text: Path(root + text), roots, hostile_text())
+
+
+def durations() -> st.SearchStrategy[timedelta]:
+    """Durations, the one among them that is no limit."""
+    return st.timedeltas(timedelta(0), timedelta(days=36_500))
+
+
+def json_values() -> st.SearchStrategy[Any]:
+    """Anything that JSON can express."""
+    numbers = st.integers() | st.floats(allow_nan=False, allow_infinity=False)
+    return st.recursive(
+        st.none() | st.booleans() | numbers | hostile_text() | st.just("a\0b"),
+        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(hostile_text(), inner, max_size=3),
+        max_leaves=6,
+    )
+
+
+def spoilt(document: Any) -> st.SearchStrategy[Any]:  # noqa: ANN401  plain values
+    """A mapping that JSON can express, with one thing in it removed or changed, or one added to it."""
+    places = [place for place in _places(document) if place]
+    names = st.sampled_from(["nothing", "kind", "name", "self", "path"]) | st.text(_CHARACTERS, min_size=1)
+    return st.builds(
+        _spoilt,
+        st.just(document),
+        st.sampled_from(places),
+        st.sampled_from(["remove", "change", "add"]),
+        names,
+        json_values(),
+    )
+
+
+def _places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:  # noqa: ANN401  plain values
+    yield path
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, inner in items:
+        yield from _places(inner, (*path, key))
+
+
+def _spoilt(document: Any, place: tuple[Any, ...], how: str, name: str, value: Any) -> Any:  # noqa: ANN401  plain values
+    found = copy.deepcopy(document)
+    *way, last = place
+    around = found
+    for step in way:
+        around = around[step]
+    if how == "remove":
+        del around[last]
+    elif how == "change" or not isinstance(around, dict):
+        around[last] = value
+    else:
+        around[name] = value
+    return found
+
+
+def custom_names() -> st.SearchStrategy[str]:
+    """Names of custom attributes, those among them that a job document has a place of its own for."""
+    prefixes = st.sampled_from(["", "job.", "count.", "slurm."])
+    taken = st.sampled_from(["job", "count", "job.name", "count.total", "count.per_slot"])
+    return st.builds(str.__add__, prefixes, hostile_text()) | taken
+
+
+@st.composite
+def resource_specs(draw: st.DrawFn) -> ResourceSpecV1:
+    """Valid resources: every way to give the counts, uneven last nodes included."""
+    nodes, per_node, processes = draw(_COUNTS), draw(_COUNTS), draw(st.integers(1, 100))
+    counts: dict[str, int] = draw(
+        st.sampled_from(
+            [
+                {},
+                {"node_count": nodes},
+                {"processes_per_node": per_node},
+                {"process_count": processes},
+                {"node_count": nodes, "processes_per_node": per_node},
+                {"process_count": processes, "processes_per_node": per_node},
+                {"node_count": nodes, "process_count": nodes + processes},
+                {
+                    "node_count": -(-processes // per_node),
+                    "process_count": processes,
+                    "processes_per_node": per_node,
+                },
+            ]
+        )
+    )
+    return ResourceSpecV1(
+        **counts,
+        cpu_cores_per_process=draw(st.none() | _COUNTS),
+        gpu_cores_per_process=draw(st.none() | st.integers(0, 4)),
+        exclusive_node_use=draw(st.booleans()),
+        memory=draw(st.none() | st.integers(1, 2**50)),
+    )
+
+
+def heterogeneous_resources() -> st.SearchStrategy[HeterogeneousResources]:
+    """Valid resources of several kinds."""
+    return st.builds(HeterogeneousResources, st.lists(resource_specs(), min_size=2, max_size=3))
+
+
+def native_ids() -> st.SearchStrategy[str]:
+    """Native ids; those of most batch systems are numbers."""
+    return st.integers(1, 10**7).map(str) | st.from_regex(
+        r"[0-9]{1,5}(\[[0-9]\])?(\.[a-z]+)?", fullmatch=True
+    )
+
+
+def dependencies() -> st.SearchStrategy[list[Any]]:
+    """What a job may wait for."""
+    return st.lists(
+        native_ids() | st.builds(Dependency, native_ids(), st.sampled_from(DependencyKind)), max_size=3
+    )
+
+
+def job_attributes() -> st.SearchStrategy[JobAttributes]:
+    """Valid attributes."""
+    return st.builds(
+        JobAttributes,
+        duration=st.none() | durations(),
+        queue_name=st.none() | hostile_text(),
+        project_name=st.none() | hostile_text(),
+        reservation_id=st.none() | hostile_text(),
+        after=st.none() | dependencies(),
+        custom_attributes=st.none()
+        | st.dictionaries(custom_names(), hostile_text() | json_values(), max_size=4),
+        user=st.none() | st.dictionaries(hostile_text(), json_values(), max_size=3),
+    )
+
+
+def specs(*, heterogeneous: bool = False) -> st.SearchStrategy[JobSpec]:
+    """Valid specs; also those with resources of several kinds, if these are wanted."""
+    resources: st.SearchStrategy[ResourceSpec] = resource_specs()
+    if heterogeneous:
+        resources |= heterogeneous_resources()
+    texts, flags = hostile_text(), st.integers(0, 15).map(StageOutFlags)
+    modes = st.sampled_from(StagingMode)
+    return st.builds(
+        JobSpec,
+        texts.filter(bool),
+        st.none() | st.lists(texts, max_size=4),
+        name=st.none() | texts,
+        directory=st.none() | directories(),
+        create_directory=st.booleans(),
+        inherit_environment=st.booleans(),
+        environment=st.none() | environments(),
+        stdin_path=st.none() | paths(),
+        stdout_path=st.none() | paths(),
+        stderr_path=st.none() | paths(),
+        pre_launch=st.none() | paths(),
+        post_launch=st.none() | paths(),
+        launcher=st.none() | texts,
+        resources=st.none() | resources,
+        attributes=st.none() | job_attributes(),
+        stage_in=st.none() | st.lists(st.builds(StageIn, texts, paths(), modes), max_size=2),
+        stage_out=st.none() | st.lists(st.builds(StageOut, paths(), texts, flags, modes), max_size=2),
+        cleanup=st.none() | st.lists(paths(), max_size=2),
+        cleanup_flags=flags,
+    )

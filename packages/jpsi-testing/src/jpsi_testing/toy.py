@@ -1,0 +1,231 @@
+"""The executor `toy`: a complete backend for a batch system that there is not; start yours from a copy.
+
+Its commands are `tsubmit`, `tstat`, `tdel`, `thold` and `trelease`; `toy_fake` plays them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import timedelta
+
+from jpsi.plugin import (
+    Arrays,
+    BatchConfig,
+    Capabilities,
+    Command,
+    CommandResult,
+    DependencyKind,
+    Directive,
+    ExecutorConfig,
+    Failure,
+    FailureKind,
+    JobSpec,
+    JobState,
+    Observation,
+    Reason,
+    Script,
+    SubmitContext,
+    SubmitException,
+    components,
+    hookimpl,
+)
+from jpsi.plugin.kit import carried_tag, moment, read_indices
+
+# In the order of the manual: tstat(1), STATES.
+_STATES: Mapping[str, tuple[JobState, Reason | None]] = {
+    "WAITING": (JobState.QUEUED, None),
+    "HELD": (JobState.QUEUED, None),
+    "RUNNING": (JobState.ACTIVE, None),
+    "DONE": (JobState.COMPLETED, None),
+    "ERROR": (JobState.FAILED, None),
+    "DELETED": (JobState.CANCELED, Reason.CANCELLED),
+    "VAIN": (JobState.CANCELED, Reason.DEPENDENCY),
+    "TIMEUP": (JobState.FAILED, Reason.TIMEOUT),
+    "NODELOST": (JobState.FAILED, Reason.NODE_FAIL),
+}
+# Exit codes of tsubmit(1).
+_REFUSED = 2
+_NO_CONTACT = 3
+
+_SECOND = timedelta(seconds=1)
+
+# The first line of tstat, whatever a site prints before it, and the last.
+_HEADER = "ID STATE CODE RESTARTS SUBMITTED TAG"
+_FOOTER = re.compile(r"(?P<count>\d+) lines")
+# One line of tstat: id, state, exit code or -, restarts, submission in seconds since 1970, tag. An element of
+# an array is 17.3, and those that wait are told of together: 17.1-2,4.
+_ROW = re.compile(
+    r"(?P<id>\d+)(\.(?P<indices>[\d,-]+))? (?P<word>\w+) (?P<code>\d+|-) (?P<restarts>\d+) "
+    r"(?P<submitted>\d+) (?P<tag>[\w-]*)"
+)
+
+
+@hookimpl
+def config_class() -> type[ExecutorConfig]:
+    return BatchConfig
+
+
+@hookimpl
+def capabilities() -> Capabilities:
+    return Capabilities(
+        default_launcher="multiple",
+        id_variable="TOY_JOB_ID",
+        dependencies=frozenset(DependencyKind),
+        heterogeneous=True,
+        arrays=Arrays(largest=100, id_variable="TOY_ARRAY_ID", index_variable="TOY_INDEX", limits=True),
+    )
+
+
+@hookimpl
+def check_spec(spec: JobSpec) -> list[str]:
+    if any(it.computed_node_count > 1 for it in components(spec.resources)):
+        return ["a toy has one node"]
+    return []
+
+
+@hookimpl
+def render_script(spec: JobSpec, context: SubmitContext) -> Script:
+    options = [(option, value) for option, value in _options(spec, context) if value is not None]
+    return Script([Directive.of("#TOY", option, value) for option, value in options])
+
+
+def _options(spec: JobSpec, context: SubmitContext) -> Iterator[tuple[str, str | None]]:
+    attributes = spec.attributes
+    duration = context.site.config.default_duration if attributes.duration is None else attributes.duration
+    yield "tag", context.tag
+    yield "name", spec.name or None
+    yield "queue", attributes.queue_name
+    yield "project", attributes.project_name
+    # rounded up: -(-a // b)
+    yield "seconds", str(-(-duration // _SECOND)) if duration else None
+    if spec.resources is not None:
+        yield "slots", str(sum(it.computed_process_count for it in components(spec.resources)))
+    yield "elements", None if context.elements is None else str(context.elements)
+    yield "at-a-time", None if context.at_a_time is None else str(context.at_a_time)
+    yield "after", ",".join(f"{it.kind.value}:{it.native_id}" for it in context.after) or None
+
+
+@hookimpl
+def submit(script: Script) -> Command:
+    return Command(["tsubmit"], stdin=script.text, unset=["TOY_*"])
+
+
+@hookimpl
+def parse_submit(result: CommandResult) -> str:
+    # sites print what they like around it
+    found = re.findall(r"^accepted as job (\d+)$", result.stdout, re.MULTILINE)
+    if len(found) != 1:
+        msg = f"tsubmit printed no job id: {result.stdout!r}"
+        raise ValueError(msg)
+    return str(found[0])
+
+
+@hookimpl
+def element_ids(native_id: str, indices: Sequence[int]) -> list[str]:
+    return [f"{native_id}.{index}" for index in indices]
+
+
+@hookimpl
+def arrays_of(native_ids: Sequence[str]) -> dict[str, str]:
+    return {native_id: native_id.partition(".")[0] for native_id in native_ids if "." in native_id}
+
+
+@hookimpl
+def classify_failure(result: CommandResult) -> Failure | None:
+    kinds = {_REFUSED: FailureKind.INVALID_JOB, _NO_CONTACT: FailureKind.TRANSIENT}
+    kind = kinds.get(result.returncode)
+    return None if kind is None else Failure(kind, result.complaint)
+
+
+@hookimpl
+def find() -> Command:
+    return Command(["tstat", "--all"])
+
+
+@hookimpl
+def parse_find(result: CommandResult, tags: Sequence[str]) -> dict[str, str]:
+    return {row["tag"]: row["id"] for row in _rows(result) if row["tag"] in tags}
+
+
+@hookimpl
+def query(native_ids: Sequence[str] | None) -> Command:
+    return Command(["tstat", *(["--all"] if native_ids is None else native_ids)])
+
+
+@hookimpl
+def parse_status(result: CommandResult) -> dict[str, Observation]:
+    return _observations(result)
+
+
+@hookimpl
+def query_finished(native_ids: Sequence[str]) -> Command:
+    return Command(["tstat", "--finished", *native_ids])
+
+
+@hookimpl
+def parse_finished(result: CommandResult) -> dict[str, Observation]:
+    return _observations(result)
+
+
+@hookimpl
+def cancel(native_ids: Sequence[str]) -> Command:
+    return Command(["tdel", *native_ids])
+
+
+@hookimpl
+def hold(native_ids: Sequence[str]) -> Command:
+    return Command(["thold", *native_ids])
+
+
+@hookimpl
+def release(native_ids: Sequence[str]) -> Command:
+    return Command(["trelease", *native_ids])
+
+
+def _observations(result: CommandResult) -> dict[str, Observation]:
+    found: dict[str, Observation] = {}
+    for row in _rows(result):
+        seen = _observation(row)
+        found.update((native_id, seen) for native_id in _ids(row))
+    return found
+
+
+def _ids(row: re.Match[str]) -> list[str]:
+    if row["indices"] is None:
+        return [row["id"]]
+    return [f"{row['id']}.{index}" for indices in read_indices(row["indices"]) for index in indices]
+
+
+def _rows(result: CommandResult) -> list[re.Match[str]]:
+    """The lines about jobs, between the first line and the last; what stands before is passed over.
+
+    Raises:
+        SubmitException: the answer is not whole.
+    """
+    _, header, listed = result.checked().stdout.partition(f"{_HEADER}\n")
+    *lines, last = listed.splitlines() or [""]
+    rows = [_ROW.fullmatch(line) for line in lines]
+    end = _FOOTER.fullmatch(last)
+    if not header or end is None or int(end["count"]) != len(lines) or not listed.endswith("\n"):
+        msg = f"tstat did not answer to its end: {result.stdout!r}"
+        raise SubmitException(msg, transient=True)
+    if unclear := [line for line, row in zip(lines, rows, strict=True) if row is None]:
+        msg = f"tstat printed {unclear[0]!r}"
+        raise SubmitException(msg, transient=True)
+    return [row for row in rows if row is not None]
+
+
+def _observation(row: re.Match[str]) -> Observation:
+    state, reason = _STATES.get(row["word"], (None, None))
+    return Observation(
+        state=state,
+        word=row["word"],
+        tag=carried_tag(row["tag"]),
+        submitted=moment(row["submitted"]),
+        reason=reason,
+        exit_code=None if row["code"] == "-" else int(row["code"]),
+        # tstat(1): only a job that has run has a code
+        ran=None if state is None or not state.final else row["code"] != "-",
+        restarts=int(row["restarts"]),
+    )

@@ -1,0 +1,104 @@
+"""The transport `fake`, whose commands are those of a fake batch system in this process."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import posixpath
+import subprocess
+import weakref
+from collections.abc import Callable
+
+from jpsi.plugin import Command, CommandResult, PluginError, Transport, TransportError, hookimpl
+from jpsi_engine.host import environment_of
+from jpsi_testing.fake import NO_ANSWER, Dialect, FakeScheduler, Invocation, answer, command_folder
+from jpsi_testing.fake import dialect as dialect_of
+
+_SCHEME = "fake://"
+_SHELL = "sh"
+_numbers = itertools.count(1)
+
+
+class FakeTransport:
+    """Runs the commands of a dialect over a fake batch system; implements `jpsi.plugin.Transport`.
+
+    A command that hangs has timed out at once. A shell runs as a process, which finds the commands of the
+    dialect first on PATH. An executor finds it by its `url`, for as long as it is held:
+
+        transport = FakeTransport(scheduler, "slurm")
+        executor = JobExecutor.get_instance("slurm", url=transport.url)
+
+    Args:
+        scheduler: the batch system.
+        dialect: what the commands say, or the name under which a backend offers that.
+        name: what the url is made of; None is a number.
+    """
+
+    def __init__(self, scheduler: FakeScheduler, dialect: str | Dialect, name: str | None = None) -> None:
+        #: The batch system.
+        self.scheduler = scheduler
+        self._dialect = dialect_of(dialect) if isinstance(dialect, str) else dialect
+        scheduler.faults.know(self._dialect.commands)
+        #: What leads to this transport within this process.
+        self.url = f"{_SCHEME}{name or next(_numbers)}"
+        _transports[self.url] = self
+
+    @property
+    def is_local(self) -> bool:
+        """Always true: jobs that really run do so on this machine."""
+        return True
+
+    def run(
+        self, command: Command, keep: int | None = None, ready: Callable[[], None] | None = None
+    ) -> CommandResult:
+        """Answer a command; see `jpsi.plugin.Transport`."""
+        name = posixpath.basename(command.argv[0])
+        if name not in (*self._dialect.commands, _SHELL):
+            msg = f"the command {command.argv[0]} was not found on PATH"
+            raise TransportError(msg)
+        if ready is not None:
+            ready()
+        if name not in self._dialect.commands:
+            return self._run_in_shell(command)
+        invocation = Invocation(
+            argv=command.argv,
+            stdin=command.stdin or "",
+            environment=environment_of(command, os.environ),
+            directory=os.getcwd(),  # noqa: PTH109  a text is wanted
+        )
+        return answer(self.scheduler, self._dialect, invocation)
+
+    def _run_in_shell(self, command: Command) -> CommandResult:
+        hung: list[bool] = []
+        environment = dict(environment_of(command, os.environ))
+        with command_folder(self._dialect, self.scheduler, lambda: hung.append(True)) as folder:
+            environment["PATH"] = os.pathsep.join([str(folder), environment.get("PATH", os.defpath)])
+            done = subprocess.run(  # noqa: S603  a backend asks for it
+                command.argv,
+                check=False,
+                capture_output=True,
+                encoding="utf-8",
+                env=environment,
+                errors="replace",
+                input=command.stdin or "",
+            )
+        if hung:
+            return NO_ANSWER
+        return CommandResult(returncode=done.returncode, stdout=done.stdout, stderr=done.stderr)
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+_transports: weakref.WeakValueDictionary[str, FakeTransport] = weakref.WeakValueDictionary()
+
+
+@hookimpl
+def open_transport(url: str) -> Transport:
+    """The transport of this process that a `fake://` URL leads to."""
+    transport = _transports.get(url)
+    if transport is None:
+        known = ", ".join(sorted(_transports)) or "none"
+        msg = f"no FakeTransport of this process has the url {url}; there are: {known}"
+        raise PluginError(msg)
+    return transport

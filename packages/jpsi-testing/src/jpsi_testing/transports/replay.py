@@ -1,0 +1,51 @@
+"""A transport that answers commands with what a real batch system was recorded to answer."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable
+
+from jpsi.plugin import Command, CommandResult, TransportError
+from jpsi_testing.recordings import Recording
+
+
+class ReplayTransport:
+    """Answers recorded command lines with their recorded results; implements `jpsi.plugin.Transport`.
+
+    A command line that was recorded several times gets its answers in their order, the last one from then on.
+    """
+
+    def __init__(self, recordings: Iterable[Recording]) -> None:
+        #: The commands that were run.
+        self.commands: list[Command] = []
+        self._lock = threading.Lock()
+        self._answers: dict[tuple[str, ...], deque[CommandResult]] = {}
+        for recording in recordings:
+            self._answers.setdefault(recording.argv, deque()).append(recording.result)
+
+    @property
+    def is_local(self) -> bool:
+        """Always true."""
+        return True
+
+    def run(
+        self, command: Command, keep: int | None = None, ready: Callable[[], None] | None = None
+    ) -> CommandResult:
+        """Answer a command; see `jpsi.plugin.Transport`.
+
+        Raises:
+            TransportError: there is no recording of it.
+        """
+        if ready is not None:
+            ready()
+        with self._lock:
+            self.commands.append(command)
+            answers = self._answers.get(command.argv)
+            if answers is None:
+                msg = f"there is no recording of {list(command.argv)}"
+                raise TransportError(msg)
+            return answers.popleft() if len(answers) > 1 else answers[0]
+
+    def close(self) -> None:
+        """Nothing is held."""

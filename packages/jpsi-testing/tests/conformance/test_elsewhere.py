@@ -1,0 +1,125 @@
+"""The executor `local` conforms where files are elsewhere."""
+
+from __future__ import annotations
+
+import gc
+import os
+import platform
+import re
+import signal
+import threading
+from collections.abc import Callable, Collection
+from datetime import timedelta
+from pathlib import Path
+
+import attrs
+import pytest
+
+from jpsi import ExecutorConfig, Job, JobAttributes, JobExecutor, JobState, Reason
+from jpsi.plugin import Command, CommandResult
+from jpsi_engine.builtin import local
+from jpsi_engine.host.procfs import ProcessId, session
+from jpsi_testing import ElsewhereTransport, ExecutorConformance
+from jpsi_testing.conformance.base import shell
+from jpsi_testing.fake import FakeScheduler
+from jpsi_testing.waiting import eventually
+
+_OBEDIENT = "trap 'exit 0' TERM; while :; do sleep 0.05; done"
+# A line of the list of all jobs of the user, as the programs of `local` print it.
+_LISTED = re.compile(r"process ([0-9]+) .* -s jpsi-")
+
+
+class _SeparateMachine(ElsewhereTransport):
+    """This machine as if it were another one with processes of its own.
+
+    The user's jobs with another home directory, such as those of tests that run at the same time or were left
+    by others, are not listed: they would count for the limits of an executor, whose jobs wait until they end.
+    """
+
+    def run(
+        self, command: Command, keep: int | None = None, ready: Callable[[], None] | None = None
+    ) -> CommandResult:
+        result = super().run(command, keep, ready)
+        lines = result.stdout.splitlines(keepends=True)
+        return attrs.evolve(result, stdout="".join(it for it in lines if not self._is_of_others(it)))
+
+    def _is_of_others(self, line: str) -> bool:
+        match = _LISTED.match(line)
+        if match is None:
+            return False
+        try:
+            variables = Path("/proc", match[1], "environ").read_bytes().split(b"\0")
+        except OSError:
+            # it has ended, or nothing tells its variables on this system
+            return False
+        return os.fsencode(f"HOME={self.home}") not in variables
+
+
+class TestLocalElsewhere(ExecutorConformance):
+    executor_name = "local"
+    is_elsewhere = True
+    config_class = local.LocalConfig
+    plugin = local
+    unknown_id = f"999999.1.0.{platform.node()}"
+
+    @pytest.fixture(autouse=True)
+    def elsewhere(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ElsewhereTransport:
+        elsewhere = _SeparateMachine(tmp_path / "far home")
+        monkeypatch.setattr(type(self), "url", elsewhere.url)
+        return elsewhere
+
+    def cancel_outside(self, native_id: str, scheduler: FakeScheduler | None) -> None:
+        """Tell the job's leader to end."""
+        os.kill(int(native_id.partition(".")[0]), signal.SIGTERM)
+
+    @pytest.mark.parametrize("text", [_OBEDIENT, "trap '' TERM; sleep 1000"], ids=["obeys", "is killed"])
+    def test_a_job_ends_with_its_duration_though_nobody_follows_it(
+        self, config: ExecutorConfig, text: str, elsewhere: ElsewhereTransport
+    ) -> None:
+        job = Job(shell(text, attributes=JobAttributes(duration=timedelta(seconds=1))))
+        others = threading.enumerate()
+        executor = self.new_executor(config)
+        executor.submit(job)
+        native_id = job.native_id or ""
+        elsewhere.down()
+        # whoever follows jobs ends with the last who holds it; a thread does for a moment
+        del executor, job
+        assert eventually(lambda: gc.collect() >= 0 and not _following(others), self.patience)
+        assert eventually_gone(native_id, self.patience)
+        elsewhere.up()
+
+        with self.new_executor(config) as executor:
+            (recovered,) = executor.recover()
+            status = self.end(recovered)
+
+        assert (status.state, status.reason) == (JobState.FAILED, Reason.TIMEOUT)
+
+    def test_nothing_is_left_of_a_job_that_was_cancelled(self, executor: JobExecutor) -> None:
+        """Each process of a job is told to end, and those that do not obey are killed."""
+        job = Job(shell("trap '' TERM; sleep 1000 & sleep 1000"))
+        executor.submit(job)
+        self.active(job)
+
+        job.cancel()
+
+        assert self.end(job).state is JobState.CANCELED
+        assert eventually_gone(job.native_id or "", self.patience)
+
+    def test_what_it_is_configured_by_limits_jobs_that_ask_for_nothing(self, config: ExecutorConfig) -> None:
+        assert isinstance(config, local.LocalConfig)
+        limited = attrs.evolve(config, default_duration=timedelta(seconds=1))
+
+        with self.new_executor(limited) as executor:
+            assert self.run(executor, shell("sleep 1000")).reason is Reason.TIMEOUT
+
+
+def _following(others: Collection[threading.Thread]) -> list[str]:
+    """The threads that follow jobs, apart from others."""
+    names = [it.name for it in threading.enumerate() if it not in others]
+    return [it for it in names if it in {"jpsi-batch-see", "jpsi-batch-ask", "jpsi-hear", "jpsi-prune"}]
+
+
+def eventually_gone(native_id: str, seconds: float) -> bool:
+    """Whether nothing of a job is left in good time."""
+    leader, start = map(int, native_id.split(".")[:2])
+    return eventually(lambda: not session(ProcessId(leader, start)), seconds)

@@ -1,0 +1,7 @@
+"""What every test of the test kit can ask for."""
+
+from __future__ import annotations
+
+from homes import config, executor, no_launchers, state_home
+
+__all__ = ["config", "executor", "no_launchers", "state_home"]
