@@ -104,9 +104,14 @@ def spoilt(document: Any) -> st.SearchStrategy[Any]:  # noqa: ANN401  plain valu
         st.just(document),
         st.sampled_from(places),
         st.sampled_from(["remove", "change", "add"]),
-        names,
-        json_values(),
+        names.filter(_is_no_word_of_python),
+        json_values().filter(_is_no_word_of_python),
     )
+
+
+def _is_no_word_of_python(value: Any) -> bool:  # noqa: ANN401  plain values
+    """Return whether a message that quotes a value has no word of Python for that."""
+    return not PYTHON_WORDS.search(str(value))
 
 
 def _places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:  # noqa: ANN401  plain values
