@@ -68,8 +68,11 @@ class ThrottledSubmitter:
 @pytest.mark.clause("example-throttle", "executor-instance", "executor-callback")
 def test_jobs_are_throttled_on_torque(fake: FakeScheduler) -> None:
     submitter = ThrottledSubmitter()
+    # none ends before the program has submitted as many as it may
+    fake.slots = 0
 
     submitter.start()
+    fake.slots = N
 
     assert submitter.all_ended.wait(PATIENCE)
     assert {job.status.state for job in submitter.jobs} == {psij.JobState.COMPLETED}
