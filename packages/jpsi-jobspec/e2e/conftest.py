@@ -9,6 +9,10 @@ from pathlib import Path
 import pytest
 
 from jobspec_support import stand_ins
+from jpsi_testing.long_option import pytest_addoption, pytest_collection_modifyitems, pytest_configure
+
+# pytest finds them here
+__all__ = ["pytest_addoption", "pytest_collection_modifyitems", "pytest_configure"]
 
 #: The target of tests: Slurm, asked often, as nobody waits here for long.
 TARGET = "nodes"

@@ -10,6 +10,10 @@ import pytest
 
 import jpsi
 from jpsi.plugin import BatchConfig
+from jpsi_testing.long_option import pytest_addoption, pytest_collection_modifyitems, pytest_configure
+
+# pytest finds them here
+__all__ = ["pytest_addoption", "pytest_collection_modifyitems", "pytest_configure"]
 
 
 @pytest.fixture

@@ -10,7 +10,11 @@ from typing import Any
 import pytest
 
 from jpsi_pilot.config import PilotConfig
+from jpsi_testing.long_option import pytest_addoption, pytest_collection_modifyitems, pytest_configure
 from pilot_support import end_agent
+
+# pytest finds them here
+__all__ = ["pytest_addoption", "pytest_collection_modifyitems", "pytest_configure"]
 
 _TARGETS = """\
 targets:

@@ -16,6 +16,10 @@ import pytest
 from jpsi_ssh.address import Address
 from jpsi_ssh.transport import SshTransport
 from jpsi_testing import long_option
+from jpsi_testing.long_option import pytest_addoption, pytest_configure
+
+# pytest finds them here
+__all__ = ["pytest_addoption", "pytest_configure"]
 
 #: A file system of a few megabytes that ci/sshd/up has made.
 SMALL = Path("/var/lib/jpsi-ci-sshd/small")
